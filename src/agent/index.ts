@@ -5,6 +5,14 @@
  */
 export { AgentError, type AgentErrorName } from './errors.ts';
 export { discardingNotices } from './history.ts';
+export {
+  brief,
+  describeCommands,
+  nestedInstructionsFor,
+  type PromptPart,
+  promptParts,
+  type Surroundings,
+} from './instructions/index.ts';
 export * from './model.ts';
 export {
   CatalogueError,
@@ -46,4 +54,5 @@ export {
   selectToolNames,
   selectTools,
   type ToolSettings,
+  textReader,
 } from './tools/index.ts';

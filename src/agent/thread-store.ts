@@ -34,6 +34,27 @@ export interface Compaction {
   readonly at: string;
 }
 
+/** Instructions of one file. */
+export interface Instructions {
+  /** Absolute for a file of the user, relative to the workspace for one of the project. */
+  readonly path: string;
+  readonly text: string;
+  /** The file is longer than its budget. */
+  readonly isCut: boolean;
+}
+
+/**
+ * Facts that a thread starts with. They are stored with it and stay as they are, so that the beginning of every request is the
+ * same and the caches of providers find it.
+ */
+export interface Briefing {
+  /** Local day, as 2026-11-23. */
+  readonly day: string;
+  /** Branch of git; absent: none. */
+  readonly branch?: string | undefined;
+  readonly instructions: readonly Instructions[];
+}
+
 /** Part of a thread that a compaction covers. */
 export type CompactedPart = Pick<Compaction, 'throughTurnId' | 'throughItemId'>;
 
@@ -91,6 +112,10 @@ export interface ThreadStore {
   /** `acceptForSession` (a thread) and `acceptAlways` (threadId null: the workspace). */
   putGrant(threadId: string | null, scopeKey: string): void;
   hasGrant(threadId: string, scopeKey: string): boolean;
+
+  /** Undefined before the first turn. */
+  briefing(threadId: string): Briefing | undefined;
+  putBriefing(threadId: string, briefing: Briefing): void;
 
   putCompaction(threadId: string, compaction: Compaction): void;
   /** The latest. */

@@ -61,6 +61,8 @@ export interface Tool {
   readonly parse: (
     args: unknown,
   ) => { readonly ok: true; readonly args: unknown } | { readonly ok: false; readonly error: string };
+  /** File or directory that these parsed arguments name, as the model wrote it; absent: the tool touches none. */
+  readonly placeOf?: ((args: unknown) => string) | undefined;
   /** Approval that `run` needs for these parsed arguments; undefined: none. Never throws: a call that cannot be judged needs approval, one that can never be allowed is refused by `run`. */
   readonly approvalFor: (
     args: unknown,

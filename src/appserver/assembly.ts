@@ -5,6 +5,7 @@ import {
   createBuiltinTools,
   DayLedger,
   type DaySpending,
+  describeCommands,
   imageReader,
   type ModelProvider,
   modelSettingsOf,
@@ -21,6 +22,7 @@ import {
   ThreadService,
   TraceRetention,
   type TraceStore,
+  textReader,
 } from '../agent/index.ts';
 import { Automations, type AutomationsSettings } from '../automations/index.ts';
 import { type Config, directoryName, homeDirectory } from '../config/index.ts';
@@ -127,6 +129,8 @@ export function assemble(options: AssemblyOptions): Assembly {
     asked = source();
     return asked;
   };
+  const { Sandbox, Network } = config.Tools.Shell;
+  const sandboxFound = sandboxStatus(Sandbox, env, Network);
   const spending = spendingOf(ledger, logger);
   const threads = new ThreadService({
     workspacePath,
@@ -135,6 +139,11 @@ export function assemble(options: AssemblyOptions): Assembly {
     traces: config.Tracing.Enabled ? store.traces : undefined,
     provider,
     readImage,
+    surroundings: {
+      home: homeDirectory(env),
+      read: textReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) }),
+      commands: async () => describeCommands(await sandboxFound, config.Tools.Shell.Network),
+    },
     tools: () => selectTools([...builtin, ...mcp.tools()], config.EnabledTools),
     settings: settingsOf(config),
     spending,
@@ -165,7 +174,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   retention.start();
   let sandbox: SandboxStatus = { mode: config.Tools.Shell.Sandbox, available: false, reason: 'not looked for yet' };
-  void sandboxStatus(config.Tools.Shell.Sandbox, env, config.Tools.Shell.Network).then((status) => {
+  void sandboxFound.then((status) => {
     sandbox = status;
   }, onBug);
   return {

@@ -72,6 +72,17 @@ export const commands: readonly CommandSpec[] = [
   },
   ...modelCommands,
   {
+    name: 'context',
+    describe: [
+      'Show what a new conversation begins with.',
+      'Prints the parts of the system prompt with their sizes, and the AGENTS.md files that are added when the agent works in the directory.',
+    ],
+    argument: { name: 'dir', completes: 'directories' },
+    options: [json],
+    examples: ['context', 'context src/parser', 'context --json'],
+    load: () => import('./commands/context.ts'),
+  },
+  {
     name: 'chat',
     describe: [
       'Talk to the agent of a workspace.',

@@ -68,6 +68,8 @@ export const defaults = {
     interruptMs: 5_000,
   },
   agent: {
+    /** Of AGENTS.md files, in bytes: user's and root's together, and each of a directory below. */
+    instructions: { rootBytes: 32 * 1024, nestedBytes: 16 * 1024 },
     /** Identical calls with identical results in a row after which the next one is not run. */
     refusedRepeats: 12,
     /** The same, refused ones included, after which the turn ends. */

@@ -20,6 +20,8 @@ export interface RunCallsOptions {
   readonly contextOf: (reviewed: ReviewedCall) => ToolContext;
   /** Limit of parallel calls. */
   readonly concurrency: number;
+  /** Text to append to the result of a call that has run. */
+  readonly appendixOf: (reviewed: ReviewedCall) => Promise<string>;
   /** Redacts secrets, before the text is cut: half a secret would not be recognised. */
   readonly clean: (text: string) => string;
   readonly onStart: (reviewed: ReviewedCall) => void;
@@ -59,11 +61,11 @@ function groupsOf(calls: readonly ReviewedCall[], limit: number): ReviewedCall[]
 async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promise<void> {
   const { signal, onStart, onEnd } = options;
   const began = performance.now();
-  const end = (outcome: ToolOutcome, { text, images = [], exitCode }: Partial<ToolResult>) =>
+  const end = (outcome: ToolOutcome, { text, images = [], exitCode }: Partial<ToolResult>, appendix = '') =>
     onEnd({
       reviewed,
       outcome,
-      text: bounded(options.clean(text ?? '')),
+      text: bounded(options.clean(text ?? '')) + options.clean(appendix),
       images,
       exitCode,
       durationMs: Math.round(performance.now() - began),
@@ -78,7 +80,8 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
   }
   try {
     const result = await tool.run(args, options.contextOf(reviewed));
-    end(result.isError ? 'failed' : 'completed', result);
+    const appendix = await options.appendixOf(reviewed);
+    end(result.isError ? 'failed' : 'completed', result, appendix);
   } catch (error) {
     if (signal.aborted) return end('cancelled', { text: 'Error: the turn was interrupted.' });
     const errorId = options.onBug(error);

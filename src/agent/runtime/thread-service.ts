@@ -1,5 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import { defaults, type ModelListResult, type Turn } from '../../protocol/index.ts';
+import type { Surroundings } from '../instructions/index.ts';
 import { type ModelProvider, modelFailure } from '../model.ts';
 import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
@@ -35,6 +36,8 @@ export interface ThreadServiceOptions {
   readonly settings: RuntimeSettings;
   /** Reads images that messages name by path. Default: only the path is sent to the model. */
   readonly readImage?: ReadImage | undefined;
+  /** Absent: no files with instructions are read. */
+  readonly surroundings?: Surroundings | undefined;
   /** Money that all workspaces of the user spend. Default: only this service is counted. */
   readonly spending?: DaySpending | undefined;
   /** Redacts secrets. */
@@ -86,6 +89,7 @@ export class ThreadService implements Runtime {
       mainStore: store,
       toolsOf: (thread, depth) => tools.of(thread, depth),
       readImage,
+      surroundings: options.surroundings,
       spending,
       startChild: (parent, label) => this.#catalog.startChild(parent, label),
       clean,

@@ -1,4 +1,5 @@
 import { type ApprovalDecision, type ApprovalPolicy, type ApprovalRequest, defaults } from '../../protocol/index.ts';
+import { NestedInstructions } from '../instructions/index.ts';
 import type { ModelToolCall } from '../model.ts';
 import type { Tool, ToolContext } from '../tool.ts';
 import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, reviewCall, shownNeed } from './call-review.ts';
@@ -14,6 +15,8 @@ export interface TurnCallsOptions {
   readonly items: TurnItems;
   readonly policy: ApprovalPolicy;
   readonly expiresInMs: number;
+  /** Texts of the results in the conversation so far. */
+  readonly results: () => Iterable<string>;
   /** Publishes an event of the turn after its earlier writes. */
   readonly publish: (event: ThreadEvent) => void;
   readonly onDecided: (requestId: string) => void;
@@ -40,9 +43,14 @@ export class TurnCalls {
   /** Started calls: only their ends are traced. */
   readonly #begun = new WeakSet<ReviewedCall>();
   readonly #guard = new RepeatGuard();
+  readonly #nested: NestedInstructions | undefined;
 
   constructor(options: TurnCallsOptions) {
     this.#options = options;
+    const { surroundings, workspacePath, config } = options.host;
+    if (surroundings && config.readOnly !== true) {
+      this.#nested = new NestedInstructions({ read: surroundings.read, workspacePath, shown: options.results });
+    }
   }
 
   /** Approvals without an answer. */
@@ -129,6 +137,7 @@ export class TurnCalls {
       contextOf: (reviewed) => this.#contextOf(reviewed, signal),
       onBug: host.onBug,
       clean: host.clean,
+      appendixOf: (reviewed) => this.#instructionsFor(reviewed),
       onStart: (reviewed) => this.#start(reviewed),
       onEnd: (result) => {
         results.set(result.reviewed, result);
@@ -146,6 +155,12 @@ export class TurnCalls {
       this.#guard.note(reviewed.call, this.#refusedByGuard.has(reviewed) ? undefined : text);
     }
     return { results: inOrder, repeated: this.#guard.stuckTool };
+  }
+
+  /** Instructions of the directories that a call touches. */
+  async #instructionsFor({ tool, args }: ReviewedCall): Promise<string> {
+    const place = tool?.placeOf?.(args);
+    return place === undefined ? '' : ((await this.#nested?.for(place)) ?? '');
   }
 
   /** Ends the calls that were never run. @param reason for the model @returns their results */

@@ -1,11 +1,12 @@
-import type { InputPart } from '../../protocol/index.ts';
+import type { ApprovalPolicy, InputPart } from '../../protocol/index.ts';
 import { compactionLimits, cutOf, pruned, requestsOf, sizeOfItems, summarise, TokenCount } from '../context/index.ts';
 import { contentOf, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
+import { brief, systemPrompt } from '../instructions/index.ts';
 import type { ModelMessage, ModelRequest, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
 import type { ModelUse } from '../model-call.ts';
+import type { Briefing } from '../thread-store.ts';
 import type { MadeResult } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
-import { systemPrompt } from './system-prompt.ts';
 import type { TurnHost } from './turn-host.ts';
 import { TurnImages } from './turn-images.ts';
 import type { TurnItems } from './turn-items.ts';
@@ -19,6 +20,7 @@ export interface TurnConversationOptions {
   readonly turnId: string;
   readonly options: TurnOptions;
   readonly items: TurnItems;
+  readonly policy: ApprovalPolicy;
   /** Publishes an event of the turn after its earlier writes. */
   readonly publish: (event: ThreadEvent) => void;
   /** Called with the usage of a summary. */
@@ -212,6 +214,14 @@ export class TurnConversation {
     if (state && lastItemId !== undefined) this.#past.addState(lastItemId, state);
   }
 
+  /** Texts of the results in it. */
+  *results(): Iterable<string> {
+    for (const message of this.#messages) {
+      if (message.role !== 'tool') continue;
+      for (const part of message.content) if (part.type === 'text') yield part.text;
+    }
+  }
+
   /** Adds words to the model that are no item of the thread. */
   addNote(text: string): void {
     this.#messages.push({ role: 'user', content: [{ type: 'text', text }] });
@@ -261,12 +271,27 @@ export class TurnConversation {
     return cutOf(items, keepBytes);
   }
 
+  /** Facts that the thread has started with; collected with its first turn. */
+  async #briefing(): Promise<Briefing> {
+    const { store, threadId, surroundings, workspacePath, config } = this.#host;
+    const known = store.briefing(threadId);
+    if (known) return known;
+    // A read-only thread works on untrusted files, such as a pull request: their instructions do not count.
+    const briefing = await brief(surroundings, workspacePath, config.readOnly !== true);
+    store.putBriefing(threadId, briefing);
+    return briefing;
+  }
+
   async #collect(): Promise<void> {
-    const { workspacePath, settings, config } = this.#host;
-    const { history, instructions = [] } = this.#options.options;
+    const { workspacePath, settings, config, surroundings } = this.#host;
+    const { policy, options } = this.#options;
+    const { history, instructions = [] } = options;
     const text = systemPrompt({
       workspacePath,
-      hasTools: this.tools.hasServerTools,
+      briefing: await this.#briefing(),
+      tools: this.tools.serverNames,
+      policy,
+      commands: (await surroundings?.commands()) ?? '',
       additions: [settings.systemPrompt, config.agentInstructions ?? '', ...instructions],
     });
     if (history) {

@@ -1,4 +1,5 @@
 import type { ApprovalPolicy, ThreadConfig, Turn } from '../../protocol/index.ts';
+import type { Surroundings } from '../instructions/index.ts';
 import type { ModelProvider } from '../model.ts';
 import type { ThreadStore } from '../thread-store.ts';
 import type { Tool, ToolResult } from '../tool.ts';
@@ -63,6 +64,8 @@ export interface TurnHost {
   /** Tools that this thread may use at the time of the call. */
   readonly tools: () => readonly Tool[];
   readonly readImage: ReadImage;
+  /** Absent: no files with instructions are read. */
+  readonly surroundings: Surroundings | undefined;
   readonly publish: (event: ThreadEvent) => void;
   /** Redacts secrets. */
   readonly clean: (text: string) => string;

@@ -89,6 +89,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       turnId,
       options,
       items,
+      policy,
       publish,
       onSummaryUsed: (use) => {
         host.tracer?.tokensUsed({ threadId: host.threadId, turnId }, use, { purpose: 'compaction' });
@@ -112,6 +113,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       items,
       policy,
       expiresInMs: this.approvalTimeoutMs,
+      results: () => this.#conversation.results(),
       publish,
       onDecided: (requestId) => this.#driver.send({ type: 'DECIDED', requestId }),
       onCancel: () => this.interrupt('approval'),

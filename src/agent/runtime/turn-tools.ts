@@ -28,8 +28,9 @@ export class TurnTools {
     return this.#server.get(name);
   }
 
-  get hasServerTools(): boolean {
-    return this.#server.size > 0;
+  /** Names of the tools of the server. */
+  get serverNames(): readonly string[] {
+    return [...this.#server.keys()];
   }
 
   get names(): readonly string[] {

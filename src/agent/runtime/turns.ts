@@ -1,6 +1,7 @@
 import type { AnyActorRef } from 'xstate';
 import type { ApprovalDecision, ApprovalRequest, InputPart, ThreadRuntime, Turn } from '../../protocol/index.ts';
 import { AgentError } from '../errors.ts';
+import type { Surroundings } from '../instructions/index.ts';
 import type { ModelProvider } from '../model.ts';
 import type { StoredThread, ThreadStore } from '../thread-store.ts';
 import { StorageError } from '../thread-store.ts';
@@ -34,6 +35,7 @@ export interface TurnsOptions {
   /** Creates the thread of a sub-agent. */
   readonly startChild: (parent: StoredThread, label: string | undefined) => StoredThread;
   readonly readImage: ReadImage;
+  readonly surroundings: Surroundings | undefined;
   readonly spending: DaySpending;
   readonly clean: (text: string) => string;
   readonly onBug: (error: unknown) => string;
@@ -176,8 +178,19 @@ export class Turns {
   }
 
   #hostOf(thread: StoredThread, maxRounds: number, depth: number): TurnHost {
-    const { workspacePath, settings, tracer, provider, storageOf, mainStore, toolsOf, readImage, clean, onBug } =
-      this.#options;
+    const {
+      workspacePath,
+      settings,
+      tracer,
+      provider,
+      storageOf,
+      mainStore,
+      toolsOf,
+      readImage,
+      surroundings,
+      clean,
+      onBug,
+    } = this.#options;
     const { spending } = this.#options;
     const { id, config = {} } = thread;
     const { store, journal } = storageOf(id);
@@ -199,6 +212,7 @@ export class Turns {
       },
       tools: () => toolsOf(thread, depth),
       readImage,
+      surroundings,
       publish: (event) => this.#publish(id, event),
       clean,
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),

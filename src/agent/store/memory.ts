@@ -1,6 +1,14 @@
 import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
 import type { ModelState } from '../model.ts';
-import type { CompactedPart, Compaction, StoredThread, StoredTurn, ThreadStore, TurnRange } from '../thread-store.ts';
+import type {
+  Briefing,
+  CompactedPart,
+  Compaction,
+  StoredThread,
+  StoredTurn,
+  ThreadStore,
+  TurnRange,
+} from '../thread-store.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
 import { canGrow, numberIn, withoutCompacted, withText } from './items.ts';
 
@@ -13,6 +21,7 @@ interface ThreadRecord {
   readonly grants: Set<string>;
   /** States of answers by their last items. */
   readonly states: Map<string, ModelState>;
+  briefing: Briefing | undefined;
   thread: StoredThread;
   compactions: readonly Compaction[];
   nextTurn: number;
@@ -60,6 +69,7 @@ export class MemoryStore implements ThreadStore {
       queue: new Map(),
       grants: new Set(),
       states: new Map(),
+      briefing: undefined,
       compactions: [],
       nextTurn: 1,
       nextItem: 1,
@@ -128,6 +138,14 @@ export class MemoryStore implements ThreadStore {
 
   putAnswerState(threadId: string, itemId: string, state: ModelState): void {
     if (this.#threads.get(threadId)?.items.has(itemId)) this.#change(threadId).states.set(itemId, state);
+  }
+
+  briefing(threadId: string): Briefing | undefined {
+    return this.#threads.get(threadId)?.briefing;
+  }
+
+  putBriefing(threadId: string, briefing: Briefing): void {
+    if (this.#threads.has(threadId)) this.#change(threadId).briefing = briefing;
   }
 
   deleteAnswerStates(threadId: string): void {
@@ -225,6 +243,7 @@ export class MemoryStore implements ThreadStore {
       queue: new Map(record.queue),
       grants: new Set(record.grants),
       states: new Map(record.states),
+      briefing: record.briefing,
     };
     this.#replace(threadId, copy);
     return copy;

@@ -213,6 +213,13 @@ export const migrations: readonly string[] = [
   `,
     )
     .join(''),
+  `
+  -- Facts that a thread starts with, for the beginning of its requests.
+  CREATE TABLE briefings (
+    thread INTEGER PRIMARY KEY REFERENCES threads (key) ON DELETE CASCADE,
+    json TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 
 /**

@@ -1,6 +1,14 @@
 import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
 import type { ModelState } from '../model.ts';
-import type { CompactedPart, Compaction, StoredThread, StoredTurn, ThreadStore, TurnRange } from '../thread-store.ts';
+import type {
+  Briefing,
+  CompactedPart,
+  Compaction,
+  StoredThread,
+  StoredTurn,
+  ThreadStore,
+  TurnRange,
+} from '../thread-store.ts';
 import type { Database, Row } from './database.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
 import { canGrow, numberIn, withoutCompacted, withText } from './items.ts';
@@ -123,6 +131,20 @@ export class SqliteStore implements ThreadStore {
     this.#database.run(
       `DELETE FROM answerStates WHERE item IN (SELECT key FROM items WHERE thread = ${threadKey})`,
       threadId,
+    );
+  }
+
+  briefing(threadId: string): Briefing | undefined {
+    const row = this.#database.get(`SELECT json FROM briefings WHERE thread = ${threadKey}`, threadId);
+    return row && this.#parse<Briefing>(row);
+  }
+
+  putBriefing(threadId: string, briefing: Briefing): void {
+    this.#database.run(
+      `INSERT INTO briefings (thread, json) SELECT key, ?2 FROM threads WHERE id = ?1
+       ON CONFLICT (thread) DO UPDATE SET json = excluded.json`,
+      threadId,
+      JSON.stringify(briefing),
     );
   }
 

@@ -18,6 +18,8 @@ export interface ToolDefinition<P extends Parameters> {
     args: v.InferOutput<P>,
     context: Pick<ToolContext, 'workspacePath'>,
   ) => Promise<ApprovalNeed | undefined>;
+  /** As `Tool.placeOf`. */
+  readonly placeOf?: (args: v.InferOutput<P>) => string;
   readonly run: (args: v.InferOutput<P>, context: ToolContext) => Promise<ToolResult>;
 }
 
@@ -28,7 +30,7 @@ type Parsed<T> = { readonly ok: true; readonly args: T } | { readonly ok: false;
  * other names of parameters, numbers and booleans as text, null for an absent one, parameters that do not exist.
  */
 export function defineTool<P extends Parameters>(definition: ToolDefinition<P>): Tool {
-  const { name, description, isReadOnly, parameters, run, approvalFor } = definition;
+  const { name, description, isReadOnly, parameters, placeOf, run, approvalFor } = definition;
   const aliases = definition.aliases ?? {};
   const names = new Map([[parameters.entries, canonicalNames(parameters.entries, aliases)]]);
   for (const entry of Object.values(parameters.entries)) {
@@ -48,7 +50,8 @@ export function defineTool<P extends Parameters>(definition: ToolDefinition<P>):
       return inputSchema;
     },
     parse: (args) => parseArguments(name, parameters, names, args),
-    // The contract of `Tool`: both get what `parse` gave.
+    // The contract of `Tool`: all get what `parse` gave.
+    placeOf: placeOf && ((args) => placeOf(args as v.InferOutput<P>)),
     approvalFor: async (args, context) => approvalFor?.(args as v.InferOutput<P>, context),
     run: (args, context) => run(args as v.InferOutput<P>, context),
   };

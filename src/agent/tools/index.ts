@@ -9,6 +9,7 @@ import type { Tool } from '../tool.ts';
 import { createExec } from './exec/exec.ts';
 import { createFileTools } from './files/index.ts';
 import { createImageReader, type ReadImage } from './files/local-image.ts';
+import { createTextReader, type ReadText } from './files/local-text.ts';
 import type { OutputFiles } from './output-files.ts';
 import type { PathRules } from './paths.ts';
 import { createSpawnSubagent } from './subagent.ts';
@@ -18,6 +19,7 @@ import { createWebFetch } from './web/web-fetch.ts';
 
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
 export type { ReadImage } from './files/local-image.ts';
+export type { LocalText, ReadText } from './files/local-text.ts';
 export { OutputFiles } from './output-files.ts';
 export { isWithin } from './paths.ts';
 
@@ -48,6 +50,10 @@ const rulesOf = ({ blockedPaths, home }: Pick<ToolSettings, 'blockedPaths' | 'ho
 /** Reads images that messages name by their paths, held by the rules of the file tools. */
 export const imageReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadImage =>
   createImageReader(rulesOf(settings));
+
+/** Reads text files without approval, by the rules of the file tools. */
+export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadText =>
+  createTextReader(rulesOf(settings));
 
 /**
  * All nine, in the order of design §6. Cheap: what costs anything is loaded or looked for when a tool is first used.

@@ -73,6 +73,7 @@ export function createExec(settings: ExecSettings): Tool {
       ),
     }),
     aliases: { command: ['cmd', 'script'], workingDir: ['cwd', 'workdir', 'directory', 'path'] },
+    placeOf: ({ workingDir }) => workingDir,
     async approvalFor(args, { workspacePath }) {
       const directory = await approvedDirectory(args.workingDir, workspacePath, settings);
       considered.set(args, directory);

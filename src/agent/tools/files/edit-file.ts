@@ -62,6 +62,7 @@ export function createEditFile(settings: FileToolSettings): Tool {
       newText: ['new_string', 'new', 'replace', 'new_str', 'replacement'],
       replaceAll: ['all'],
     },
+    placeOf: ({ path }) => path,
     approvalFor: access.approvalFor,
     run: (args, context) =>
       access.enter(args, context, (place) => inTurn(place.path, () => editFile(place, args, maxBytes, context.signal))),

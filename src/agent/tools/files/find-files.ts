@@ -35,6 +35,7 @@ export function createFindFiles(settings: FileToolSettings, engine: SearchEngine
     isReadOnly: true,
     parameters,
     aliases: { pattern: ['glob', 'query', 'name'], path: pathAliases },
+    placeOf: ({ path }) => path,
     approvalFor: access.approvalFor,
     run: (args, context) => access.enter(args, context, (place) => find(engine, place, args, settings, context)),
   });

@@ -59,6 +59,7 @@ export function createGrepFiles(settings: FileToolSettings, engine: SearchEngine
       ignoreCase: ['case_insensitive', 'i'],
       maxResults: ['limit', 'max_count', 'head_limit'],
     },
+    placeOf: ({ path }) => path,
     approvalFor: access.approvalFor,
     run: (args, context) =>
       access.enter(args, context, (place) => explained(() => grep(engine, place, args, settings, context))),

@@ -34,6 +34,7 @@ export function createReadFile(settings: FileToolSettings): Tool {
     isReadOnly: true,
     parameters,
     aliases: { path: pathAliases, offset: ['start_line', 'line'], limit: ['lines', 'num_lines', 'max_lines'] },
+    placeOf: ({ path }) => path,
     approvalFor: access.approvalFor,
     run: (args, context) =>
       access.enter(args, context, async (place) => {

@@ -25,6 +25,7 @@ export function createWriteFile(settings: FileToolSettings): Tool {
     isReadOnly: false,
     parameters,
     aliases: { path: pathAliases, content: ['contents', 'text', 'file_text', 'data'] },
+    placeOf: ({ path }) => path,
     approvalFor: access.approvalFor,
     run: (args, context) =>
       access.enter(args, context, async ({ path, shown }) => {

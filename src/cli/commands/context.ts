@@ -1,0 +1,94 @@
+import { dirname } from 'node:path';
+import {
+  brief,
+  createBuiltinTools,
+  describeCommands,
+  nestedInstructionsFor,
+  promptParts,
+  sandboxStatus,
+  selectTools,
+  textReader,
+} from '../../agent/index.ts';
+import { ConfigError, loadConfig } from '../../config/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError, invalidConfig } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { columns } from '../render.ts';
+import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
+
+/** Bytes of a token, roughly: as the runtime estimates before a provider has counted. */
+const bytesPerToken = 4;
+
+/** `oratorio context`: what a new conversation begins with. */
+export async function run(context: CommandContext): Promise<number> {
+  const { output, home, env, argument } = context;
+  const directory = canonical(workspacePath(context, argument));
+  const workspace = enclosing(directory, home);
+  const config = configOf(context, workspace);
+  const { BlockedPaths: blockedPaths, DefaultApprovalPolicy: policy } = config.Permissions;
+  const { Sandbox, Network } = config.Tools.Shell;
+  const read = textReader({ blockedPaths, home });
+  const tools = selectTools(
+    createBuiltinTools({ tools: config.Tools, blockedPaths, passEnvironment: [], secrets: [], environment: env, home }),
+    config.EnabledTools,
+  );
+  const commands = describeCommands(await sandboxStatus(Sandbox, env, Network), Network);
+  const surroundings = { home, read, commands: async () => commands };
+  const parts = promptParts({
+    workspacePath: workspace,
+    briefing: await brief(surroundings, workspace, true),
+    tools: tools.map(({ name }) => name),
+    policy,
+    commands,
+    additions: [config.SystemPrompt],
+  }).map(({ name, text }) => sized(name, text));
+  const declarations = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+  const nested = await nestedInstructionsFor(read, directory, workspace);
+  const sizes = [
+    ...parts,
+    sized('tool declarations', JSON.stringify(declarations)),
+    ...nested.map(({ path, text }) => sized(path, text)),
+  ];
+  if (output.json) {
+    output.document({
+      workspacePath: workspace,
+      parts,
+      tools: { names: tools.map(({ name }) => name), ...sizeOf(JSON.stringify(declarations)) },
+      nested: nested.map((each) => ({ ...each, ...sizeOf(each.text) })),
+    });
+    return exitCodes.ok.code;
+  }
+  const rows = sizes.map(({ name, bytes, tokens }) => [name, String(bytes), `≈ ${tokens}`]);
+  for (const row of columns(['PART', 'BYTES', 'TOKENS'], rows, output.colors)) output.line(row);
+  for (const { name, text } of [...parts, ...nested.map(({ path, text }) => ({ name: path, text }))]) {
+    output.line('');
+    output.line(output.colors.dim(`── ${name}`));
+    output.line(text);
+  }
+  return exitCodes.ok.code;
+}
+
+const sizeOf = (text: string) => {
+  const bytes = Buffer.byteLength(text);
+  return { bytes, tokens: Math.ceil(bytes / bytesPerToken) };
+};
+const sized = (name: string, text: string) => ({ name, text, ...sizeOf(text) });
+
+/** The workspace that a directory lies in. @throws CliError workspaceNotFound */
+function enclosing(directory: string, home: string): string {
+  for (let at = directory; ; at = dirname(at)) {
+    if (isWorkspace(at, home)) return at;
+    if (at === dirname(at)) {
+      throw new CliError('workspaceNotFound', `${directory} is in no workspace.`, 'Make one with: oratorio init');
+    }
+  }
+}
+
+function configOf({ home, env }: CommandContext, workspace: string) {
+  try {
+    return loadConfig({ home, workspace, env }).config;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw invalidConfig(error);
+  }
+}
