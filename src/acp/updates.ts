@@ -116,6 +116,12 @@ export class Updates {
       case 'toolResult':
         this.#toolResult(item);
         return;
+      case 'plan':
+        this.#emit({
+          sessionUpdate: 'plan',
+          entries: item.steps.map(({ step, status }) => ({ content: step, priority: 'medium', status })),
+        });
+        return;
       // A command's end is its result; notices are sent as they happen; an error ends the prompt.
     }
   }

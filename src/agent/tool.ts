@@ -1,4 +1,4 @@
-import type { ApprovalKind, ToolSource } from '../protocol/index.ts';
+import type { ApprovalKind, PlanStep, ToolSource } from '../protocol/index.ts';
 import type { ContentPart } from './model.ts';
 
 /** Something that only a person (or a policy) may allow (design §5a). */
@@ -40,6 +40,8 @@ export interface ToolResult {
   readonly isError: boolean;
   /** Images that go with the text. */
   readonly images?: readonly Extract<ContentPart, { type: 'image' }>[];
+  /** New plan of the thread, for its clients. */
+  readonly plan?: readonly PlanStep[];
   /** Exit code of a command. */
   readonly exitCode?: number;
 }
@@ -54,6 +56,8 @@ export interface Tool {
   readonly inputSchema: Readonly<Record<string, unknown>>;
   /** Changes nothing anywhere: such calls run in parallel, the others one after the other. */
   readonly isReadOnly: boolean;
+  /** Offered only to callers that show what it does, or that name it. */
+  readonly isExtra?: boolean | undefined;
   /**
    * Checks and completes what the model wrote. Tolerates aliases (`file_path`, `filePath` for `path`).
    * @returns the arguments, or what is wrong with them as a sentence for the model

@@ -165,6 +165,9 @@ export class RunEvents {
       case 'systemNotice':
         this.#custom('oratorio.notice', { kind: item.kind, text: item.text });
         return;
+      case 'plan':
+        this.#custom('oratorio.plan', { itemId: item.id, toolCallId: item.callId, steps: item.steps });
+        return;
       // Approvals and errors have events of their own; a command's result is that of its call.
     }
   }

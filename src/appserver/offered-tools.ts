@@ -22,20 +22,22 @@ export interface FaceTools {
 /**
  * Works out which tools each face offers.
  *
- * @param builtin names of all built-in tools
+ * @param builtin names of the built-in tools; the chat API offers extra ones only when it names them
  * @param isServed which faces this process serves
  */
 export function faceToolsOf(
   config: Config,
-  builtin: readonly string[],
+  builtin: { readonly standard: readonly string[]; readonly extra: readonly string[] },
   isServed: Readonly<Record<OfferedTools['face'], boolean>>,
 ): FaceTools {
   const { EnabledTools, Api, McpServers } = config;
   const servers = Object.entries(McpServers).flatMap(([name, { enabled }]) => (enabled ? [name] : []));
   const offerOf = (face: OfferedTools['face'], lists: readonly (readonly string[])[]): OfferedTools => {
-    const names = lists.reduce<readonly string[]>(selectToolNames, builtin);
+    const isPlain = face === 'api' && Api.EnabledTools.length === 0;
+    const all = isPlain ? builtin.standard : [...builtin.standard, ...builtin.extra];
+    const names = lists.reduce<readonly string[]>(selectToolNames, all);
     const mcpServers = servers.filter((server) => lists.every((list) => admitsServer(list, server))).length;
-    return { face, names, isAll: names.length === builtin.length, mcpServers };
+    return { face, names, isAll: names.length === all.length, mcpServers };
   };
   const offered = [
     ...(isServed.api ? [offerOf('api', [EnabledTools, Api.EnabledTools])] : []),

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { StoredThread } from '../agent/index.ts';
-import { type Config, isLoopback, toolNames } from '../config/index.ts';
+import { type Config, extraToolNames, isLoopback, toolNames } from '../config/index.ts';
 import type { HttpServer, OwnerAccess } from '../http/index.ts';
 import type { RecentLog } from '../log/index.ts';
 import { defaults, type Turn, version } from '../protocol/index.ts';
@@ -165,10 +165,14 @@ export class RunningServer implements AppServer {
   }
 
   #faceTools(): FaceTools {
-    return faceToolsOf(this.#config, toolNames, {
-      api: this.endpoints.api !== undefined,
-      server: this.#mode !== 'api',
-    });
+    return faceToolsOf(
+      this.#config,
+      { standard: toolNames, extra: extraToolNames },
+      {
+        api: this.endpoints.api !== undefined,
+        server: this.#mode !== 'api',
+      },
+    );
   }
 
   close(): Promise<void> {

@@ -1,4 +1,4 @@
-import { type ApprovalRequest, defaults, type ItemOf } from '../protocol/index.ts';
+import { type ApprovalRequest, defaults, type ItemOf, type PlanStep } from '../protocol/index.ts';
 
 /** Activity beside the text of an answer: field `x_agent` of a chunk. Events are open: readers tolerate unknown ones. */
 export interface Activity {
@@ -10,6 +10,7 @@ export interface Activity {
     | 'tool.cancelled'
     | 'approval.requested'
     | 'approval.resolved'
+    | 'plan'
     | 'notice';
   readonly callId?: string;
   readonly tool?: string;
@@ -25,6 +26,7 @@ export interface Activity {
   readonly decidedBy?: string;
   readonly kind?: string;
   readonly message?: string;
+  readonly steps?: readonly PlanStep[];
 }
 
 /** One tool call of a finished answer: `x_agent.steps[]`. */
@@ -76,6 +78,8 @@ export function approvalResolved(approvalId: string, decision: string, decidedBy
   return { event: 'approval.resolved', approvalId, decision, decidedBy };
 }
 
+export const planned = ({ callId, steps }: ItemOf<'plan'>): Activity => ({ event: 'plan', callId, steps });
+
 export const notice = ({ kind, text }: ItemOf<'systemNotice'>): Activity => ({ event: 'notice', kind, message: text });
 
 /** One line for people, in the thinking of the answer; undefined for what is not worth one. */
@@ -95,6 +99,8 @@ export function lineOf(activity: Activity): string | undefined {
       return `[${tool}] cancelled\n`;
     case 'approval.requested':
       return `[approval needed] ${operation} ${target}\n`;
+    case 'plan':
+      return `[plan] ${activity.steps?.find(({ status }) => status === 'in_progress')?.step ?? 'changed'}\n`;
     case 'approval.resolved':
       return undefined;
     case 'notice':

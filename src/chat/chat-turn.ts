@@ -8,6 +8,7 @@ import {
   approvalResolved,
   lineOf,
   notice,
+  planned,
   toolEnded,
   toolStarted,
 } from './activity.ts';
@@ -207,6 +208,9 @@ export class ChatTurn {
         return;
       case 'userMessage':
         this.#sure = this.text.length;
+        return;
+      case 'plan':
+        this.#act(planned(item));
         return;
       case 'systemNotice':
         if (discardingNotices.has(item.kind)) this.#discard();

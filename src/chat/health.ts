@@ -1,4 +1,5 @@
 import { ModelError } from '../agent/index.ts';
+import { extraToolNames } from '../config/index.ts';
 import { json, type Reply } from '../http/index.ts';
 import type { ChatOptions } from './options.ts';
 
@@ -9,12 +10,13 @@ import type { ChatOptions } from './options.ts';
 export function healthOf(options: ChatOptions): () => Promise<Reply> {
   const { runtime, api, version, mode, health } = options;
   const bornAt = performance.now();
+  const extra: ReadonlySet<string> = new Set(extraToolNames);
   const enabled = new Set(api.EnabledTools.map((name) => name.toLowerCase()));
 
   async function provider() {
     try {
       const { model, provider, tools } = await runtime.describe();
-      const names = tools.filter((name) => enabled.size === 0 || enabled.has(name.toLowerCase()));
+      const names = tools.filter((name) => (enabled.size === 0 ? !extra.has(name) : enabled.has(name.toLowerCase())));
       return { model, provider, tools: { enabled: names.length, names } };
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;

@@ -56,7 +56,7 @@ function toolsOf(request: ChatRequest): Pick<TurnOptions, 'tools' | 'clientTools
   const { tools } = request;
   const toolChoice = choiceOf(request.tool_choice);
   if (toolChoice === 'none') return { tools: 'none', toolChoice };
-  if (!tools) return { tools: 'server', toolChoice };
+  if (!tools) return { tools: 'standard', toolChoice };
   if (tools.length === 0) {
     if (toolChoice && toolChoice !== 'auto') {
       throw invalidParameter('tool_choice', 'No tool can be chosen: tools is empty.');
@@ -68,7 +68,7 @@ function toolsOf(request: ChatRequest): Pick<TurnOptions, 'tools' | 'clientTools
   if (typeof toolChoice === 'object' && !isMerged && !clientTools.some(({ name }) => name === toolChoice.name)) {
     throw invalidParameter('tool_choice.function.name', `There is no tool ${toolChoice.name} in tools.`);
   }
-  return { tools: isMerged ? 'server' : 'none', clientTools, toolChoice };
+  return { tools: isMerged ? 'standard' : 'none', clientTools, toolChoice };
 }
 
 function samplingOf(request: ChatRequest): Sampling | undefined {
@@ -123,6 +123,6 @@ export function planOf(request: ChatRequest, sessionHeader: string | undefined):
     isStream: request.stream === true,
     includesUsage: request.stream_options?.include_usage === true,
     showsActivity: extension(request, 'showToolActivity', 'show_tool_activity'),
-    onlyFinalText: responseFormat !== undefined && tools.tools === 'server',
+    onlyFinalText: responseFormat !== undefined && tools.tools === 'standard',
   };
 }

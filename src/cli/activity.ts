@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { TurnEvent } from '../client/index.ts';
 import { dollars } from '../lib/index.ts';
+import { PlanStep } from '../protocol/index.ts';
 import type { Output } from './output.ts';
 import { inLine } from './render.ts';
 
@@ -11,6 +12,7 @@ const ItemEvent = v.looseObject({
     arguments: v.optional(v.string(), ''),
     outcome: v.optional(v.string(), ''),
     text: v.optional(v.string(), ''),
+    steps: v.optional(v.array(PlanStep), []),
     durationMs: v.optional(v.number()),
   }),
 });
@@ -21,6 +23,8 @@ const SpentTurn = v.looseObject({
 });
 
 const widest = 100;
+
+const signs = { pending: '☐', in_progress: '◐', completed: '☑' } as const;
 
 /** Prints the steps of the agent beside the answer, one line each, on standard error. */
 export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: TurnEvent) => void {
@@ -33,7 +37,10 @@ export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: T
     if (event.method !== 'item/completed') return;
     const parsed = v.safeParse(ItemEvent, event.params);
     if (!parsed.success) return;
-    const { type, tool, outcome, text, durationMs = 0, arguments: args } = parsed.output.item;
+    const { type, tool, outcome, text, steps, durationMs = 0, arguments: args } = parsed.output.item;
+    if (type === 'plan') for (const { step, status } of steps) note(`  ${signs[status]} ${short(step)}`);
+    // The plan itself says more than its call.
+    if (tool === 'UpdatePlan') return;
     if (type === 'toolCall') note(`${cyan('▸')} ${tool} ${dim(short(argumentsOf(args)))}`);
     if (type === 'toolResult') {
       const sign = outcome === 'completed' ? dim('✓') : red('✖');

@@ -45,7 +45,7 @@ export {
   type WorkspaceFault,
 } from './open-workspace.ts';
 export { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
-export { Config, isLoopback, toolNames } from './schema.ts';
+export { Config, extraToolNames, isLoopback, toolNames } from './schema.ts';
 export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table.ts';
 export { quotedPath } from './shell-path.ts';
 export {

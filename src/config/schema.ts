@@ -46,8 +46,11 @@ export const toolNames = [
   'WebSearch',
   'SpawnSubagent',
 ] as const;
-const canonicalTools = new Map(toolNames.map((name) => [name.toLowerCase(), name]));
-const knownTool = `one of ${toolNames.join(', ')}, or mcp__<server>__<tool>`;
+/** Tools that the chat API offers only when `Api.EnabledTools` names them. */
+export const extraToolNames = ['UpdatePlan'] as const;
+const everyTool = [...toolNames, ...extraToolNames];
+const canonicalTools = new Map<string, string>(everyTool.map((name) => [name.toLowerCase(), name]));
+const knownTool = `one of ${everyTool.join(', ')}, or mcp__<server>__<tool>`;
 /** Tools of MCP servers exist only while their server runs, so of these the form alone is checked. */
 const mcpTool = /^mcp__\S+?__\S+$/i;
 const ToolName = v.pipe(
@@ -67,7 +70,7 @@ const Api = v.object({
   AutoApprove: flag(true, 'Approves operations that need approval; false rejects them.'),
   EnabledTools: v.pipe(
     v.optional(v.array(ToolName, 'a list of tool names'), []),
-    v.description('Enabled tools of the chat API, among those of EnabledTools; empty enables all.'),
+    v.description('Enabled tools of the chat API, among those of EnabledTools; empty enables all but UpdatePlan.'),
   ),
   ApprovalMode: v.pipe(
     v.optional(v.picklist(['policy', 'interactive'], '"policy" or "interactive"'), 'policy'),

@@ -69,6 +69,14 @@ export type ToolOutcome = (typeof toolOutcomes)[number];
 export const toolSources = ['builtin', 'mcp', 'dynamic', 'client'] as const;
 export type ToolSource = (typeof toolSources)[number];
 
+export const planStatuses = ['pending', 'in_progress', 'completed'] as const;
+/** Longest plan. */
+export const maxPlanSteps = 50;
+
+/** One step of the agent's plan. */
+export const PlanStep = v.object({ step: v.string(), status: v.picklist(planStatuses) });
+export type PlanStep = v.InferOutput<typeof PlanStep>;
+
 /** One thing that happened in a turn. Its status never goes back, a completed one never changes. */
 export const Item = v.variant('type', [
   v.object({ ...itemBase, type: v.literal('userMessage'), input: v.array(InputPart) }),
@@ -126,6 +134,8 @@ export const Item = v.variant('type', [
   }),
   /** Something the runtime did that a reader of the conversation should know, e.g. `contextCompacted`. Kinds are open. */
   v.object({ ...itemBase, type: v.literal('systemNotice'), kind: v.string(), text: v.string() }),
+  /** The plan of the agent as it is from now on; it replaces the plan before. */
+  v.object({ ...itemBase, type: v.literal('plan'), callId: id, steps: v.array(PlanStep) }),
   v.object({ ...itemBase, type: v.literal('error'), error: TurnError }),
 ]);
 export type Item = v.InferOutput<typeof Item>;

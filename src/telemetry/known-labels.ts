@@ -1,9 +1,10 @@
-import { toolNames } from '../config/index.ts';
+import { extraToolNames, toolNames } from '../config/index.ts';
 
-const builtin: ReadonlySet<string> = new Set(toolNames);
+const names = [...toolNames, ...extraToolNames];
+const builtin: ReadonlySet<string> = new Set(names);
 
 /** Label values of tools, all that there are. */
-export const toolLabels: readonly string[] = [...toolNames, 'mcp', 'other'];
+export const toolLabels: readonly string[] = [...names, 'mcp', 'other'];
 
 /** A model calls tools that do not exist, and clients bring their own: only names that we chose become a label. */
 export function toolLabel(tool: string | undefined): string {

@@ -79,6 +79,20 @@ t.test('a tool that needs approval requests permission with its details and runs
   ]);
 });
 
+t.test('a plan of the agent is shown as a plan, each time whole', async (t) => {
+  const plan = (status: string) =>
+    calls({ callId: `p-${status}`, name: 'UpdatePlan', args: { plan: [{ step: 'look', status }, { step: 'write' }] } });
+  const where = await surroundings(t, scripted(plan('in_progress'), plan('completed'), says('Done.')));
+  const editor = await inSession(t, where, {});
+  await editor.prompt('plan it');
+  const entries = (status: string) => [
+    { content: 'look', priority: 'medium', status },
+    { content: 'write', priority: 'medium', status: 'pending' },
+  ];
+  t.match(editor.of('plan'), [{ entries: entries('in_progress') }, { entries: entries('completed') }]);
+  t.equal(editor.asked.length, 0);
+});
+
 t.test('a declined call does not run, and the agent is informed', async (t) => {
   const provider = scripted(
     calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } }),

@@ -1,8 +1,10 @@
 /** The AG-UI endpoint on a real HTTP server, onto the real runtime with a model whose every word the test decides. */
+
 import { type AgentSubscriber, HttpAgent, type RunAgentParameters } from '@ag-ui/client';
 import type { Event as AguiEvent } from '@ag-ui/core';
 import type { Test } from 'tap';
 import { MemoryStore, type ModelProvider, ThreadService, type Tool } from '../../src/agent/index.ts';
+import { createUpdatePlan } from '../../src/agent/tools/update-plan.ts';
 import { type AguiOptions, aguiRoutes } from '../../src/agui/index.ts';
 import { start } from '../http/support.ts';
 
@@ -34,6 +36,7 @@ export const tools: readonly Tool[] = [
       };
     },
   }),
+  createUpdatePlan(),
 ];
 
 export interface Endpoint {

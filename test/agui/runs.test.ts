@@ -48,6 +48,17 @@ t.test('reasoning is sent as its own messages', async (t) => {
   t.ok(ran.types.indexOf('REASONING_END') < ran.types.indexOf('TEXT_MESSAGE_START'), 'closed before the answer');
 });
 
+t.test('a plan is a custom event of the protocol, with all its steps', async (t) => {
+  const plan = [{ step: 'look', status: 'in_progress' }];
+  const { url } = await serve(t, scripted(calls({ callId: 'p1', name: 'UpdatePlan', args: { plan } }), says('Done.')));
+  const agent = agentOf(url);
+  say(agent, 'plan it');
+  const ran = await run(agent);
+  const events = ran.events.filter((event) => event.type === 'CUSTOM' && event.name === 'oratorio.plan');
+  t.match(events, [{ value: { toolCallId: 'p1', steps: plan } }]);
+  for (const event of ran.events) t.ok(EventSchemas.safeParse(event).success, `${event.type} is of the protocol`);
+});
+
 t.test('a server tool runs within the run: call, step, result, then more text', async (t) => {
   const provider = scripted((request, emit, signal) => {
     emit({ type: 'text', text: 'I look.' });

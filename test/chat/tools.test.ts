@@ -1,4 +1,5 @@
 import t from 'tap';
+import { createUpdatePlan } from '../../src/agent/tools/update-plan.ts';
 import { tool } from '../agent/helpers.ts';
 import { callTool, say, script } from '../agent/scripted-provider.ts';
 import { chat, chunksOf, contentOf, user } from './harness.ts';
@@ -42,6 +43,22 @@ t.test('the model is offered the tools that the request selects', async (t) => {
     t.equal((await ask('hi', body)).status, 200);
     t.strictSame(names(provider), expected, name);
   }
+});
+
+t.test('extra tools are offered when Api.EnabledTools names them, and only then', async (t) => {
+  const tools = () => [look, createUpdatePlan()];
+  const plain = script(say('ok'));
+  await (await chat(t, plain, { runtime: { tools } })).ask('hi');
+  t.strictSame(names(plain), ['Look']);
+
+  const steps = [{ step: 'look', status: 'in_progress' }];
+  const named = script([callTool('UpdatePlan', { plan: steps })], say('ok'));
+  const { post } = await chat(t, named, { api: { EnabledTools: ['updateplan'] }, runtime: { tools } });
+  const chunks = chunksOf(await (await post({ messages: [user('hi')], stream: true })).text());
+  t.strictSame(names(named), ['UpdatePlan']);
+  t.equal(contentOf(chunks), 'ok');
+  const activities = chunks.flatMap((chunk) => chunk.x_agent ?? []);
+  t.match(activities, [{ event: 'tool.started' }, { event: 'tool.completed' }, { event: 'plan', steps }]);
 });
 
 t.test('tools without parameters or description are accepted', async (t) => {

@@ -9,6 +9,7 @@ export interface CallResult {
   readonly outcome: ToolOutcome;
   readonly text: string;
   readonly images: readonly ContentPart[];
+  readonly plan: ToolResult['plan'];
   readonly exitCode: number | undefined;
   readonly durationMs: number;
 }
@@ -61,12 +62,13 @@ function groupsOf(calls: readonly ReviewedCall[], limit: number): ReviewedCall[]
 async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promise<void> {
   const { signal, onStart, onEnd } = options;
   const began = performance.now();
-  const end = (outcome: ToolOutcome, { text, images = [], exitCode }: Partial<ToolResult>, appendix = '') =>
+  const end = (outcome: ToolOutcome, { text, images = [], plan, exitCode }: Partial<ToolResult>, appendix = '') =>
     onEnd({
       reviewed,
       outcome,
       text: bounded(options.clean(text ?? '')) + options.clean(appendix),
       images,
+      plan,
       exitCode,
       durationMs: Math.round(performance.now() - began),
     });

@@ -145,6 +145,7 @@ export class TurnCalls {
         const { callId, name } = result.reviewed.call;
         const { outcome, text, durationMs } = result;
         const item = items.add<'toolResult'>({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
+        if (result.plan) items.add<'plan'>({ type: 'plan', callId, steps: [...result.plan] });
         if (this.#begun.has(result.reviewed)) host.tracer?.toolEnded(host.threadId, item);
       },
     });

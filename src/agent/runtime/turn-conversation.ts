@@ -5,6 +5,7 @@ import { brief, systemPrompt } from '../instructions/index.ts';
 import type { ModelMessage, ModelRequest, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
 import type { ModelUse } from '../model-call.ts';
 import type { Briefing } from '../thread-store.ts';
+import type { Tool } from '../tool.ts';
 import type { MadeResult } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { TurnHost } from './turn-host.ts';
@@ -78,9 +79,17 @@ export class TurnConversation {
   async prepare(signal: AbortSignal): Promise<void> {
     await this.#model.know();
     signal.throwIfAborted();
-    this.tools.offer(this.#options.options.tools === 'none' ? [] : this.#host.tools());
+    this.tools.offer(this.#offered());
     await this.#collect();
     this.#traceForeignStates();
+  }
+
+  #offered(): readonly Tool[] {
+    const { tools } = this.#options.options;
+    if (tools === 'none') return [];
+    if (tools !== 'standard') return this.#host.tools();
+    const named = new Set(this.#host.config.enabledTools?.map((name) => name.toLowerCase()));
+    return this.#host.tools().filter(({ name, isExtra }) => isExtra !== true || named.has(name.toLowerCase()));
   }
 
   /** Records what another model than that of the newest answer cannot read. */

@@ -277,8 +277,13 @@ export class Turns {
       signal.throwIfAborted();
       const { settings, startChild } = this.#options;
       const child = startChild(parent.thread, label);
-      const { approvalPolicy, approvalTimeoutMs } = parent.options;
-      const options = { model: settings.subAgent.model || parent.options.model, approvalPolicy, approvalTimeoutMs };
+      const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
+      const options = {
+        model: settings.subAgent.model || parent.options.model,
+        approvalPolicy,
+        approvalTimeoutMs,
+        tools,
+      };
       const run = this.start(child, [{ type: 'text', text: task }], undefined, options, parent.depth + 1);
       const stop = () => run.interrupt('user');
       signal.addEventListener('abort', stop, { once: true });

@@ -46,8 +46,11 @@ export interface TurnOptions {
   readonly history?: readonly ModelMessage[] | undefined;
   /** System messages of the caller, after those of the server. */
   readonly instructions?: readonly string[] | undefined;
-  /** `none`: the model is offered no tool of the server. Default `server`. */
-  readonly tools?: 'server' | 'none' | undefined;
+  /**
+   * `none`: the model is offered no tool of the server. `standard`: extra ones only when the thread names them. Default `server`: all
+   * that the thread has.
+   */
+  readonly tools?: 'server' | 'standard' | 'none' | undefined;
   /** Tools of the caller: a call of one ends the turn with `finishReason: 'toolCalls'`. A tool of the server with the same name is not offered. */
   readonly clientTools?: readonly ModelTool[] | undefined;
   /** Results of such calls of the previous turn; `input` may be empty then. */

@@ -9,6 +9,7 @@ export interface ToolDefinition<P extends Parameters> {
   readonly name: string;
   readonly description: string;
   readonly isReadOnly: boolean;
+  readonly isExtra?: boolean;
   /** Messages complete the sentence "<parameter> must be …"; descriptions are what the model reads. */
   readonly parameters: P;
   /** Other names of a parameter that models write, by its own name. Spellings (`old_text`, `OldText`) need not be listed. */
@@ -30,7 +31,7 @@ type Parsed<T> = { readonly ok: true; readonly args: T } | { readonly ok: false;
  * other names of parameters, numbers and booleans as text, null for an absent one, parameters that do not exist.
  */
 export function defineTool<P extends Parameters>(definition: ToolDefinition<P>): Tool {
-  const { name, description, isReadOnly, parameters, placeOf, run, approvalFor } = definition;
+  const { name, description, isReadOnly, isExtra, parameters, placeOf, run, approvalFor } = definition;
   const aliases = definition.aliases ?? {};
   const names = new Map([[parameters.entries, canonicalNames(parameters.entries, aliases)]]);
   for (const entry of Object.values(parameters.entries)) {
@@ -44,6 +45,7 @@ export function defineTool<P extends Parameters>(definition: ToolDefinition<P>):
     source: 'builtin',
     description,
     isReadOnly,
+    isExtra,
     // Made when a model first has to see it: the start of a server does not wait for it.
     get inputSchema() {
       inputSchema ??= schemaForModels(parameters);

@@ -1,5 +1,5 @@
 /**
- * The nine built-in tools (design §6): files, shell, web, sub-agents. Called by the runtime, which decides who may call
+ * The built-in tools (design §6): files, shell, web, sub-agents, plan. Called by the runtime, which decides who may call
  * which and when. Never here: approvals being asked for, conversations, MCP, tools of clients.
  */
 import { homedir } from 'node:os';
@@ -13,6 +13,7 @@ import { createTextReader, type ReadText } from './files/local-text.ts';
 import type { OutputFiles } from './output-files.ts';
 import type { PathRules } from './paths.ts';
 import { createSpawnSubagent } from './subagent.ts';
+import { createUpdatePlan } from './update-plan.ts';
 import type { Resolver } from './web/destination.ts';
 import { createWebSearch } from './web/search/web-search.ts';
 import { createWebFetch } from './web/web-fetch.ts';
@@ -56,7 +57,7 @@ export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>
   createTextReader(rulesOf(settings));
 
 /**
- * All nine, in the order of design §6. Cheap: what costs anything is loaded or looked for when a tool is first used.
+ * All of them: the nine of design §6 in their order, then the extra ones. Cheap: what costs anything is loaded or looked for when a tool is first used.
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
@@ -95,6 +96,7 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
       secrets,
     }),
     createSpawnSubagent(),
+    createUpdatePlan(),
   ];
 }
 
