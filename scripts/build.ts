@@ -1,14 +1,22 @@
 /** `npm run build`: everything under `dist/`. Bundles, charts, the browser page, types. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { buildBundles } from './bundles.ts';
 import { frugal } from './frugal-tsc.ts';
 import { markBuilt, sourcesHash } from './stamp.mjs';
 import { root, toolEnvironment } from './toolchain.mjs';
 
 const at = (path: string): string => join(root, path);
+
+/** The parser of shell scripts: WebAssembly, which no bundle holds. */
+function copyGrammar(): void {
+  mkdirSync(at('dist/grammar'), { recursive: true });
+  for (const file of ['web-tree-sitter/web-tree-sitter.wasm', 'tree-sitter-bash/tree-sitter-bash.wasm']) {
+    copyFileSync(at(`node_modules/${file}`), at(`dist/grammar/${basename(file)}`));
+  }
+}
 
 /** Declarations of what the package exports. */
 async function writeTypes(): Promise<void> {
@@ -50,6 +58,7 @@ async function step(name: string, work: () => void | Promise<void>): Promise<voi
 const hash = sourcesHash();
 mkdirSync(at('dist'), { recursive: true });
 await step('bundles', buildBundles);
+await step('grammar', copyGrammar);
 // None of these reads what another one writes.
 await Promise.all([
   step('charts', () => tool('scripts/charts.ts', [])),

@@ -81,6 +81,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'providers',
     'tools',
     'model-call.ts',
+    'rules',
     'context',
     'instructions',
     'runtime',

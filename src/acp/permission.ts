@@ -32,13 +32,14 @@ export function askedCall(request: ApprovalRequest, shown?: ShownCall): ToolCall
   return { toolCallId: callId, name: tool, status: 'pending', ...shown, title, content };
 }
 
-function questionOf({ operation, target, workingDirectory, covers, reason }: ApprovalRequest): string {
+function questionOf({ operation, target, workingDirectory, covers, reason, proposedRule }: ApprovalRequest): string {
   const lines = [
     `${operation}:`,
     ...target.split('\n').map((line) => `│ ${line}`),
     ...(workingDirectory === undefined ? [] : [`directory: ${workingDirectory}`]),
     ...(reason === undefined ? [] : [`reason: ${reason}`]),
-    ...(covers === undefined ? [] : [`session, always: ${covers}`]),
+    ...(covers === undefined ? [] : [`${proposedRule ? 'session' : 'session, always'}: ${covers}`]),
+    ...(proposedRule ? [`always: commands that begin with: ${proposedRule.prefix.join(' ')}`] : []),
   ];
   return lines.map((line) => visible(line, { multiline: false })).join('\n');
 }

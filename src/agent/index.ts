@@ -30,6 +30,17 @@ export {
   refreshCatalogue,
   type SidecarUpstream,
 } from './providers/index.ts';
+export {
+  describeRule,
+  parseScript,
+  prefixOf,
+  RuleBook,
+  readSavedRules,
+  type SourcedRule,
+  savedRulesFile,
+  type Verdict,
+  writeSavedRules,
+} from './rules/index.ts';
 export * from './runtime/index.ts';
 export type * from './schedule-store.ts';
 export {
@@ -49,6 +60,7 @@ export {
   createBuiltinTools,
   imageReader,
   OutputFiles,
+  placeRules,
   type SandboxStatus,
   sandboxStatus,
   selectToolNames,

@@ -1,4 +1,4 @@
-import type { ApprovalKind, PlanStep, ToolSource } from '../protocol/index.ts';
+import type { ApprovalKind, PlanStep, ProposedRule, ToolSource } from '../protocol/index.ts';
 import type { ContentPart } from './model.ts';
 
 /** Something that only a person (or a policy) may allow (design §5a). */
@@ -15,6 +15,8 @@ export interface ApprovalNeed {
   /** The same in words that complete "allow …", e.g. `this command in /ws`. */
   readonly covers: string;
   readonly reason?: string;
+  /** Rule that `acceptAlways` saves in place of a grant. */
+  readonly proposedRule?: ProposedRule;
 }
 
 /** Services and limits of a running tool. */

@@ -12,6 +12,8 @@ import {
   modelSource,
   OutputFiles,
   openStore,
+  placeRules,
+  RuleBook,
   type RuntimeSettings,
   type SandboxStatus,
   StorageError,
@@ -139,6 +141,11 @@ export function assemble(options: AssemblyOptions): Assembly {
     traces: config.Tracing.Enabled ? store.traces : undefined,
     provider,
     readImage,
+    rules: new RuleBook({
+      configured: config.Permissions.Rules,
+      stateDirectory: options.stateDirectory,
+      places: placeRules({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env), environment: env }),
+    }),
     surroundings: {
       home: homeDirectory(env),
       read: textReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) }),

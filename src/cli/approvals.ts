@@ -10,7 +10,7 @@ export type Approver = NonNullable<AppServerClientOptions['onRequest']>;
 
 type Question = Pick<
   ApprovalRequest,
-  'tool' | 'operation' | 'target' | 'workingDirectory' | 'covers' | 'reason' | 'scopeKey'
+  'tool' | 'operation' | 'target' | 'workingDirectory' | 'covers' | 'reason' | 'scopeKey' | 'proposedRule'
 >;
 type Painted = Pick<Output, 'colors' | 'question'>;
 
@@ -64,12 +64,13 @@ export function askPerson(ask: (words: string) => Promise<string>, output: Paint
  * Foreign text stands on lines that begin with the gutter or a label, so that it cannot imitate a question.
  */
 export function questionOf(
-  { tool, operation, target, workingDirectory, covers, reason, scopeKey }: Question,
+  { tool, operation, target, workingDirectory, covers, reason, scopeKey, proposedRule }: Question,
   { colors }: Pick<Output, 'colors'>,
 ): string {
   const { yellow, bold, dim } = colors;
   const gutter = dim('  │ ');
   const thing = covers ?? scopeKey;
+  const always = proposedRule ? `commands that begin with: ${proposedRule.prefix.join(' ')}` : thing;
   return [
     '',
     `${yellow('?')} May the agent ${bold(inLine(operation))} this? ${dim(`(${inLine(tool)})`)}`,
@@ -78,7 +79,7 @@ export function questionOf(
     ...(reason === undefined ? [] : [`  ${dim('reason')}     ${inLine(reason)}`]),
     `  [y]es      ${dim('once: this call only')}`,
     `  [s]ession  ${dim(`session: ${inLine(thing)}, until the thread ends`)}`,
-    `  [a]lways   ${dim(`always: ${inLine(thing)}, in every thread of this workspace`)}`,
+    `  [a]lways   ${dim(`always: ${inLine(always)}, in every thread of this workspace`)}`,
     `  [n]o       ${dim('decline')}`,
     `  [c]ancel   ${dim('decline and end the turn')}`,
     '  › ',

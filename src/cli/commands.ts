@@ -3,6 +3,7 @@ import { machineNames } from '../../machines/index.ts';
 import type { CommandSpec, OptionSpec } from './command.ts';
 import { automationCommands } from './commands-automations.ts';
 import { modelCommands } from './commands-model.ts';
+import { ruleCommands } from './commands-rules.ts';
 import { serverCommands } from './commands-server.ts';
 import { effort, inWorkspace, json, noStart, workspace, yes } from './shared-options.ts';
 
@@ -71,6 +72,7 @@ export const commands: readonly CommandSpec[] = [
     load: () => import('./commands/trust.ts'),
   },
   ...modelCommands,
+  ...ruleCommands,
   {
     name: 'context',
     describe: [

@@ -45,6 +45,7 @@ export {
   type WorkspaceFault,
 } from './open-workspace.ts';
 export { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
+export { PermissionRule, type RuleDecision, ruleDecisions } from './rule-settings.ts';
 export { Config, extraToolNames, isLoopback, toolNames } from './schema.ts';
 export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table.ts';
 export { quotedPath } from './shell-path.ts';

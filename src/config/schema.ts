@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { approvalPolicies, defaults, McpServerName, McpServerSettings } from '../protocol/index.ts';
 import { HttpUrlOrEmpty, modelSettings } from './model-settings.ts';
+import { PermissionRules } from './rule-settings.ts';
 
 const { supervise } = defaults;
 
@@ -240,6 +241,7 @@ const Permissions = v.object({
     v.optional(v.array(v.pipe(v.string(), v.nonEmpty()), 'a list of paths'), []),
     v.description('Never read nor written by tools, with or without approval. Relative to the workspace, or absolute.'),
   ),
+  Rules: PermissionRules,
   WorktreeRoot: text(
     '',
     'Directory below which a client may let a conversation work instead of in the workspace, besides .oratorio/worktrees in it and beside it.',

@@ -55,6 +55,7 @@ export const settingsTable: readonly SettingRule[] = [
     combine: strictest(['interrupt', 'default', 'autoApprove']),
   },
   { path: 'Permissions.BlockedPaths', why: 'protects files', combine: union },
+  { path: 'Permissions.Rules', why: 'answers approvals', combine: union },
   { path: 'Permissions.WorktreeRoot', why: 'opens directories to conversations', combine: isUsersAlone },
   { path: 'Tools.Shell', isSensitive: true, why: 'decides how commands run' },
   { path: 'Tools.Shell.Sandbox', why: 'contains commands', combine: strictest(['required', 'auto', 'off']) },

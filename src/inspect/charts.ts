@@ -1,8 +1,7 @@
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import * as v from 'valibot';
+import { packageRoot } from '../lib/index.ts';
 import { Chart } from '../protocol/index.ts';
 
 let charts: Promise<readonly Chart[]> | undefined;
@@ -31,15 +30,4 @@ async function readCharts(): Promise<readonly Chart[]> {
     throw new Error(`The statecharts have not been drawn (${file}): run "npm run build".`, { cause: error });
   });
   return v.parse(v.array(Chart), JSON.parse(text));
-}
-
-/** Directory of our package.json, from the sources and from a bundle alike. */
-export function packageRoot(): string {
-  let directory = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(directory, 'package.json'))) {
-    const above = dirname(directory);
-    if (above === directory) throw new Error('The package root was not found above this module.');
-    directory = above;
-  }
-  return directory;
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AnyRoute, staticFiles } from '../http/index.ts';
-import { packageRoot } from './charts.ts';
+import { packageRoot } from '../lib/index.ts';
 
 /** Routes of the page that shows actors live, as the build made it. A checkout that has not been built has none. */
 export function pageRoutes(onMissing: (directory: string) => void): AnyRoute[] {

@@ -27,6 +27,7 @@ export { appendElement, setMember } from './json-edit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';
 export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';
+export { packageRoot } from './package-root.ts';
 export { Pump } from './pump.ts';
 export {
   redact,

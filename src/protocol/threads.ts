@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot';
 import { reasoningEfforts } from './models.ts';
-import { approvalDecisions, approvalKinds, approvalPolicies } from './tools.ts';
+import { approvalDecisions, approvalKinds, approvalPolicies, ProposedRule } from './tools.ts';
 
 const id = v.pipe(v.string(), v.nonEmpty());
 const time = v.string();
@@ -123,6 +123,7 @@ export const Item = v.variant('type', [
     scopeKey: v.string(),
     covers: v.optional(v.string()),
     reason: v.optional(v.string()),
+    proposedRule: v.optional(ProposedRule),
   }),
   v.object({
     ...itemBase,

@@ -14,6 +14,10 @@ export type ApprovalKind = (typeof approvalKinds)[number];
 export const approvalDecisions = ['accept', 'acceptForSession', 'acceptAlways', 'decline', 'cancel'] as const;
 export type ApprovalDecision = (typeof approvalDecisions)[number];
 
+/** Rule that `acceptAlways` saves: the commands of a tool that begin with these words are allowed in this workspace. */
+export const ProposedRule = v.object({ tool: v.string(), prefix: v.array(v.string()) });
+export type ProposedRule = v.InferOutput<typeof ProposedRule>;
+
 /** A question that waits for a person. It belongs to the thread, not to a connection. */
 export const ApprovalRequest = v.object({
   threadId: id,
@@ -34,6 +38,7 @@ export const ApprovalRequest = v.object({
   /** The same in words, e.g. `this command in /ws`. */
   covers: v.optional(v.string()),
   reason: v.optional(v.string()),
+  proposedRule: v.optional(ProposedRule),
   createdAt: v.string(),
   /** When it declines itself. */
   expiresAt: v.string(),

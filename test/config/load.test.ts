@@ -51,6 +51,7 @@ t.test('specification 2.1: defaults', async (t) => {
     DefaultApprovalPolicy: 'default',
     ApprovalTimeoutSeconds: 300,
     BlockedPaths: [],
+    Rules: [],
     WorktreeRoot: '',
   });
   t.same([config.EnabledTools, config.McpServers, config.SubAgent.MaxDepth], [[], {}, 1]);

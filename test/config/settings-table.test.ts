@@ -82,6 +82,9 @@ t.test('a trusted workspace uses its sensitive settings', async (t) => {
   }
 });
 
+const never = { Tool: 'Exec', Prefix: 'git push', Decision: 'deny' };
+const always = { Tool: 'Exec', Prefix: 'npm test', Decision: 'allow' };
+
 /** Path, value of the user (undefined: unset), value of the trusted workspace, effective value. */
 const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Tools.Shell.Sandbox', 'required', 'off', 'required'],
@@ -96,6 +99,8 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Permissions.DefaultApprovalPolicy', undefined, 'autoApprove', 'default'],
   ['Permissions.DefaultApprovalPolicy', 'autoApprove', 'default', 'default'],
   ['Permissions.DefaultApprovalPolicy', undefined, 'interrupt', 'interrupt'],
+  ['Permissions.Rules', [never], [always], [never, always]],
+  ['Permissions.Rules', [never], [], [never]],
   ['Permissions.BlockedPaths', ['mine'], ['theirs'], ['mine', 'theirs']],
   ['Permissions.BlockedPaths', ['mine'], [], ['mine']],
   ['Permissions.BlockedPaths', undefined, ['theirs'], ['theirs']],

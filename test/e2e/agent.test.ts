@@ -3,7 +3,7 @@
  * the outcome is reported – by the demo model and by an upstream that behaves as real ones do, through every way in.
  */
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { Item } from '../../src/protocol/index.ts';
@@ -74,6 +74,25 @@ t.test('oratorio chat --yes completes the task', async (t) => {
     isDone(t, workspace, stdout);
   }
   await oratorio(place, ['hub', 'stop']);
+});
+
+t.test('a command that only reads, and one of a rule, run without a question; a denied one never runs', async (t) => {
+  const place = makePlace(t);
+  await startHub(place);
+  const workspace = place.workspace('site', {
+    Permissions: { Rules: [{ Tool: 'Exec', Prefix: 'touch', Decision: 'deny' }] },
+  });
+  writeFileSync(join(workspace, 'a.txt'), 'first line\n');
+  const chat = (...args: string[]) => oratorio(place, ['chat', '--workspace', workspace, ...args]);
+  t.match((await chat('run: head -n 1 a.txt')).stdout, /first line/);
+  await chat('run: mkdir made');
+  t.notOk(existsSync(join(workspace, 'made')), 'unattended without --yes');
+  const added = await oratorio(place, ['rules', 'add', '--workspace', workspace, 'mkdir made']);
+  t.equal(added.code, 0);
+  await chat('run: mkdir made');
+  t.ok(existsSync(join(workspace, 'made')), 'the rule holds at once, in the running server');
+  t.match((await chat('--yes', 'run: touch denied')).stdout, /refused by a rule/);
+  t.notOk(existsSync(join(workspace, 'denied')));
 });
 
 t.test('oratorio chat without a terminal declines a command and reports it', async (t) => {

@@ -311,7 +311,7 @@ onPage(
     });
     const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', { onRequest: () => approved });
     t.teardown(() => client.close());
-    const turn = await say(client, workspacePath, 'run: echo it is done');
+    const turn = await say(client, workspacePath, 'run: touch done; echo it is done');
     await isLit(turns, 'awaitingApproval');
     await shows(
       t,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../../protocol/index.ts';
 import type { ModelToolCall } from '../model.ts';
+import type { RuleBook, Verdict } from '../rules/index.ts';
 import type { ApprovalNeed, Tool } from '../tool.ts';
 
 export type DecidedBy = 'user' | 'policy' | 'timeout';
@@ -25,6 +26,10 @@ export interface ReviewOptions {
   readonly toolOf: (name: string) => Tool | undefined;
   readonly toolNames: () => readonly string[];
   readonly isGranted: (scopeKey: string) => boolean;
+  /** Absent: no rules. */
+  readonly rules?: Pick<RuleBook, 'judge' | 'propose'> | undefined;
+  /** The thread changes nothing: no rule allows it more. */
+  readonly isReadOnly?: boolean;
 }
 
 /** Reviews one call: validates its arguments and finds whether it needs approval, is granted or is refused. */
@@ -47,15 +52,53 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
   const parsed = tool.parse(json.value);
   if (!parsed.ok) return refused(`Error: ${parsed.error}`, tool);
   const { args } = parsed;
-  const need = await tool.approvalFor(args, options);
+  const verdict = await options.rules?.judge(tool, args, options);
+  if (verdict?.decision === 'deny') return refused(deniedBy(verdict), tool);
+  const own = await tool.approvalFor(args, options);
+  const need = verdict?.decision === 'ask' ? askedBy(verdict, tool, call, own) : own;
   if (!need) return { call, tool, args, refusal: undefined, need, requestId, decision: undefined };
-  const word = wordOf(need, options);
+  const word = wordOf(need, verdict, options);
   const refusal = word === 'decline' ? declinedByPolicy(need) : undefined;
-  return { call, tool, args, refusal, need, requestId, decision: word && { word, by: 'policy' } };
+  const proposedRule = word === undefined ? await options.rules?.propose(tool, args) : undefined;
+  return {
+    ...{ call, tool, args, refusal, requestId },
+    need: proposedRule ? { ...need, proposedRule } : need,
+    decision: word && { word, by: 'policy' },
+  };
 }
 
-/** Decision by policy or an earlier grant; undefined: a user must decide. */
-function wordOf(need: ApprovalNeed, { policy, isGranted }: ReviewOptions): ApprovalDecision | undefined {
+/** A rule asks about a call, also about one that needs no approval otherwise. */
+function askedBy(
+  verdict: Verdict,
+  tool: Tool,
+  { name, arguments: args }: ModelToolCall,
+  own: ApprovalNeed | undefined,
+): ApprovalNeed {
+  const reason = `By ${verdict.reason}.`;
+  if (own) return { ...own, reason: own.reason ? `${own.reason} ${reason}` : reason };
+  const kind = tool.source === 'builtin' ? 'file' : 'remoteResource';
+  return {
+    kind,
+    operation: 'call',
+    target: `${name} ${args}`,
+    scopeKey: `rule:${name} ${args}`,
+    covers: 'exactly this call',
+    reason,
+  };
+}
+
+const deniedBy = ({ reason }: Verdict): string =>
+  `Error: refused by a rule of the user: ${reason}. Do not try the same in another way; say what you would have done.`;
+
+/** Decision by rules, policy or an earlier grant; undefined: a user must decide. */
+function wordOf(
+  need: ApprovalNeed,
+  verdict: Verdict | undefined,
+  { policy, isGranted, isReadOnly = false }: ReviewOptions,
+): ApprovalDecision | undefined {
+  // Where no user is asked, a call that needs a question does not run.
+  if (verdict?.decision === 'ask') return policy === 'default' ? undefined : 'decline';
+  if (verdict?.decision === 'allow' && !isReadOnly) return 'accept';
   if (policy === 'autoApprove' || isGranted(need.scopeKey)) return 'accept';
   return policy === 'interrupt' ? 'decline' : undefined;
 }
@@ -86,7 +129,7 @@ export function requestOf(
 
 /** Common fields of a request for approval and its item. */
 export function shownNeed(need: ApprovalNeed) {
-  const { kind, operation, target, workingDirectory, scopeKey, covers, reason } = need;
+  const { kind, operation, target, workingDirectory, scopeKey, covers, reason, proposedRule } = need;
   return {
     approvalType: kind,
     operation,
@@ -95,6 +138,7 @@ export function shownNeed(need: ApprovalNeed) {
     scopeKey,
     covers,
     ...(reason !== undefined && { reason }),
+    ...(proposedRule && { proposedRule: { tool: proposedRule.tool, prefix: [...proposedRule.prefix] } }),
   };
 }
 

@@ -2,6 +2,7 @@ import type { AnyActorRef } from 'xstate';
 import { defaults, type ModelListResult, type Turn } from '../../protocol/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
 import { type ModelProvider, modelFailure } from '../model.ts';
+import type { RuleBook } from '../rules/index.ts';
 import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
@@ -38,6 +39,8 @@ export interface ThreadServiceOptions {
   readonly readImage?: ReadImage | undefined;
   /** Absent: no files with instructions are read. */
   readonly surroundings?: Surroundings | undefined;
+  /** Absent: no rules about calls. */
+  readonly rules?: RuleBook | undefined;
   /** Money that all workspaces of the user spend. Default: only this service is counted. */
   readonly spending?: DaySpending | undefined;
   /** Redacts secrets. */
@@ -90,6 +93,7 @@ export class ThreadService implements Runtime {
       toolsOf: (thread, depth) => tools.of(thread, depth),
       readImage,
       surroundings: options.surroundings,
+      rules: options.rules,
       spending,
       startChild: (parent, label) => this.#catalog.startChild(parent, label),
       clean,

@@ -1,7 +1,7 @@
 import { type ApprovalDecision, type ApprovalPolicy, type ApprovalRequest, defaults } from '../../protocol/index.ts';
 import { NestedInstructions } from '../instructions/index.ts';
 import type { ModelToolCall } from '../model.ts';
-import type { Tool, ToolContext } from '../tool.ts';
+import type { ApprovalNeed, Tool, ToolContext } from '../tool.ts';
 import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, reviewCall, shownNeed } from './call-review.ts';
 import { type CallResult, type MadeResult, runCalls } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
@@ -71,11 +71,10 @@ export class TurnCalls {
 
   async review(): Promise<{ readonly pending: readonly string[] }> {
     const { host, policy } = this.#options;
-    const { workspacePath, isGranted } = host;
+    const { workspacePath, isGranted, rules, config } = host;
+    const about = { workspacePath, policy, isGranted, rules, isReadOnly: config.readOnly === true };
     this.#reviewed = await Promise.all(
-      this.#calls.map((call) =>
-        reviewCall(call, { workspacePath, policy, isGranted, toolOf: this.#toolOf, toolNames: () => this.#toolNames }),
-      ),
+      this.#calls.map((call) => reviewCall(call, { ...about, toolOf: this.#toolOf, toolNames: () => this.#toolNames })),
     );
     for (const reviewed of this.#reviewed) {
       this.#refuseRepetition(reviewed);
@@ -194,12 +193,27 @@ export class TurnCalls {
     reviewed.decision = { word: decision, by };
     if (need && (decision === 'decline' || decision === 'cancel')) reviewed.refusal = refusalOf(need, by);
     if (need && decision === 'acceptForSession') host.grant(need.scopeKey, 'session');
-    if (need && decision === 'acceptAlways') host.grant(need.scopeKey, 'always');
+    if (need && decision === 'acceptAlways') this.#grantAlways(need);
     items.add({ type: 'approvalResponse', requestId, callId: call.callId, decision, decidedBy: by });
     this.#traceDecision(reviewed);
     const params = { threadId: host.threadId, turnId, requestId, decision, decidedBy: by };
     publish({ method: 'item/approval/resolved', params });
     host.onChange();
+  }
+
+  /** Saves the proposed rule, or else grants exactly this call for good. */
+  #grantAlways({ scopeKey, proposedRule }: ApprovalNeed): void {
+    const { host } = this.#options;
+    if (!proposedRule || !host.rules) {
+      host.grant(scopeKey, 'always');
+      return;
+    }
+    try {
+      host.rules.learn(proposedRule);
+    } catch (error) {
+      // The call itself is allowed all the same; the next one is asked about again.
+      host.onBug(error);
+    }
   }
 
   #traceRequest(reviewed: ReviewedCall): void {

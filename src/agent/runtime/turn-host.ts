@@ -1,6 +1,7 @@
 import type { ApprovalPolicy, ThreadConfig, Turn } from '../../protocol/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
 import type { ModelProvider } from '../model.ts';
+import type { RuleBook } from '../rules/index.ts';
 import type { ThreadStore } from '../thread-store.ts';
 import type { Tool, ToolResult } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
@@ -66,6 +67,8 @@ export interface TurnHost {
   readonly readImage: ReadImage;
   /** Absent: no files with instructions are read. */
   readonly surroundings: Surroundings | undefined;
+  /** Absent: no rules about calls. */
+  readonly rules: RuleBook | undefined;
   readonly publish: (event: ThreadEvent) => void;
   /** Redacts secrets. */
   readonly clean: (text: string) => string;

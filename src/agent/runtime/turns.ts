@@ -3,6 +3,7 @@ import type { ApprovalDecision, ApprovalRequest, InputPart, ThreadRuntime, Turn 
 import { AgentError } from '../errors.ts';
 import type { Surroundings } from '../instructions/index.ts';
 import type { ModelProvider } from '../model.ts';
+import type { RuleBook } from '../rules/index.ts';
 import type { StoredThread, ThreadStore } from '../thread-store.ts';
 import { StorageError } from '../thread-store.ts';
 import type { Tool, ToolResult } from '../tool.ts';
@@ -36,6 +37,8 @@ export interface TurnsOptions {
   readonly startChild: (parent: StoredThread, label: string | undefined) => StoredThread;
   readonly readImage: ReadImage;
   readonly surroundings: Surroundings | undefined;
+  /** Absent: no rules about calls. */
+  readonly rules: RuleBook | undefined;
   readonly spending: DaySpending;
   readonly clean: (text: string) => string;
   readonly onBug: (error: unknown) => string;
@@ -188,6 +191,7 @@ export class Turns {
       toolsOf,
       readImage,
       surroundings,
+      rules,
       clean,
       onBug,
     } = this.#options;
@@ -213,6 +217,7 @@ export class Turns {
       tools: () => toolsOf(thread, depth),
       readImage,
       surroundings,
+      rules,
       publish: (event) => this.#publish(id, event),
       clean,
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),

@@ -12,6 +12,7 @@ import { createImageReader, type ReadImage } from './files/local-image.ts';
 import { createTextReader, type ReadText } from './files/local-text.ts';
 import type { OutputFiles } from './output-files.ts';
 import type { PathRules } from './paths.ts';
+import { createPlaceRules, type PlaceRules } from './places.ts';
 import { createSpawnSubagent } from './subagent.ts';
 import { createUpdatePlan } from './update-plan.ts';
 import type { Resolver } from './web/destination.ts';
@@ -23,6 +24,7 @@ export type { ReadImage } from './files/local-image.ts';
 export type { LocalText, ReadText } from './files/local-text.ts';
 export { OutputFiles } from './output-files.ts';
 export { isWithin } from './paths.ts';
+export type { PlaceRules } from './places.ts';
 
 /** Settings of the tools. */
 export interface ToolSettings {
@@ -51,6 +53,10 @@ const rulesOf = ({ blockedPaths, home }: Pick<ToolSettings, 'blockedPaths' | 'ho
 /** Reads images that messages name by their paths, held by the rules of the file tools. */
 export const imageReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadImage =>
   createImageReader(rulesOf(settings));
+
+/** Judges paths and programs for rules. */
+export const placeRules = (settings: Pick<ToolSettings, 'blockedPaths' | 'home' | 'environment'>): PlaceRules =>
+  createPlaceRules(rulesOf(settings), settings.environment['PATH']);
 
 /** Reads text files without approval, by the rules of the file tools. */
 export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadText =>

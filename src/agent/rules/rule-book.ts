@@ -1,0 +1,116 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { PermissionRule } from '../../config/index.ts';
+import { readJson, writeFileAtomic } from '../../lib/index.ts';
+import type { ProposedRule } from '../../protocol/index.ts';
+import type { Tool } from '../tool.ts';
+import type { PlaceRules } from '../tools/index.ts';
+import { decideCall, decideCommand, type SourcedRule, type Verdict } from './decide.ts';
+import { learnedRule, proposeRule } from './learn.ts';
+
+const Saved = v.object({ version: v.literal(1), rules: v.array(PermissionRule) });
+
+/** File of the rules that a user saved for one workspace, in the user's own state. */
+export const savedRulesFile = (stateDirectory: string): string => join(stateDirectory, 'rules.json');
+
+/** Rules that a user saved for a workspace. A damaged file has none, and says why. */
+export function readSavedRules(stateDirectory: string): {
+  readonly rules: readonly PermissionRule[];
+  readonly problem?: string;
+} {
+  const read = readJson(savedRulesFile(stateDirectory), Saved);
+  if (read.kind === 'ok') return { rules: read.value.rules };
+  return read.kind === 'missing'
+    ? { rules: [] }
+    : { rules: [], problem: `${savedRulesFile(stateDirectory)} ${read.problem}` };
+}
+
+/** @throws the system's error */
+export function writeSavedRules(stateDirectory: string, rules: readonly PermissionRule[]): void {
+  mkdirSync(stateDirectory, { recursive: true, mode: 0o700 });
+  writeFileAtomic(savedRulesFile(stateDirectory), `${JSON.stringify({ version: 1, rules }, undefined, 2)}\n`, {
+    mode: 0o600,
+  });
+}
+
+export interface RuleBookOptions {
+  /** `Permissions.Rules`. */
+  readonly configured: readonly PermissionRule[];
+  /** Directory of the user's state of this workspace. */
+  readonly stateDirectory: string;
+  readonly places: PlaceRules;
+}
+
+/** Place of a call. */
+export interface CallPlace {
+  /** Canonical and absolute. */
+  readonly workspacePath: string;
+}
+
+/** Rules of a workspace: those of the configuration, and those that its user saved. */
+export class RuleBook {
+  readonly #options: RuleBookOptions;
+
+  constructor(options: RuleBookOptions) {
+    this.#options = options;
+  }
+
+  /** Decides about a call. @param args parsed */
+  async judge(tool: Tool, args: unknown, { workspacePath }: CallPlace): Promise<Verdict> {
+    const { places } = this.#options;
+    const rules = this.rules();
+    const command = commandIn(tool, args);
+    const place = tool.placeOf?.(args);
+    if (command === undefined) {
+      const target = place === undefined ? addressIn(args) : await places.nameOf(place, workspacePath);
+      return decideCall(tool.name, target, rules);
+    }
+    return decideCommand(command, rules, {
+      cwd: await places.directoryOf(place ?? '.', workspacePath),
+      mayRead: (path) => places.mayRead(path, workspacePath),
+      isTrustedProgram: (name) => places.isTrustedProgram(name, workspacePath),
+      hasBlockedPaths: places.hasBlockedPaths,
+    });
+  }
+
+  /** Rule to offer with the approval of a call. */
+  async propose(tool: Tool, args: unknown): Promise<ProposedRule | undefined> {
+    const command = commandIn(tool, args);
+    return command === undefined ? undefined : proposeRule(command);
+  }
+
+  /** Saves a rule that the user agreed to. @throws the system's error */
+  learn(rule: ProposedRule): void {
+    const { stateDirectory } = this.#options;
+    const { rules, problem } = readSavedRules(stateDirectory);
+    // A damaged file is the user's to repair: writing would lose what it forbids.
+    if (problem !== undefined) throw new Error(problem);
+    const added = learnedRule(rule);
+    if (rules.some((each) => JSON.stringify(each) === JSON.stringify(added))) return;
+    writeSavedRules(stateDirectory, [...rules, added]);
+  }
+
+  /** All rules that hold now. */
+  rules(): readonly SourcedRule[] {
+    const { configured, stateDirectory } = this.#options;
+    const { rules, problem } = readSavedRules(stateDirectory);
+    return [
+      ...configured.map((rule) => ({ ...rule, source: 'config' as const })),
+      ...rules.map((rule) => ({ ...rule, source: 'saved' as const })),
+      // It may have forbidden something.
+      ...(problem === undefined ? [] : [{ Tool: '*', Decision: 'ask' as const, source: 'saved' as const }]),
+    ];
+  }
+}
+
+function commandIn(tool: Tool, args: unknown): string | undefined {
+  if (tool.name !== 'Exec' || tool.source !== 'builtin') return undefined;
+  const { command } = args as { readonly command: string };
+  return command;
+}
+
+const addressIn = (args: unknown): string | undefined => {
+  const { url } = (args ?? {}) as { readonly url?: unknown };
+  return typeof url === 'string' ? url : undefined;
+};
