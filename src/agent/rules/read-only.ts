@@ -53,7 +53,7 @@ const builtins: ReadonlySet<string> = new Set(['cd', 'echo', 'false', 'pwd', 'tr
 
 export interface ReadOnlyPlace {
   /** Real directory that the commands start in. */
-  readonly cwd: string;
+  readonly cwd: () => Promise<string>;
   /** Whether a path may be read without approval. @param path absolute */
   readonly mayRead: (path: string) => Promise<boolean>;
   /** Whether a program of this name is found outside of the workspace, whose files are untrusted. */
@@ -64,10 +64,10 @@ export interface ReadOnlyPlace {
 
 /** Whether commands only read what may be read without approval. @param commands of a plain script */
 export async function isReadOnly(commands: readonly (readonly string[])[], place: ReadOnlyPlace): Promise<boolean> {
+  if (!commands.every(([program = '']) => Object.hasOwn(programs, program))) return false;
   // A `cd` may fail, or move a part of a pipeline only: what follows must be right in every directory.
-  const directories = new Set([place.cwd]);
+  const directories = new Set([await place.cwd()]);
   for (const [program = '', ...args] of commands) {
-    if (!Object.hasOwn(programs, program)) return false;
     if (!builtins.has(program) && !place.isTrustedProgram(program)) return false;
     if (program === 'rg' && place.hasBlockedPaths) return false;
     const operands = programs[program]?.(args);

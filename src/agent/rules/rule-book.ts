@@ -67,7 +67,7 @@ export class RuleBook {
       return decideCall(tool.name, target, rules);
     }
     return decideCommand(command, rules, {
-      cwd: await places.directoryOf(place ?? '.', workspacePath),
+      cwd: () => places.directoryOf(place ?? '.', workspacePath),
       mayRead: (path) => places.mayRead(path, workspacePath),
       isTrustedProgram: (name) => places.isTrustedProgram(name, workspacePath),
       hasBlockedPaths: places.hasBlockedPaths,

@@ -31,7 +31,7 @@ export function createPlaceRules(rules: PathRules, searchPath: string | undefine
       return found && displayPath(workspacePath, found.path);
     },
     directoryOf: async (given, workspacePath) =>
-      (await resolved(given, workspacePath))?.path ?? join(workspacePath, given),
+      given === '.' ? workspacePath : ((await resolved(given, workspacePath))?.path ?? join(workspacePath, given)),
     isTrustedProgram(name, workspacePath) {
       // The shell looks into relative directories, too.
       if (hasRelativeEntry) return false;
