@@ -90,6 +90,8 @@ export class AcpAgent {
     const { thread } = parse(ThreadResult, await client.request('thread/start', { identity }), 'thread/start');
     const session = this.#add(thread, cwd, workspacePath);
     await session.open(false);
+    // An editor knows the session once it has the answer.
+    setImmediate(() => void session.offerCommands());
     return { sessionId: session.id, modes: await session.modes() };
   }
 
@@ -106,6 +108,7 @@ export class AcpAgent {
     const session = this.#add(parse(ThreadResult, answer, 'thread/read').thread, cwd, workspacePath);
     try {
       await session.open(hasHistory);
+      setImmediate(() => void session.offerCommands());
       return { modes: await session.modes() };
     } catch (error) {
       this.#sessions.delete(sessionId);

@@ -1,7 +1,13 @@
 import { type PromptResponse, RequestError, type SessionModeState, type SessionUpdate } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
-import { type ApprovalPolicy, approvalPolicies, type InputPart, rpcErrors } from '../protocol/index.ts';
+import {
+  type ApprovalPolicy,
+  approvalPolicies,
+  type InputPart,
+  PromptCommandInfo,
+  rpcErrors,
+} from '../protocol/index.ts';
 import { modesOf, policyOf } from './modes.ts';
 import type { Link } from './servers.ts';
 import { stopReasonOf } from './stop-reason.ts';
@@ -31,6 +37,7 @@ interface Prompt {
 
 const ThreadResult = v.looseObject({ thread: SeenThread });
 const TurnResult = v.looseObject({ turn: v.looseObject({ id: v.string() }) });
+const CommandsResult = v.looseObject({ data: v.array(PromptCommandInfo) });
 const ConfigResult = v.looseObject({ config: v.record(v.string(), v.unknown()) });
 
 /** An editor's session: one thread of an agent server. */
@@ -78,6 +85,22 @@ export class Session {
       // A running turn is sent again in its present state, in order with later notifications.
       await link.client.request('thread/subscribe', { threadId: this.id, replayRecent: true });
     });
+  }
+
+  /** Sends the prompt commands of the workspace. Without them the session works all the same. */
+  async offerCommands(): Promise<void> {
+    try {
+      const { data } = await this.#ask(await this.#ready(), 'command/list', {}, CommandsResult);
+      if (data.length === 0) return;
+      const availableCommands = data.map(({ name, description, argumentHint }) => ({
+        ...{ name, description },
+        ...(argumentHint !== undefined && { input: { hint: argumentHint } }),
+      }));
+      this.#options.emit({ sessionUpdate: 'available_commands_update', availableCommands });
+    } catch (error) {
+      // The connection broke: the prompt that follows says so.
+      if (!(error instanceof JsonRpcError || error instanceof AppServerConnectionError)) throw error;
+    }
   }
 
   async modes(): Promise<SessionModeState> {

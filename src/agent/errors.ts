@@ -18,6 +18,8 @@ export type AgentErrorName = Extract<
   | 'mcpServerNotFound'
   | 'mcpServerInvalid'
   | 'mcpServerReadOnly'
+  | 'skillNotFound'
+  | 'commandNotFound'
   | 'workspaceRestricted'
   | 'automationNotFound'
   | 'automationInvalid'

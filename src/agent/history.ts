@@ -11,9 +11,9 @@ function partText(part: InputPart): string {
     case 'text':
       return part.text;
     case 'commandRef':
-      return part.rawText ?? `/${part.name} ${part.argsText ?? ''}`.trim();
+      return part.text ?? part.rawText ?? `/${part.name} ${part.argsText ?? ''}`.trim();
     case 'skillRef':
-      return `$${part.name}`;
+      return part.text === undefined ? `$${part.name}` : `<skill name="${part.name}">\n${part.text}\n</skill>`;
     case 'fileRef':
       return `@${part.displayPath ?? part.path}`;
     case 'image':

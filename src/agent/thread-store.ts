@@ -53,6 +53,8 @@ export interface Briefing {
   /** Branch of git; absent: none. */
   readonly branch?: string | undefined;
   readonly instructions: readonly Instructions[];
+  /** List of skills for the model; absent: none. */
+  readonly skills?: string | undefined;
 }
 
 /** Part of a thread that a compaction covers. */

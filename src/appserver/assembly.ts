@@ -3,10 +3,12 @@ import type { AnyActorRef } from 'xstate';
 import type { RestartPolicy } from '../../machines/index.ts';
 import {
   createBuiltinTools,
+  createSkillTool,
   DayLedger,
   type DaySpending,
   describeCommands,
   imageReader,
+  Library,
   type ModelProvider,
   modelSettingsOf,
   modelSource,
@@ -64,6 +66,7 @@ export interface Assembly {
   readonly traces: TraceStore;
   readonly telemetry: Telemetry;
   readonly spending: DaySpending;
+  readonly library: Library;
   /** For health: how things are besides the threads. */
   readonly describe: () => Readonly<Record<string, unknown>>;
   /** @throws StartupError (config) for a budget that cannot be checked, because the price of the model is unknown */
@@ -103,6 +106,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     },
     (server) => threads.feed.broadcast({ method: 'mcp/status/updated', params: { server } }),
   );
+  const library = new Library(homeDirectory(env));
   const outputs = new OutputFiles(join(options.stateDirectory, 'outputs'));
   const sweepOutputs = () => outputs.sweep((threadId) => store.threads.thread(threadId) !== undefined);
   sweepOutputs();
@@ -115,6 +119,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     home: homeDirectory(env),
     outputs,
   });
+  const skillTool = createSkillTool(library);
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
   const source =
     options.provider ??
@@ -141,17 +146,19 @@ export function assemble(options: AssemblyOptions): Assembly {
     traces: config.Tracing.Enabled ? store.traces : undefined,
     provider,
     readImage,
+    library,
     rules: new RuleBook({
       configured: config.Permissions.Rules,
       stateDirectory: options.stateDirectory,
       places: placeRules({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env), environment: env }),
     }),
     surroundings: {
+      library,
       home: homeDirectory(env),
       read: textReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) }),
       commands: async () => describeCommands(await sandboxFound, config.Tools.Shell.Network),
     },
-    tools: () => selectTools([...builtin, ...mcp.tools()], config.EnabledTools),
+    tools: () => selectTools([...builtin, skillTool, ...mcp.tools()], config.EnabledTools),
     settings: settingsOf(config),
     spending,
     clean: (text) => cleaner.clean(text),
@@ -186,6 +193,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   }, onBug);
   return {
     threads,
+    library,
     mcp,
     automations,
     traces: store.traces,

@@ -1,5 +1,5 @@
 import type * as v from 'valibot';
-import type { DynamicTools, Listener, Runtime } from '../agent/index.ts';
+import { AgentError, type DynamicTools, type Library, type Listener, type Runtime } from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
 import { protocolVersion, type RpcMethod, type RpcResult, type rpcMethods, version } from '../protocol/index.ts';
 import type { McpServices } from './mcp-services.ts';
@@ -29,9 +29,9 @@ const capabilities: RpcResult<'initialize'>['capabilities'] = {
   configOverride: true,
   cronManagement: true,
   heartbeatManagement: false,
-  skillsManagement: false,
+  skillsManagement: true,
   pluginManagement: false,
-  commandManagement: false,
+  commandManagement: true,
   modelCatalogManagement: true,
   workspaceConfigManagement: false,
   mcpManagement: true,
@@ -51,10 +51,16 @@ function toolsOf(tools: DynamicTools['tools'] | undefined, { callTool }: Asker):
 }
 
 /** Every method onto the runtime. That `initialize` comes first, and once, is the connection's business. */
-export function methodsOf(threads: Runtime, mcp: McpServices, automations: Automations): Methods {
+export function methodsOf(
+  threads: Runtime,
+  mcp: McpServices,
+  automations: Automations,
+  library: WorkspaceLibrary,
+): Methods {
   return {
     ...threadMethods(threads),
     ...turnMethods(threads),
+    ...libraryMethods(library),
     ...mcpMethods(mcp),
     ...cronMethods(automations),
     ...automationMethods(automations),
@@ -124,6 +130,35 @@ function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${stri
       return { result: {} };
     },
     'model/list': async () => ({ result: await threads.models() }),
+  };
+}
+
+/** Skills and prompt commands of one workspace. */
+export interface WorkspaceLibrary {
+  readonly library: Library;
+  readonly workspacePath: string;
+}
+
+function libraryMethods({ library, workspacePath }: WorkspaceLibrary): Some<`skills/${string}` | `command/${string}`> {
+  return {
+    'skills/list': () => {
+      const { data, problems } = library.skills(workspacePath);
+      return { result: { data: [...data], problems: [...problems] } };
+    },
+    'skills/read': ({ name }) => {
+      const body = library.skillBody(name, workspacePath);
+      if (body === undefined) throw new AgentError('skillNotFound', { name });
+      return { result: { name, body } };
+    },
+    'command/list': () => {
+      const { data, problems } = library.commands(workspacePath);
+      return { result: { data: [...data], problems: [...problems] } };
+    },
+    'command/expand': ({ name, arguments: argumentsText }) => {
+      const text = library.expand(name, argumentsText, workspacePath);
+      if (text === undefined) throw new AgentError('commandNotFound', { name });
+      return { result: { text } };
+    },
   };
 }
 

@@ -97,11 +97,11 @@ export class RunningServer implements AppServer {
       },
       onTurnEnd: (thread, turn) => this.#noteTurnEnd(thread, turn),
     });
-    const { threads, mcp, automations } = this.#assembly;
+    const { threads, mcp, automations, library } = this.#assembly;
     threads.feed.join(this.#active.hear);
     this.#activity = new Activity(() => threads.activeTurns > 0 || automations.isExpecting);
     this.#connection = {
-      methods: this.#introduced(methodsOf(threads, mcp, automations)),
+      methods: this.#introduced(methodsOf(threads, mcp, automations, { library, workspacePath: this.workspacePath })),
       feed: threads.feed,
       respond: threads.respond.bind(threads),
       onWork: this.#activity.note,

@@ -48,7 +48,7 @@ export const toolNames = [
   'SpawnSubagent',
 ] as const;
 /** Tools that the chat API offers only when `Api.EnabledTools` names them. */
-export const extraToolNames = ['UpdatePlan'] as const;
+export const extraToolNames = ['UpdatePlan', 'Skill'] as const;
 const everyTool = [...toolNames, ...extraToolNames];
 const canonicalTools = new Map<string, string>(everyTool.map((name) => [name.toLowerCase(), name]));
 const knownTool = `one of ${everyTool.join(', ')}, or mcp__<server>__<tool>`;
@@ -71,7 +71,9 @@ const Api = v.object({
   AutoApprove: flag(true, 'Approves operations that need approval; false rejects them.'),
   EnabledTools: v.pipe(
     v.optional(v.array(ToolName, 'a list of tool names'), []),
-    v.description('Enabled tools of the chat API, among those of EnabledTools; empty enables all but UpdatePlan.'),
+    v.description(
+      'Enabled tools of the chat API, among those of EnabledTools; empty enables all but UpdatePlan and Skill.',
+    ),
   ),
   ApprovalMode: v.pipe(
     v.optional(v.picklist(['policy', 'interactive'], '"policy" or "interactive"'), 'policy'),

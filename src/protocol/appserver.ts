@@ -4,6 +4,7 @@
  */
 import * as v from 'valibot';
 import { Automation, AutomationInput, AutomationRun, AutomationsState } from './automations.ts';
+import { LibraryProblem, PromptCommandInfo, SkillInfo } from './library.ts';
 import { McpServerConfig, McpServerName, McpServerSettings, McpServerStatus, McpTestResult } from './mcp.ts';
 import { ModelPrice } from './models.ts';
 import {
@@ -338,6 +339,26 @@ export const rpcMethods = {
       before: v.optional(id),
     }),
     result: v.object({ data: v.array(AutomationRun), next: v.optional(v.string()) }),
+  },
+  'skills/list': {
+    summary: 'The skills of the user and the workspace, and those that are left out with the reason.',
+    params: empty,
+    result: v.object({ data: v.array(SkillInfo), problems: v.array(LibraryProblem) }),
+  },
+  'skills/read': {
+    summary: 'The body of a skill.',
+    params: v.object({ name: id }),
+    result: v.object({ name: v.string(), body: v.string() }),
+  },
+  'command/list': {
+    summary: 'The prompt commands of the user and the workspace.',
+    params: empty,
+    result: v.object({ data: v.array(PromptCommandInfo), problems: v.array(LibraryProblem) }),
+  },
+  'command/expand': {
+    summary: 'The text that a prompt command stands for.',
+    params: v.object({ name: id, arguments: v.optional(v.string(), '') }),
+    result: v.object({ text: v.string() }),
   },
   'model/list': {
     summary: 'The models of the provider.',

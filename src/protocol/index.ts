@@ -13,6 +13,7 @@ export * from './hub-events.ts';
 export * from './inspection.ts';
 export * from './jsonrpc.ts';
 export * from './launch.ts';
+export * from './library.ts';
 export * from './mcp.ts';
 export * from './models.ts';
 export * from './review.ts';

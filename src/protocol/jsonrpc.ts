@@ -69,6 +69,8 @@ export const rpcErrors = {
     message: 'MCP server read-only',
     when: 'It is configured for all workspaces of the user; change it there.',
   },
+  skillNotFound: { code: -32080, message: 'Skill not found', when: 'There is no skill with this name.' },
+  commandNotFound: { code: -32082, message: 'Command not found', when: 'There is no prompt command with this name.' },
   workspaceRestricted: {
     code: -32076,
     message: 'Workspace restricted',

@@ -25,8 +25,10 @@ export const InputPart = v.variant('type', [
     name: v.string(),
     argsText: v.optional(v.string()),
     rawText: v.optional(v.string()),
+    /** Text that it stands for; the server sets it. */
+    text: v.optional(v.string()),
   }),
-  v.object({ type: v.literal('skillRef'), name: v.string() }),
+  v.object({ type: v.literal('skillRef'), name: v.string(), text: v.optional(v.string()) }),
   v.object({ type: v.literal('fileRef'), path: v.string(), displayPath: v.optional(v.string()) }),
   v.object({ type: v.literal('image'), url: v.string() }),
   v.object({

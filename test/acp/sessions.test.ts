@@ -1,6 +1,6 @@
 /** Sessions as the protocol's own client sees them, on streams within this process. */
 
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { McpServer } from '@agentclientprotocol/sdk';
@@ -91,6 +91,23 @@ t.test('a plan of the agent is shown as a plan, each time whole', async (t) => {
   ];
   t.match(editor.of('plan'), [{ entries: entries('in_progress') }, { entries: entries('completed') }]);
   t.equal(editor.asked.length, 0);
+});
+
+t.test('prompt commands are offered to the editor; one at the beginning of a prompt is expanded', async (t) => {
+  const provider = scripted(says('Reviewed.'));
+  const where = await surroundings(t, provider);
+  const commands = join(where.workspace, '.oratorio', 'commands');
+  mkdirSync(commands, { recursive: true });
+  writeFileSync(
+    join(commands, 'review.md'),
+    '---\ndescription: Reviews a file\nargument-hint: <file>\n---\nReview $1 with care.',
+  );
+  const editor = await inSession(t, where, {});
+  await editor.prompt('/review a.ts');
+  t.match(editor.of('available_commands_update'), [
+    { availableCommands: [{ name: 'review', description: 'Reviews a file', input: { hint: '<file>' } }] },
+  ]);
+  t.match(provider.requests[0]?.messages.at(-1), { content: [{ text: 'Review a.ts with care.' }] });
 });
 
 t.test('a declined call does not run, and the agent is informed', async (t) => {

@@ -1,4 +1,6 @@
 /** Any parameters for any method, and any answers to the server's own questions: results, exact errors, never a bug. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import t from 'tap';
@@ -199,8 +201,18 @@ function learn({ method, result, params }: Message): void {
   }
 }
 
+/** A skill and a prompt command with a name that requests use. */
+function addLibrary(workspace: string): void {
+  const at = (...parts: string[]) => join(workspace, '.oratorio', ...parts);
+  mkdirSync(at('skills', 'one'), { recursive: true });
+  mkdirSync(at('commands'));
+  writeFileSync(at('skills', 'one', 'SKILL.md'), '---\nname: one\ndescription: The first.\n---\nDo it.');
+  writeFileSync(at('commands', 'two.md'), 'Do $ARGUMENTS.');
+}
+
 t.test('random parameters and answers get typed errors, and the server stays healthy', async (t) => {
-  const { server, log } = await startServer(t, busyModel());
+  const { server, path, log } = await startServer(t, busyModel());
+  addLibrary(path);
   const client = await Client.ready(t, server.webSocketUrl);
   const succeeded = new Set<string>();
   const refusals = new Set<number>();

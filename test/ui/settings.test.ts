@@ -39,7 +39,7 @@ t.test('the form has a control for every setting of the schema except lists of o
   t.ok(settings.length > 60);
   t.same(
     settings.filter(({ kind }) => kind === 'other').map(({ keyPath }) => keyPath),
-    ['Providers', 'Models', 'McpServers', 'Telemetry.Headers'],
+    ['Providers', 'Models', 'McpServers', 'Permissions.Rules', 'Telemetry.Headers'],
   );
   t.equal(new Set(settings.map(({ keyPath }) => keyPath)).size, settings.length);
   t.ok(search(sections, 'sandbox bubblewrap').flatMap((section) => section.settings).length === 1);

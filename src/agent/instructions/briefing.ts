@@ -9,16 +9,18 @@ export interface BriefingOptions extends InstructionPlaces {
   readonly now: Date;
   /** False: files of the workspace give no instructions. */
   readonly hasProjectInstructions: boolean;
+  /** List of skills for the model; empty: none. */
+  readonly skills: string;
 }
 
 /** Collects the facts for a new thread. */
 export async function makeBriefing(options: BriefingOptions): Promise<Briefing> {
-  const { read, now, hasProjectInstructions, workspacePath } = options;
+  const { read, now, hasProjectInstructions, workspacePath, skills } = options;
   const [branch, instructions] = await Promise.all([
     gitBranch(read, workspacePath),
     hasProjectInstructions ? rootInstructions(read, options) : [],
   ]);
-  return { day: dayOf(now), ...(branch !== undefined && { branch }), instructions };
+  return { day: dayOf(now), ...(branch !== undefined && { branch }), instructions, ...(skills !== '' && { skills }) };
 }
 
 const dayOf = (now: Date): string =>

@@ -1,3 +1,4 @@
+import { type Library, listSkills } from '../library/index.ts';
 import type { Briefing } from '../thread-store.ts';
 import type { ReadText, SandboxStatus } from '../tools/index.ts';
 import { makeBriefing } from './briefing.ts';
@@ -9,6 +10,8 @@ export interface Surroundings {
   readonly read: ReadText;
   /** Where commands run, in sentences. */
   readonly commands: () => Promise<string>;
+  /** Skills of a workspace. Absent: none. */
+  readonly library?: Library | undefined;
 }
 
 /** Collects the facts for a new thread. Without surroundings: the day only. */
@@ -17,8 +20,10 @@ export async function brief(
   workspacePath: string,
   hasProjectInstructions: boolean,
 ): Promise<Briefing> {
-  const { home = '', read = nothing } = surroundings ?? {};
-  return makeBriefing({ home, read, workspacePath, hasProjectInstructions, now: new Date() });
+  const { home = '', read = nothing, library } = surroundings ?? {};
+  // Skills of the workspace are untrusted like its instructions.
+  const skills = library && hasProjectInstructions ? listSkills(library.skills(workspacePath).data) : '';
+  return makeBriefing({ home, read, workspacePath, hasProjectInstructions, skills, now: new Date() });
 }
 
 const nothing: ReadText = { inWorkspace: async () => undefined, ofUser: async () => undefined };

@@ -17,7 +17,16 @@ export interface PromptInput {
 
 /** One part of the system prompt. */
 export interface PromptPart {
-  readonly name: 'role' | 'environment' | 'work' | 'tools' | 'limits' | 'answer' | 'instructions' | 'additions';
+  readonly name:
+    | 'role'
+    | 'environment'
+    | 'work'
+    | 'tools'
+    | 'limits'
+    | 'answer'
+    | 'instructions'
+    | 'skills'
+    | 'additions';
   readonly text: string;
 }
 
@@ -32,6 +41,7 @@ export function promptParts(input: PromptInput): readonly PromptPart[] {
     { name: 'limits', text: hasTools ? limits(input) : '' },
     { name: 'answer', text: hasTools ? answer : '' },
     { name: 'instructions', text: instructions(input.briefing) },
+    { name: 'skills', text: skills(input) },
     {
       name: 'additions',
       text: input.additions
@@ -112,6 +122,12 @@ function limits({ policy, commands, tools }: PromptInput): string {
 const answer =
   'At the end say in a few sentences what you did and what came of it, from the results of your tools only, with files as path:line. ' +
   'When something failed or is left to do, say so.';
+
+/** Only with the tool that reads them. */
+function skills({ briefing, tools }: PromptInput): string {
+  if (briefing.skills === undefined || !tools.includes('Skill')) return '';
+  return `Skills: read one with the tool Skill before you do what it is about.\n${briefing.skills}`;
+}
 
 function instructions({ instructions: all }: Briefing): string {
   if (all.length === 0) return '';

@@ -1,6 +1,7 @@
 import type { AnyActorRef } from 'xstate';
-import { defaults, type ModelListResult, type Turn } from '../../protocol/index.ts';
+import { defaults, type InputPart, type ModelListResult, type Turn } from '../../protocol/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
+import type { Library } from '../library/index.ts';
 import { type ModelProvider, modelFailure } from '../model.ts';
 import type { RuleBook } from '../rules/index.ts';
 import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
@@ -41,6 +42,8 @@ export interface ThreadServiceOptions {
   readonly surroundings?: Surroundings | undefined;
   /** Absent: no rules about calls. */
   readonly rules?: RuleBook | undefined;
+  /** Absent: no skills and prompt commands. */
+  readonly library?: Library | undefined;
   /** Money that all workspaces of the user spend. Default: only this service is counted. */
   readonly spending?: DaySpending | undefined;
   /** Redacts secrets. */
@@ -94,6 +97,7 @@ export class ThreadService implements Runtime {
       readImage,
       surroundings: options.surroundings,
       rules: options.rules,
+      library: options.library,
       spending,
       startChild: (parent, label) => this.#catalog.startChild(parent, label),
       clean,
@@ -115,7 +119,9 @@ export class ThreadService implements Runtime {
       windowOf: (model) =>
         compaction.contextWindow || (loaded?.facts?.(model).contextWindow ?? defaults.upstream.contextWindow),
     });
-    this.#control = new TurnControl({ worktreeRoots, registry, feed, turns, queue });
+    const { library } = options;
+    const resolve = (input: readonly InputPart[], path: string) => library?.resolve(input, path) ?? input;
+    this.#control = new TurnControl({ workspacePath, worktreeRoots, registry, feed, turns, queue, resolve });
     markCrashed(store);
     if (everyTracer && traces) endCrashedTraces(traces, store, everyTracer);
   }

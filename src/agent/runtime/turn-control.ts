@@ -15,6 +15,9 @@ export interface TurnControlOptions {
   readonly feed: Feed;
   readonly turns: Turns;
   readonly queue: InputQueue;
+  readonly workspacePath: string;
+  /** Gives references to skills and commands their text. */
+  readonly resolve: (input: readonly InputPart[], workspacePath: string) => readonly InputPart[];
 }
 
 /** Requests of clients for the turns of a thread: start, queue, steer, interrupt, and answers to approvals. */
@@ -24,6 +27,8 @@ export class TurnControl {
   readonly #feed: TurnControlOptions['feed'];
   readonly #turns: TurnControlOptions['turns'];
   readonly #queue: TurnControlOptions['queue'];
+  readonly #workspacePath: string;
+  readonly #resolve: TurnControlOptions['resolve'];
   #isClosing = false;
 
   constructor(options: TurnControlOptions) {
@@ -32,6 +37,8 @@ export class TurnControl {
     this.#feed = options.feed;
     this.#turns = options.turns;
     this.#queue = options.queue;
+    this.#workspacePath = options.workspacePath;
+    this.#resolve = options.resolve;
   }
 
   startTurn(threadId: string, input: readonly InputPart[], asker: Listener | undefined, options?: TurnOptions) {
@@ -40,7 +47,10 @@ export class TurnControl {
     if (thread.status !== 'active') throw new AgentError('threadNotActive', { threadId, status: thread.status });
     // The directory may be missing, or a link, since the last turn.
     if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, this.#worktreeRoots));
-    const run = this.#turns.start(thread, input, asker, options);
+    const workspacePath = thread.config?.workspaceOverride ?? this.#workspacePath;
+    // The chat API hands on what its callers say as it is.
+    const resolved = options?.tools === undefined ? this.#resolve(input, workspacePath) : input;
+    const run = this.#turns.start(thread, resolved, asker, options);
     return { turn: run.snapshot(), begin: () => run.begin(), ended: run.ended };
   }
 
@@ -87,7 +97,9 @@ export class TurnControl {
     const run = this.#turns.of(threadId);
     if (run?.turnId !== turnId) throw this.#noSuchTurn(threadId, turnId);
     const queued = queuedInputId === undefined ? [] : this.#queue.peek(threadId, queuedInputId).input;
-    if (!run.steer([...queued, ...(input ?? [])])) throw new AgentError('turnNotRunning', { threadId, turnId });
+    const workspacePath = this.#registry.get(threadId).config?.workspaceOverride ?? this.#workspacePath;
+    const resolved = this.#resolve([...queued, ...(input ?? [])], workspacePath);
+    if (!run.steer(resolved)) throw new AgentError('turnNotRunning', { threadId, turnId });
     if (queuedInputId !== undefined) {
       this.#queue.take(threadId, queuedInputId);
       this.#queue.publish(threadId);

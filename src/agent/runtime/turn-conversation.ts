@@ -2,6 +2,7 @@ import type { ApprovalPolicy, InputPart } from '../../protocol/index.ts';
 import { compactionLimits, cutOf, pruned, requestsOf, sizeOfItems, summarise, TokenCount } from '../context/index.ts';
 import { contentOf, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
 import { brief, systemPrompt } from '../instructions/index.ts';
+import { skillToolName } from '../library/index.ts';
 import type { ModelMessage, ModelRequest, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
 import type { ModelUse } from '../model-call.ts';
 import type { Briefing } from '../thread-store.ts';
@@ -79,15 +80,16 @@ export class TurnConversation {
   async prepare(signal: AbortSignal): Promise<void> {
     await this.#model.know();
     signal.throwIfAborted();
-    this.tools.offer(this.#offered());
+    this.tools.offer(this.#offered(await this.#briefing()));
     await this.#collect();
     this.#traceForeignStates();
   }
 
-  #offered(): readonly Tool[] {
+  #offered({ skills }: Briefing): readonly Tool[] {
     const { tools } = this.#options.options;
     if (tools === 'none') return [];
-    if (tools !== 'standard') return this.#host.tools();
+    if (tools !== 'standard')
+      return this.#host.tools().filter(({ name }) => skills !== undefined || name !== skillToolName);
     const named = new Set(this.#host.config.enabledTools?.map((name) => name.toLowerCase()));
     return this.#host.tools().filter(({ name, isExtra }) => isExtra !== true || named.has(name.toLowerCase()));
   }

@@ -1,5 +1,6 @@
 import type { ApprovalPolicy, ThreadConfig, Turn } from '../../protocol/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
+import type { Library } from '../library/index.ts';
 import type { ModelProvider } from '../model.ts';
 import type { RuleBook } from '../rules/index.ts';
 import type { ThreadStore } from '../thread-store.ts';
@@ -69,6 +70,8 @@ export interface TurnHost {
   readonly surroundings: Surroundings | undefined;
   /** Absent: no rules about calls. */
   readonly rules: RuleBook | undefined;
+  /** Absent: no skills. */
+  readonly library: Library | undefined;
   readonly publish: (event: ThreadEvent) => void;
   /** Redacts secrets. */
   readonly clean: (text: string) => string;

@@ -2,6 +2,7 @@ import type { AnyActorRef } from 'xstate';
 import type { ApprovalDecision, ApprovalRequest, InputPart, ThreadRuntime, Turn } from '../../protocol/index.ts';
 import { AgentError } from '../errors.ts';
 import type { Surroundings } from '../instructions/index.ts';
+import type { Library } from '../library/index.ts';
 import type { ModelProvider } from '../model.ts';
 import type { RuleBook } from '../rules/index.ts';
 import type { StoredThread, ThreadStore } from '../thread-store.ts';
@@ -39,6 +40,8 @@ export interface TurnsOptions {
   readonly surroundings: Surroundings | undefined;
   /** Absent: no rules about calls. */
   readonly rules: RuleBook | undefined;
+  /** Absent: no skills. */
+  readonly library: Library | undefined;
   readonly spending: DaySpending;
   readonly clean: (text: string) => string;
   readonly onBug: (error: unknown) => string;
@@ -192,6 +195,7 @@ export class Turns {
       readImage,
       surroundings,
       rules,
+      library,
       clean,
       onBug,
     } = this.#options;
@@ -218,6 +222,7 @@ export class Turns {
       readImage,
       surroundings,
       rules,
+      library,
       publish: (event) => this.#publish(id, event),
       clean,
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),

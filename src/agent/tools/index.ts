@@ -19,6 +19,7 @@ import type { Resolver } from './web/destination.ts';
 import { createWebSearch } from './web/search/web-search.ts';
 import { createWebFetch } from './web/web-fetch.ts';
 
+export { defineTool } from './define.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
 export type { ReadImage } from './files/local-image.ts';
 export type { LocalText, ReadText } from './files/local-text.ts';

@@ -2,7 +2,9 @@ import { dirname } from 'node:path';
 import {
   brief,
   createBuiltinTools,
+  createSkillTool,
   describeCommands,
+  Library,
   nestedInstructionsFor,
   promptParts,
   sandboxStatus,
@@ -28,12 +30,23 @@ export async function run(context: CommandContext): Promise<number> {
   const { BlockedPaths: blockedPaths, DefaultApprovalPolicy: policy } = config.Permissions;
   const { Sandbox, Network } = config.Tools.Shell;
   const read = textReader({ blockedPaths, home });
+  const library = new Library(home);
   const tools = selectTools(
-    createBuiltinTools({ tools: config.Tools, blockedPaths, passEnvironment: [], secrets: [], environment: env, home }),
+    [
+      ...createBuiltinTools({
+        tools: config.Tools,
+        blockedPaths,
+        passEnvironment: [],
+        secrets: [],
+        environment: env,
+        home,
+      }),
+      createSkillTool(library),
+    ],
     config.EnabledTools,
   );
   const commands = describeCommands(await sandboxStatus(Sandbox, env, Network), Network);
-  const surroundings = { home, read, commands: async () => commands };
+  const surroundings = { home, read, library, commands: async () => commands };
   const parts = promptParts({
     workspacePath: workspace,
     briefing: await brief(surroundings, workspace, true),

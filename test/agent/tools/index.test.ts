@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import * as v from 'valibot';
 import { createBuiltinTools, selectTools, type ToolSettings } from '../../../src/agent/tools/index.ts';
-import { Config, extraToolNames, toolNames } from '../../../src/config/index.ts';
+import { Config, toolNames } from '../../../src/config/index.ts';
 import { call, temporaryWorkspace } from './run-tool.ts';
 
 function settingsOf(config: Record<string, unknown> = {}, overrides: Partial<ToolSettings> = {}): ToolSettings {
@@ -23,8 +23,8 @@ const Properties = v.object({ properties: v.record(v.string(), v.object({ descri
 
 const namesOf = (tools: readonly { readonly name: string }[]) => tools.map(({ name }) => name);
 
-t.test('the nine tools of the design in its order, then the extra ones', async (t) => {
-  t.strictSame(namesOf(createBuiltinTools(settingsOf())), [...toolNames, ...extraToolNames]);
+t.test('the nine tools of the design in its order, then the plan', async (t) => {
+  t.strictSame(namesOf(createBuiltinTools(settingsOf())), [...toolNames, 'UpdatePlan']);
 });
 
 t.test('each has a description and the JSON Schema of an object', async (t) => {

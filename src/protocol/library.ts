@@ -1,0 +1,15 @@
+import * as v from 'valibot';
+
+/** A skill, without its body. */
+export const SkillInfo = v.object({ name: v.string(), description: v.string(), path: v.string() });
+
+/** A prompt command. */
+export const PromptCommandInfo = v.object({
+  name: v.string(),
+  description: v.string(),
+  argumentHint: v.optional(v.string()),
+  path: v.string(),
+});
+
+/** A file with a skill or a command that is left out. */
+export const LibraryProblem = v.object({ path: v.string(), problem: v.string() });
