@@ -15,13 +15,15 @@ const types = (items: readonly Item[]) => items.map(({ type }) => type);
 
 scenario(t, 'a turn runs its tools after an approval and reports their results', {}, async (t, { open, read }) => {
   const session = await open({ onApproval: accept });
-  const { threadId, turnId } = await session.begin('write a.txt: hello\nread a.txt\nrun: cat a.txt && echo there');
+  const { threadId, turnId } = await session.begin(
+    'write a.txt: hello\nread a.txt\nrun: cat a.txt | tee b.txt && echo there',
+  );
   const { turn } = await session.until('turn/completed');
   t.equal(read('a.txt'), 'hello\n');
   t.match(turn, { id: turnId, threadId, status: 'completed', finishReason: 'stop' });
   t.match(session.approvals, [
     { tool: 'WriteFile', approvalType: 'file', operation: 'write', target: /a\.txt$/ },
-    { tool: 'Exec', approvalType: 'shell', operation: 'run', target: 'cat a.txt && echo there' },
+    { tool: 'Exec', approvalType: 'shell', operation: 'run', target: 'cat a.txt | tee b.txt && echo there' },
   ]);
   t.match(results(turn.items), [
     { tool: 'WriteFile', outcome: 'completed' },
@@ -30,7 +32,7 @@ scenario(t, 'a turn runs its tools after an approval and reports their results',
   ]);
   t.match(
     turn.items.find(({ type }) => type === 'commandExecution'),
-    { command: 'cat a.txt && echo there', output: 'hello\nthere\n', exitCode: 0, outcome: 'completed' },
+    { command: 'cat a.txt | tee b.txt && echo there', output: 'hello\nthere\n', exitCode: 0, outcome: 'completed' },
   );
   const output = session.heard.flatMap(({ method, params }) =>
     method === 'item/commandExecution/outputDelta' ? [params['delta']] : [],
@@ -47,7 +49,7 @@ scenario(
   async (t, { open }) => {
     for (const way of ['thread/resume', 'thread/subscribe'] as const) {
       const first = await open({ onApproval: never });
-      const { threadId, turnId } = await first.begin('run: echo again');
+      const { threadId, turnId } = await first.begin('run: touch again');
       const asked = await first.approval();
       await first.drop();
       const second = await open({ onApproval: accept });
@@ -64,7 +66,7 @@ scenario(
       }
       const { turn } = await second.until('turn/completed');
       t.same(second.approvals, [asked], 'the same question, with the same id');
-      t.match(results(turn.items), [{ tool: 'Exec', outcome: 'completed', text: /again/ }]);
+      t.match(results(turn.items), [{ tool: 'Exec', outcome: 'completed' }]);
       await second.call('thread/delete', { threadId });
     }
   },
@@ -76,7 +78,7 @@ scenario(
   {},
   async (t, { open }) => {
     const first = await open({ onApproval: never });
-    const { threadId } = await first.begin('call SpawnSubagent {"task": "run: echo deep"}');
+    const { threadId } = await first.begin('call SpawnSubagent {"task": "run: touch deep"}');
     const asked = await first.approval();
     t.not(asked.threadId, threadId);
     await first.drop();
@@ -100,7 +102,7 @@ scenario(
           answer = resolve;
         }),
     });
-    const { threadId } = await slow.begin('run: echo once');
+    const { threadId } = await slow.begin('run: touch once');
     const { requestId } = await slow.approval();
     const device = await open();
     const { data } = await device.call('approval/list', {});
@@ -110,7 +112,7 @@ scenario(
     t.match(resolved, { requestId, decision: 'accept', decidedBy: 'user' });
     answer({ decision: 'cancel' });
     const { turn } = await slow.until('turn/completed');
-    t.match(results(turn.items), [{ outcome: 'completed', text: /once/ }]);
+    t.match(results(turn.items), [{ outcome: 'completed' }]);
     t.match(await device.refused('approval/respond', { requestId, decision: 'decline' }), { name: 'approvalNotFound' });
     t.match(await slow.refused('approval/respond', { requestId: 'approval_none', decision: 'accept' }), {
       name: 'approvalNotFound',
@@ -123,7 +125,7 @@ scenario(t, 'two clients receive the approval request, and the first answer coun
   const answers: ((value: unknown) => void)[] = [];
   const onApproval = () => new Promise((resolve) => answers.push(resolve));
   const [one, other] = [await open({ onApproval }), await open({ onApproval })];
-  const { threadId } = await one.begin('run: echo twice');
+  const { threadId } = await one.begin('run: touch twice');
   await one.approval();
   await other.call('thread/subscribe', { threadId, replayRecent: true });
   t.same(await other.approval(), await one.approval());
@@ -147,7 +149,7 @@ const refusing: readonly [string, SessionOptions['onApproval'], wasAsked?: true]
 for (const [how, onApproval, wasAsked] of refusing) {
   scenario(t, `an approval request is declined when the client ${how}`, {}, async (t, { open }) => {
     const session = await open(onApproval && { onApproval });
-    await session.begin('run: echo never');
+    await session.begin('run: touch never');
     const { turn } = await session.until('turn/completed');
     t.match(results(turn.items), [
       { tool: 'Exec', outcome: 'declined', text: wasAsked ? /user declined/ : /no user was asked/ },
@@ -170,7 +172,7 @@ scenario(
   {},
   async (t, { open }) => {
     const quiet = await open({ capabilities: { approvalSupport: false }, onApproval: accept });
-    const { threadId } = await quiet.begin('run: echo asked');
+    const { threadId } = await quiet.begin('run: touch asked');
     await quiet.until('item/completed', ({ item }) => item.type === 'approvalRequest');
     const other = await open({ onApproval: accept });
     await other.call('thread/resume', { threadId });
@@ -192,7 +194,7 @@ scenario(
           answer = resolve;
         }),
     });
-    await session.begin('run: echo late');
+    await session.begin('run: touch late');
     const { requestId, createdAt, expiresAt } = await session.approval();
     t.equal(Date.parse(expiresAt) - Date.parse(createdAt), 1_000);
     t.match(await session.until('item/approval/resolved'), { requestId, decision: 'decline', decidedBy: 'timeout' });
@@ -206,15 +208,15 @@ scenario(
 scenario(t, 'an approval for the session or for always covers later calls', {}, async (t, { open }) => {
   const decisions: ApprovalDecision[] = ['acceptForSession', 'acceptAlways'];
   const session = await open({ onApproval: () => ({ decision: decisions.shift() ?? 'decline' }) });
-  const { threadId } = await session.begin('run: echo same');
+  const { threadId } = await session.begin('run: touch same');
   await session.until('turn/completed');
-  await session.say(threadId, 'run: echo same');
+  await session.say(threadId, 'run: touch same');
   await session.until('turn/completed', undefined, 2);
   t.equal(session.approvals.length, 1, 'the session');
-  await session.begin('run: echo same');
+  await session.begin('run: touch same');
   await session.until('turn/completed', undefined, 3);
   t.equal(session.approvals.length, 2, 'another session is asked for itself');
-  await session.begin('run: echo same');
+  await session.begin('run: touch same');
   const { turn } = await session.until('turn/completed', undefined, 4);
   t.equal(session.approvals.length, 2, 'always');
   t.match(results(turn.items), [{ outcome: 'completed' }]);
@@ -222,7 +224,7 @@ scenario(t, 'an approval for the session or for always covers later calls', {}, 
 
 scenario(t, 'an interrupt withdraws the pending approval of the turn', {}, async (t, { open }) => {
   const session = await open({ onApproval: never });
-  const { threadId, turnId } = await session.begin('run: echo never');
+  const { threadId, turnId } = await session.begin('run: touch never');
   const { requestId } = await session.approval();
   await session.call('turn/interrupt', { threadId, turnId });
   const { turn } = await session.until('turn/cancelled');
@@ -237,7 +239,7 @@ scenario(t, 'a thread with an approval policy requests no approval', {}, async (
     ['autoApprove', 'completed'],
     ['interrupt', 'declined'],
   ] as const) {
-    const { threadId } = await session.begin('run: echo policy', { config: { approvalPolicy } });
+    const { threadId } = await session.begin('run: touch policy', { config: { approvalPolicy } });
     const { turn } = await session.until('turn/completed', (params) => params.threadId === threadId);
     t.match(results(turn.items), [{ outcome }]);
   }

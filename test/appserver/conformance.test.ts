@@ -2,7 +2,7 @@
  * The whole protocol once, with `vscode-jsonrpc`: every method with a result that its schema describes completely, every
  * notification and server request, every error. The last test reports what is missing.
  */
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
@@ -163,7 +163,7 @@ scenario(t, 'a turn with approvals and client tools sends each kind of item in i
     onTool: () => ({ success: true, contentItems: [{ type: 'text', text: 'sunny' }] }),
   });
   const tool = { name: 'weather', description: 'Tells the weather.', inputSchema: { type: 'object' } };
-  const { threadId } = await session.begin('think about it\ncall weather {"where": "here"}\nrun: echo out', {
+  const { threadId } = await session.begin('think about it\ncall weather {"where": "here"}\nrun: date | tee out', {
     dynamicTools: [tool],
   });
   const { requestId } = await session.approval();
@@ -184,7 +184,7 @@ scenario(
   { Permissions: { ApprovalTimeoutSeconds: 1 } },
   async (t, { open }) => {
     const session = await open({ ledger, onApproval: () => new Promise(() => undefined) });
-    await session.begin('run: echo late');
+    await session.begin('run: touch late');
     const { requestId } = await session.approval();
     t.match(await session.until('item/approval/resolved'), { decidedBy: 'timeout' });
     const refusal = await session.refused('approval/respond', { requestId, decision: 'accept' });
@@ -210,6 +210,26 @@ scenario(
     await session.call('thread/subscribe', { threadId });
     await session.call('thread/compact', { threadId });
     t.match(await session.until('system/event'), { kind: 'compactFailed', message: /127\.0\.0\.1:9/ });
+  },
+);
+
+scenario(
+  t,
+  'skills and prompt commands of the workspace are listed, read and expanded',
+  {},
+  async (t, { open, path }) => {
+    const session = await open({ ledger });
+    mkdirSync(join(path, '.oratorio', 'skills', 'tidy'), { recursive: true });
+    mkdirSync(join(path, '.oratorio', 'commands'));
+    const skill = '---\nname: tidy\ndescription: Tidies up.\n---\nSweep.';
+    writeFileSync(join(path, '.oratorio', 'skills', 'tidy', 'SKILL.md'), skill);
+    writeFileSync(join(path, '.oratorio', 'commands', 'sum.md'), '---\ndescription: Adds.\n---\nAdd $1 and $2.');
+    t.match(await session.call('skills/list', {}), { data: [{ name: 'tidy', description: 'Tidies up.' }] });
+    t.match(await session.call('skills/read', { name: 'tidy' }), { name: 'tidy', body: /Sweep/ });
+    t.match(await session.call('command/list', {}), { data: [{ name: 'sum', description: 'Adds.' }] });
+    t.match(await session.call('command/expand', { name: 'sum', arguments: '1 2' }), { text: 'Add 1 and 2.' });
+    t.match(await session.refused('skills/read', { name: 'none' }), { name: 'skillNotFound' });
+    t.match(await session.refused('command/expand', { name: 'none' }), { name: 'commandNotFound' });
   },
 );
 

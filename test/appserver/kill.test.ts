@@ -52,8 +52,8 @@ const states: readonly State[] = [
     isThere: ({ method }) => method === 'item/reasoning/delta',
   },
   { name: 'inferring (text)', prompt: 'count to 1000', isThere: ({ method }) => method === 'item/agentMessage/delta' },
-  { name: 'reviewing', prompt: 'run: echo x', isThere: isItem('item/completed', 'toolCall') },
-  { name: 'awaitingApproval', prompt: 'run: echo x', isThere: ({ method }) => method === 'item/approval/request' },
+  { name: 'reviewing', prompt: 'run: touch x', isThere: isItem('item/completed', 'toolCall') },
+  { name: 'awaitingApproval', prompt: 'run: touch x', isThere: ({ method }) => method === 'item/approval/request' },
   { name: 'runningTools (a command)', prompt: `run: ${forks}`, config: free, isThere: isOutput, processes: 4 },
   {
     name: 'runningTools (much output)',

@@ -170,7 +170,7 @@ function busyModel(): ModelProvider {
     if (messages.at(-1)?.role === 'tool') return;
     const has = (name: string) => tools.some((offered) => offered.name === name);
     if (round % 3 === 0 && has('probe')) yield call(`call-${round}`, 'probe', {});
-    else if (has('Exec')) yield call(`call-${round}`, 'Exec', { command: 'true' });
+    else if (has('Exec')) yield call(`call-${round}`, 'Exec', { command: 'touch asked' });
   });
 }
 
