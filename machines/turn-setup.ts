@@ -4,6 +4,7 @@ import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
 import type { Failure } from './failure.ts';
 import { nextRandom } from './restart-policy.ts';
 import type {
+  CheckedEnd,
   CheckedTurn,
   FallbackInput,
   Inference,
@@ -54,6 +55,8 @@ export const turnSetup = setup({
     fallBack: fromPromise<void, FallbackInput>(notProvided),
     /** Finds the calls that need approval. */
     review: fromPromise<ReviewedCalls, TurnKey>(notProvided),
+    /** Runs the hooks of the turn's end. */
+    checkEnd: fromPromise<CheckedEnd, TurnKey>(notProvided),
     /** Runs the calls that are allowed. */
     runTools: fromPromise<ToolRun, TurnKey>(notProvided),
     /** Asks the model for an answer without tools. */
@@ -75,6 +78,10 @@ export const turnSetup = setup({
       (calls > 0 || isSteered) && context.rounds + 1 >= context.limits.maxRounds,
     hasCalls: (_, { calls }: Inference) => calls > 0,
     isSteered: (_, { isSteered, clientCalls }: Inference) => isSteered && clientCalls === 0,
+    /** An answer without calls may be the end, unless the turn was held up too often. */
+    mustCheckEnd: ({ context: { limits, patience } }, { clientCalls }: Inference) =>
+      clientCalls === 0 && patience.heldUp < limits.endChecks,
+    continues: (_, { continues }: CheckedEnd) => continues,
     needsApproval: (_, { pending }: ReviewedCalls) => pending.length > 0,
     areAllDecided: ({ context }) => context.pending.length === 0,
     isLooping: (_, { repeated }: ToolRun) => repeated !== null,
@@ -105,6 +112,7 @@ export const turnSetup = setup({
     countCompaction: assign(({ context: { patience } }) => ({
       patience: { ...patience, compactions: patience.compactions + 1 },
     })),
+    countHeldUp: assign(({ context: { patience } }) => ({ patience: { ...patience, heldUp: patience.heldUp + 1 } })),
     scheduleRetry: assign(({ context: { patience } }, { retryAfterMs }: Failure) => {
       const { random, seed } = nextRandom(patience.seed);
       const pause = Math.round(exponentialBackoffMs(patience.failedRequests, retryBackoff, random));

@@ -11,6 +11,8 @@ export interface TurnInput {
   readonly maxRetries: number;
   /** Models that may take over when the model of the turn fails. */
   readonly fallbackModels: number;
+  /** Times that the hooks of the turn's end may have it continue; 0: no hooks. */
+  readonly endChecks: number;
   /** Seed of the pauses between repetitions. */
   readonly seed: number;
 }
@@ -76,6 +78,12 @@ export interface ReviewedCalls {
   readonly pending: readonly string[];
 }
 
+/** Result of the check before a turn ends. */
+export interface CheckedEnd {
+  /** A hook of the user has the turn continue, and the conversation has its reason. */
+  readonly continues: boolean;
+}
+
 export interface ToolRun {
   /** Tool that the model calls again and again with the same result; null: none. */
   readonly repeated: string | null;
@@ -93,6 +101,8 @@ export interface TurnPatience {
   readonly retryMs: number;
   /** Fallback models used so far. */
   readonly fallbacks: number;
+  /** Times that a hook had the turn continue. */
+  readonly heldUp: number;
 }
 
 /** Every transition copies it: above sixteen fields V8 keeps such a copy as a dictionary, which takes thirty times as long. */

@@ -11,8 +11,8 @@
  * 4. A request that failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its
  *    repetitions are used up, or can not help, the next fallback model takes over in `fallingBack`.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout; then `runTools` runs what is allowed.
- * 6. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. At a limit the model
- *    is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
+ * 6. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. Hooks of the user may hold
+ *    up the end in `checkingEnd`, a few times at most. At a limit the model is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
  * 7. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
  * 8. The end is written in `storing` and published after that, in a final state.
  * 9. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
@@ -75,7 +75,7 @@ export const turnMachine = turnSetup.createMachine({
     threadId,
     turnId,
     limits,
-    patience: { seed, compactions: 0, failedRequests: 0, retryMs: 0, fallbacks: 0 },
+    patience: { seed, compactions: 0, failedRequests: 0, retryMs: 0, fallbacks: 0, heldUp: 0 },
     requests: 0,
     rounds: 0,
     tokens: noTokens,
@@ -181,11 +181,30 @@ export const turnMachine = turnSetup.createMachine({
             target: 'checking',
             actions: { type: 'recordAnswer', params: outputIn },
           },
+          {
+            guard: { type: 'mustCheckEnd', params: outputIn },
+            target: 'checkingEnd',
+            actions: { type: 'recordAnswer', params: outputIn },
+          },
           { target: 'storing', actions: [{ type: 'recordAnswer', params: outputIn }, 'recordCompletion'] },
         ],
         onError: onModelError,
       },
       on: { ...whileWorking, 'TOKENS.USED': onTokensUsed },
+    },
+    checkingEnd: {
+      description: 'The model has finished: hooks of the user run, and may have it continue.',
+      invoke: {
+        id: 'checkEnd',
+        src: 'checkEnd',
+        input: keyOf,
+        onDone: [
+          { guard: { type: 'continues', params: outputIn }, target: 'checking', actions: 'countHeldUp' },
+          { target: 'storing', actions: 'recordCompletion' },
+        ],
+        onError,
+      },
+      on: whileWorking,
     },
     reviewing: {
       description: 'The calls that need approval are found; policies and grants decide some of them.',

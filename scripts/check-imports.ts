@@ -82,6 +82,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'tools',
     'model-call.ts',
     'rules',
+    'hooks',
     'library',
     'context',
     'instructions',

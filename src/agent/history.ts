@@ -69,6 +69,17 @@ export type States = ReadonlyMap<string, ModelState>;
 /** Notices of failed requests: what the model had said until then is no part of the conversation. */
 export const discardingNotices: ReadonlySet<string> = new Set(['requestRepeated', 'modelReplaced']);
 
+/** Kind of the notice with a text of hooks, which the model gets. */
+export const hookContextNotice = 'hookContext';
+/** Kind of the notice behind a prompt that a hook blocked: the model never gets it. */
+export const promptBlockedNotice = 'promptBlocked';
+
+/** Text of hooks as a model gets it. */
+export const hookMessage = (text: string): ModelMessage => ({
+  role: 'user',
+  content: [{ type: 'text', text: `<hook>\n${text}\n</hook>` }],
+});
+
 /** The same of items in a row. */
 export function messagesOf(items: readonly Item[], images?: Images, states?: States): ModelMessage[] {
   const messages: ModelMessage[] = [];
@@ -87,6 +98,11 @@ export function messagesOf(items: readonly Item[], images?: Images, states?: Sta
     if (item.type === 'systemNotice' && discardingNotices.has(item.kind)) {
       for (const { callId } of answer?.toolCalls ?? []) waiting.delete(callId);
       answer = undefined;
+    } else if (item.type === 'systemNotice' && item.kind === hookContextNotice) {
+      settle();
+      messages.push(hookMessage(item.text));
+    } else if (item.type === 'systemNotice' && item.kind === promptBlockedNotice) {
+      if (messages.at(-1)?.role === 'user') messages.pop();
     } else if (item.type === 'userMessage') {
       settle();
       messages.push({ role: 'user', content: contentOf(item.input, images) });

@@ -5,6 +5,7 @@
  */
 export { AgentError, type AgentErrorName } from './errors.ts';
 export { discardingNotices } from './history.ts';
+export { Hooks } from './hooks/index.ts';
 export {
   brief,
   describeCommands,
@@ -68,4 +69,5 @@ export {
   selectTools,
   type ToolSettings,
   textReader,
+  userCommands,
 } from './tools/index.ts';

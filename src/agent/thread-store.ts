@@ -55,6 +55,8 @@ export interface Briefing {
   readonly instructions: readonly Instructions[];
   /** List of skills for the model; absent: none. */
   readonly skills?: string | undefined;
+  /** Said by hooks at the start; absent: nothing. */
+  readonly context?: string | undefined;
 }
 
 /** Part of a thread that a compaction covers. */

@@ -7,6 +7,7 @@ import {
   DayLedger,
   type DaySpending,
   describeCommands,
+  Hooks,
   imageReader,
   Library,
   type ModelProvider,
@@ -27,6 +28,7 @@ import {
   TraceRetention,
   type TraceStore,
   textReader,
+  userCommands,
 } from '../agent/index.ts';
 import { Automations, type AutomationsSettings } from '../automations/index.ts';
 import { type Config, directoryName, homeDirectory } from '../config/index.ts';
@@ -147,6 +149,10 @@ export function assemble(options: AssemblyOptions): Assembly {
     provider,
     readImage,
     library,
+    hooks: new Hooks(
+      config.Hooks,
+      userCommands({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
+    ),
     rules: new RuleBook({
       configured: config.Permissions.Rules,
       stateDirectory: options.stateDirectory,

@@ -22,6 +22,7 @@ export {
   workspaceKey,
   workspaceStateDirectory,
 } from './home.ts';
+export { type Hook, type HookEvent, type HookSettings, hookEvents } from './hook-settings.ts';
 export { InitError, type InitialisedWorkspace, initWorkspace } from './init.ts';
 export { configJsonSchema, settingsJsonSchema } from './json-schema.ts';
 export { type Layer, mergeDeep, type Trust } from './layers.ts';

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { approvalPolicies, defaults, McpServerName, McpServerSettings } from '../protocol/index.ts';
+import { HookSettings } from './hook-settings.ts';
 import { HttpUrlOrEmpty, modelSettings } from './model-settings.ts';
 import { PermissionRules } from './rule-settings.ts';
 
@@ -329,6 +330,7 @@ export const Config = v.object({
   Tools: v.optional(Tools, {}),
   SubAgent: v.optional(SubAgent, {}),
   Permissions: v.optional(Permissions, {}),
+  Hooks: v.optional(HookSettings, {}),
   McpServers: v.pipe(
     v.optional(v.record(McpServerName, McpServerSettings), {}),
     v.description('Servers of the Model Context Protocol by name.'),

@@ -409,7 +409,7 @@ export const rpcNotifications = {
   'item/usage/delta': v.object({ threadId: id, turnId: id, usage: TokenUsage }),
   /**
    * Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueBlocked, retrying,
-   * fallback, budgetReached.
+   * fallback, budgetReached, hookFailed.
    */
   'system/event': v.object({
     threadId: v.optional(id),

@@ -13,7 +13,15 @@ function observatory() {
   return { made, errors };
 }
 
-const input: TurnInput = { threadId: 'th', turnId: 'tu', maxRounds: 3, maxRetries: 0, fallbackModels: 0, seed: 1 };
+const input: TurnInput = {
+  threadId: 'th',
+  turnId: 'tu',
+  maxRounds: 3,
+  maxRetries: 0,
+  fallbackModels: 0,
+  endChecks: 0,
+  seed: 1,
+};
 
 /** A turn whose first step fails. */
 function failingTurn() {

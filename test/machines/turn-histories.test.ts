@@ -16,6 +16,7 @@ import {
   tokensOf,
   tooLong,
   World,
+  worldFor,
 } from './turn-world.ts';
 
 t.test('a turn without calls goes preparing → inferring → storing → completed', async (t) => {
@@ -51,6 +52,29 @@ t.test('a request refused as too long is repeated after up to three compactions'
   open(world.infer).fail(tooLong);
   await flush();
   t.match(world.state.end, { status: 'failed', error: { code: 'contextTooLong' } });
+});
+
+t.test('a turn that is held up three times ends with its next answer', async (t) => {
+  const world = worldFor('checkingEnd');
+  await to.checkingEnd(world);
+  for (let time = 1; time <= 3; time += 1) {
+    open(world.checkEnd).answer({ continues: true });
+    await flush();
+    open(world.check).answer(checkOf());
+    await flush();
+    open(world.infer).answer(answerOf());
+    await flush();
+  }
+  t.same([world.value, world.checkEnd.length], ['storing', 3]);
+  t.same(world.state.end, { status: 'completed', finishReason: 'stop' });
+});
+
+t.test('calls for the client end a turn without a look at its hooks', async (t) => {
+  const world = worldFor('checkingEnd');
+  await to.inferring(world);
+  open(world.infer).answer(answerOf({ clientCalls: 1, finish: 'toolCalls' }));
+  await flush();
+  t.same([world.value, world.checkEnd.length], ['storing', 0]);
 });
 
 t.test('an answer resets the count of compactions and of failed requests', async (t) => {
@@ -234,7 +258,7 @@ t.test('a storage failure replaces every other outcome', async (t) => {
 });
 
 t.test('a turn without provided actors fails', async (t) => {
-  const input = { threadId: 'a', turnId: 'b', maxRounds: 1, maxRetries: 0, fallbackModels: 0, seed: 1 };
+  const input = { threadId: 'a', turnId: 'b', maxRounds: 1, maxRetries: 0, fallbackModels: 0, endChecks: 0, seed: 1 };
   const actor = createActor(turnMachine, { input }).start();
   await flush();
   const error = { code: 'internalError', message: 'not provided' };

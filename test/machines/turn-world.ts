@@ -1,6 +1,7 @@
 /** One turn machine whose actors are answered by the test, on a clock that the test moves. */
 import { type Actor, createActor, SimulatedClock } from 'xstate';
 import {
+  type CheckedEnd,
   type CheckedTurn,
   type FallbackInput,
   type Inference,
@@ -30,12 +31,13 @@ export class World {
   readonly infer: Question<Inference, InferenceInput>[] = [];
   readonly review: Question<ReviewedCalls, TurnKey>[] = [];
   readonly runTools: Question<ToolRun, TurnKey>[] = [];
+  readonly checkEnd: Question<CheckedEnd, TurnKey>[] = [];
   readonly conclude: Question<void, TurnKey>[] = [];
   readonly settle: Question<void, TurnKey>[] = [];
   readonly clock = new SimulatedClock();
   readonly actor: Actor<typeof turnMachine>;
 
-  constructor({ maxRounds = 10, maxRetries = 0, fallbackModels = 0 }: Partial<TurnInput> = {}) {
+  constructor({ maxRounds = 10, maxRetries = 0, fallbackModels = 0, endChecks = 0 }: Partial<TurnInput> = {}) {
     const machine = turnMachine.provide({
       actors: {
         prepare: asked(this.prepare),
@@ -45,6 +47,7 @@ export class World {
         infer: asked(this.infer),
         review: asked(this.review),
         runTools: asked(this.runTools),
+        checkEnd: asked(this.checkEnd),
         conclude: asked(this.conclude),
         settle: asked(this.settle),
       },
@@ -53,7 +56,7 @@ export class World {
       id: 'turn',
       clock: this.clock,
       inspect: transitionLog(this.taken, (actor) => actor.id === 'turn'),
-      input: { threadId: 'thread', turnId: 'turn_001', maxRounds, maxRetries, fallbackModels, seed: 1 },
+      input: { threadId: 'thread', turnId: 'turn_001', maxRounds, maxRetries, fallbackModels, endChecks, seed: 1 },
     });
     this.actor.on('*', (event) => this.emitted.push(event));
     this.actor.start();
@@ -84,8 +87,8 @@ export class World {
 
   /** Number of effects that run. */
   get running(): number {
-    const { prepare, check, compact, infer, fallBack, review, runTools, conclude, settle } = this;
-    const effects = [prepare, check, compact, infer, fallBack, review, runTools, conclude, settle];
+    const { prepare, check, compact, infer, fallBack, review, runTools, checkEnd, conclude, settle } = this;
+    const effects = [prepare, check, compact, infer, fallBack, review, runTools, checkEnd, conclude, settle];
     return effects.flatMap((questions) => questions.filter(({ isOpen }) => isOpen)).length;
   }
 }
@@ -122,7 +125,11 @@ export const tooLong = Object.assign(new Error('too long'), { code: 'contextTooL
 
 /** A world that can lead to every state. */
 export const worldFor = (state: string): World =>
-  new World({ maxRetries: state === 'retrying' ? 2 : 0, fallbackModels: state === 'fallingBack' ? 1 : 0 });
+  new World({
+    maxRetries: state === 'retrying' ? 2 : 0,
+    fallbackModels: state === 'fallingBack' ? 1 : 0,
+    endChecks: state === 'checkingEnd' ? 3 : 0,
+  });
 
 /** Leads a new world to a state. */
 export const to = {
@@ -173,6 +180,12 @@ export const to = {
     open(world.review).answer({ pending: [] });
     await flush();
   },
+  /** Needs a world with checks of the end. */
+  async checkingEnd(world: World) {
+    await to.inferring(world);
+    open(world.infer).answer(answerOf());
+    await flush();
+  },
   async concluding(world: World) {
     await to.runningTools(world);
     open(world.runTools).answer({ repeated: 'Look' });
@@ -202,5 +215,6 @@ export const workingStates = [
   'reviewing',
   'awaitingApproval',
   'runningTools',
+  'checkingEnd',
   'concluding',
 ] as const;

@@ -71,6 +71,7 @@ const works = [
   ['inferring', 'infer'],
   ['reviewing', 'review'],
   ['runningTools', 'runTools'],
+  ['checkingEnd', 'checkEnd'],
 ] as const;
 const failures: Walk<World>[] = works.map(([state, work]) => ({
   takes: `${state} error(${work}) → storing`,
@@ -292,6 +293,33 @@ const walks: Walk<World>[] = [
       t.same(world.state.end, { status: 'completed', finishReason: 'contentFilter' });
       t.same(world.emitted, [{ type: 'turn.ending' }]);
     },
+  },
+  {
+    takes: 'inferring done(infer) [mustCheckEnd] → checkingEnd',
+    proves: 'an answer without calls is shown to the hooks of the end before the turn is stored',
+    world: () => worldFor('checkingEnd'),
+    given: to.inferring,
+    when: (world) => open(world.infer).answer(answerOf()),
+    shows: (t, world) => {
+      t.same([world.checkEnd.length, world.state.end], [1, undefined]);
+      t.same(world.emitted, []);
+    },
+  },
+  {
+    takes: 'checkingEnd done(checkEnd) [continues] → checking',
+    proves: 'a turn that is held up continues, and the time is counted',
+    world: () => worldFor('checkingEnd'),
+    given: to.checkingEnd,
+    when: (world) => open(world.checkEnd).answer({ continues: true }),
+    shows: (t, world) => t.same([world.check.length, world.context.patience.heldUp], [2, 1]),
+  },
+  {
+    takes: 'checkingEnd done(checkEnd) → storing',
+    proves: 'a turn that nothing holds up completes with the reason of the model',
+    world: () => worldFor('checkingEnd'),
+    given: to.checkingEnd,
+    when: (world) => open(world.checkEnd).answer({ continues: false }),
+    shows: (t, world) => t.same(world.state.end, { status: 'completed', finishReason: 'stop' }),
   },
   {
     takes: 'inferring error(infer) [canCompactAfter] → compacting',

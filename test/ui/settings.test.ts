@@ -1,7 +1,7 @@
 /** The settings view: a form over the real schema of the configuration. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { settingsJsonSchema } from '../../src/config/index.ts';
+import { hookEvents, settingsJsonSchema } from '../../src/config/index.ts';
 import { faultOf, issuesOf, kindOf, type Schema, search, sectionsOf } from '../../src/ui/views/settings/model.ts';
 import { axe, stage } from './scene.ts';
 import { shows } from './shows.ts';
@@ -39,7 +39,14 @@ t.test('the form has a control for every setting of the schema except lists of o
   t.ok(settings.length > 60);
   t.same(
     settings.filter(({ kind }) => kind === 'other').map(({ keyPath }) => keyPath),
-    ['Providers', 'Models', 'McpServers', 'Permissions.Rules', 'Telemetry.Headers'],
+    [
+      'Providers',
+      'Models',
+      'McpServers',
+      'Permissions.Rules',
+      ...hookEvents.map((event) => `Hooks.${event}`),
+      'Telemetry.Headers',
+    ],
   );
   t.equal(new Set(settings.map(({ keyPath }) => keyPath)).size, settings.length);
   t.ok(search(sections, 'sandbox bubblewrap').flatMap((section) => section.settings).length === 1);

@@ -26,6 +26,7 @@ export interface PromptPart {
     | 'answer'
     | 'instructions'
     | 'skills'
+    | 'context'
     | 'additions';
   readonly text: string;
 }
@@ -42,6 +43,7 @@ export function promptParts(input: PromptInput): readonly PromptPart[] {
     { name: 'answer', text: hasTools ? answer : '' },
     { name: 'instructions', text: instructions(input.briefing) },
     { name: 'skills', text: skills(input) },
+    { name: 'context', text: context(input.briefing) },
     {
       name: 'additions',
       text: input.additions
@@ -128,6 +130,9 @@ function skills({ briefing, tools }: PromptInput): string {
   if (briefing.skills === undefined || !tools.includes('Skill')) return '';
   return `Skills: read one with the tool Skill before you do what it is about.\n${briefing.skills}`;
 }
+
+const context = ({ context: text }: Briefing): string =>
+  text === undefined ? '' : `From the hooks of the user, at the start:\n${text}`;
 
 function instructions({ instructions: all }: Briefing): string {
   if (all.length === 0) return '';

@@ -22,7 +22,7 @@ export interface RunCallsOptions {
   /** Limit of parallel calls. */
   readonly concurrency: number;
   /** Text to append to the result of a call that has run. */
-  readonly appendixOf: (reviewed: ReviewedCall) => Promise<string>;
+  readonly appendixOf: (reviewed: ReviewedCall, result: ToolResult) => Promise<string>;
   /** Redacts secrets, before the text is cut: half a secret would not be recognised. */
   readonly clean: (text: string) => string;
   readonly onStart: (reviewed: ReviewedCall) => void;
@@ -82,7 +82,7 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
   }
   try {
     const result = await tool.run(args, options.contextOf(reviewed));
-    const appendix = await options.appendixOf(reviewed);
+    const appendix = await options.appendixOf(reviewed, result);
     end(result.isError ? 'failed' : 'completed', result, appendix);
   } catch (error) {
     if (signal.aborted) return end('cancelled', { text: 'Error: the turn was interrupted.' });

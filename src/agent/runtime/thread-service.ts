@@ -1,5 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import { defaults, type InputPart, type ModelListResult, type Turn } from '../../protocol/index.ts';
+import type { Hooks } from '../hooks/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
 import type { Library } from '../library/index.ts';
 import { type ModelProvider, modelFailure } from '../model.ts';
@@ -42,6 +43,8 @@ export interface ThreadServiceOptions {
   readonly surroundings?: Surroundings | undefined;
   /** Absent: no rules about calls. */
   readonly rules?: RuleBook | undefined;
+  /** Absent: no hooks. */
+  readonly hooks?: Hooks | undefined;
   /** Absent: no skills and prompt commands. */
   readonly library?: Library | undefined;
   /** Money that all workspaces of the user spend. Default: only this service is counted. */
@@ -97,6 +100,7 @@ export class ThreadService implements Runtime {
       readImage,
       surroundings: options.surroundings,
       rules: options.rules,
+      hooks: options.hooks,
       library: options.library,
       spending,
       startChild: (parent, label) => this.#catalog.startChild(parent, label),

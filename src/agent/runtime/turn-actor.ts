@@ -1,5 +1,6 @@
 import { type AnyActorRef, createActor, fromPromise } from 'xstate';
 import {
+  type CheckedEnd,
   type CheckedTurn,
   type Inference,
   type ReviewedCalls,
@@ -26,6 +27,7 @@ export interface TurnWork {
   infer(signal: AbortSignal, request: RequestPlace): Promise<Inference>;
   review(signal: AbortSignal): Promise<ReviewedCalls>;
   runTools(signal: AbortSignal): Promise<ToolRun>;
+  checkEnd(signal: AbortSignal): Promise<CheckedEnd>;
   /** Asks the model for an answer without tools. */
   conclude(signal: AbortSignal): Promise<void>;
   settle(): Promise<void>;
@@ -51,6 +53,7 @@ const machine = turnMachine.provide({
     infer: fromPromise(({ input, signal }) => workOf(input).infer(signal, input)),
     review: fromPromise(({ input, signal }) => workOf(input).review(signal)),
     runTools: fromPromise(({ input, signal }) => workOf(input).runTools(signal)),
+    checkEnd: fromPromise(({ input, signal }) => workOf(input).checkEnd(signal)),
     conclude: fromPromise(({ input, signal }) => workOf(input).conclude(signal)),
     settle: fromPromise(({ input }) => workOf(input).settle()),
   },

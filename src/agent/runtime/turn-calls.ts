@@ -6,6 +6,7 @@ import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, reviewCall, sh
 import { type CallResult, type MadeResult, runCalls } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
 import { RepeatGuard } from './repeat-guard.ts';
+import type { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnItems } from './turn-items.ts';
 
@@ -15,6 +16,7 @@ export interface TurnCallsOptions {
   readonly items: TurnItems;
   readonly policy: ApprovalPolicy;
   readonly expiresInMs: number;
+  readonly hooks: TurnHooks;
   /** Texts of the results in the conversation so far. */
   readonly results: () => Iterable<string>;
   /** Publishes an event of the turn after its earlier writes. */
@@ -69,13 +71,14 @@ export class TurnCalls {
     this.#toolNames = toolNames;
   }
 
-  async review(): Promise<{ readonly pending: readonly string[] }> {
-    const { host, policy } = this.#options;
+  async review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }> {
+    const { host, policy, hooks } = this.#options;
     const { workspacePath, isGranted, rules, config } = host;
     const about = { workspacePath, policy, isGranted, rules, isReadOnly: config.readOnly === true };
     this.#reviewed = await Promise.all(
       this.#calls.map((call) => reviewCall(call, { ...about, toolOf: this.#toolOf, toolNames: () => this.#toolNames })),
     );
+    await hooks.beforeCalls(this.#reviewed, signal);
     for (const reviewed of this.#reviewed) {
       this.#refuseRepetition(reviewed);
       if (reviewed.decision || reviewed.refusal === undefined) this.#traceRequest(reviewed);
@@ -136,7 +139,8 @@ export class TurnCalls {
       contextOf: (reviewed) => this.#contextOf(reviewed, signal),
       onBug: host.onBug,
       clean: host.clean,
-      appendixOf: (reviewed) => this.#instructionsFor(reviewed),
+      appendixOf: async (reviewed, result) =>
+        (await this.#instructionsFor(reviewed)) + (await this.#options.hooks.afterCall(reviewed, result, signal)),
       onStart: (reviewed) => this.#start(reviewed),
       onEnd: (result) => {
         results.set(result.reviewed, result);
@@ -179,7 +183,7 @@ export class TurnCalls {
   #refuseRepetition(reviewed: ReviewedCall): void {
     const refusal = this.#guard.refusalOf(reviewed.call);
     if (refusal === undefined) return;
-    reviewed.refusal = refusal;
+    reviewed.refusal ??= refusal;
     this.#refusedByGuard.add(reviewed);
     const { host, turnId, publish } = this.#options;
     const message = `${reviewed.call.name} is called with the same arguments over and over, and its result stays the same.`;

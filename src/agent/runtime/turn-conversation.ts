@@ -1,6 +1,6 @@
 import type { ApprovalPolicy, InputPart } from '../../protocol/index.ts';
 import { compactionLimits, cutOf, pruned, requestsOf, sizeOfItems, summarise, TokenCount } from '../context/index.ts';
-import { contentOf, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
+import { contentOf, hookMessage, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
 import { brief, systemPrompt } from '../instructions/index.ts';
 import { skillToolName } from '../library/index.ts';
 import type { ModelMessage, ModelRequest, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
@@ -9,6 +9,7 @@ import type { Briefing } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { MadeResult } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
+import type { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import { TurnImages } from './turn-images.ts';
 import type { TurnItems } from './turn-items.ts';
@@ -23,6 +24,9 @@ export interface TurnConversationOptions {
   readonly options: TurnOptions;
   readonly items: TurnItems;
   readonly policy: ApprovalPolicy;
+  /** Prompt of the turn. */
+  readonly input: readonly InputPart[];
+  readonly hooks: TurnHooks;
   /** Publishes an event of the turn after its earlier writes. */
   readonly publish: (event: ThreadEvent) => void;
   /** Called with the usage of a summary. */
@@ -80,8 +84,11 @@ export class TurnConversation {
   async prepare(signal: AbortSignal): Promise<void> {
     await this.#model.know();
     signal.throwIfAborted();
-    this.tools.offer(this.#offered(await this.#briefing()));
-    await this.#collect();
+    const { hooks, input } = this.#options;
+    const briefing = await this.#briefing(signal);
+    await hooks.submitPrompt(input, signal);
+    this.tools.offer(this.#offered(briefing));
+    await this.#collect(briefing);
     this.#traceForeignStates();
   }
 
@@ -199,7 +206,7 @@ export class TurnConversation {
     const at = new Date().toISOString();
     this.#past.summarise({ throughTurnId: last.turnId, throughItemId: last.id, summary, requests, at });
     this.#count.forget();
-    await this.#collect();
+    await this.#collect(await this.#briefing(signal));
     const after = this.tokens;
     this.#noCompactionBelow =
       before - after < this.#model.window * leastWin ? after + this.#model.window * regrowShare : 0;
@@ -231,6 +238,11 @@ export class TurnConversation {
       if (message.role !== 'tool') continue;
       for (const part of message.content) if (part.type === 'text') yield part.text;
     }
+  }
+
+  /** Adds what hooks of the user say to the model. */
+  addHookText(text: string): void {
+    this.#messages.push(hookMessage(text));
   }
 
   /** Adds words to the model that are no item of the thread. */
@@ -283,30 +295,32 @@ export class TurnConversation {
   }
 
   /** Facts that the thread has started with; collected with its first turn. */
-  async #briefing(): Promise<Briefing> {
+  async #briefing(signal: AbortSignal): Promise<Briefing> {
     const { store, threadId, surroundings, workspacePath, config } = this.#host;
     const known = store.briefing(threadId);
     if (known) return known;
     // A read-only thread works on untrusted files, such as a pull request: their instructions do not count.
-    const briefing = await brief(surroundings, workspacePath, config.readOnly !== true);
+    const context = await this.#options.hooks.startSession(signal);
+    const facts = await brief(surroundings, workspacePath, config.readOnly !== true);
+    const briefing = context === '' ? facts : { ...facts, context: this.#host.clean(context) };
     store.putBriefing(threadId, briefing);
     return briefing;
   }
 
-  async #collect(): Promise<void> {
+  async #collect(briefing: Briefing): Promise<void> {
     const { workspacePath, settings, config, surroundings } = this.#host;
     const { policy, options } = this.#options;
     const { history, instructions = [] } = options;
     const text = systemPrompt({
       workspacePath,
-      briefing: await this.#briefing(),
+      briefing,
       tools: this.tools.serverNames,
       policy,
       commands: (await surroundings?.commands()) ?? '',
       additions: [settings.systemPrompt, config.agentInstructions ?? '', ...instructions],
     });
     if (history) {
-      const own = this.#past.ownItems().filter(({ type }) => type === 'userMessage');
+      const own = this.#past.ownItems().filter(({ type }) => type === 'userMessage' || type === 'systemNotice');
       const images = await this.#images.read(imagePathsOf([{ items: [...own] }]));
       this.#messages = [{ role: 'system', text }, ...history, ...messagesOf(own, images)];
       return;

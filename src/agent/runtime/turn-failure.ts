@@ -2,11 +2,13 @@ import type { Failure } from '../../../machines/index.ts';
 import { ModelError } from '../model.ts';
 import { StorageError } from '../thread-store.ts';
 import { BudgetError } from './turn-budget.ts';
+import { PromptBlockedError } from './turn-hooks.ts';
 
 /** Failure for the machine of a turn; undefined for an error without a code. */
 export function codedFailureOf(error: unknown): Failure | undefined {
   if (error instanceof StorageError) return { code: 'storageFailed', message: error.message, isRetryable: true };
   if (error instanceof BudgetError) return { code: 'budgetReached', message: error.message, isRetryable: false };
+  if (error instanceof PromptBlockedError) return { code: 'promptBlocked', message: error.message, isRetryable: false };
   if (!(error instanceof ModelError)) return undefined;
   const { code, message, retryAfterMs } = error;
   return { code, message, isRetryable: error.isRetryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };

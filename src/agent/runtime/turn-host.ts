@@ -1,4 +1,5 @@
 import type { ApprovalPolicy, ThreadConfig, Turn } from '../../protocol/index.ts';
+import type { Hooks } from '../hooks/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
 import type { Library } from '../library/index.ts';
 import type { ModelProvider } from '../model.ts';
@@ -53,7 +54,10 @@ export interface TurnSpending {
 export interface TurnHost {
   readonly threadId: string;
   readonly config: ThreadConfig;
+  /** Directory of the conversation: the workspace of the server, or a worktree. */
   readonly workspacePath: string;
+  /** Workspace of the server. */
+  readonly projectPath: string;
   readonly settings: RuntimeSettings;
   readonly maxRounds: number;
   readonly store: ThreadStore;
@@ -70,6 +74,8 @@ export interface TurnHost {
   readonly surroundings: Surroundings | undefined;
   /** Absent: no rules about calls. */
   readonly rules: RuleBook | undefined;
+  /** Absent: no hooks. */
+  readonly hooks: Hooks | undefined;
   /** Absent: no skills. */
   readonly library: Library | undefined;
   readonly publish: (event: ThreadEvent) => void;

@@ -4,6 +4,7 @@ import type { ModelEvent, ModelState, ModelToolCall, ToolChoice } from '../model
 import { type ModelUse, streamCounted } from '../model-call.ts';
 import type { TurnCalls } from './turn-calls.ts';
 import type { TurnConversation } from './turn-conversation.ts';
+import { PromptBlockedError, type TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnRecord } from './turn-record.ts';
 import type { TurnOptions } from './types.ts';
@@ -15,6 +16,7 @@ export interface TurnInferenceOptions {
   readonly record: TurnRecord;
   readonly conversation: TurnConversation;
   readonly calls: TurnCalls;
+  readonly hooks: TurnHooks;
   /** Called when a request has ended, also one that was interrupted or failed after its usage was known. */
   readonly onTokensUsed: (tokens: TurnTokens) => void;
 }
@@ -45,6 +47,11 @@ export class TurnInference {
   }
 
   /** Adds input to the next request. */
+  /** Whether input waits for the next request. */
+  get isSteered(): boolean {
+    return this.#steered.length > 0;
+  }
+
   steer(input: readonly InputPart[]): void {
     this.#steered.push(input);
   }
@@ -55,10 +62,7 @@ export class TurnInference {
    */
   async infer(signal: AbortSignal, { isFirstRequest, retries, isLast = false }: RequestPlace): Promise<Inference> {
     const { host, record, conversation, calls: turnCalls } = this.#options;
-    for (const input of this.#steered.splice(0)) {
-      record.items.addUserMessage(input);
-      await conversation.addUser(input);
-    }
+    for (const input of this.#steered.splice(0)) await this.#addSteered(input, signal);
     const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop' };
     const provider = await host.provider();
     const request = conversation.request(isLast ? 'none' : this.#toolChoice(isFirstRequest));
@@ -89,9 +93,22 @@ export class TurnInference {
     return {
       calls: own.length,
       clientCalls,
-      isSteered: this.#steered.length > 0,
+      isSteered: this.isSteered,
       finish: clientCalls > 0 ? 'toolCalls' : finish,
     };
+  }
+
+  /** A prompt that a hook blocks is left out; the turn continues. */
+  async #addSteered(input: readonly InputPart[], signal: AbortSignal): Promise<void> {
+    const { record, conversation, hooks } = this.#options;
+    record.items.addUserMessage(input);
+    try {
+      const context = await hooks.submitPrompt(input, signal);
+      await conversation.addUser(input);
+      if (context !== '') conversation.addHookText(context);
+    } catch (error) {
+      if (!(error instanceof PromptBlockedError)) throw error;
+    }
   }
 
   /** A forced choice holds for the first request only: forced each time the turn would never end. */

@@ -72,6 +72,12 @@ export class TurnItems {
     return this.#items.at(-1)?.id;
   }
 
+  /** Text of the newest message of the agent; empty: it has said nothing. */
+  get lastMessage(): string {
+    const last = this.snapshot().findLast((item) => item.type === 'agentMessage');
+    return last?.type === 'agentMessage' ? last.text : '';
+  }
+
   addUserMessage(input: readonly InputPart[]): void {
     this.add({ type: 'userMessage', input: [...input] });
   }

@@ -1,5 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import type {
+  CheckedEnd,
   CheckedTurn,
   Inference,
   ReviewedCalls,
@@ -18,6 +19,7 @@ import { conclude } from './turn-conclusion.ts';
 import { TurnConversation } from './turn-conversation.ts';
 import { TurnDriver } from './turn-driver.ts';
 import { bugFailure, codedFailureOf } from './turn-failure.ts';
+import { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import { type RequestPlace, TurnInference } from './turn-inference.ts';
 import { TurnRecord } from './turn-record.ts';
@@ -50,6 +52,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   readonly #conversation: TurnConversation;
   readonly #inference: TurnInference;
   readonly #reports: TurnReports;
+  readonly #hooks: TurnHooks;
   readonly #ended = Promise.withResolvers<Turn>();
   /** Latest effect, which may outlive the state that invoked it. */
   #work: Promise<unknown> = Promise.resolve();
@@ -67,6 +70,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         maxRounds: host.maxRounds,
         maxRetries: host.settings.maxRetries,
         fallbackModels: host.settings.fallbackModels.length,
+        endChecks: host.hooks?.has('TurnEnd') ? maxHeldUp : 0,
         seed: Math.floor(Math.random() * maxSeed),
       },
       work: this,
@@ -84,12 +88,15 @@ export class TurnRun implements TurnWork, RunningTurn {
     const publish = (event: ThreadEvent) => this.#record.add(undefined, event);
     const { items } = this.#record;
     const policy = policyOf(host, options);
+    this.#hooks = new TurnHooks({ host, turnId, items, publish });
     this.#conversation = new TurnConversation({
       host,
       turnId,
       options,
       items,
       policy,
+      input,
+      hooks: this.#hooks,
       publish,
       onSummaryUsed: (use) => {
         host.tracer?.tokensUsed({ threadId: host.threadId, turnId }, use, { purpose: 'compaction' });
@@ -113,6 +120,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       items,
       policy,
       expiresInMs: this.approvalTimeoutMs,
+      hooks: this.#hooks,
       results: () => this.#conversation.results(),
       publish,
       onDecided: (requestId) => this.#driver.send({ type: 'DECIDED', requestId }),
@@ -125,6 +133,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       record: this.#record,
       conversation: this.#conversation,
       calls: this.#calls,
+      hooks: this.#hooks,
       onTokensUsed: (tokens) => {
         host.spending.add(tokens.costUsd ?? 0);
         this.#driver.send({ type: 'TOKENS.USED', tokens });
@@ -211,12 +220,16 @@ export class TurnRun implements TurnWork, RunningTurn {
     return this.#track(this.#inference.infer(signal, request));
   }
 
-  review(): Promise<ReviewedCalls> {
-    return this.#track(this.#calls.review());
+  review(signal: AbortSignal): Promise<ReviewedCalls> {
+    return this.#track(this.#calls.review(signal));
   }
 
   runTools(signal: AbortSignal): Promise<ToolRun> {
     return this.#track(this.#runTools(signal));
+  }
+
+  checkEnd(signal: AbortSignal): Promise<CheckedEnd> {
+    return this.#track(this.#checkEnd(signal));
   }
 
   conclude(signal: AbortSignal): Promise<void> {
@@ -267,6 +280,12 @@ export class TurnRun implements TurnWork, RunningTurn {
     const { results, repeated } = await this.#calls.run(signal);
     this.#conversation.addResults(results);
     return { repeated };
+  }
+
+  async #checkEnd(signal: AbortSignal): Promise<CheckedEnd> {
+    const reason = await this.#hooks.endTurn(this.#record.items.lastMessage, signal);
+    if (reason !== '') this.#conversation.addHookText(reason);
+    return { continues: reason !== '' || this.#inference.isSteered };
   }
 
   #perform(event: TurnEmitted): void {
@@ -336,6 +355,9 @@ export class TurnRun implements TurnWork, RunningTurn {
 
 /** Largest seed of the machine's pauses. */
 const maxSeed = 2 ** 31;
+
+/** Times that hooks may have one turn continue, after which it ends. */
+const maxHeldUp = 3;
 
 /** Approval policy of the turn. A read-only thread declines what needs approval, whatever its caller requests. */
 function policyOf({ config, settings }: TurnHost, options: TurnOptions): ApprovalPolicy {

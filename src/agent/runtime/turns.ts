@@ -1,6 +1,7 @@
 import type { AnyActorRef } from 'xstate';
 import type { ApprovalDecision, ApprovalRequest, InputPart, ThreadRuntime, Turn } from '../../protocol/index.ts';
 import { AgentError } from '../errors.ts';
+import type { Hooks } from '../hooks/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
 import type { Library } from '../library/index.ts';
 import type { ModelProvider } from '../model.ts';
@@ -40,6 +41,8 @@ export interface TurnsOptions {
   readonly surroundings: Surroundings | undefined;
   /** Absent: no rules about calls. */
   readonly rules: RuleBook | undefined;
+  /** Absent: no hooks. */
+  readonly hooks: Hooks | undefined;
   /** Absent: no skills. */
   readonly library: Library | undefined;
   readonly spending: DaySpending;
@@ -195,6 +198,7 @@ export class Turns {
       readImage,
       surroundings,
       rules,
+      hooks,
       library,
       clean,
       onBug,
@@ -206,6 +210,7 @@ export class Turns {
       threadId: id,
       config,
       workspacePath: config.workspaceOverride ?? workspacePath,
+      projectPath: workspacePath,
       settings,
       maxRounds,
       store,
@@ -222,6 +227,7 @@ export class Turns {
       readImage,
       surroundings,
       rules,
+      hooks,
       library,
       publish: (event) => this.#publish(id, event),
       clean,

@@ -21,6 +21,7 @@ import { createWebFetch } from './web/web-fetch.ts';
 
 export { defineTool } from './define.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
+export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';
 export type { ReadImage } from './files/local-image.ts';
 export type { LocalText, ReadText } from './files/local-text.ts';
 export { OutputFiles } from './output-files.ts';

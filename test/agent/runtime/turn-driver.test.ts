@@ -19,7 +19,15 @@ function driven(
   const faults: unknown[] = [];
   const ended = Promise.withResolvers<boolean>();
   const driver: TurnDriver = new TurnDriver({
-    input: { threadId: 'thread', turnId: `turn_${turns}`, maxRounds: 3, maxRetries: 0, fallbackModels: 0, seed: 1 },
+    input: {
+      threadId: 'thread',
+      turnId: `turn_${turns}`,
+      maxRounds: 3,
+      maxRetries: 0,
+      fallbackModels: 0,
+      endChecks: 0,
+      seed: 1,
+    },
     work: {
       approvalTimeoutMs: 1_000,
       prepare: async (signal) => {
@@ -31,6 +39,7 @@ function driven(
       infer: async () => answer,
       review: async () => ({ pending: [] }),
       runTools: async () => ({ repeated: null }),
+      checkEnd: async () => ({ continues: false }),
       conclude: async () => {},
       settle: async () => {},
       ...work,

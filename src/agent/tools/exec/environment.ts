@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { childEnvironment, markerVariable } from '../../../supervise/index.ts';
 import { revealsSecret } from '../secrets.ts';
 
@@ -37,4 +38,10 @@ export function commandEnvironment(settings: EnvironmentSettings, marker: string
       (passed.has(name) || !secretName.test(name)) && !secrets.includes(value) && !revealsSecret(value, secrets),
   );
   return { ...Object.fromEntries(kept), ...plainOutput, [markerVariable]: marker };
+}
+
+/** A marker for one command, below that of this server: a sweep of the server's processes ends this one, too. */
+export function newMarker(environment: EnvironmentSettings['environment']): string {
+  const own = environment[markerVariable];
+  return own ? `${own}/${randomUUID()}` : randomUUID();
 }

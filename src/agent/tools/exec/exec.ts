@@ -1,17 +1,15 @@
-import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { directoryName } from '../../../config/index.ts';
 import { readJson } from '../../../lib/index.ts';
-import { markerVariable } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import { CommandOutput } from './command-output.ts';
-import { commandEnvironment, type EnvironmentSettings } from './environment.ts';
+import { commandEnvironment, type EnvironmentSettings, newMarker } from './environment.ts';
 import { findProgram } from './programs.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { type SandboxMode, type SandboxNetwork, sandboxPrefix, sandboxStatus } from './sandbox.ts';
@@ -202,10 +200,4 @@ async function whyNoSandbox({ sandbox, network, environment }: ExecSettings): Pr
 function shell(command: string, path: string | undefined): string[] {
   const program = findProgram('bash', path) ?? '/bin/sh';
   return ['/bin/sh', '-c', 'exec "$0" -c "$1" 2>&1', program, command];
-}
-
-/** Ours, and below it one for this command: who ends all of ours ends this too. */
-function newMarker(environment: ExecSettings['environment']): string {
-  const own = environment[markerVariable];
-  return own ? `${own}/${randomUUID()}` : randomUUID();
 }

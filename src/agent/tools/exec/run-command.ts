@@ -21,8 +21,12 @@ export interface CommandRun {
   readonly marker: string;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** Content of standard input. Default: empty. */
+  readonly stdin?: string | undefined;
   /** Called with the text of both outputs, as it arrives. */
   readonly onText: (text: string) => void;
+  /** Called with the text of standard error instead. */
+  readonly onErrorText?: ((text: string) => void) | undefined;
   /** Time after its exit in which its descendants may still write: a background process may hold the pipes for ever. */
   readonly drainMs?: number;
 }
@@ -41,18 +45,18 @@ const lastMomentMs = 20;
 const pollMs = 2;
 
 /**
- * Runs a command in a session and process group of its own, with empty standard input. It is over when its first process
+ * Runs a command in a session and process group of its own. It is over when its first process
  * exits, is out of time or is aborted, even if a descendant still holds its pipes; then its descendants are ended: its
  * group, and processes that left the group but carry the marker (Linux; a process that did both, leave and clear its environment, escapes).
  *
  * @throws the system's error when it cannot be started
  */
 export async function runCommand(run: CommandRun): Promise<CommandEnd> {
-  const { cwd, env, timeoutMs, signal, onText, drainMs = usualDrainMs } = run;
+  const { cwd, env, stdin, timeoutMs, signal, onText, onErrorText = onText, drainMs = usualDrainMs } = run;
   const [program = '', ...args] = run.argv;
-  const [stdout, stderr] = [new PacedText(onText), new PacedText(onText)];
+  const [stdout, stderr] = [new PacedText(onText), new PacedText(onErrorText)];
   const command = new RunningProgram({
-    ...{ program, args, cwd, env, timeoutMs, signal },
+    ...{ program, args, cwd, env, stdin, timeoutMs, signal },
     ...{ graceMs: politeMs, giveUpMs: defaults.supervise.killVerifyMs, lingerMs: drainMs },
     stdout: (chunk, pipe) => stdout.add(chunk, pipe),
     stderr: (chunk, pipe) => stderr.add(chunk, pipe),
