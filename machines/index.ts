@@ -6,6 +6,7 @@ import type { AnyStateMachine } from 'xstate';
 import { agentServerMachine } from './agent-server.ts';
 import { apiProxyMachine } from './api-proxy.ts';
 import { automationMachine } from './automation.ts';
+import { backgroundProcessMachine } from './background-process.ts';
 import { hubMachine } from './hub.ts';
 import { mcpServerMachine } from './mcp-server.ts';
 import type { MachineName } from './names.ts';
@@ -20,6 +21,7 @@ export * from './agent-server-selectors.ts';
 export * from './agent-server-types.ts';
 export * from './api-proxy.ts';
 export * from './automation.ts';
+export * from './background-process.ts';
 export * from './failure.ts';
 export * from './hub.ts';
 export * from './mcp-server.ts';
@@ -41,6 +43,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   'api-proxy': apiProxyMachine,
   turn: turnMachine,
   'mcp-server': mcpServerMachine,
+  'background-process': backgroundProcessMachine,
   scheduler: schedulerMachine,
   automation: automationMachine,
   'review-run': reviewRunMachine,

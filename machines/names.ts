@@ -5,6 +5,7 @@ export const machineNames = [
   'api-proxy',
   'turn',
   'mcp-server',
+  'background-process',
   'scheduler',
   'automation',
   'review-run',

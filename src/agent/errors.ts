@@ -18,6 +18,7 @@ export type AgentErrorName = Extract<
   | 'mcpServerNotFound'
   | 'mcpServerInvalid'
   | 'mcpServerReadOnly'
+  | 'processNotFound'
   | 'skillNotFound'
   | 'commandNotFound'
   | 'workspaceRestricted'

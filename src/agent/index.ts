@@ -59,6 +59,7 @@ export {
 export * from './thread-store.ts';
 export type * from './tool.ts';
 export {
+  BackgroundProcesses,
   createBuiltinTools,
   imageReader,
   OutputFiles,

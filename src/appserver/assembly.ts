@@ -2,6 +2,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import type { RestartPolicy } from '../../machines/index.ts';
 import {
+  BackgroundProcesses,
   createBuiltinTools,
   createSkillTool,
   DayLedger,
@@ -112,6 +113,12 @@ export function assemble(options: AssemblyOptions): Assembly {
   const outputs = new OutputFiles(join(options.stateDirectory, 'outputs'));
   const sweepOutputs = () => outputs.sweep((threadId) => store.threads.thread(threadId) !== undefined);
   sweepOutputs();
+  const processes = new BackgroundProcesses({
+    secrets,
+    outputs,
+    observe: (actor, { id, threadId }) =>
+      observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
+  });
   const builtin = createBuiltinTools({
     tools: config.Tools,
     blockedPaths: config.Permissions.BlockedPaths,
@@ -120,6 +127,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     environment: env,
     home: homeDirectory(env),
     outputs,
+    processes,
   });
   const skillTool = createSkillTool(library);
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
@@ -149,6 +157,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     provider,
     readImage,
     library,
+    processes,
     hooks: new Hooks(
       config.Hooks,
       userCommands({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
@@ -211,6 +220,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       // Begins nothing more, and is over when the turns are.
       const ended = automations.close();
       await threads.close();
+      await processes.close();
       await ended;
       await mcp.close();
       (await asked?.catch(() => undefined))?.close();

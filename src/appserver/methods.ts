@@ -106,7 +106,7 @@ function threadMethods(threads: Runtime): Some<'initialize' | `thread/${string}`
   };
 }
 
-function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${string}` | 'model/list'> {
+function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${string}` | 'process/stop' | 'model/list'> {
   return {
     'turn/start': ({ threadId, input, approvalPolicy }, asker) => {
       const { turn, begin } = threads.startTurn(threadId, input, asker.hear, { approvalPolicy });
@@ -127,6 +127,10 @@ function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${stri
     'approval/list': ({ threadId }) => ({ result: { data: [...threads.approvals(threadId)] } }),
     'approval/respond': ({ requestId, decision }) => {
       threads.respond(requestId, decision);
+      return { result: {} };
+    },
+    'process/stop': async ({ threadId, processId }) => {
+      await threads.stopProcess(threadId, processId);
       return { result: {} };
     },
     'model/list': async () => ({ result: await threads.models() }),

@@ -18,6 +18,7 @@ import { Patience } from './patience.ts';
 import { workspacePath } from './workspace.ts';
 
 export interface Conversation {
+  readonly server: Pick<AppServerClient, 'request'>;
   readonly threadId: string;
   readonly workspacePath: string;
   ask(prompt: string): Promise<RunningTurn>;
@@ -40,6 +41,7 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
   try {
     const threadId = await threadOf(server, record.canonicalWorkspacePath, context);
     return {
+      server,
       threadId,
       workspacePath: record.canonicalWorkspacePath,
       // For each turn, never in the thread: a later command without --yes asks again.

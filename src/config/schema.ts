@@ -49,7 +49,7 @@ export const toolNames = [
   'SpawnSubagent',
 ] as const;
 /** Tools that the chat API offers only when `Api.EnabledTools` names them. */
-export const extraToolNames = ['UpdatePlan', 'Skill'] as const;
+export const extraToolNames = ['UpdatePlan', 'ExecOutput', 'ExecInput', 'ExecStop', 'Skill'] as const;
 const everyTool = [...toolNames, ...extraToolNames];
 const canonicalTools = new Map<string, string>(everyTool.map((name) => [name.toLowerCase(), name]));
 const knownTool = `one of ${everyTool.join(', ')}, or mcp__<server>__<tool>`;
@@ -73,7 +73,7 @@ const Api = v.object({
   EnabledTools: v.pipe(
     v.optional(v.array(ToolName, 'a list of tool names'), []),
     v.description(
-      'Enabled tools of the chat API, among those of EnabledTools; empty enables all but UpdatePlan and Skill.',
+      'Enabled tools of the chat API, among those of EnabledTools; empty enables all but UpdatePlan, ExecOutput, ExecInput, ExecStop and Skill.',
     ),
   ),
   ApprovalMode: v.pipe(

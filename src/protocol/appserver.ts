@@ -158,6 +158,11 @@ export const rpcMethods = {
     params: v.object({ threadId: id }),
     result: empty,
   },
+  'process/stop': {
+    summary: 'Ends a background process of a conversation, with everything that it has started.',
+    params: v.object({ threadId: id, processId: id }),
+    result: empty,
+  },
   'thread/rollback': {
     summary: 'Takes back the last turns. Files stay as they are.',
     params: v.object({ threadId: id, numTurns: v.pipe(v.number(), v.integer(), v.minValue(1)) }),

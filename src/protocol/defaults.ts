@@ -85,6 +85,18 @@ export const defaults = {
     toolResultChars: 100_000,
     /** Of a command's output that its item stores. */
     commandOutputChars: 200_000,
+    /** Background processes of one thread that may run at a time. */
+    maxBackgroundProcesses: 16,
+    /** Ended ones of a thread that can still be read. */
+    maxEndedProcesses: 16,
+    /** Of one reading of a background process. */
+    backgroundReadChars: 30_000,
+    /** Time for which a new background process is watched before the call that started it returns. */
+    backgroundStartMs: 1_000,
+    /** Time in which output that has begun, or follows an input, is collected. */
+    backgroundSettleMs: 250,
+    /** Longest wait of one call for output. */
+    maxOutputWaitMs: 60_000,
     traceBufferEvents: 20_000,
     traceFlushMs: 20,
     /** Of one text in a trace. */

@@ -69,6 +69,11 @@ export const rpcErrors = {
     message: 'MCP server read-only',
     when: 'It is configured for all workspaces of the user; change it there.',
   },
+  processNotFound: {
+    code: -32078,
+    message: 'Process not found',
+    when: 'The thread has no background process with this id.',
+  },
   skillNotFound: { code: -32080, message: 'Skill not found', when: 'There is no skill with this name.' },
   commandNotFound: { code: -32082, message: 'Command not found', when: 'There is no prompt command with this name.' },
   workspaceRestricted: {

@@ -216,12 +216,27 @@ export type ThreadRuntime = v.InferOutput<typeof ThreadRuntime>;
 export const ThreadSummary = v.object({ ...summary, runtime: ThreadRuntime });
 export type ThreadSummary = v.InferOutput<typeof ThreadSummary>;
 
+/** A command that runs in the background of a thread, beyond the turn that started it. */
+export const BackgroundProcessInfo = v.object({
+  id: v.string(),
+  command: v.string(),
+  state: v.picklist(['starting', 'running', 'clearing', 'stopping', 'ended', 'failed']),
+  startedAt: v.string(),
+  pid: v.optional(v.number()),
+  exitCode: v.optional(v.number()),
+  signal: v.optional(v.string()),
+  lastError: v.optional(v.string()),
+});
+export type BackgroundProcessInfo = v.InferOutput<typeof BackgroundProcessInfo>;
+
 /** `turns` only on request: the newest ones, oldest of them first; `hasOlderTurns` means that there are more. */
 export const Thread = v.object({
   ...summary,
   turns: v.optional(v.array(Turn)),
   hasOlderTurns: v.optional(v.boolean()),
   queuedInputs: v.optional(v.array(QueuedInput)),
+  /** Running ones, and those that have ended lately. */
+  backgroundProcesses: v.optional(v.array(BackgroundProcessInfo)),
   /** Of the last request to the model, against the window of the configuration. */
   contextUsage: v.optional(v.object({ tokens: v.number(), window: v.number() })),
 });

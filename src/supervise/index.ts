@@ -44,7 +44,7 @@ export { killMarked } from './marked.ts';
 export { type PollOptions, type PollResult, pollUntil } from './poll.ts';
 export { PortAllocator, type PortAllocatorOptions, PortUnavailableError } from './ports.ts';
 export { type HttpProbeOptions, type HttpProbeResult, keepConnection, probeHttp } from './probe-http.ts';
-export { killGroupVerified, type SweepReport } from './process-tree.ts';
+export { killGroupVerified, ProcessTree, type SweepReport } from './process-tree.ts';
 export { type ProgramEnd, type ProgramEndCause, type ProgramRun, RunningProgram, runProgram } from './run-program.ts';
 export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';

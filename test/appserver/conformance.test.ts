@@ -233,6 +233,23 @@ scenario(
   },
 );
 
+scenario(t, 'a background process is listed with its thread, and can be stopped', {}, async (t, { open }) => {
+  const session = await open({ ledger, onApproval: accept });
+  const { threadId } = await session.begin('call Exec {"command": "echo up; sleep 3200", "background": true}');
+  await session.until('turn/completed');
+  const { thread } = await session.call('thread/read', { threadId });
+  const [running] = thread.backgroundProcesses ?? [];
+  t.match(running, { state: 'running', command: 'echo up; sleep 3200', pid: Number });
+  const processId = running?.id ?? '';
+  await session.call('process/stop', { threadId, processId });
+  const { thread: later } = await session.call('thread/read', { threadId, includeTurns: true });
+  t.match(later.backgroundProcesses, [{ id: processId, state: 'ended', signal: 'SIGTERM' }]);
+  t.match(await session.refused('process/stop', { threadId, processId: 'proc_0' }), {
+    name: 'processNotFound',
+    data: { threadId, processId: 'proc_0' },
+  });
+});
+
 t.test('MCP servers can be added, tested, listed and removed', async (t) => {
   const { path, home } = makeWorkspace(t);
   const servers = { users: { ...small, enabled: false } };

@@ -188,7 +188,7 @@ t.test('regression: edge 6 a service offers the tools that both lists permit', a
   t.same(await toolsOf({ Api: { ...Api, EnabledTools: ['ReadFile'] } }, 'gateway'), {
     offered: [
       ['api', 1, false],
-      ['server', 11, true],
+      ['server', 14, true],
     ],
     warnings: [],
   });

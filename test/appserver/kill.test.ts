@@ -20,7 +20,7 @@ import {
   words,
 } from './harness.ts';
 
-const rounds = 20;
+const rounds = 22;
 
 /** State of a turn, the prompt that leads there, and the message that shows it. */
 interface State {
@@ -80,6 +80,13 @@ const states: readonly State[] = [
         'its command runs',
       );
     },
+  },
+  {
+    name: 'a background process',
+    prompt: `call Exec ${JSON.stringify({ command: forks, background: true })}`,
+    config: free,
+    isThere: isItem('item/completed', 'toolResult'),
+    processes: 4,
   },
   {
     name: 'cancelling',

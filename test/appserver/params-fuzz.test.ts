@@ -83,6 +83,7 @@ const good: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   model: fc.constant('another'),
   deleteAfterRun: fc.boolean(),
   includeDisabled: fc.boolean(),
+  processId: fc.constant('proc_1'),
   jobId: known('job'),
   automationId: known('automation'),
   version: fc.constantFrom(1, 2),

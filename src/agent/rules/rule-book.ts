@@ -8,6 +8,7 @@ import type { Tool } from '../tool.ts';
 import type { PlaceRules } from '../tools/index.ts';
 import { decideCall, decideCommand, type SourcedRule, type Verdict } from './decide.ts';
 import { learnedRule, proposeRule } from './learn.ts';
+import type { ReadOnlyPlace } from './read-only.ts';
 
 const Saved = v.object({ version: v.literal(1), rules: v.array(PermissionRule) });
 
@@ -62,6 +63,7 @@ export class RuleBook {
     const rules = this.rules();
     const command = commandIn(tool, args);
     const place = tool.placeOf?.(args);
+    if (tool.name === inputTool && tool.source === 'builtin') return this.#judgeInput(args, rules);
     if (command === undefined) {
       const target = place === undefined ? addressIn(args) : await places.nameOf(place, workspacePath);
       return decideCall(tool.name, target, rules);
@@ -72,6 +74,16 @@ export class RuleBook {
       isTrustedProgram: (name) => places.isTrustedProgram(name, workspacePath),
       hasBlockedPaths: places.hasBlockedPaths,
     });
+  }
+
+  /** A process that reads input may be a shell: what rules forbid as a command is forbidden as input. None is allowed by being a command. */
+  async #judgeInput(args: unknown, rules: readonly SourcedRule[]): Promise<Verdict> {
+    const { text } = args as { readonly text: string };
+    const strict = rules.filter(({ Decision }) => Decision !== 'allow');
+    const asCommand = await decideCommand(text, strict, noPlace);
+    return asCommand.decision === 'deny' || asCommand.decision === 'ask'
+      ? asCommand
+      : decideCall(inputTool, text, rules);
   }
 
   /** Rule to offer with the approval of a call. */
@@ -103,6 +115,17 @@ export class RuleBook {
     ];
   }
 }
+
+/** Tool that writes to the standard input of a command. */
+const inputTool = 'ExecInput';
+
+/** A place where no file may be read unasked. */
+const noPlace: ReadOnlyPlace = {
+  cwd: async () => '/',
+  mayRead: async () => false,
+  isTrustedProgram: () => false,
+  hasBlockedPaths: true,
+};
 
 function commandIn(tool: Tool, args: unknown): string | undefined {
   if (tool.name !== 'Exec' || tool.source !== 'builtin') return undefined;

@@ -11,7 +11,7 @@ import type { ThreadTools } from './thread-tools.ts';
 import type { Tracer } from './tracer.ts';
 import type { RuntimeSettings } from './turn-host.ts';
 import type { DaySpending, Turns } from './turns.ts';
-import type { ListThreads, ReadThread, StartThread } from './types.ts';
+import type { ListThreads, ReadThread, StartThread, ThreadProcesses } from './types.ts';
 import { requireSamePlace, withRealPath } from './worktree.ts';
 
 export interface ThreadCatalogOptions {
@@ -29,6 +29,7 @@ export interface ThreadCatalogOptions {
   /** Window of a model in tokens, of the default one without a name. */
   readonly windowOf: (model?: string) => number;
   readonly spending: DaySpending;
+  readonly processes: ThreadProcesses | undefined;
   readonly onDeleted: ((threadId: string) => void) | undefined;
 }
 
@@ -84,14 +85,16 @@ export class ThreadCatalog {
   read(threadId: string, { includeTurns, turnLimit = defaults.agent.turnPage, beforeTurnId }: ReadThread): Thread {
     const thread = this.#registry.get(threadId);
     const { store, journal } = this.#registry.storageOf(threadId);
+    const running = this.#options.processes?.list(threadId) ?? [];
     const queuedInputs = [...store.queue(threadId)];
-    if (!includeTurns) return { ...thread, queuedInputs };
+    const live = { queuedInputs, ...(running.length > 0 && { backgroundProcesses: running }) };
+    if (!includeTurns) return { ...thread, ...live };
     journal.flush();
     const turns = store.turns(threadId, { limit: turnLimit + 1, before: beforeTurnId });
     const page = turns.slice(-turnLimit).map((turn) => this.#turns.current(turn));
     return {
       ...thread,
-      queuedInputs,
+      ...live,
       turns: page,
       hasOlderTurns: turns.length > turnLimit,
       contextUsage: this.#contextUsage(thread),
@@ -108,8 +111,18 @@ export class ThreadCatalog {
     if (isArchived) this.#idleThread(threadId);
     if (this.#registry.get(threadId).status === status) return () => undefined;
     this.#registry.update(threadId, { status });
-    if (isArchived) this.#tracer?.sessionCompleted(threadId, 'archived');
+    if (isArchived) {
+      void this.#options.processes?.endThread(threadId);
+      this.#tracer?.sessionCompleted(threadId, 'archived');
+    }
     return () => this.#feed.broadcast({ method: 'thread/statusChanged', params: { threadId, status } });
+  }
+
+  async stopProcess(threadId: string, processId: string): Promise<void> {
+    this.#registry.get(threadId);
+    if (!(await this.#options.processes?.stop(threadId, processId))) {
+      throw new AgentError('processNotFound', { threadId, processId });
+    }
   }
 
   async delete(threadId: string): Promise<() => void> {
@@ -119,6 +132,7 @@ export class ThreadCatalog {
       run.interrupt('user');
       await run.ended;
     }
+    await this.#options.processes?.endThread(threadId);
     const { store } = this.#registry.storageOf(threadId);
     const isEphemeral = this.#registry.isEphemeral(threadId);
     store.deleteThread(threadId);

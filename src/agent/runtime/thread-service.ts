@@ -18,7 +18,7 @@ import { Tracer } from './tracer.ts';
 import { TurnControl } from './turn-control.ts';
 import type { RuntimeSettings } from './turn-host.ts';
 import { type DaySpending, Turns } from './turns.ts';
-import type { DynamicTools, Runtime } from './types.ts';
+import type { DynamicTools, Runtime, ThreadProcesses } from './types.ts';
 
 export interface ThreadServiceOptions {
   /** Canonical path. */
@@ -43,6 +43,8 @@ export interface ThreadServiceOptions {
   readonly surroundings?: Surroundings | undefined;
   /** Absent: no rules about calls. */
   readonly rules?: RuleBook | undefined;
+  /** Absent: no background processes. */
+  readonly processes?: ThreadProcesses | undefined;
   /** Absent: no hooks. */
   readonly hooks?: Hooks | undefined;
   /** Absent: no skills and prompt commands. */
@@ -101,6 +103,7 @@ export class ThreadService implements Runtime {
       surroundings: options.surroundings,
       rules: options.rules,
       hooks: options.hooks,
+      processes: options.processes,
       library: options.library,
       spending,
       startChild: (parent, label) => this.#catalog.startChild(parent, label),
@@ -118,6 +121,7 @@ export class ThreadService implements Runtime {
     this.#turns = turns;
     this.#catalog = new ThreadCatalog({
       ...{ workspacePath, worktreeRoots, registry, feed, tools, turns, tracer, traces, provider, compaction, spending },
+      processes: options.processes,
       onDeleted: options.onDeleted,
       // A provider that was not asked yet has no facts.
       windowOf: (model) =>
@@ -154,6 +158,7 @@ export class ThreadService implements Runtime {
   readonly interrupt: Runtime['interrupt'] = (threadId, turnId) => this.#control.interrupt(threadId, turnId);
   readonly enqueue: Runtime['enqueue'] = (...request) => this.#control.enqueue(...request);
   readonly dequeue: Runtime['dequeue'] = (threadId, queuedInputId) => this.#control.dequeue(threadId, queuedInputId);
+  readonly stopProcess: Runtime['stopProcess'] = (...request) => this.#catalog.stopProcess(...request);
   readonly steer: Runtime['steer'] = (...request) => this.#control.steer(...request);
   readonly approvals: Runtime['approvals'] = (threadId) => this.#control.approvals(threadId);
   readonly respond: Runtime['respond'] = (...answer) => this.#control.respond(...answer);

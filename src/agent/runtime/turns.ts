@@ -17,7 +17,7 @@ import { Semaphore } from './semaphore.ts';
 import type { Tracer } from './tracer.ts';
 import type { RuntimeSettings, TurnHost } from './turn-host.ts';
 import { TurnRun } from './turn-run.ts';
-import type { TurnOptions } from './types.ts';
+import type { ThreadProcesses, TurnOptions } from './types.ts';
 
 /** Stores a thread: on disk, or in memory when it is ephemeral. */
 export interface ThreadStorage {
@@ -41,6 +41,8 @@ export interface TurnsOptions {
   readonly surroundings: Surroundings | undefined;
   /** Absent: no rules about calls. */
   readonly rules: RuleBook | undefined;
+  /** Absent: no background processes. */
+  readonly processes: ThreadProcesses | undefined;
   /** Absent: no hooks. */
   readonly hooks: Hooks | undefined;
   /** Absent: no skills. */
@@ -291,7 +293,7 @@ export class Turns {
     if (!parent) return { text: 'Error: the turn that asked has ended.', isError: true };
     return parent.subagents.run(async () => {
       signal.throwIfAborted();
-      const { settings, startChild } = this.#options;
+      const { settings, startChild, processes } = this.#options;
       const child = startChild(parent.thread, label);
       const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
       const options = {
@@ -307,6 +309,7 @@ export class Turns {
       const turn = await run.ended.finally(() => signal.removeEventListener('abort', stop));
       const { tokenUsage } = turn;
       if (tokenUsage) parent.run.addSubagentCost(tokenUsage.costUsd ?? null);
+      await processes?.endThread(child.id);
       signal.throwIfAborted();
       return resultOf(turn);
     });

@@ -3,6 +3,7 @@ import type {
   ApprovalDecision,
   ApprovalPolicy,
   ApprovalRequest,
+  BackgroundProcessInfo,
   DynamicTool,
   DynamicToolCall,
   DynamicToolResult,
@@ -23,6 +24,15 @@ import type { Feed, Listener } from './feed.ts';
 export interface DynamicTools {
   readonly tools: readonly DynamicTool[];
   readonly call: (call: DynamicToolCall, signal: AbortSignal) => Promise<DynamicToolResult>;
+}
+
+/** Commands in the background of threads, as far as the life of a thread concerns them. */
+export interface ThreadProcesses {
+  readonly list: (threadId: string) => BackgroundProcessInfo[];
+  /** Ends one. @returns false: the thread has none of this id */
+  readonly stop: (threadId: string, processId: string) => Promise<boolean>;
+  /** Ends and forgets all of a thread. */
+  readonly endThread: (threadId: string) => Promise<void>;
 }
 
 export interface StartThread {
@@ -110,6 +120,8 @@ export interface Runtime {
   unsubscribe(threadId: string, listener: Listener): void;
   rename(threadId: string, displayName: string): () => void;
   archive(threadId: string, isArchived: boolean): () => void;
+  /** Ends a background process. @throws AgentError threadNotFound, processNotFound */
+  stopProcess(threadId: string, processId: string): Promise<void>;
   /** Interrupts the running turn first. Deletes the traces, too. @throws AgentError threadNotFound */
   delete(threadId: string): Promise<() => void>;
   /** @throws AgentError turnInProgress */

@@ -6,6 +6,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, directoryName } from '../../config/index.ts';
 import type { Tool } from '../tool.ts';
+import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
 import { createExec } from './exec/exec.ts';
 import { createFileTools } from './files/index.ts';
 import { createImageReader, type ReadImage } from './files/local-image.ts';
@@ -19,6 +20,7 @@ import type { Resolver } from './web/destination.ts';
 import { createWebSearch } from './web/search/web-search.ts';
 import { createWebFetch } from './web/web-fetch.ts';
 
+export { BackgroundProcesses } from './background/index.ts';
 export { defineTool } from './define.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
 export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';
@@ -43,6 +45,8 @@ export interface ToolSettings {
   readonly home: string;
   /** Keeps whole outputs of commands. Absent: long ones are only shown at both ends. */
   readonly outputs?: OutputFiles;
+  /** Runs commands in the background. Absent: they run in the foreground only. */
+  readonly processes?: BackgroundProcesses;
   /** Absent: as this machine resolves names. */
   readonly resolve?: Resolver;
 }
@@ -69,7 +73,7 @@ export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
-  const { tools, secrets, environment, passEnvironment, home, outputs, resolve } = settings;
+  const { tools, secrets, environment, passEnvironment, home, outputs, processes, resolve } = settings;
   const { Shell, Web } = tools;
   const rules = { ...rulesOf(settings), readableDirectory: outputs?.directory };
   return [
@@ -86,6 +90,7 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
       passEnvironment,
       secrets,
       outputs,
+      processes,
     }),
     createWebFetch({
       maxBytes: Web.MaxBytes,
@@ -105,6 +110,7 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
     }),
     createSpawnSubagent(),
     createUpdatePlan(),
+    ...(processes ? createProcessTools(processes) : []),
   ];
 }
 

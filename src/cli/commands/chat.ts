@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { showActivity, spentIn } from '../activity.ts';
 import { askAtPrompt, askPerson } from '../approvals.ts';
+import { runChatCommand } from '../chat-commands.ts';
 import type { CommandContext } from '../command.ts';
 import { answerOf, approverOf, type Conversation, converse, promptOf } from '../conversation.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -45,6 +46,11 @@ async function speak(
   return exitCodes.interrupted.code;
 }
 
+/** Runs a command of the conversation, or asks the agent. */
+async function answer(context: CommandContext, conversation: Conversation, line: string, signal: AbortSignal) {
+  if (!(await runChatCommand(line, conversation, context.output))) await speak(context, conversation, line, signal);
+}
+
 /** A conversation at a terminal. Ctrl-C interrupts the answer under way; with none under way it leaves, as Ctrl-D does. */
 async function talk(context: CommandContext): Promise<number> {
   await connectModel(context);
@@ -76,7 +82,7 @@ async function talk(context: CommandContext): Promise<number> {
       if (prompt === '/exit' || prompt === '/quit') break;
       if (prompt !== '') {
         answering = new AbortController();
-        await speak(context, conversation, prompt, answering.signal).catch((error: unknown) =>
+        await answer(context, conversation, prompt, answering.signal).catch((error: unknown) =>
           output.failure(explain(error)),
         );
         answering = undefined;

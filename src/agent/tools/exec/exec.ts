@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { directoryName } from '../../../config/index.ts';
 import { readJson } from '../../../lib/index.ts';
+import { defaults } from '../../../protocol/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
+import { type BackgroundProcesses, stateOf } from '../background/index.ts';
 import { defineTool } from '../define.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
@@ -28,12 +30,15 @@ export interface ExecSettings extends EnvironmentSettings {
   readonly pathRules: PathRules;
   /** Keeps whole outputs; absent: long ones are only shown at both ends. */
   readonly outputs?: OutputFiles | undefined;
+  /** Absent: commands run in the foreground only. */
+  readonly processes?: BackgroundProcesses | undefined;
 }
 
 interface ExecArguments {
   readonly command: string;
   readonly workingDir: string;
   readonly timeoutMs: number;
+  readonly background: boolean;
 }
 
 /** Longest single argument of a program that Linux accepts (MAX_ARG_STRLEN), less its end. */
@@ -49,7 +54,7 @@ export function createExec(settings: ExecSettings): Tool {
   return defineTool({
     name: 'Exec',
     description:
-      'Runs a bash command in the workspace and returns what it printed and its exit code. No terminal and no input: use options that ask nothing. Every process it started ends with it, background ones too.',
+      'Runs a bash command in the workspace and returns what it printed and its exit code. No terminal and no input: use options that ask nothing. Every process it started ends with it. Start servers and watchers with background: true; those run until they are stopped, also after your answer.',
     isReadOnly: false,
     parameters: v.object({
       command: v.pipe(
@@ -69,8 +74,18 @@ export function createExec(settings: ExecSettings): Tool {
         v.description(`Milliseconds after which it is ended, at most ${maxTimeoutMs}. Default: ${timeoutMs}.`),
         v.transform((asked) => Math.min(Math.ceil(asked), maxTimeoutMs)),
       ),
+      background: v.pipe(
+        v.optional(v.boolean(), false),
+        v.description(
+          'Returns an id after a second and leaves the command running, without a time limit. Default: false.',
+        ),
+      ),
     }),
-    aliases: { command: ['cmd', 'script'], workingDir: ['cwd', 'workdir', 'directory', 'path'] },
+    aliases: {
+      command: ['cmd', 'script'],
+      workingDir: ['cwd', 'workdir', 'directory', 'path'],
+      background: ['runInBackground', 'isBackground'],
+    },
     placeOf: ({ workingDir }) => workingDir,
     async approvalFor(args, { workspacePath }) {
       const directory = await approvedDirectory(args.workingDir, workspacePath, settings);
@@ -115,6 +130,8 @@ async function exec(
   }
   const prefix = await findPrefix(cwd, settings, context);
   if (!prefix) return failed(await whyNoSandbox(settings));
+  const argv = [...prefix, ...shell(args.command, settings.environment['PATH'])];
+  if (args.background) return startInBackground(args.command, { argv, cwd }, settings, context);
   const output = new CommandOutput({
     ...settings,
     whole: settings.outputs?.begin(context.threadId),
@@ -124,7 +141,7 @@ async function exec(
   let end: CommandEnd;
   try {
     end = await runCommand({
-      argv: [...prefix, ...shell(args.command, settings.environment['PATH'])],
+      argv,
       cwd,
       env: commandEnvironment(settings, marker),
       marker,
@@ -141,6 +158,31 @@ async function exec(
   }
   context.signal.throwIfAborted();
   return tellEnd(end, output.read(), args.timeoutMs, settings.maxTimeoutMs);
+}
+
+/** Starts a command, and watches it for a moment: most that fail do so at once. */
+async function startInBackground(
+  command: string,
+  place: { readonly argv: readonly string[]; readonly cwd: string },
+  settings: ExecSettings,
+  { threadId, signal, onOutput }: ToolContext,
+): Promise<ToolResult> {
+  const marker = newMarker(settings.environment);
+  // A bash that reads from a socket takes itself for one below rsh, and reads ~/.bashrc, unless another shell started it.
+  const env = { ...commandEnvironment(settings, marker), SHLVL: '1' };
+  const process = settings.processes?.start({ ...place, env, marker, threadId, command });
+  if (!process) {
+    const { maxBackgroundProcesses } = defaults.agent;
+    return failed(`Exec: ${maxBackgroundProcesses} background processes run already. End one with ExecStop first.`);
+  }
+  const enough = AbortSignal.any([signal, AbortSignal.timeout(defaults.agent.backgroundStartMs)]);
+  await new Promise<void>((resolve) => {
+    enough.addEventListener('abort', () => resolve(), { once: true });
+    void process.ended.then(resolve);
+  });
+  const result = stateOf(process);
+  onOutput(result.text);
+  return result;
 }
 
 /** The canonical path of a directory inside the workspace, or what is wrong with it. */
