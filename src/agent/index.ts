@@ -64,6 +64,7 @@ export {
   imageReader,
   OutputFiles,
   placeRules,
+  Rooms,
   type SandboxStatus,
   sandboxStatus,
   selectToolNames,

@@ -15,6 +15,8 @@ export interface ApprovalNeed {
   /** The same in words that complete "allow …", e.g. `this command in /ws`. */
   readonly covers: string;
   readonly reason?: string;
+  /** No rule, grant or policy answers in place of the user: where no user is asked, the call does not run. */
+  readonly isAskedAlways?: boolean;
   /** Rule that `acceptAlways` saves in place of a grant. */
   readonly proposedRule?: ProposedRule;
 }
@@ -28,6 +30,8 @@ export interface ToolContext {
   readonly callId: string;
   /** Aborts when the turn is interrupted: stop, take everything back that cannot stand, leave no process. */
   readonly signal: AbortSignal;
+  /** A rule gives this call of `Exec` the network. */
+  readonly hasNetwork?: boolean | undefined;
   /** Output of a command as it comes; ignored by tools that have none. */
   readonly onOutput: (text: string) => void;
   /** Whether the policy or an earlier grant allows what a `scopeKey` names, without a question. */

@@ -17,6 +17,7 @@ import {
   OutputFiles,
   openStore,
   placeRules,
+  Rooms,
   RuleBook,
   type RuntimeSettings,
   type SandboxStatus,
@@ -119,6 +120,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     observe: (actor, { id, threadId }) =>
       observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
   });
+  const rooms = new Rooms(env);
   const builtin = createBuiltinTools({
     tools: config.Tools,
     blockedPaths: config.Permissions.BlockedPaths,
@@ -128,6 +130,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     home: homeDirectory(env),
     outputs,
     processes,
+    rooms,
   });
   const skillTool = createSkillTool(library);
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
@@ -186,7 +189,10 @@ export function assemble(options: AssemblyOptions): Assembly {
       });
     },
     onTurnEnd,
-    onDeleted: (threadId) => outputs.forget(threadId),
+    async onDeleted(threadId) {
+      await rooms.end(threadId);
+      outputs.forget(threadId);
+    },
   });
   if (!config.Tracing.Enabled) {
     // Earlier recordings are deleted with their conversation all the same.
@@ -221,6 +227,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       const ended = automations.close();
       await threads.close();
       await processes.close();
+      await rooms.close();
       await ended;
       await mcp.close();
       (await asked?.catch(() => undefined))?.close();

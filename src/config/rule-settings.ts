@@ -25,11 +25,19 @@ export const PermissionRule = v.pipe(
       v.optional(Text),
       v.description('Pattern with * and ?: of the words of a command, of a path in the workspace, of an address.'),
     ),
+    Network: v.pipe(
+      v.optional(v.boolean('true or false')),
+      v.description('A command of Exec that this rule allows has the network in the sandbox.'),
+    ),
     Decision: v.pipe(
       v.picklist(ruleDecisions, '"allow", "ask" or "deny"'),
       v.description('The strictest of all rules that match holds: deny, then ask, then allow.'),
     ),
   }),
+  v.check(
+    ({ Tool, Network, Decision }) => !Network || (Decision === 'allow' && Tool.toLowerCase() === 'exec'),
+    'a rule with Network only where it allows commands of Exec',
+  ),
   v.check(
     ({ Prefix, Pattern }) => Prefix === undefined || Pattern === undefined,
     'a rule with Prefix or Pattern, not both',

@@ -85,6 +85,8 @@ export const defaults = {
     toolResultChars: 100_000,
     /** Of a command's output that its item stores. */
     commandOutputChars: 200_000,
+    /** Time for which a sandbox may take to be ready. */
+    roomStartMs: 10_000,
     /** Background processes of one thread that may run at a time. */
     maxBackgroundProcesses: 16,
     /** Ended ones of a thread that can still be read. */

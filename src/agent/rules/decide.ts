@@ -14,6 +14,8 @@ export interface Verdict {
   /** The rule that decided; absent: the built-in list of reading commands, or none. */
   readonly rule?: SourcedRule | undefined;
   readonly reason: string;
+  /** Every rule that allows a part of the command gives it the network. */
+  readonly hasNetwork?: boolean;
 }
 
 const silent: Verdict = { decision: undefined, reason: 'no rule is about it' };
@@ -41,12 +43,14 @@ export async function decideCommand(
   if (await isReadOnly(script.commands, place)) return { decision: 'allow', reason: 'it only reads in the workspace' };
   const allowing = own.filter(({ Decision }) => Decision === 'allow');
   let last: SourcedRule | undefined;
+  let hasNetwork = true;
   for (const words of script.commands) {
     const rule = allowing.find((each) => isAboutCommand(each, words) && isPlainProgram(words));
     if (!rule && !(await isReadOnly([words], place))) return silent;
     last = rule ?? last;
+    hasNetwork &&= rule === undefined || rule.Network === true;
   }
-  return last ? { decision: 'allow', rule: last, reason: reasonOf(last) } : silent;
+  return last ? { decision: 'allow', rule: last, reason: reasonOf(last), hasNetwork } : silent;
 }
 
 /** A program whose name has a blank in it is not the program that a pattern names. */

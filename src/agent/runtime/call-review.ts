@@ -18,6 +18,8 @@ export interface ReviewedCall {
   readonly need: ApprovalNeed | undefined;
   readonly requestId: string;
   decision: { readonly word: ApprovalDecision; readonly by: DecidedBy } | undefined;
+  /** A rule gives the command the network. */
+  readonly hasNetwork?: boolean | undefined;
 }
 
 export interface ReviewOptions {
@@ -59,9 +61,9 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
   if (!need) return { call, tool, args, refusal: undefined, need, requestId, decision: undefined };
   const word = wordOf(need, verdict, options);
   const refusal = word === 'decline' ? declinedByPolicy(need) : undefined;
-  const proposedRule = word === undefined ? await options.rules?.propose(tool, args) : undefined;
+  const proposedRule = word === undefined && !need.isAskedAlways ? await options.rules?.propose(tool, args) : undefined;
   return {
-    ...{ call, tool, args, refusal, requestId },
+    ...{ call, tool, args, refusal, requestId, hasNetwork: verdict?.hasNetwork },
     need: proposedRule ? { ...need, proposedRule } : need,
     decision: word && { word, by: 'policy' },
   };
@@ -97,7 +99,7 @@ function wordOf(
   { policy, isGranted, isReadOnly = false }: ReviewOptions,
 ): ApprovalDecision | undefined {
   // Where no user is asked, a call that needs a question does not run.
-  if (verdict?.decision === 'ask') return policy === 'default' ? undefined : 'decline';
+  if (verdict?.decision === 'ask' || need.isAskedAlways) return policy === 'default' ? undefined : 'decline';
   if (verdict?.decision === 'allow' && !isReadOnly) return 'accept';
   if (policy === 'autoApprove' || isGranted(need.scopeKey)) return 'accept';
   return policy === 'interrupt' ? 'decline' : undefined;

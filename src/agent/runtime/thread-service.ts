@@ -58,7 +58,7 @@ export interface ThreadServiceOptions {
   /** Receives the machine of every turn before it starts. */
   readonly observe?: (actor: AnyActorRef, threadId: string, turnId: string) => void;
   /** Called when a thread is deleted, one in memory included. */
-  readonly onDeleted?: ((threadId: string) => void) | undefined;
+  readonly onDeleted?: ((threadId: string) => Promise<void>) | undefined;
   /** Called after the last event of every turn of a stored thread. */
   readonly onTurnEnd?: (thread: StoredThread, turn: Turn) => void;
 }

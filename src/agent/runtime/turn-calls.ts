@@ -258,7 +258,7 @@ export class TurnCalls {
     this.#commands.delete(callId);
   }
 
-  #contextOf({ call }: ReviewedCall, signal: AbortSignal): ToolContext {
+  #contextOf({ call, hasNetwork }: ReviewedCall, signal: AbortSignal): ToolContext {
     const { host, turnId, policy } = this.#options;
     return {
       workspacePath: host.workspacePath,
@@ -266,6 +266,7 @@ export class TurnCalls {
       turnId,
       callId: call.callId,
       signal,
+      hasNetwork,
       onOutput: (text) => this.#output(call.callId, text),
       isApproved: (scopeKey) => policy === 'autoApprove' || host.isGranted(scopeKey),
       spawnSubagent: (task, label) => host.spawnSubagent(task, label, signal),

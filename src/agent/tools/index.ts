@@ -8,6 +8,7 @@ import { type Config, directoryName } from '../../config/index.ts';
 import type { Tool } from '../tool.ts';
 import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
 import { createExec } from './exec/exec.ts';
+import type { Rooms } from './exec/rooms.ts';
 import { createFileTools } from './files/index.ts';
 import { createImageReader, type ReadImage } from './files/local-image.ts';
 import { createTextReader, type ReadText } from './files/local-text.ts';
@@ -22,6 +23,7 @@ import { createWebFetch } from './web/web-fetch.ts';
 
 export { BackgroundProcesses } from './background/index.ts';
 export { defineTool } from './define.ts';
+export { Rooms } from './exec/rooms.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
 export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';
 export type { ReadImage } from './files/local-image.ts';
@@ -45,6 +47,8 @@ export interface ToolSettings {
   readonly home: string;
   /** Keeps whole outputs of commands. Absent: long ones are only shown at both ends. */
   readonly outputs?: OutputFiles;
+  /** Sandboxes of conversations. Absent: each command has a sandbox of its own. */
+  readonly rooms?: Rooms;
   /** Runs commands in the background. Absent: they run in the foreground only. */
   readonly processes?: BackgroundProcesses;
   /** Absent: as this machine resolves names. */
@@ -73,7 +77,7 @@ export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
-  const { tools, secrets, environment, passEnvironment, home, outputs, processes, resolve } = settings;
+  const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, resolve } = settings;
   const { Shell, Web } = tools;
   const rules = { ...rulesOf(settings), readableDirectory: outputs?.directory };
   return [
@@ -91,6 +95,7 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
       secrets,
       outputs,
       processes,
+      rooms,
     }),
     createWebFetch({
       maxBytes: Web.MaxBytes,

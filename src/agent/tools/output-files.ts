@@ -26,6 +26,18 @@ export class OutputFiles {
     return threadName.test(threadId) ? new OutputFile(join(this.directory, threadId)) : undefined;
   }
 
+  /** Makes the directory of a thread. @returns undefined for a thread without one, and on a disk that takes no more */
+  open(threadId: string): string | undefined {
+    if (!threadName.test(threadId)) return undefined;
+    const directory = join(this.directory, threadId);
+    try {
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      return directory;
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Removes the outputs of a thread. */
   forget(threadId: string): void {
     if (threadName.test(threadId)) rmSync(join(this.directory, threadId), { recursive: true, force: true });

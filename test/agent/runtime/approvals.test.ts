@@ -146,6 +146,30 @@ t.test('a later subscriber receives the pending request and may answer it', asyn
   t.equal(late.methods().filter((method) => method === 'item/approval/resolved').length, 1);
 });
 
+t.test('a need that only the user answers is asked by default, and declined where no user is asked', async (t) => {
+  const need = {
+    kind: 'shell',
+    operation: 'run',
+    target: 'x',
+    scopeKey: 'one',
+    covers: 'x',
+    isAskedAlways: true,
+  } as const;
+  const strict = { ...shell, approvalFor: async () => need };
+  for (const approvalPolicy of ['autoApprove', 'interrupt'] as const) {
+    const { threads } = service(once(), { tools: () => [strict] });
+    const { turn, ear } = await talk(threads, threads.start({ config: { approvalPolicy } }).thread.id, 'x');
+    t.match(resultsIn(turn.items), [{ outcome: 'declined' }], approvalPolicy);
+    t.notOk(ear.methods().includes('item/approval/request'));
+  }
+  const { threads } = service(once(), { tools: () => [strict] });
+  const ear = listening();
+  threads.startTurn(threads.start({}).thread.id, text('x'), ear.listener).begin();
+  const { params } = await ear.until('item/approval/request');
+  threads.respond(params.requestId, 'accept');
+  t.match(resultsIn((await ear.until('turn/completed')).params.turn.items), [{ outcome: 'completed' }]);
+});
+
 t.test('an interrupt withdraws the pending request', async (t) => {
   const { threads, thread, turn, ear } = ask();
   const { params } = await ear.until('item/approval/request');

@@ -135,7 +135,7 @@ t.test('checks its arguments', async (t) => {
   t.match(problemOf(tool, { command: 'x', timeoutMs: 5 }), /timeoutMs must be at least 100/);
   t.strictSame(tool.parse({ command: 'x', timeoutMs: '900000' }), {
     ok: true,
-    args: { command: 'x', workingDir: '.', timeoutMs: 120_000 },
+    args: { command: 'x', workingDir: '.', timeoutMs: 120_000, background: false, outside: false, reason: '' },
   });
 });
 

@@ -1,35 +1,24 @@
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { directoryName } from '../../../config/index.ts';
-import { readJson } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { type BackgroundProcesses, stateOf } from '../background/index.ts';
 import { defineTool } from '../define.ts';
-import type { OutputFiles } from '../output-files.ts';
-import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
+import { resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import { CommandOutput } from './command-output.ts';
+import { type CommandPlace, findDirectory, findPlace, type PlaceSettings, whyNoSandbox } from './command-place.ts';
 import { commandEnvironment, type EnvironmentSettings, newMarker } from './environment.ts';
 import { findProgram } from './programs.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
-import { type SandboxMode, type SandboxNetwork, sandboxPrefix, sandboxStatus } from './sandbox.ts';
+import { sandboxStatus } from './sandbox.ts';
 import { tellEnd } from './tell-end.ts';
 
 /** Settings of Exec, most of them from `Tools.Shell`. */
-export interface ExecSettings extends EnvironmentSettings {
+export interface ExecSettings extends EnvironmentSettings, PlaceSettings {
   readonly timeoutMs: number;
   readonly maxTimeoutMs: number;
   readonly maxOutputChars: number;
-  readonly sandbox: SandboxMode;
-  readonly network: SandboxNetwork;
-  /** The user's home of Oratorio; its list of workspaces says whose `.oratorio` a sandboxed command does not see. */
-  readonly home: string;
-  /** Where a working directory must not be, and what a sandboxed command does not see. */
-  readonly pathRules: PathRules;
-  /** Keeps whole outputs; absent: long ones are only shown at both ends. */
-  readonly outputs?: OutputFiles | undefined;
   /** Absent: commands run in the foreground only. */
   readonly processes?: BackgroundProcesses | undefined;
 }
@@ -39,11 +28,16 @@ interface ExecArguments {
   readonly workingDir: string;
   readonly timeoutMs: number;
   readonly background: boolean;
+  readonly outside: boolean;
+  readonly reason: string;
 }
 
 /** Longest single argument of a program that Linux accepts (MAX_ARG_STRLEN), less its end. */
 const maxCommandBytes = 131_071;
 const commandWords = `a shell command without NUL characters, at most ${maxCommandBytes} bytes`;
+
+/** Longest reason, in characters. */
+const maxReason = 500;
 
 /** `Exec`: one shell command, from its start to the end of all that it started. */
 export function createExec(settings: ExecSettings): Tool {
@@ -80,17 +74,29 @@ export function createExec(settings: ExecSettings): Tool {
           'Returns an id after a second and leaves the command running, without a time limit. Default: false.',
         ),
       ),
+      outside: v.pipe(
+        v.optional(v.boolean(), false),
+        v.description(
+          'Runs without the sandbox, when that stands in the way. The user is asked each time. Default: false.',
+        ),
+      ),
+      reason: v.pipe(
+        v.optional(v.pipe(v.string('a text'), v.maxLength(maxReason, `at most ${maxReason} characters`)), ''),
+        v.description('Why it must run outside, for the user.'),
+      ),
     }),
     aliases: {
       command: ['cmd', 'script'],
       workingDir: ['cwd', 'workdir', 'directory', 'path'],
       background: ['runInBackground', 'isBackground'],
+      reason: ['justification'],
     },
     placeOf: ({ workingDir }) => workingDir,
     async approvalFor(args, { workspacePath }) {
       const directory = await approvedDirectory(args.workingDir, workspacePath, settings);
       considered.set(args, directory);
-      return needOf(args.command, directory);
+      const need = needOf(args.command, directory);
+      return args.outside && (await isSandboxed(settings)) ? outsideNeed(need, args.reason) : need;
     },
     run: (args, context) => exec(args, considered.get(args), settings, context),
   });
@@ -104,6 +110,19 @@ const needOf = (command: string, directory: string): ApprovalNeed => ({
   workingDirectory: directory,
   scopeKey: `exec:${JSON.stringify([directory, command])}`,
   covers: `exactly this command in ${directory}`,
+});
+
+const isSandboxed = async ({ sandbox, environment, network }: ExecSettings): Promise<boolean> =>
+  (await sandboxStatus(sandbox, environment, network)).available;
+
+/** Outside of the sandbox an answer holds once. */
+const outsideNeed = (need: ApprovalNeed, reason: string): ApprovalNeed => ({
+  ...need,
+  operation: 'run outside of the sandbox',
+  scopeKey: `exec-outside:${randomUUID()}`,
+  covers: 'this call only',
+  isAskedAlways: true,
+  reason: `It would run outside of the sandbox.${reason === '' ? '' : ` The agent says why: ${reason}`}`,
 });
 
 /** The real directory that a call would run in. One that cannot be judged is named as given; `run` refuses it. */
@@ -128,10 +147,21 @@ async function exec(
   if (approved !== undefined && approved !== cwd) {
     return refused(`workingDir ${args.workingDir} now leads elsewhere than when approval was considered; try again.`);
   }
-  const prefix = await findPrefix(cwd, settings, context);
-  if (!prefix) return failed(await whyNoSandbox(settings));
-  const argv = [...prefix, ...shell(args.command, settings.environment['PATH'])];
-  if (args.background) return startInBackground(args.command, { argv, cwd }, settings, context);
+  const network = context.hasNetwork ? 'allow' : settings.network;
+  const place = await findPlace(cwd, settings, context, { network, isOutside: args.outside });
+  if (!place) return failed(await whyNoSandbox(settings));
+  return args.background
+    ? startInBackground(args, cwd, place, settings, context)
+    : runInForeground(args, cwd, place, settings, context);
+}
+
+async function runInForeground(
+  { command, timeoutMs }: ExecArguments,
+  cwd: string,
+  place: CommandPlace,
+  settings: ExecSettings,
+  context: ToolContext,
+): Promise<ToolResult> {
   const output = new CommandOutput({
     ...settings,
     whole: settings.outputs?.begin(context.threadId),
@@ -141,12 +171,9 @@ async function exec(
   let end: CommandEnd;
   try {
     end = await runCommand({
-      argv,
-      cwd,
-      env: commandEnvironment(settings, marker),
-      marker,
-      timeoutMs: args.timeoutMs,
-      signal: context.signal,
+      ...{ argv: [...place.words, ...shell(command, settings.environment['PATH'])], cwd },
+      env: { ...commandEnvironment(settings, marker), ...place.env },
+      ...{ marker, timeoutMs, signal: context.signal },
       onText: (text) => output.push(text),
     });
   } catch (error) {
@@ -154,27 +181,32 @@ async function exec(
     if (code === undefined) throw error;
     return failed(`Exec: the command could not be started (${code}).`);
   } finally {
+    place.leave();
     output.close();
   }
   context.signal.throwIfAborted();
-  return tellEnd(end, output.read(), args.timeoutMs, settings.maxTimeoutMs);
+  return tellEnd(end, output.read(), { ...settings, timeoutMs, isSandboxed: place.isSandboxed });
 }
 
 /** Starts a command, and watches it for a moment: most that fail do so at once. */
 async function startInBackground(
-  command: string,
-  place: { readonly argv: readonly string[]; readonly cwd: string },
+  { command }: ExecArguments,
+  cwd: string,
+  place: CommandPlace,
   settings: ExecSettings,
   { threadId, signal, onOutput }: ToolContext,
 ): Promise<ToolResult> {
   const marker = newMarker(settings.environment);
+  const argv = [...place.words, ...shell(command, settings.environment['PATH'])];
   // A bash that reads from a socket takes itself for one below rsh, and reads ~/.bashrc, unless another shell started it.
-  const env = { ...commandEnvironment(settings, marker), SHLVL: '1' };
-  const process = settings.processes?.start({ ...place, env, marker, threadId, command });
+  const env = { ...commandEnvironment(settings, marker), ...place.env, SHLVL: '1' };
+  const process = settings.processes?.start({ argv, cwd, env, marker, threadId, command });
   if (!process) {
+    place.leave();
     const { maxBackgroundProcesses } = defaults.agent;
     return failed(`Exec: ${maxBackgroundProcesses} background processes run already. End one with ExecStop first.`);
   }
+  void process.ended.then(place.leave);
   const enough = AbortSignal.any([signal, AbortSignal.timeout(defaults.agent.backgroundStartMs)]);
   await new Promise<void>((resolve) => {
     enough.addEventListener('abort', () => resolve(), { once: true });
@@ -183,56 +215,6 @@ async function startInBackground(
   const result = stateOf(process);
   onOutput(result.text);
   return result;
-}
-
-/** The canonical path of a directory inside the workspace, or what is wrong with it. */
-async function findDirectory(
-  given: string,
-  { pathRules }: ExecSettings,
-  { workspacePath }: ToolContext,
-): Promise<string | ToolResult> {
-  try {
-    const { path, isInside, blockedBecause } = await resolveInWorkspace(workspacePath, given, pathRules);
-    if (blockedBecause !== undefined) return refused(`workingDir ${given} ${blockedBecause}.`);
-    if (!isInside) return refused(`workingDir must be inside the workspace, and ${given} is not.`);
-    return (await stat(path)).isDirectory() ? path : failed(`Exec: workingDir ${given} is not a directory.`);
-  } catch (error) {
-    if (error instanceof PathError) return failed(`Exec: workingDir: ${error.message}`);
-    return failed(`Exec: workingDir ${given} cannot be used (${errorCode(error) ?? 'unknown reason'}).`);
-  }
-}
-
-/** Directories of the kernel; the sandbox has its own. */
-const kernelDirectories: ReadonlySet<string> = new Set(['/proc', '/sys', '/dev']);
-
-async function findPrefix(
-  cwd: string,
-  { sandbox, network, home, pathRules, environment }: ExecSettings,
-  { workspacePath }: ToolContext,
-): Promise<readonly string[] | undefined> {
-  if (sandbox === 'off') return [];
-  const places = await forbiddenPlaces(workspacePath, pathRules);
-  const hidden = [
-    ...places.filter(({ path }) => !kernelDirectories.has(path)),
-    ...otherWorkspaces(home, workspacePath).map((path) => ({ path: join(path, directoryName) })),
-  ];
-  return sandboxPrefix(sandbox, { workspacePath, cwd, network, hidden }, environment);
-}
-
-const KnownWorkspaces = v.object({ appServers: v.array(v.object({ canonicalWorkspacePath: v.string() })) });
-
-/** Workspaces that the Hub of this home knows, but for this one: their `.oratorio` may hold keys. */
-function otherWorkspaces(home: string, workspacePath: string): readonly string[] {
-  const known = readJson(join(home, 'hub', 'appservers.json'), KnownWorkspaces);
-  if (known.kind !== 'ok') return [];
-  return known.value.appServers
-    .map(({ canonicalWorkspacePath }) => canonicalWorkspacePath)
-    .filter((path) => path !== workspacePath);
-}
-
-async function whyNoSandbox({ sandbox, network, environment }: ExecSettings): Promise<string> {
-  const { reason } = await sandboxStatus(sandbox, environment, network);
-  return `Exec: the setting Tools.Shell.Sandbox is "required", and there is no sandbox: ${reason}. Only the user can change that.`;
 }
 
 /**

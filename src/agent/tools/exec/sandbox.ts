@@ -1,13 +1,9 @@
 import { execFile } from 'node:child_process';
-import { stat } from 'node:fs/promises';
-import { isWithin } from '../paths.ts';
 import { findProgram } from './programs.ts';
+import { doors, floor, isolation, type SandboxNetwork, type SandboxPlaces } from './walls.ts';
 
 /** `Tools.Shell.Sandbox`. */
 export type SandboxMode = 'off' | 'auto' | 'required';
-
-/** `Tools.Shell.Network`: what a sandboxed command may reach. */
-export type SandboxNetwork = 'deny' | 'allow';
 
 /** Whether commands run in a sandbox of the operating system. */
 export interface SandboxStatus {
@@ -23,24 +19,8 @@ type Bubblewrap = { readonly program: string; readonly version: string } | { rea
 
 const trialMs = 10_000;
 
-/**
- * Everything readable, nothing writable but the workspace and an empty `/tmp`; processes of its own, which end with the
- * command; no network, not even this machine's, unless it is allowed.
- */
-const wallsOf = (network: SandboxNetwork): readonly string[] => [
-  ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp', '--setenv', 'TMPDIR', '/tmp'],
-  ...['--unshare-pid', '--unshare-ipc', '--cap-drop', 'ALL', '--die-with-parent'],
-  ...(network === 'deny' ? ['--unshare-net'] : []),
-];
-
-/** Sockets of services that run programs or containers for the user: a way around a denied network. */
-const serviceSockets: readonly Hidden[] = [
-  '/run/user',
-  '/run/dbus',
-  '/run/docker.sock',
-  '/run/containerd',
-  '/run/podman',
-].map((path) => ({ path }));
+/** Everything readable, nothing writable but the workspace and an empty `/tmp`; processes of its own, which end with the command. */
+const wallsOf = (network: SandboxNetwork): readonly string[] => [...floor, ...isolation(network)];
 
 /** Results of the trials of bubblewrap, by `PATH` and network. Each is made once. */
 const found = new Map<string, Promise<Bubblewrap>>();
@@ -58,16 +38,9 @@ export async function sandboxStatus(
     : { mode, available: true, reason: `${bubblewrap.version}, ${bubblewrap.program}` };
 }
 
-/** A place that a sandboxed command is not to see. */
-type Hidden = { readonly path: string };
-
-/** Directories of a sandboxed command. Paths are absolute. */
-export interface SandboxRoom {
-  readonly workspacePath: string;
+/** Places of a command with a sandbox of its own. */
+export interface SandboxedCommand extends SandboxPlaces {
   readonly cwd: string;
-  readonly network: SandboxNetwork;
-  /** Files and directories that look empty from inside; what does not exist is passed over. */
-  readonly hidden: readonly Hidden[];
 }
 
 /**
@@ -76,34 +49,17 @@ export interface SandboxRoom {
  */
 export async function sandboxPrefix(
   mode: SandboxMode,
-  room: SandboxRoom,
+  command: SandboxedCommand,
   environment: Environment,
 ): Promise<readonly string[] | undefined> {
   if (mode === 'off') return [];
-  const bubblewrap = await findBubblewrap(environment, room.network);
+  const bubblewrap = await findBubblewrap(environment, command.network);
   if ('problem' in bubblewrap) return mode === 'auto' ? [] : undefined;
-  return [bubblewrap.program, ...wallsOf(room.network), ...(await doors(room)), '--chdir', room.cwd, '--'];
+  return [bubblewrap.program, ...wallsOf(command.network), ...(await doors(command)), '--chdir', command.cwd, '--'];
 }
 
-/** Later words win: a directory around the workspace is hidden before the workspace is bound. */
-async function doors({ workspacePath, network, hidden: asked }: SandboxRoom): Promise<string[]> {
-  const hidden = network === 'deny' ? [...serviceSockets, ...asked] : asked;
-  const isAround = ({ path }: Hidden): boolean => isWithin(path, workspacePath);
-  const around = await Promise.all(hidden.filter(isAround).map(hide));
-  const others = await Promise.all(hidden.filter((place) => !isAround(place)).map(hide));
-  return [...around.flat(), '--bind', workspacePath, workspacePath, ...others.flat()];
-}
-
-async function hide({ path }: Hidden): Promise<string[]> {
-  try {
-    return (await stat(path)).isDirectory() ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path];
-  } catch {
-    // A directory that is missing, or that we cannot read, is invisible to our child as well.
-    return [];
-  }
-}
-
-function findBubblewrap(environment: Environment, network: SandboxNetwork): Promise<Bubblewrap> {
+/** The program, or why there is no sandbox. Tried once for each `PATH` and network. */
+export function findBubblewrap(environment: Environment, network: SandboxNetwork): Promise<Bubblewrap> {
   const path = environment['PATH'] ?? '';
   const key = `${network} ${path}`;
   const known = found.get(key) ?? tryBubblewrap(path, network);

@@ -1,8 +1,34 @@
 import type { ToolResult } from '../../tool.ts';
 import type { CommandEnd } from './run-command.ts';
+import type { SandboxNetwork } from './walls.ts';
+
+/** Facts about a run that explain its end. */
+export interface RunFacts {
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+  readonly network: SandboxNetwork;
+  readonly isSandboxed: boolean;
+}
+
+/** Messages of programs that may not write, or reach no network. */
+const writeRefusals = /Read-only file system|EROFS|Permission denied|Operation not permitted|EACCES|EPERM/;
+const networkRefusals =
+  /Network is unreachable|Connection refused|Could not resolve|Temporary failure in name resolution|Name or service not known|ENETUNREACH|ECONNREFUSED|EAI_AGAIN|ENOTFOUND|getaddrinfo|No route to host|dial tcp/;
+
+/** Says that the sandbox may be the reason of a failure, and what to do. */
+function aboutSandbox(output: string, { isSandboxed, network }: RunFacts): string[] {
+  if (!isSandboxed) return [];
+  const isClosed = network === 'deny' && networkRefusals.test(output);
+  if (!isClosed && !writeRefusals.test(output)) return [];
+  const why = isClosed ? 'it reaches no network but its own' : 'only the workspace and /tmp can be written';
+  return [
+    `This may be the sandbox: ${why}. If the command must go further, call Exec with outside: true and a reason; the user is asked.`,
+  ];
+}
 
 /** The output, then everything about the end that the model should know. */
-export function tellEnd(end: CommandEnd, output: string, timeoutMs: number, maxTimeoutMs: number): ToolResult {
+export function tellEnd(end: CommandEnd, output: string, facts: RunFacts): ToolResult {
+  const { timeoutMs, maxTimeoutMs } = facts;
   const { cause, exitCode, signal, sweep } = end;
   const notes = [
     ...(cause === 'timedOut'
@@ -13,7 +39,7 @@ export function tellEnd(end: CommandEnd, output: string, timeoutMs: number, maxT
     ...(sweep.remaining.length > 0
       ? [`Processes that could not be ended: ${sweep.remaining.map(({ pid }) => pid).join(', ')}.`]
       : []),
-    ...(exitCode !== null && exitCode !== 0 ? [`Exit code ${exitCode}.`] : []),
+    ...(exitCode !== null && exitCode !== 0 ? [`Exit code ${exitCode}.`, ...aboutSandbox(output, facts)] : []),
   ];
   const text = [output.trimEnd() === '' ? '(no output)' : output.trimEnd(), notes.join('\n')]
     .filter((part) => part !== '')

@@ -1,0 +1,105 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { directoryName } from '../../../config/index.ts';
+import { readJson } from '../../../lib/index.ts';
+import type { ToolContext, ToolResult } from '../../tool.ts';
+import type { OutputFiles } from '../output-files.ts';
+import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
+import { errorCode, failed, refused } from '../text.ts';
+import type { Rooms } from './rooms.ts';
+import { type SandboxMode, sandboxPrefix, sandboxStatus } from './sandbox.ts';
+import type { SandboxNetwork } from './walls.ts';
+
+/** Settings that decide where commands run. */
+export interface PlaceSettings {
+  readonly sandbox: SandboxMode;
+  readonly network: SandboxNetwork;
+  /** The user's home of Oratorio; its list of workspaces says whose `.oratorio` a sandboxed command does not see. */
+  readonly home: string;
+  /** Where a working directory must not be, and what a sandboxed command does not see. */
+  readonly pathRules: PathRules;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly outputs?: OutputFiles | undefined;
+  /** Sandboxes that stay. Absent: each command has its own. */
+  readonly rooms?: Rooms | undefined;
+}
+
+/** Words to put before a command, and what to do when it has ended. */
+export interface CommandPlace {
+  readonly words: readonly string[];
+  readonly isSandboxed: boolean;
+  /** Variables of the place. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly leave: () => void;
+}
+
+const outside: CommandPlace = { words: [], isSandboxed: false, env: {}, leave: () => undefined };
+
+/** The canonical path of a directory inside the workspace, or what is wrong with it. */
+export async function findDirectory(
+  given: string,
+  { pathRules }: PlaceSettings,
+  { workspacePath }: ToolContext,
+): Promise<string | ToolResult> {
+  try {
+    const { path, isInside, blockedBecause } = await resolveInWorkspace(workspacePath, given, pathRules);
+    if (blockedBecause !== undefined) return refused(`workingDir ${given} ${blockedBecause}.`);
+    if (!isInside) return refused(`workingDir must be inside the workspace, and ${given} is not.`);
+    return (await stat(path)).isDirectory() ? path : failed(`Exec: workingDir ${given} is not a directory.`);
+  } catch (error) {
+    if (error instanceof PathError) return failed(`Exec: workingDir: ${error.message}`);
+    return failed(`Exec: workingDir ${given} cannot be used (${errorCode(error) ?? 'unknown reason'}).`);
+  }
+}
+
+/** Directories of the kernel; the sandbox has its own. */
+const kernelDirectories: ReadonlySet<string> = new Set(['/proc', '/sys', '/dev']);
+
+/**
+ * Where a command runs: in the room of its conversation, in a sandbox of its own, or without one.
+ *
+ * @param wanted network in place of that of the settings; outside: without a sandbox, which the user has approved
+ * @returns undefined: the sandbox is required and cannot be made
+ */
+export async function findPlace(
+  cwd: string,
+  settings: PlaceSettings,
+  { workspacePath, threadId }: Pick<ToolContext, 'workspacePath' | 'threadId'>,
+  {
+    network = settings.network,
+    isOutside = false,
+  }: { readonly network?: SandboxNetwork; readonly isOutside?: boolean } = {},
+): Promise<CommandPlace | undefined> {
+  const { sandbox, home, pathRules, environment, outputs, rooms } = settings;
+  if (sandbox === 'off' || isOutside) return outside;
+  const forbidden = await forbiddenPlaces(workspacePath, pathRules);
+  const places = {
+    ...{ workspacePath, network, readable: outputs?.open(threadId) },
+    hidden: [
+      ...forbidden.filter(({ path }) => !kernelDirectories.has(path)),
+      ...otherWorkspaces(home, workspacePath).map((path) => ({ path: join(path, directoryName) })),
+    ],
+  };
+  const room = network === settings.network ? await rooms?.enter(threadId, places) : undefined;
+  if (room) return { words: room.words(cwd), isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave };
+  const words = await sandboxPrefix(sandbox, { ...places, cwd }, environment);
+  return words && { ...outside, words, isSandboxed: words.length > 0 };
+}
+
+const KnownWorkspaces = v.object({ appServers: v.array(v.object({ canonicalWorkspacePath: v.string() })) });
+
+/** Workspaces that the Hub of this home knows, but for this one: their `.oratorio` may hold keys. */
+function otherWorkspaces(home: string, workspacePath: string): readonly string[] {
+  const known = readJson(join(home, 'hub', 'appservers.json'), KnownWorkspaces);
+  if (known.kind !== 'ok') return [];
+  return known.value.appServers
+    .map(({ canonicalWorkspacePath }) => canonicalWorkspacePath)
+    .filter((path) => path !== workspacePath);
+}
+
+/** Why a required sandbox cannot be made, for the model. */
+export async function whyNoSandbox({ sandbox, network, environment }: PlaceSettings): Promise<string> {
+  const { reason } = await sandboxStatus(sandbox, environment, network);
+  return `Exec: the setting Tools.Shell.Sandbox is "required", and there is no sandbox: ${reason}. Only the user can change that.`;
+}

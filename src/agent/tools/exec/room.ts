@@ -1,0 +1,99 @@
+import type { ProcessIdentity } from '../../../protocol/index.ts';
+import { defaults } from '../../../protocol/index.ts';
+import { isAlive, markerVariable, RunningProgram, readIdentity } from '../../../supervise/index.ts';
+
+/** Programs that make a room and enter it. Absolute paths. */
+export interface RoomPrograms {
+  readonly bubblewrap: string;
+  readonly nsenter: string;
+  readonly setpriv: string;
+}
+
+/** A sandbox that stays: commands that enter it share `/tmp`, processes and the loopback network. */
+export class Room {
+  /** Commands that are in it. */
+  users = 0;
+  readonly #programs: RoomPrograms;
+  readonly #holder: RunningProgram;
+  readonly #inside: ProcessIdentity;
+  readonly #hasNetwork: boolean;
+
+  private constructor(programs: RoomPrograms, holder: RunningProgram, inside: ProcessIdentity, hasNetwork: boolean) {
+    this.#programs = programs;
+    this.#holder = holder;
+    this.#inside = inside;
+    this.#hasNetwork = hasNetwork;
+  }
+
+  /**
+   * Makes a room. It ends with this process.
+   *
+   * @param walls words for bubblewrap
+   * @param marker finds what is left of it
+   * @throws Error with the words of bubblewrap
+   */
+  static async open(programs: RoomPrograms, walls: readonly string[], marker: string): Promise<Room> {
+    const { promise: isReady, resolve: ready } = Promise.withResolvers<void>();
+    let [info, errors] = ['', ''];
+    const holder = new RunningProgram({
+      program: programs.bubblewrap,
+      // Namespaces are complete when the command inside runs, not when their numbers are printed.
+      args: [
+        ...walls,
+        '--unshare-user',
+        '--info-fd',
+        '1',
+        '--',
+        '/bin/sh',
+        '-c',
+        'echo ready >&2; exec sleep infinity',
+      ],
+      env: { PATH: '/usr/bin:/bin', [markerVariable]: marker },
+      stdout: (chunk) => {
+        info += chunk.toString();
+      },
+      stderr: (chunk) => {
+        errors += chunk.toString();
+        if (/^ready$/m.test(errors)) ready();
+      },
+      lingerMs: 0,
+    });
+    const timer = setTimeout(() => holder.stop(), defaults.agent.roomStartMs);
+    const hasEnded = holder.ended.then(() => true);
+    const isOver = await Promise.race([hasEnded, isReady.then(() => false)]);
+    clearTimeout(timer);
+    const pid = Number(/"child-pid": (\d+)/.exec(info)?.[1]);
+    const inside = isOver || !pid ? 'gone' : readIdentity(pid);
+    if (typeof inside === 'string') {
+      holder.stop();
+      throw new Error(
+        errors
+          .replace(/^ready$/m, '')
+          .trim()
+          .slice(0, 300) || 'bubblewrap ended',
+      );
+    }
+    return new Room(programs, holder, inside, !walls.includes('--unshare-net'));
+  }
+
+  /** False when its processes have ended. */
+  get isOpen(): boolean {
+    return isAlive(this.#inside) === 'alive';
+  }
+
+  /** Words to put before a command so that it runs in the room, without privileges. */
+  words(cwd: string): readonly string[] {
+    const { nsenter, setpriv } = this.#programs;
+    return [
+      ...[nsenter, '-t', String(this.#inside.pid), '-U', '-m', '-p', '-i', ...(this.#hasNetwork ? [] : ['-n'])],
+      ...['--preserve-credentials', setpriv, '--no-new-privs', '--bounding-set=-all', '--inh-caps=-all'],
+      ...['/bin/sh', '-c', 'cd "$0" && exec "$@"', cwd],
+    ];
+  }
+
+  /** Ends it with all its processes. */
+  async close(): Promise<void> {
+    this.#holder.stop();
+    await this.#holder.ended;
+  }
+}
