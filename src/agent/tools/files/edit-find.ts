@@ -34,18 +34,17 @@ function withLinesOf(found: string, { oldText, newText }: Texts): string {
     .join('\n');
 }
 
+const withOwnLines = (text: string, places: readonly Span[], texts: Texts): readonly Change[] =>
+  places.map((span) => ({ ...span, replacement: withLinesOf(text.slice(span.start, span.end), texts) }));
+
 const passes: readonly Pass[] = [
   {
     differs: 'spaces at line ends',
-    places: (text, texts) => spans(tolerantPlacesOf(text, texts.oldText), texts),
+    places: (text, texts) => withOwnLines(text, tolerantPlacesOf(text, texts.oldText), texts),
   },
   {
     differs: 'quotes, dashes or odd blanks',
-    places: (text, texts) =>
-      tolerantPlacesOf(plain(text), plain(texts.oldText)).map((span) => ({
-        ...span,
-        replacement: withLinesOf(text.slice(span.start, span.end), texts),
-      })),
+    places: (text, texts) => withOwnLines(text, tolerantPlacesOf(plain(text), plain(texts.oldText)), texts),
   },
   { differs: 'indentation', places: (text, texts) => linePlaces(text, texts, same) },
   {

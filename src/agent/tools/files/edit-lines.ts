@@ -59,7 +59,10 @@ export function linePlaces(
     const replacement = replacementFor(found, wanted, withoutBlankEnds(newText.split(/\r?\n/)), key);
     const [first, last] = [found[0], found.at(-1)];
     if (!first || !last || replacement === undefined) continue;
-    places.push({ start: first.start, end: last.start + last.text.length, replacement });
+    const next = lines[at + wanted.length];
+    // Lines that are deleted leave no empty one.
+    const end = replacement === '' && next ? next.start : last.start + last.text.length;
+    places.push({ start: first.start, end, replacement });
   }
   return places;
 }
