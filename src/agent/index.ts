@@ -69,6 +69,7 @@ export {
   sandboxStatus,
   selectToolNames,
   selectTools,
+  ThreadDirectories,
   type ToolSettings,
   textReader,
   userCommands,

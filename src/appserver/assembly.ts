@@ -26,6 +26,7 @@ import {
   type StoredThread,
   sandboxStatus,
   selectTools,
+  ThreadDirectories,
   ThreadService,
   TraceRetention,
   type TraceStore,
@@ -112,8 +113,12 @@ export function assemble(options: AssemblyOptions): Assembly {
   );
   const library = new Library(homeDirectory(env));
   const outputs = new OutputFiles(join(options.stateDirectory, 'outputs'));
-  const sweepOutputs = () => outputs.sweep((threadId) => store.threads.thread(threadId) !== undefined);
-  sweepOutputs();
+  const temporary = new ThreadDirectories(join(options.stateDirectory, 'tmp'));
+  const directories = [outputs, temporary];
+  const sweep = () => {
+    for (const each of directories) each.sweep((threadId) => store.threads.thread(threadId) !== undefined);
+  };
+  sweep();
   const processes = new BackgroundProcesses({
     secrets,
     outputs,
@@ -131,6 +136,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     outputs,
     processes,
     rooms,
+    temporary,
   });
   const skillTool = createSkillTool(library);
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
@@ -160,7 +166,15 @@ export function assemble(options: AssemblyOptions): Assembly {
     provider,
     readImage,
     library,
-    processes,
+    processes: {
+      list: (threadId) => processes.list(threadId),
+      stop: (threadId, id) => processes.stop(threadId, id),
+      async endThread(threadId) {
+        await processes.endThread(threadId);
+        await rooms.end(threadId);
+      },
+      rest: (threadId) => void rooms.endIdle(threadId).catch(onBug),
+    },
     hooks: new Hooks(
       config.Hooks,
       userCommands({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
@@ -189,9 +203,8 @@ export function assemble(options: AssemblyOptions): Assembly {
       });
     },
     onTurnEnd,
-    async onDeleted(threadId) {
-      await rooms.end(threadId);
-      outputs.forget(threadId);
+    onDeleted(threadId) {
+      for (const each of directories) each.forget(threadId);
     },
   });
   if (!config.Tracing.Enabled) {
@@ -233,7 +246,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       (await asked?.catch(() => undefined))?.close();
       retention.stop();
       // Threads in memory end here.
-      sweepOutputs();
+      sweep();
       store.close();
       ledger.close();
       // It has heard the last traces now.

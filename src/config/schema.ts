@@ -192,8 +192,8 @@ const Tools = v.object({
       MaxTimeoutMs: duration(600_000, 100, 'The longest that the model may ask for.'),
       MaxOutputChars: whole(50_000, 1_000, 10_000_000, 'Of output that the model is shown; the rest is left out.'),
       Sandbox: v.pipe(
-        v.optional(v.picklist(['off', 'auto', 'required'], '"off", "auto" or "required"'), 'off'),
-        v.description('Runs commands under bubblewrap: auto where it is there, required or not at all.'),
+        v.optional(v.picklist(['off', 'auto', 'required'], '"off", "auto" or "required"'), 'auto'),
+        v.description('Runs commands under bubblewrap: auto where it works, required or not at all.'),
       ),
       Network: v.pipe(
         v.optional(v.picklist(['deny', 'allow'], '"deny" or "allow"'), 'deny'),

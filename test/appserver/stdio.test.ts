@@ -1,7 +1,7 @@
 /** JSON-RPC on standard input and output: `oratorio app-server --stdio` in a process of its own, and the reader by itself. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import fc from 'fast-check';
@@ -76,8 +76,10 @@ interface Run {
   readonly exited: Promise<number | NodeJS.Signals>;
 }
 
-function spawnStdio(t: Test): Run {
+/** @param config of the user */
+function spawnStdio(t: Test, config: unknown = {}): Run {
   const { path, home } = makeWorkspace(t);
+  writeFileSync(join(home, 'config.json'), JSON.stringify(config));
   const child = spawn(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', entry, 'app-server', '--stdio', '--workspace', path],
@@ -133,7 +135,8 @@ t.test(
 );
 
 t.test('the end of input answers the last request and ends running turns and commands', async (t) => {
-  const { child, path, exited } = spawnStdio(t);
+  // In a sandbox the command would see another number of its process.
+  const { child, path, exited } = spawnStdio(t, { Tools: { Shell: { Sandbox: 'off' } } });
   const client = new LineClient(child.stdin, child.stdout);
   await client.introduce();
   const { thread } = await client.call('thread/start', { config: { approvalPolicy: 'autoApprove' } });

@@ -496,6 +496,8 @@ t.test('keys and tokens stay in their own files, whatever commands and clients t
     Tools: { Web: { SearchProvider: 'searxng', SearchUrl: 'http://127.0.0.1:9', SearchApiKey: secret.search } },
   };
   const { place, workspace, upstream } = await attacked(t, settings, (request) => reply(request));
+  // Without the sandbox, which hides most of these places.
+  writeFileSync(join(place.home, 'config.json'), JSON.stringify({ Tools: { Shell: { Sandbox: 'off' } } }));
   const planted: Place = {
     ...place,
     env: { ...place.env, OPENAI_API_KEY: secret.upstream, LC_ORATORIO: `key=${secret.api}`, XDG_NOTE: secret.search },

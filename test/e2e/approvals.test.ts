@@ -1,5 +1,5 @@
 /** Approvals, grants and the sandbox in the product as it is installed, attacked through the model that an upstream plays. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -150,14 +150,17 @@ t.test('regression: H6 a sandboxed command reads no token and reaches no server 
       wroteState: has('.oratorio/mine'),
     };
   };
+  const own = join(place.home, 'config.json');
+  writeFileSync(own, JSON.stringify({ Tools: { Shell: { Sandbox: 'off' } } }));
   const unsandboxed = await attack(open);
+  rmSync(own);
   t.match(unsandboxed, { ran: true, connected: true, wroteState: true }, 'without a sandbox all of it works');
   t.match(unsandboxed.found, token);
   t.match(unsandboxed.found, join(other, '.oratorio', 'config.json'));
   const walled = { ran: available, found: '', connected: false, wroteState: false };
   t.same(await attack(closed), walled);
   t.same(await attack(networked), walled, 'a workspace cannot allow the network by itself');
-  writeFileSync(join(place.home, 'config.json'), JSON.stringify({ Tools: { Shell: { Network: 'allow' } } }));
+  writeFileSync(own, JSON.stringify({ Tools: { Shell: { Network: 'allow' } } }));
   t.equal((await oratorio(place, ['restart', networked])).code, 0);
   t.same(await attack(networked), { ...walled, connected: available }, 'with the word of the user it is there');
   await oratorio(place, ['hub', 'stop']);

@@ -79,7 +79,11 @@ async function makeScene(t: Test): Promise<Scene> {
         httpHeaders: { authorization: `Bearer ${secrets.mcp}` },
       },
     },
-    Tools: { Web: { SearchProvider: 'brave', SearchUrl: own.url, SearchApiKey: secrets.search } },
+    // No sandbox is to be the reason that a program of the clone did nothing.
+    Tools: {
+      Shell: { Sandbox: 'off' },
+      Web: { SearchProvider: 'brave', SearchUrl: own.url, SearchApiKey: secrets.search },
+    },
     Api: { Port: 0 },
     DashBoard: { Port: 0 },
   };
@@ -261,7 +265,7 @@ t.test('the legitimate parts of a hostile clone work once it is trusted', async 
   const exec = await oratorio(place, ['exec', temptation(), '--workspace', clone]);
   t.match(attacker.received(), 'authorization: Bearer clone-key', 'requests reach its endpoint with its own key');
   t.not(exec.code, 0, 'the endpoint does not answer as a model');
-  t.same(ran(scene), ['mcp-started'], 'no hook, agent, automation or script has run, and no variable was seen');
+  t.same(ran(scene), ['hook', 'mcp-started'], 'no agent, automation or script has run, and no variable was seen');
   for (const secret of Object.values(secrets)) t.notMatch(attacker.received(), secret);
   await oratorio(place, ['hub', 'stop']);
 });

@@ -30,7 +30,7 @@ export interface ThreadCatalogOptions {
   readonly windowOf: (model?: string) => number;
   readonly spending: DaySpending;
   readonly processes: ThreadProcesses | undefined;
-  readonly onDeleted: ((threadId: string) => Promise<void>) | undefined;
+  readonly onDeleted: ((threadId: string) => void) | undefined;
 }
 
 /** Creates, lists, reads, changes and deletes threads. */
@@ -137,7 +137,7 @@ export class ThreadCatalog {
     const isEphemeral = this.#registry.isEphemeral(threadId);
     store.deleteThread(threadId);
     this.#tools.forget(threadId);
-    await this.#options.onDeleted?.(threadId);
+    this.#options.onDeleted?.(threadId);
     if (isEphemeral) {
       this.#tracer?.sessionCompleted(threadId, 'ended');
       return () => undefined;

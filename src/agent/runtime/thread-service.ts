@@ -58,7 +58,7 @@ export interface ThreadServiceOptions {
   /** Receives the machine of every turn before it starts. */
   readonly observe?: (actor: AnyActorRef, threadId: string, turnId: string) => void;
   /** Called when a thread is deleted, one in memory included. */
-  readonly onDeleted?: ((threadId: string) => Promise<void>) | undefined;
+  readonly onDeleted?: ((threadId: string) => void) | undefined;
   /** Called after the last event of every turn of a stored thread. */
   readonly onTurnEnd?: (thread: StoredThread, turn: Turn) => void;
 }
@@ -210,6 +210,7 @@ export class ThreadService implements Runtime {
   }
 
   #onTurnEnd(thread: StoredThread, turn: Turn): void {
+    this.#options.processes?.rest?.(thread.id);
     if (this.#registry.isEphemeral(thread.id)) return;
     this.#options.onTurnEnd?.(thread, turn);
     this.#control.startNext(thread, turn);

@@ -33,6 +33,8 @@ export interface ThreadProcesses {
   readonly stop: (threadId: string, processId: string) => Promise<boolean>;
   /** Ends and forgets all of a thread. */
   readonly endThread: (threadId: string) => Promise<void>;
+  /** A turn has ended: what runs no process may go. */
+  readonly rest?: (threadId: string) => void;
 }
 
 export interface StartThread {

@@ -16,6 +16,7 @@ import type { OutputFiles } from './output-files.ts';
 import type { PathRules } from './paths.ts';
 import { createPlaceRules, type PlaceRules } from './places.ts';
 import { createSpawnSubagent } from './subagent.ts';
+import type { ThreadDirectories } from './thread-directories.ts';
 import { createUpdatePlan } from './update-plan.ts';
 import type { Resolver } from './web/destination.ts';
 import { createWebSearch } from './web/search/web-search.ts';
@@ -31,6 +32,7 @@ export type { LocalText, ReadText } from './files/local-text.ts';
 export { OutputFiles } from './output-files.ts';
 export { isWithin } from './paths.ts';
 export type { PlaceRules } from './places.ts';
+export { ThreadDirectories } from './thread-directories.ts';
 
 /** Settings of the tools. */
 export interface ToolSettings {
@@ -47,6 +49,8 @@ export interface ToolSettings {
   readonly home: string;
   /** Keeps whole outputs of commands. Absent: long ones are only shown at both ends. */
   readonly outputs?: OutputFiles;
+  /** Directories for `/tmp` in these. Absent: it is empty in each. */
+  readonly temporary?: ThreadDirectories;
   /** Sandboxes of conversations. Absent: each command has a sandbox of its own. */
   readonly rooms?: Rooms;
   /** Runs commands in the background. Absent: they run in the foreground only. */
@@ -77,7 +81,8 @@ export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
-  const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, resolve } = settings;
+  const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, temporary, resolve } =
+    settings;
   const { Shell, Web } = tools;
   const rules = { ...rulesOf(settings), readableDirectory: outputs?.directory };
   return [
@@ -96,6 +101,7 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
       outputs,
       processes,
       rooms,
+      temporary,
     }),
     createWebFetch({
       maxBytes: Web.MaxBytes,

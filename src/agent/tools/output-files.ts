@@ -3,49 +3,21 @@
  * put a link. Masked before they come here. File tools may read them although they refuse the rest of Oratorio's state.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, constants, mkdirSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { namesIn, ThreadDirectories } from './thread-directories.ts';
 
 /** Longest whole output, in bytes. */
 export const maxOutputFileBytes = 32 * 1024 * 1024;
 /** Of all outputs of a thread, in bytes; the oldest are removed first. */
 const maxThreadBytes = 8 * maxOutputFileBytes;
-const threadName = /^[\w-]{1,128}$/;
 
 /** Whole outputs of the commands of all threads. */
-export class OutputFiles {
-  /** Absolute; its last part is made when it is needed. */
-  readonly directory: string;
-
-  constructor(directory: string) {
-    this.directory = directory;
-  }
-
+export class OutputFiles extends ThreadDirectories {
   /** Begins the whole output of one command. @returns undefined for a thread without a directory of its own */
   begin(threadId: string): OutputFile | undefined {
-    return threadName.test(threadId) ? new OutputFile(join(this.directory, threadId)) : undefined;
-  }
-
-  /** Makes the directory of a thread. @returns undefined for a thread without one, and on a disk that takes no more */
-  open(threadId: string): string | undefined {
-    if (!threadName.test(threadId)) return undefined;
-    const directory = join(this.directory, threadId);
-    try {
-      mkdirSync(directory, { recursive: true, mode: 0o700 });
-      return directory;
-    } catch {
-      return undefined;
-    }
-  }
-
-  /** Removes the outputs of a thread. */
-  forget(threadId: string): void {
-    if (threadName.test(threadId)) rmSync(join(this.directory, threadId), { recursive: true, force: true });
-  }
-
-  /** Removes the outputs of threads that are gone. */
-  sweep(isThread: (threadId: string) => boolean): void {
-    for (const name of namesIn(this.directory)) if (!isThread(name)) this.forget(name);
+    const directory = this.of(threadId);
+    return directory === undefined ? undefined : new OutputFile(directory);
   }
 }
 
@@ -119,13 +91,5 @@ function makeRoom(directory: string): void {
   for (const { path, size } of files) {
     bytes += size;
     if (bytes > maxThreadBytes) rmSync(path, { force: true });
-  }
-}
-
-function namesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
   }
 }

@@ -21,7 +21,13 @@ function stage(t: Test, provider: ModelProvider, rules: readonly PermissionRule[
   t.teardown(() => processes.close());
   const places = { blockedPaths: [], home, environment: process.env };
   const tools = createBuiltinTools({
-    ...{ tools: v.parse(Config, {}).Tools, ...places, passEnvironment: [], secrets: [], processes },
+    ...{
+      tools: v.parse(Config, { Tools: { Shell: { Sandbox: 'off' } } }).Tools,
+      ...places,
+      passEnvironment: [],
+      secrets: [],
+      processes,
+    },
   });
   const book = new RuleBook({ configured: rules, stateDirectory: home, places: placeRules(places) });
   const { threads } = service(provider, {

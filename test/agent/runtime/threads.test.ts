@@ -355,7 +355,7 @@ t.test('an unknown thread is refused with `threadNotFound`', async (t) => {
 
 t.test('the deletion of a thread is reported, of one in memory as well', async (t) => {
   const deleted: string[] = [];
-  const { threads } = service(says('x'), { onDeleted: async (threadId) => void deleted.push(threadId) });
+  const { threads } = service(says('x'), { onDeleted: (threadId) => deleted.push(threadId) });
   const ids = [threads.start({}), threads.start({ isEphemeral: true })].map(({ thread }) => thread.id);
   for (const id of ids) (await threads.delete(id))();
   t.same(deleted, ids);

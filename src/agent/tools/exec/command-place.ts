@@ -7,6 +7,7 @@ import type { ToolContext, ToolResult } from '../../tool.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
+import type { ThreadDirectories } from '../thread-directories.ts';
 import type { Rooms } from './rooms.ts';
 import { type SandboxMode, sandboxPrefix, sandboxStatus } from './sandbox.ts';
 import type { SandboxNetwork } from './walls.ts';
@@ -21,6 +22,8 @@ export interface PlaceSettings {
   readonly pathRules: PathRules;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly outputs?: OutputFiles | undefined;
+  /** Directories for `/tmp` in the rooms. Absent: it is empty in each room. */
+  readonly temporary?: ThreadDirectories | undefined;
   /** Sandboxes that stay. Absent: each command has its own. */
   readonly rooms?: Rooms | undefined;
 }
@@ -71,17 +74,18 @@ export async function findPlace(
     isOutside = false,
   }: { readonly network?: SandboxNetwork; readonly isOutside?: boolean } = {},
 ): Promise<CommandPlace | undefined> {
-  const { sandbox, home, pathRules, environment, outputs, rooms } = settings;
+  const { sandbox, home, pathRules, environment, outputs, temporary, rooms } = settings;
   if (sandbox === 'off' || isOutside) return outside;
   const forbidden = await forbiddenPlaces(workspacePath, pathRules);
   const places = {
-    ...{ workspacePath, network, readable: outputs?.open(threadId) },
+    ...{ workspacePath, network },
     hidden: [
       ...forbidden.filter(({ path }) => !kernelDirectories.has(path)),
       ...otherWorkspaces(home, workspacePath).map((path) => ({ path: join(path, directoryName) })),
     ],
   };
-  const room = network === settings.network ? await rooms?.enter(threadId, places) : undefined;
+  const kept = { readable: outputs?.open(threadId), temporary: temporary?.open(threadId) };
+  const room = network === settings.network ? await rooms?.enter(threadId, { ...places, ...kept }) : undefined;
   if (room) return { words: room.words(cwd), isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave };
   const words = await sandboxPrefix(sandbox, { ...places, cwd }, environment);
   return words && { ...outside, words, isSandboxed: words.length > 0 };

@@ -5,9 +5,6 @@ import { Room, type RoomPrograms } from './room.ts';
 import { findBubblewrap } from './sandbox.ts';
 import { doors, isolation, type SandboxPlaces, sharedFloor } from './walls.ts';
 
-/** Rooms without a command in them that stay open. */
-const maxIdleRooms = 8;
-
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A command's stay in a room. */
@@ -18,7 +15,7 @@ export interface Stay {
   readonly leave: () => void;
 }
 
-/** The sandboxes of conversations: one room each, made for its first command. */
+/** The sandboxes of conversations: one room each, from the first command of a turn to the end of the last one. */
 export class Rooms {
   readonly #environment: Environment;
   readonly #rooms = new Map<string, { readonly key: string; readonly room: Promise<Room> }>();
@@ -54,9 +51,7 @@ export class Rooms {
     this.#rooms.delete(threadId);
     this.#rooms.set(threadId, { key, room });
     try {
-      const stay = stayIn(await room);
-      await this.#closeIdle();
-      return stay;
+      return stayIn(await room);
     } catch {
       this.#rooms.delete(threadId);
       return undefined;
@@ -70,18 +65,16 @@ export class Rooms {
     await (await room?.catch(() => undefined))?.close();
   }
 
+  /** Ends the room of a conversation unless a command is in it. */
+  async endIdle(threadId: string): Promise<void> {
+    const room = await this.#rooms.get(threadId)?.room.catch(() => undefined);
+    if (room?.users === 0) await this.end(threadId);
+  }
+
   /** Ends all rooms, and makes none any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#rooms.keys()].map((threadId) => this.end(threadId)));
-  }
-
-  /** Closes the rooms that have been idle for longest. */
-  async #closeIdle(): Promise<void> {
-    const idle: string[] = [];
-    for (const [threadId, { room }] of this.#rooms)
-      if ((await room.catch(() => undefined))?.users === 0) idle.push(threadId);
-    for (const threadId of idle.slice(0, Math.max(0, idle.length - maxIdleRooms))) await this.end(threadId);
   }
 
   #available(): Promise<RoomPrograms | undefined> {

@@ -16,7 +16,9 @@ export interface SandboxPlaces {
   readonly network: SandboxNetwork;
   /** Files and directories that look empty from inside; missing ones are passed over. */
   readonly hidden: readonly Hidden[];
-  /** Directory in a hidden one that may be read. */
+  /** Directory that is `/tmp`. Absent: an empty one. */
+  readonly temporary?: string | undefined;
+  /** Directory in a hidden one that may be read; the hidden one cannot be listed. Not for bubblewrap before 0.5. */
   readonly readable?: string | undefined;
 }
 
@@ -51,7 +53,21 @@ export const floor: readonly string[] = [
  * would not be in it.
  */
 export const sharedFloor: readonly string[] = [
-  ...['--ro-bind', '/', '/', '--proc', '/proc', '--tmpfs', '/tmp', '--tmpfs', '/dev', '--tmpfs', '/dev/shm'],
+  ...[
+    '--ro-bind',
+    '/',
+    '/',
+    '--proc',
+    '/proc',
+    '--perms',
+    '1777',
+    '--tmpfs',
+    '/tmp',
+    '--tmpfs',
+    '/dev',
+    '--tmpfs',
+    '/dev/shm',
+  ],
   ...['null', 'zero', 'full', 'random', 'urandom', 'tty'].flatMap((name) => [
     '--dev-bind',
     `/dev/${name}`,
@@ -62,12 +78,20 @@ export const sharedFloor: readonly string[] = [
 ];
 
 /** The workspace can be written, hidden places look empty. A directory around the workspace is hidden before the workspace is bound. */
-export async function doors({ workspacePath, network, hidden: asked, readable }: SandboxPlaces): Promise<string[]> {
+export async function doors({
+  workspacePath,
+  network,
+  hidden: asked,
+  readable,
+  temporary,
+}: SandboxPlaces): Promise<string[]> {
   const hidden = [...personalPlaces, ...(network === 'deny' ? serviceSockets : []), ...asked];
   const isAround = ({ path }: Hidden): boolean => isWithin(path, workspacePath);
-  const around = await Promise.all(hidden.filter(isAround).map(hide));
-  const others = await Promise.all(hidden.filter((place) => !isAround(place)).map(hide));
+  const hideEach = (places: readonly Hidden[]) => Promise.all(places.map((place) => hide(place, readable)));
+  const around = await hideEach(hidden.filter(isAround));
+  const others = await hideEach(hidden.filter((place) => !isAround(place)));
   return [
+    ...(temporary === undefined ? [] : ['--bind', temporary, '/tmp']),
     ...around.flat(),
     ...['--bind', workspacePath, workspacePath],
     ...(await repositoryDoors(workspacePath)),
@@ -76,9 +100,11 @@ export async function doors({ workspacePath, network, hidden: asked, readable }:
   ];
 }
 
-async function hide({ path }: Hidden): Promise<string[]> {
+async function hide({ path }: Hidden, readable: string | undefined): Promise<string[]> {
   try {
-    return (await stat(path)).isDirectory() ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path];
+    if (!(await stat(path)).isDirectory()) return ['--ro-bind', '/dev/null', path];
+    const hasReadable = readable !== undefined && isWithin(path, readable);
+    return [...(hasReadable ? ['--perms', '0111'] : []), '--tmpfs', path];
   } catch {
     // A directory that is missing, or that we cannot read, is invisible to our child as well.
     return [];

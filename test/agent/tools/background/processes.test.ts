@@ -20,7 +20,12 @@ function stage(t: Test) {
   const processes = new BackgroundProcesses({ secrets: [secret], outputs, observe: (actor) => actors.push(actor) });
   t.teardown(() => processes.close());
   const tools = createBuiltinTools({
-    ...{ tools: v.parse(Config, {}).Tools, blockedPaths: [], passEnvironment: [], secrets: [secret] },
+    ...{
+      tools: v.parse(Config, { Tools: { Shell: { Sandbox: 'off' } } }).Tools,
+      blockedPaths: [],
+      passEnvironment: [],
+      secrets: [secret],
+    },
     ...{ environment: { ...process.env, [markerVariable]: 'test-of-processes' }, home: temporaryWorkspace(t) },
     ...{ outputs, processes },
   });
