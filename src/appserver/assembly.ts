@@ -156,7 +156,13 @@ export function assemble(options: AssemblyOptions): Assembly {
     return asked;
   };
   const { Sandbox, Network } = config.Tools.Shell;
-  const sandboxFound = sandboxStatus(Sandbox, env, Network);
+  let sandbox: SandboxStatus = { mode: Sandbox, available: false, reason: 'not tried yet: the first turn does' };
+  // A start waits for no trial, and has no process besides the server.
+  const trySandbox = async () => {
+    sandbox = await sandboxStatus(Sandbox, env, Network);
+    return sandbox;
+  };
+  if (Sandbox === 'off') void trySandbox().catch(onBug);
   const spending = spendingOf(ledger, logger);
   const threads = new ThreadService({
     workspacePath,
@@ -188,7 +194,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       library,
       home: homeDirectory(env),
       read: textReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) }),
-      commands: async () => describeCommands(await sandboxFound, config.Tools.Shell.Network),
+      commands: async () => describeCommands(await trySandbox(), Network),
     },
     tools: () => selectTools([...builtin, skillTool, ...mcp.tools()], config.EnabledTools),
     settings: settingsOf(config),
@@ -221,10 +227,6 @@ export function assemble(options: AssemblyOptions): Assembly {
     onFault: faultOf(logger, 'old traces cannot be deleted'),
   });
   retention.start();
-  let sandbox: SandboxStatus = { mode: config.Tools.Shell.Sandbox, available: false, reason: 'not looked for yet' };
-  void sandboxFound.then((status) => {
-    sandbox = status;
-  }, onBug);
   return {
     threads,
     library,
