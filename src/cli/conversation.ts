@@ -14,6 +14,7 @@ import { type Approver, askAt, declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
 import { clientInfo, ensureWorkspace } from './hub.ts';
+import { partsOf } from './mentions.ts';
 import { Patience } from './patience.ts';
 import { workspacePath } from './workspace.ts';
 
@@ -39,17 +40,15 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
   const patience = new Patience(context);
   const { record, server } = await reachServer(context, onRequest, patience);
   try {
-    const threadId = await threadOf(server, record.canonicalWorkspacePath, context);
+    const { canonicalWorkspacePath: path } = record;
+    const threadId = await threadOf(server, path, context);
+    const asked = options['yes'] === true ? ({ approvalPolicy: 'autoApprove' } as const) : {};
     return {
       server,
       threadId,
-      workspacePath: record.canonicalWorkspacePath,
+      workspacePath: path,
       // For each turn, never in the thread: a later command without --yes asks again.
-      ask: async (prompt) =>
-        patience.watch(
-          server,
-          await startTurn(server, threadId, prompt, options['yes'] === true ? { approvalPolicy: 'autoApprove' } : {}),
-        ),
+      ask: async (prompt) => patience.watch(server, await startTurn(server, threadId, partsOf(prompt, path), asked)),
       close: () => server.close(),
     };
   } catch (error) {

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { ApprovalPolicy } from '../protocol/index.ts';
+import type { ApprovalPolicy, InputPart } from '../protocol/index.ts';
 import { type AppServerClient, Queue, type RequestOptions, type RpcNotification } from './app-server-client.ts';
 import { AppServerConnectionError, TurnFailedError } from './errors.ts';
 
@@ -69,7 +69,7 @@ export async function startThread(server: AppServerClient, options: StartThreadO
 export async function startTurn(
   server: AppServerClient,
   threadId: string,
-  text: string,
+  prompt: string | readonly InputPart[],
   { approvalPolicy, ...options }: StartTurnOptions = {},
 ): Promise<RunningTurn> {
   const queue = new Queue<RpcNotification>();
@@ -79,7 +79,7 @@ export async function startTurn(
   try {
     const params = {
       threadId,
-      input: [{ type: 'text', text }],
+      input: typeof prompt === 'string' ? [{ type: 'text', text: prompt }] : prompt,
       ...(approvalPolicy !== undefined && { approvalPolicy }),
     };
     const answer = await server.request('turn/start', params, options);

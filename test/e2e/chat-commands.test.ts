@@ -1,7 +1,11 @@
-/** Commands of `oratorio chat` at a real terminal. */
+/** Commands and mentions of `oratorio chat` and `exec`. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
+import * as v from 'valibot';
+import { AppServerClient } from '../../src/client/index.ts';
 import { atTerminal, hasTerminals, keys } from '../cli/terminal.ts';
-import { command, makePlace } from './harness.ts';
+import { command, makePlace, oratorio, oratorioJson } from './harness.ts';
 
 const starts = 'call Exec {"command": "echo up; sleep 3400", "background": true}';
 
@@ -26,4 +30,34 @@ t.test('/ps lists the background processes of the agent, and ends one', async (t
   await chat.answer('Process not found', `/help${keys.enter}`);
   await chat.answer('/ps [stop ID]', `/exit${keys.enter}`);
   t.match(await chat.ended, { code: 0 });
+});
+
+t.test('a file that a prompt mentions reaches the agent as a reference', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  writeFileSync(join(workspace, 'a.txt'), 'hello');
+  t.match(await oratorio(place, ['exec', 'echo see @a.txt and @b.txt', '--workspace', workspace]), { code: 0 });
+  const { endpoints } = await oratorioJson(place, 'ensure', workspace);
+  const client = await AppServerClient.connect(endpoints.appServerWebSocket);
+  const Threads = v.object({ data: v.array(v.object({ id: v.string() })) });
+  const [thread] = v.parse(Threads, await client.request('thread/list', {})).data;
+  const read = await client.request('thread/read', { threadId: thread?.id, includeTurns: true });
+  client.close();
+  t.match(read, {
+    thread: {
+      turns: [
+        {
+          items: [
+            {
+              input: [
+                { type: 'text', text: 'echo see ' },
+                { type: 'fileRef', path: join(workspace, 'a.txt'), displayPath: 'a.txt' },
+                { type: 'text', text: ' and @b.txt' },
+              ],
+            },
+          ],
+        },
+      ],
+    },
+  });
 });

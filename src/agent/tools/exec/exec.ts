@@ -118,7 +118,6 @@ const isSandboxed = async ({ sandbox, environment, network }: ExecSettings): Pro
 /** Outside of the sandbox an answer holds once. */
 const outsideNeed = (need: ApprovalNeed, reason: string): ApprovalNeed => ({
   ...need,
-  operation: 'run outside of the sandbox',
   scopeKey: `exec-outside:${randomUUID()}`,
   covers: 'this call only',
   isAskedAlways: true,
