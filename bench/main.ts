@@ -10,6 +10,7 @@ import { type Benchmark, type Context, isMet, machine, render, save, stopAll } f
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
 import { inspection } from './inspection.ts';
+import { lab } from './lab.ts';
 import { models } from './models.ts';
 import { page } from './page.ts';
 import { publish } from './performance-page.ts';
@@ -31,6 +32,7 @@ const benchmarks: readonly Benchmark[] = [
   agentChat,
   agentRuntime,
   models,
+  lab,
   automations,
   traces,
   page,

@@ -16,6 +16,7 @@ const order = [
   'agent-chat',
   'agent-runtime',
   'models',
+  'lab',
   'traces',
   'inspection',
   'automations',

@@ -1,0 +1,61 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import t from 'tap';
+import { solutionOf } from '../../bench/lab/model.ts';
+import { tasks } from '../../bench/lab/repositories/index.ts';
+import { faultOf, makeRepository } from '../../bench/lab/run.ts';
+import { slips } from '../../bench/lab/slips.ts';
+import type { Task } from '../../bench/lab/task.ts';
+
+const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-lab-test-')));
+t.teardown(() => rmSync(home, { recursive: true, force: true }));
+
+/** The repository of a task in a directory of its own, with its environment. */
+function repository(task: Task): { readonly directory: string; readonly env: Record<string, string> } {
+  const directory = join(home, task.name);
+  const env = { PATH: process.env['PATH'] ?? '', HOME: home, ...task.env?.(directory) };
+  makeRepository(directory, task, env);
+  return { directory, env };
+}
+
+t.test('the lab has at least thirty repositories, some of each language, with names of their own', async (t) => {
+  t.ok(tasks.length >= 30);
+  t.equal(new Set(tasks.map(({ name }) => name)).size, tasks.length);
+  for (const language of ['typescript', 'python', 'c', 'shell'])
+    t.ok(tasks.filter((task) => task.language === language).length >= 8, language);
+});
+
+for (const task of tasks) {
+  t.test(`${task.name}: the test fails before the change and passes after it`, async (t) => {
+    const { directory, env } = repository(task);
+    t.ok(faultOf(directory, task, env, false), 'fails before');
+    for (const [path, content] of Object.entries(solutionOf(task))) {
+      mkdirSync(dirname(join(directory, path)), { recursive: true });
+      writeFileSync(join(directory, path), content);
+    }
+    // A script of the repository fills the cache; the model only waits for it.
+    if (task.name === 'py-waiting') writeFileSync(join(directory, '.cache'), '7\n');
+    t.equal(faultOf(directory, task, env, true), undefined, 'passes after');
+  });
+
+  for (const { path, edits, slip = 'none' } of task.changes.filter((change) => change.slip !== undefined)) {
+    t.test(`${task.name}: the slip "${slip}" in ${path} is another text than the file has`, async (t) => {
+      t.ok(edits.some((edit) => !task.files[path]?.includes(slips[slip](edit).old)));
+    });
+  }
+}
+
+t.test('a changed test file, a different text and a wrong result are no solution', async (t) => {
+  const [task] = tasks;
+  if (!task) return t.fail('no task');
+  const { directory, env } = repository({ ...task, name: 'wrong' });
+  const solution = Object.entries(solutionOf(task));
+  for (const [path, content] of solution) writeFileSync(join(directory, path), content);
+  t.equal(faultOf(directory, task, env, true), undefined);
+  writeFileSync(join(directory, 'pages.ts'), `${solution[0]?.[1]}\n`);
+  t.match(faultOf(directory, task, env, true), /pages\.ts is not as it was meant/);
+  t.equal(faultOf(directory, task, env, false), undefined, 'a real model may write it otherwise');
+  writeFileSync(join(directory, 'pages.test.ts'), '');
+  t.match(faultOf(directory, task, env, false), /pages\.test\.ts was changed/);
+});
