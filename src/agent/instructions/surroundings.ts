@@ -30,7 +30,7 @@ const nothing: ReadText = { inWorkspace: async () => undefined, ofUser: async ()
 
 /** Where commands run, for a model. */
 export function describeCommands({ available }: Pick<SandboxStatus, 'available'>, network: 'allow' | 'deny'): string {
-  if (!available) return 'Commands run with the rights of the user, without a sandbox.';
-  const walls = 'Commands run in a sandbox: they write only to the workspace and to /tmp';
-  return network === 'allow' ? `${walls}; the network is open.` : `${walls}, and reach no network.`;
+  if (!available) return 'Commands run with the rights of the user.';
+  const walls = 'Commands run in a sandbox: they write only to the workspace and /tmp';
+  return network === 'allow' ? `${walls}; the network is open.` : `${walls}, without network.`;
 }

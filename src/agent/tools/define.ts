@@ -59,9 +59,36 @@ export function defineTool<P extends Parameters>(definition: ToolDefinition<P>):
   };
 }
 
+/** Limits and defaults that `parse` sees to, and that descriptions name where a model must know them. */
+const unneeded: ReadonlySet<string> = new Set([
+  ...['$schema', 'default', 'minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems'],
+]);
+
+/** Short: every request carries the schemas of all tools. */
 function schemaForModels(parameters: Parameters): Readonly<Record<string, unknown>> {
-  const { $schema: _, ...schema } = toJsonSchema(parameters, { typeMode: 'input', errorMode: 'ignore' });
-  return schema;
+  return shortened(toJsonSchema(parameters, { typeMode: 'input', errorMode: 'ignore' }) as SchemaNode);
+}
+
+type SchemaNode = Readonly<Record<string, unknown>>;
+
+function shortened(node: SchemaNode): SchemaNode {
+  const isNode = (value: unknown): value is SchemaNode =>
+    typeof value === 'object' && value !== null && !Array.isArray(value);
+  const kept = Object.entries(node).filter(([key]) => !unneeded.has(key));
+  return Object.fromEntries(
+    kept.map(([key, value]) => {
+      if (!isNode(value)) return [key, value];
+      // Its keys are names of parameters, not words of the schema.
+      if (key === 'properties')
+        return [
+          key,
+          Object.fromEntries(
+            Object.entries(value).map(([name, each]) => [name, isNode(each) ? shortened(each) : each]),
+          ),
+        ];
+      return [key, shortened(value)];
+    }),
+  );
 }
 
 /** `old_string`, `oldString` and `OldString` are one name. */

@@ -9,16 +9,11 @@ export function createSpawnSubagent(): Tool {
   return defineTool({
     name: 'SpawnSubagent',
     description:
-      'Gives a task to a sub-agent that works on its own in this workspace, with the same tools and rights, and returns what it reports. It knows nothing of this conversation: say everything it needs.',
+      'Gives a task to a sub-agent with the same tools and returns its report. It knows nothing of this conversation: say all it needs.',
     isReadOnly: false,
     parameters: v.object({
-      task: v.pipe(
-        v.string(taskWords),
-        v.trim(),
-        v.nonEmpty(taskWords),
-        v.description('What to do and what to report.'),
-      ),
-      label: v.pipe(v.optional(v.string('a short name')), v.description('A short name, for people who watch.')),
+      task: v.pipe(v.string(taskWords), v.trim(), v.nonEmpty(taskWords), v.description('What to do and to report.')),
+      label: v.optional(v.string('a short name')),
     }),
     aliases: {
       task: ['prompt', 'agentPrompt', 'instructions'],

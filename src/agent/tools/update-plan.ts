@@ -11,8 +11,7 @@ const longestStep = 500;
 export function createUpdatePlan(): Tool {
   return defineTool({
     name: 'UpdatePlan',
-    description:
-      'Shows the user your plan: all steps with their states, in place of the plan before. For tasks of several steps; at most one step is in_progress.',
+    description: 'Shows the user your plan: all steps, in place of the plan before.',
     isReadOnly: true,
     isExtra: true,
     parameters: v.object({
@@ -31,7 +30,6 @@ export function createUpdatePlan(): Tool {
         ),
         v.nonEmpty(stepWords),
         v.maxLength(maxPlanSteps, `at most ${maxPlanSteps} steps`),
-        v.description('All steps, in their order.'),
       ),
     }),
     aliases: { plan: ['steps', 'todos', 'entries'] },

@@ -26,8 +26,8 @@ t.test('all parts come in their order, without empty ones', async (t) => {
 t.test('the prompt names place, branch, limits and cut instructions', async (t) => {
   const text = systemPrompt(input);
   for (const words of [
-    'The workspace is /work;',
-    'Git branch at the start: main.',
+    'Workspace: /work;',
+    'on git branch main.',
     'Commands run in a sandbox.',
     '<instructions path="AGENTS.md">\nUse tabs.\n[The file is longer; the rest is left out.]\n</instructions>',
     '\n\nAnswer in German.',

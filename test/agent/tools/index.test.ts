@@ -27,13 +27,19 @@ t.test('the nine tools of the design in its order, then the plan', async (t) => 
   t.strictSame(namesOf(createBuiltinTools(settingsOf())), [...toolNames, 'UpdatePlan']);
 });
 
+/** Parameters that need no words; each word is part of every request. */
+const plain: ReadonlySet<string> = new Set([
+  ...['path', 'limit', 'content', 'newText', 'edits', 'ignoreCase', 'command', 'url', 'extractMode', 'query'],
+  ...['label', 'plan'],
+]);
+
 t.test('each has a description and the JSON Schema of an object', async (t) => {
   for (const { name, source, description, inputSchema } of createBuiltinTools(settingsOf())) {
     t.equal(source, 'builtin', name);
     t.ok(description.length > 20 && description.length < 400, name);
     t.match(inputSchema, { type: 'object', properties: Object }, name);
     for (const [parameter, schema] of Object.entries(v.parse(Properties, inputSchema).properties)) {
-      t.ok(schema.description, `${name}.${parameter} is described`);
+      t.ok(schema.description ?? plain.has(parameter), `${name}.${parameter} is described, or its name says it`);
     }
     t.ok(JSON.stringify(inputSchema).length < 2_000, `${name} does not cost a model much`);
   }

@@ -10,7 +10,7 @@ import { maxWaitingInput } from './command-driver.ts';
 
 const { backgroundSettleMs, maxOutputWaitMs } = defaults.agent;
 
-const id = v.pipe(v.string('the id of a background process'), v.description('Id from Exec.'));
+const id = v.string('the id of a background process');
 const textWords = `a text of at most ${maxWaitingInput} characters`;
 
 /** `ExecOutput`, `ExecInput` and `ExecStop`: for commands that Exec has started in the background. */
@@ -21,15 +21,14 @@ export function createProcessTools(processes: BackgroundProcesses): readonly Too
 const createExecOutput = (processes: BackgroundProcesses): Tool =>
   defineTool({
     name: 'ExecOutput',
-    description:
-      'Reads what a background process has printed since it was last read, and its state. Can wait for output.',
+    description: 'Reads the new output of a background process, and its state.',
     isReadOnly: false,
     isExtra: true,
     parameters: v.object({
       id,
       waitMs: v.pipe(
         v.optional(v.pipe(v.number('a number of milliseconds'), v.minValue(0, 'at least 0')), 0),
-        v.description(`Milliseconds to wait for output, at most ${maxOutputWaitMs}. Default: 0.`),
+        v.description(`Waits for output, at most ${maxOutputWaitMs}.`),
         v.transform((asked) => Math.min(Math.ceil(asked), maxOutputWaitMs)),
       ),
     }),
@@ -47,18 +46,12 @@ const createExecOutput = (processes: BackgroundProcesses): Tool =>
 const createExecInput = (processes: BackgroundProcesses): Tool =>
   defineTool({
     name: 'ExecInput',
-    description:
-      'Writes to the standard input of a background process, and returns what it prints then. End lines with \\n.',
+    description: 'Writes to a background process, line ends included, and returns what it prints then.',
     isReadOnly: false,
     isExtra: true,
     parameters: v.object({
       id,
-      text: v.pipe(
-        v.string(textWords),
-        v.nonEmpty(textWords),
-        v.maxLength(maxWaitingInput, textWords),
-        v.description('The input, with its line ends.'),
-      ),
+      text: v.pipe(v.string(textWords), v.nonEmpty(textWords), v.maxLength(maxWaitingInput, textWords)),
     }),
     aliases: { id: ['processId', 'process', 'sessionId'], text: ['input', 'chars', 'content'] },
     // A shell may read it: input is as powerful as a command.

@@ -48,7 +48,7 @@ export function createExec(settings: ExecSettings): Tool {
   return defineTool({
     name: 'Exec',
     description:
-      'Runs a bash command in the workspace and returns what it printed and its exit code. No terminal and no input: use options that ask nothing. Every process it started ends with it. Start servers and watchers with background: true; those run until they are stopped, also after your answer.',
+      'Runs a bash command: output and exit code. No terminal, no input. Every process it started ends with it, except with background: true, for servers and watchers.',
     isReadOnly: false,
     parameters: v.object({
       command: v.pipe(
@@ -57,32 +57,24 @@ export function createExec(settings: ExecSettings): Tool {
           (text) => text.trim() !== '' && !text.includes('\0') && Buffer.byteLength(text) <= maxCommandBytes,
           commandWords,
         ),
-        v.description('The command, as typed into bash.'),
       ),
-      workingDir: v.pipe(
-        v.optional(v.string('a path of a directory'), '.'),
-        v.description('Directory to run in, relative to the workspace. Default: the workspace.'),
-      ),
+      workingDir: v.pipe(v.optional(v.string('a path of a directory'), '.'), v.description('Default: the workspace.')),
       timeoutMs: v.pipe(
         v.optional(v.pipe(v.number('a number of milliseconds'), v.minValue(100, 'at least 100')), timeoutMs),
-        v.description(`Milliseconds after which it is ended, at most ${maxTimeoutMs}. Default: ${timeoutMs}.`),
+        v.description(`At most ${maxTimeoutMs}. Default: ${timeoutMs}.`),
         v.transform((asked) => Math.min(Math.ceil(asked), maxTimeoutMs)),
       ),
       background: v.pipe(
         v.optional(v.boolean(), false),
-        v.description(
-          'Returns an id after a second and leaves the command running, without a time limit. Default: false.',
-        ),
+        v.description('Returns an id and leaves the command running.'),
       ),
       outside: v.pipe(
         v.optional(v.boolean(), false),
-        v.description(
-          'Runs without the sandbox, when that stands in the way. The user is asked each time. Default: false.',
-        ),
+        v.description('Runs without the sandbox. The user is asked each time.'),
       ),
       reason: v.pipe(
         v.optional(v.pipe(v.string('a text'), v.maxLength(maxReason, `at most ${maxReason} characters`)), ''),
-        v.description('Why it must run outside, for the user.'),
+        v.description('Why outside.'),
       ),
     }),
     aliases: {

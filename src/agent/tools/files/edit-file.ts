@@ -13,25 +13,19 @@ import { replaceFile } from './replace-file.ts';
 import { type FileToolSettings, limits } from './settings.ts';
 import { unifiedDiff } from './unified-diff.ts';
 
-const oldText = v.pipe(
-  v.string('a string'),
-  v.description(
-    'Text to replace, exactly as it is in the file, with enough of its surroundings to be there only once.',
-  ),
-);
-const newText = v.pipe(v.string('a string'), v.description('Text to put there instead; empty to delete.'));
-const replaceAll = v.pipe(
-  v.optional(v.boolean('true or false'), false),
-  v.description('Replace every occurrence instead of exactly one.'),
-);
+const text = v.string('a string');
+const all = v.optional(v.boolean('true or false'), false);
 const parameters = v.object({
-  path: pathParameter('File, relative to the workspace or absolute.'),
-  oldText: v.optional(oldText),
-  newText: v.optional(newText),
-  replaceAll,
-  edits: v.pipe(
-    v.optional(v.array(v.object({ oldText, newText, replaceAll }), 'a list of edits, each with oldText and newText')),
-    v.description('Several edits of this file instead of one: made all or none, each against the file as it is now.'),
+  path: pathParameter(),
+  oldText: v.optional(v.pipe(text, v.description('As it is in the file, with enough around it to be there once.'))),
+  newText: v.optional(text),
+  replaceAll: v.pipe(all, v.description('Every occurrence.')),
+  // Described once, where they stand alone.
+  edits: v.optional(
+    v.array(
+      v.object({ oldText: text, newText: text, replaceAll: all }),
+      'a list of edits, each with oldText and newText',
+    ),
   ),
 });
 type Args = v.InferOutput<typeof parameters>;
@@ -52,8 +46,7 @@ export function createEditFile(settings: FileToolSettings): Tool {
   return defineTool({
     name: 'EditFile',
     description:
-      'Replaces text in a file. oldText must be in the file exactly once, or set replaceAll. ' +
-      'Several edits of one file go into edits.',
+      'Replaces oldText, which is in the file exactly once, by newText. Several edits of one file go into edits: all or none, each against the file as it is now.',
     isReadOnly: false,
     parameters,
     aliases: {

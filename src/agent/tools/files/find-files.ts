@@ -19,9 +19,9 @@ const parameters = v.object({
     v.string('a glob'),
     v.nonEmpty('a glob'),
     v.maxLength(limits.patternChars, `at most ${limits.patternChars} characters`),
-    v.description('Glob of paths, e.g. "*.ts" (at any depth), "src/**/*.{js,ts}"; several with ";" between them.'),
+    v.description('As "*.ts" (at any depth) or "src/**/*.{js,ts}"; several with ";".'),
   ),
-  path: v.optional(pathParameter('Directory to search; the workspace if left out.'), '.'),
+  path: v.optional(pathParameter('Directory. Default: the workspace.'), '.'),
 });
 type Args = v.InferOutput<typeof parameters>;
 
@@ -30,8 +30,7 @@ export function createFindFiles(settings: FileToolSettings, engine: SearchEngine
   const access = createAccess<Args>('find', ({ path }) => path, settings);
   return defineTool({
     name: 'FindFiles',
-    description:
-      'Finds files by glob, most recently changed first. Skips .git, node_modules and what .gitignore excludes.',
+    description: 'Finds files by glob, last changed first. Skips as GrepFiles does.',
     isReadOnly: true,
     parameters,
     aliases: { pattern: ['glob', 'query', 'name'], path: pathAliases },

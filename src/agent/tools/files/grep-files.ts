@@ -29,16 +29,14 @@ const shortText = (what: string) =>
   );
 
 const parameters = v.object({
-  pattern: v.pipe(shortText('a regular expression'), v.description('Regular expression, matched within one line.')),
-  path: v.optional(pathParameter('Directory or file to search; the workspace if left out.'), '.'),
-  include: v.optional(
-    v.pipe(shortText('a glob'), v.description('Only files that match this glob, e.g. "*.ts" or "src/**/*.{js,ts}".')),
+  pattern: v.pipe(shortText('a regular expression'), v.description('Matched within one line.')),
+  path: v.optional(pathParameter('Directory or file. Default: the workspace.'), '.'),
+  include: v.optional(v.pipe(shortText('a glob'), v.description('Glob of files, e.g. "*.ts".'))),
+  ignoreCase: v.pipe(v.optional(v.boolean('true or false'), false)),
+  maxResults: v.optional(
+    positive(limits.grepMatchesMost, `Lines. Default: ${limits.grepMatches}.`),
+    limits.grepMatches,
   ),
-  ignoreCase: v.pipe(
-    v.optional(v.boolean('true or false'), false),
-    v.description('Upper and lower case are the same.'),
-  ),
-  maxResults: v.optional(positive(limits.grepMatchesMost, 'Matching lines to show.'), limits.grepMatches),
 });
 type Args = v.InferOutput<typeof parameters>;
 
@@ -48,8 +46,7 @@ export function createGrepFiles(settings: FileToolSettings, engine: SearchEngine
   return defineTool({
     name: 'GrepFiles',
     description:
-      'Searches the contents of files for a regular expression. Skips binary files, .git, node_modules and what ' +
-      '.gitignore excludes.',
+      'Searches files for a regular expression. Skips binary files, .git, node_modules and what .gitignore excludes.',
     isReadOnly: true,
     parameters,
     aliases: {

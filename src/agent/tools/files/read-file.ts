@@ -14,9 +14,9 @@ import { type FileToolSettings, limits } from './settings.ts';
 const chunkBytes = 262_144;
 
 const parameters = v.object({
-  path: pathParameter('File or directory, relative to the workspace or absolute.'),
-  offset: v.optional(positive(Number.MAX_SAFE_INTEGER, 'First line (of a directory: entry) to show, from 1.'), 1),
-  limit: v.optional(positive(Number.MAX_SAFE_INTEGER, `Lines to show, at most ${limits.readLines}.`), limits.readLines),
+  path: pathParameter(),
+  offset: v.optional(positive(Number.MAX_SAFE_INTEGER, 'First line or entry, from 1.'), 1),
+  limit: v.optional(positive(Number.MAX_SAFE_INTEGER), limits.readLines),
 });
 type Args = v.InferOutput<typeof parameters>;
 
@@ -28,9 +28,7 @@ export function createReadFile(settings: FileToolSettings): Tool {
   const access = createAccess<Args>('read', ({ path }) => path, settings);
   return defineTool({
     name: 'ReadFile',
-    description:
-      `Reads a text file (at most ${limits.readLines} lines or ${limits.readBytes / 1024} KB at a time), shows an image, ` +
-      'or lists a directory. Text is shown exactly as it is, without line numbers.',
+    description: `Reads a text file exactly as it is (at most ${limits.readLines} lines or ${limits.readBytes / 1024} KB), shows an image, or lists a directory.`,
     isReadOnly: true,
     parameters,
     aliases: { path: pathAliases, offset: ['start_line', 'line'], limit: ['lines', 'num_lines', 'max_lines'] },

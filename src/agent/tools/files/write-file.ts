@@ -9,8 +9,8 @@ import { replaceFile } from './replace-file.ts';
 import type { FileToolSettings } from './settings.ts';
 
 const parameters = v.object({
-  path: pathParameter('File, relative to the workspace or absolute.'),
-  content: v.pipe(v.string('a string'), v.description('The whole new content.')),
+  path: pathParameter(),
+  content: v.string('a string'),
 });
 type Args = v.InferOutput<typeof parameters>;
 
@@ -19,9 +19,7 @@ export function createWriteFile(settings: FileToolSettings): Tool {
   const access = createAccess<Args>('write', ({ path }) => path, settings);
   return defineTool({
     name: 'WriteFile',
-    description:
-      'Creates a file or replaces the whole content of one; missing directories are made. ' +
-      'To change a part of a file use EditFile.',
+    description: 'Creates a file, with its directories, or replaces all of its content.',
     isReadOnly: false,
     parameters,
     aliases: { path: pathAliases, content: ['contents', 'text', 'file_text', 'data'] },

@@ -24,19 +24,13 @@ export function createWebSearch(settings: WebSearchSettings): Tool {
   const countWords = `a number from 1 to ${mostResults}`;
   return defineTool({
     name: 'WebSearch',
-    description: 'Searches the web and returns titles, addresses and snippets. Read a page with WebFetch.',
+    description: 'Searches the web: titles, addresses and snippets.',
     isReadOnly: true,
     parameters: v.object({
-      query: v.pipe(
-        v.string(queryWords),
-        v.trim(),
-        v.nonEmpty(queryWords),
-        v.maxLength(1000, queryWords),
-        v.description('What to search for.'),
-      ),
+      query: v.pipe(v.string(queryWords), v.trim(), v.nonEmpty(queryWords), v.maxLength(1000, queryWords)),
       maxResults: v.pipe(
         v.optional(v.pipe(v.number(countWords), v.minValue(1, countWords)), usualResults),
-        v.description(`How many results, 1 to ${mostResults}. Default: ${usualResults}.`),
+        v.description(`1 to ${mostResults}. Default: ${usualResults}.`),
         v.transform((wanted) => Math.min(Math.floor(wanted), mostResults)),
       ),
     }),
