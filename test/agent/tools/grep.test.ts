@@ -94,6 +94,46 @@ for (const [name, engine] of Object.entries(engines)) {
     t.strictSame(await files(undefined, 'node_modules'), ['node_modules/m/g.ts'], 'and so is a directory');
   });
 
+  t.test(`${name}: lines around matches are shown and marked, groups apart from each other`, async (t) => {
+    const { workspace } = places(t, {
+      'a.txt': 'one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\r\nnine\n',
+      'b.txt': 'one',
+    });
+    t.equal(
+      await told(grep, { pattern: 'two|seven', context: 1 }, workspace),
+      'a.txt\n  1- one\n  2: two\n  3- three\n  --\n  6- six\n  7: seven\n  8- eight\n\n[2 matching lines in 1 file.]',
+    );
+    t.equal(
+      await told(grep, { pattern: 'one|three', context: '2', path: 'a.txt' }, workspace),
+      'a.txt\n  1: one\n  2- two\n  3: three\n  4- four\n  5- five\n\n[2 matching lines in 1 file.]',
+    );
+    t.equal(
+      await told(grep, { pattern: 'o', context: 1, maxResults: 1, path: 'a.txt' }, workspace),
+      'a.txt\n  1: one\n\n[Showing 1 matching line, there are more: narrow pattern, path or include.]',
+    );
+    t.match(problemOf(grep, { pattern: 'o', context: -1 }), /context must be at least 0/);
+  });
+
+  t.test(`${name}: with multiline a match may reach over line ends, also those of Windows`, async (t) => {
+    const { workspace } = places(t, {
+      'a.ts': 'call(\n  1,\n  2,\n);\ncall(3);\n',
+      'w.ts': 'call(\r\n  1);\r\nend\r\n',
+    });
+    t.equal(await told(grep, { pattern: 'call\\(\\s+1', path: 'a.ts' }, workspace), 'No matches for call\\(\\s+1');
+    t.equal(
+      await told(grep, { pattern: 'call\\(\\s+1', multiline: true }, workspace),
+      'a.ts\n  1: call(\n  2:   1,\n\nw.ts\n  1: call(\n  2:   1);\n\n[2 matching lines in 2 files.]',
+    );
+    t.equal(
+      await told(grep, { pattern: '2,\\n\\);$', multiline: true, context: 1, path: 'a.ts' }, workspace),
+      'a.ts\n  2-   1,\n  3:   2,\n  4: );\n  5- call(3);\n\n[1 matching line in 1 file.]',
+    );
+    t.equal(
+      await told(grep, { pattern: '^call', multiline: true, path: 'a.ts' }, workspace),
+      'a.ts\n  1: call(\n  5: call(3);\n\n[2 matching lines in 1 file.]',
+    );
+  });
+
   t.test(`${name}: limits are said`, async (t) => {
     const { workspace } = places(t, {
       'many.txt': 'foo\n'.repeat(150),
@@ -292,7 +332,16 @@ t.test('a search that takes too long is ended and its process killed', onPosix, 
       // Within this time the script has to have written its id, on a busy machine too.
       timeoutMs: 8_000,
     },
-    { pattern: 'x', ignoreCase: false, include: () => true, nameGlobs: undefined, maxPerFile: 1, onMatch: () => true },
+    {
+      pattern: 'x',
+      ignoreCase: false,
+      multiline: false,
+      context: 0,
+      include: () => true,
+      nameGlobs: undefined,
+      maxPerFile: 1,
+      onMatch: () => true,
+    },
   );
   await directory.close();
   t.equal(end, 'timedOut');

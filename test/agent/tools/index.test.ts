@@ -29,7 +29,19 @@ t.test('the nine tools of the design in its order, then the plan', async (t) => 
 
 /** Parameters that need no words; each word is part of every request. */
 const plain: ReadonlySet<string> = new Set([
-  ...['path', 'limit', 'content', 'newText', 'edits', 'ignoreCase', 'command', 'url', 'extractMode', 'query'],
+  ...[
+    'path',
+    'limit',
+    'content',
+    'newText',
+    'edits',
+    'ignoreCase',
+    'pattern',
+    'command',
+    'url',
+    'extractMode',
+    'query',
+  ],
   ...['label', 'plan'],
 ]);
 

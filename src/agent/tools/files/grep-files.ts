@@ -29,14 +29,17 @@ const shortText = (what: string) =>
   );
 
 const parameters = v.object({
-  pattern: v.pipe(shortText('a regular expression'), v.description('Matched within one line.')),
+  pattern: shortText('a regular expression'),
   path: v.optional(pathParameter('Directory or file. Default: the workspace.'), '.'),
   include: v.optional(v.pipe(shortText('a glob'), v.description('Glob of files, e.g. "*.ts".'))),
-  ignoreCase: v.pipe(v.optional(v.boolean('true or false'), false)),
-  maxResults: v.optional(
-    positive(limits.grepMatchesMost, `Lines. Default: ${limits.grepMatches}.`),
-    limits.grepMatches,
+  ignoreCase: v.optional(v.boolean('true or false'), false),
+  context: v.pipe(
+    v.optional(v.pipe(v.number('a number'), v.minValue(0, 'at least 0')), 0),
+    v.description('Lines around each match.'),
+    v.transform((lines) => Math.min(Math.floor(lines), limits.grepContext)),
   ),
+  multiline: v.pipe(v.optional(v.boolean('true or false'), false), v.description('Matches may reach over line ends.')),
+  maxResults: v.optional(positive(limits.grepMatchesMost, `Default: ${limits.grepMatches}.`), limits.grepMatches),
 });
 type Args = v.InferOutput<typeof parameters>;
 
@@ -54,6 +57,8 @@ export function createGrepFiles(settings: FileToolSettings, engine: SearchEngine
       path: pathAliases,
       include: ['glob', 'file_pattern', 'includes'],
       ignoreCase: ['case_insensitive', 'i'],
+      context: ['lines_around', 'C'],
+      multiline: ['multi_line', 'dotall'],
       maxResults: ['limit', 'max_count', 'head_limit'],
     },
     placeOf: ({ path }) => path,
@@ -127,15 +132,22 @@ async function grepOneFile(engine: SearchEngine, path: string, args: Args, { sig
 }
 
 /** Makes a query that collects its matches: one more than requested, to know whether there are more. */
-function collector({ pattern, ignoreCase, include, maxResults }: Args): { query: GrepQuery; matches: LineMatch[] } {
+function collector({ pattern, ignoreCase, multiline, context, include, maxResults }: Args): {
+  query: GrepQuery;
+  matches: LineMatch[];
+} {
   const matches: LineMatch[] = [];
+  let count = 0;
   const query: GrepQuery = {
-    pattern,
-    ignoreCase,
+    ...{ pattern, ignoreCase, multiline, context },
     include: include === undefined ? () => true : searchTest(include),
     nameGlobs: include === undefined ? undefined : nameGlobs(include),
     maxPerFile: maxResults + 1,
-    onMatch: (match) => matches.push(match) <= maxResults,
+    onMatch: (match) => {
+      matches.push(match);
+      if (match.role === undefined) count += 1;
+      return count <= maxResults;
+    },
   };
   return { query, matches };
 }
@@ -172,8 +184,8 @@ function report(
   if (all.length === 0) {
     return end === 'timedOut' ? `[${late} Nothing was found until then.]` : `No matches for ${pattern}`;
   }
-  const { text, lines, files } = grouped(all.slice(0, maxResults), shownPath);
-  const isCut = all.length > lines;
+  const { text, lines, files } = grouped(firstMatches(all, maxResults), shownPath);
+  const isCut = all.filter(isMatch).length > lines;
   const notices = [
     isCut && `Showing ${count(lines, 'matching line')}, there are more: narrow pattern, path or include.`,
     end === 'timedOut' && late,
@@ -182,20 +194,32 @@ function report(
   return `${text}\n\n[${notices.length > 0 ? notices.join(' ') : summary}]`;
 }
 
+const isMatch = ({ role }: LineMatch): boolean => role === undefined;
+
+/** So many matches, with the lines that belong to them. */
+function firstMatches(all: readonly LineMatch[], max: number): readonly LineMatch[] {
+  const next = all.filter(isMatch)[max];
+  return next === undefined ? all : all.slice(0, all.indexOf(next));
+}
+
 /** Matches under the names of their files, as many as there is room for. */
 function grouped(matches: readonly LineMatch[], shownPath: (path: string) => string) {
   const byFile = Map.groupBy(matches, ({ path }) => path);
   const blocks: string[] = [];
+  const hasContext = matches.some(({ role }) => role === 'around');
   let bytes = 0;
   let lines = 0;
   for (const [path, found] of [...byFile].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const block = [shownPath(path)];
+    let before: number | undefined;
     for (const match of found) {
-      const line = `  ${matchLine(match)}`;
+      const isApart = before !== undefined && match.line > before + 1 && hasContext;
+      before = match.line;
+      const line = `${isApart ? '  --\n' : ''}  ${matchLine(match)}`;
       bytes += Buffer.byteLength(line) + 1;
       if (bytes > limits.grepBytes) break;
       block.push(line);
-      lines += 1;
+      if (isMatch(match)) lines += 1;
     }
     if (block.length > 1) blocks.push(block.join('\n'));
     if (bytes > limits.grepBytes) break;
@@ -206,10 +230,10 @@ function grouped(matches: readonly LineMatch[], shownPath: (path: string) => str
 /** Characters shown before a match far to the right in its line. */
 const leadChars = 100;
 
-function matchLine({ line, text, column }: LineMatch): string {
+function matchLine({ line, text, column, role }: LineMatch): string {
   if (text === undefined) return '[a line too long to be shown]';
   const isFar = column > limits.grepLineChars - leadChars;
   const from = isFar ? column - leadChars : 0;
   const shown = text.slice(from).replace(/^[\uDC00-\uDFFF]/, '');
-  return `${line}: ${isFar ? `[${from} characters] …` : ''}${cutLine(shown, limits.grepLineChars)}`;
+  return `${line}${role === 'around' ? '-' : ':'} ${isFar ? `[${from} characters] …` : ''}${cutLine(shown, limits.grepLineChars)}`;
 }

@@ -59,13 +59,15 @@ export function createRipgrepEngine(findBinary: () => Promise<string> = findRipg
   };
 }
 
-function grepArguments({ pattern, ignoreCase, maxPerFile }: GrepQuery): string[] {
+function grepArguments({ pattern, ignoreCase, multiline, context, maxPerFile }: GrepQuery): string[] {
   return [
     '--json',
     '--crlf',
     '--max-count',
     String(maxPerFile),
     ...(ignoreCase ? ['--ignore-case'] : []),
+    ...(multiline ? ['--multiline'] : []),
+    ...(context > 0 ? ['--context', String(context)] : []),
     '--regexp',
     pattern,
     '--',
@@ -108,7 +110,7 @@ const Text = v.union([
 /** https://docs.rs/grep-printer: JSON Lines. */
 const Message = v.variant('type', [
   v.object({
-    type: v.literal('match'),
+    type: v.picklist(['match', 'context']),
     data: v.object({
       path: Text,
       lines: Text,
@@ -125,15 +127,18 @@ function jsonReader({ include, onMatch }: GrepQuery): (line: string, isCut: bool
   return (line, isCut) => {
     if (isCut) return onCutMatch(line);
     const message = v.parse(Message, JSON.parse(line));
-    if (message.type !== 'match') return true;
+    if (message.type !== 'match' && message.type !== 'context') return true;
     const { path, lines, line_number, submatches } = message.data;
     const shown = pathOf(path);
     if (shown !== '' && !include(shown)) return true;
-    const text = lines.replace(/\r?\n$/, '');
+    const [text = '', ...further] = lines.replace(/\r?\n$/, '').split(/\r?\n/);
+    if (message.type === 'context') return onMatch({ path: shown, line: line_number, text, column: 0, role: 'around' });
     const column = Buffer.from(lines)
       .subarray(0, submatches[0]?.start ?? 0)
       .toString('utf8').length;
-    return onMatch({ path: shown, line: line_number, text, column });
+    const lineAt = (each: string, index: number) =>
+      onMatch({ path: shown, line: line_number + 1 + index, text: each, column: 0, role: 'further' });
+    return onMatch({ path: shown, line: line_number, text, column }) && further.every(lineAt);
   };
 
   /** The end of the message, with the number of the line, was thrown away. */

@@ -6,6 +6,7 @@ import { type OpenFile, openFile } from './handles.ts';
 import {
   type FoundFiles,
   type GrepQuery,
+  type LineMatch,
   type SearchEnd,
   type SearchEngine,
   SearchError,
@@ -75,9 +76,9 @@ function deadline({ signal, timeoutMs }: SearchScope): () => boolean {
 }
 
 /** @throws SearchError */
-function compile({ pattern, ignoreCase }: GrepQuery): RegExp {
+function compile({ pattern, ignoreCase, multiline }: GrepQuery): RegExp {
   const [, inline = '', rest = pattern] = /^\(\?([ims]+)\)(.*)$/s.exec(pattern) ?? [];
-  const flags = [...new Set((ignoreCase ? 'i' : '') + inline)].join('');
+  const flags = [...new Set((ignoreCase ? 'i' : '') + (multiline ? 'gm' : '') + inline)].join('');
   // With `u` for classes like \p{L}; without it for what only then is allowed.
   const failures: unknown[] = [];
   for (const mode of ['u', '']) {
@@ -95,34 +96,83 @@ async function tellMatches(file: OpenFile, path: string, regex: RegExp, query: G
   const bytes = await file.handle.readFile();
   const sniffed = sniff(bytes.subarray(0, sniffBytes));
   if (sniffed.kind !== 'text' || (sniffed.bomBytes !== 2 && bytes.includes(0))) return true;
-  for (const match of matchesIn(decodeText(bytes, sniffed), regex, query.maxPerFile, path)) {
+  for (const match of matchesIn(decodeText(bytes, sniffed), regex, query, path)) {
     if (!query.onMatch({ path, ...match })) return false;
   }
   return true;
 }
 
-interface Match {
-  readonly line: number;
-  readonly text: string;
+type Match = Omit<LineMatch, 'path'>;
+
+/** Lines of one match; from 0. */
+interface Range {
+  readonly from: number;
+  to: number;
   readonly column: number;
 }
 
-function matchesIn(text: string, regex: RegExp, max: number, path: string): Match[] {
-  const found: Match[] = [];
+function matchesIn(text: string, regex: RegExp, query: GrepQuery, path: string): Match[] {
+  const lines = text.split(/\r?\n/);
+  if (lines.at(-1) === '') lines.pop();
+  let ranges: Range[] = [];
   const search = () => {
-    let line = 0;
-    for (let start = 0; start < text.length && found.length < max; ) {
-      const feed = text.indexOf('\n', start);
-      const end = feed === -1 ? text.length : feed;
-      const content = text.slice(start, text[end - 1] === '\r' && end > start ? end - 1 : end);
-      line += 1;
-      const column = content.search(regex);
-      if (column !== -1) found.push({ line, text: content, column });
-      start = end + 1;
-    }
+    ranges = (query.multiline ? rangesOver : rangesWithin)(lines, regex, query.maxPerFile);
   };
   if (!endsInTime(search)) {
     throw new SearchError(`the pattern takes too long on ${path || 'this file'}; make it simpler`);
+  }
+  return withSurroundings(lines, ranges, query.context);
+}
+
+function rangesWithin(lines: readonly string[], regex: RegExp, max: number): Range[] {
+  const found: Range[] = [];
+  for (const [line, content] of lines.entries()) {
+    if (found.length === max) break;
+    const column = content.search(regex);
+    if (column !== -1) found.push({ from: line, to: line, column });
+  }
+  return found;
+}
+
+/** Matches that may reach over line ends; those that share a line are one. */
+function rangesOver(lines: readonly string[], regex: RegExp, max: number): Range[] {
+  const found: Range[] = [];
+  const text = lines.join('\n');
+  let line = 0;
+  let start = 0;
+  const lineAt = (offset: number): number => {
+    for (let feed = text.indexOf('\n', start); feed !== -1 && feed < offset; feed = text.indexOf('\n', start)) {
+      start = feed + 1;
+      line += 1;
+    }
+    return line;
+  };
+  for (const { index, 0: matched } of text.matchAll(regex)) {
+    const from = lineAt(index);
+    const column = index - start;
+    // A line end at the end of a match does not make the next line a part of it.
+    const to = lineAt(index + matched.replace(/\n$/, '').length);
+    const last = found.at(-1);
+    if (last !== undefined && from <= last.to) last.to = Math.max(last.to, to);
+    else if (found.length === max) break;
+    else found.push({ from, to, column });
+  }
+  return found;
+}
+
+function withSurroundings(lines: readonly string[], ranges: readonly Range[], context: number): Match[] {
+  const found: Match[] = [];
+  let next = 0;
+  const add = (until: number, match: Pick<Match, 'column' | 'role'>) => {
+    for (; next <= until && next < lines.length; next += 1)
+      found.push({ line: next + 1, text: lines[next] ?? '', ...match });
+  };
+  for (const [index, { from, to, column }] of ranges.entries()) {
+    next = Math.max(next, from - context);
+    add(from - 1, { column: 0, role: 'around' });
+    add(from, { column });
+    add(to, { column: 0, role: 'further' });
+    add(Math.min(to + context, (ranges[index + 1]?.from ?? lines.length) - 1), { column: 0, role: 'around' });
   }
   return found;
 }

@@ -26,18 +26,24 @@ export interface LineMatch {
   readonly text: string | undefined;
   /** Where in `text` the first match begins. */
   readonly column: number;
+  /** Not the first line of a match: a further one of it, or one around it. */
+  readonly role?: 'further' | 'around';
 }
 
 export interface GrepQuery {
   readonly pattern: string;
   readonly ignoreCase: boolean;
+  /** Matches may reach over line ends. */
+  readonly multiline: boolean;
+  /** Lines before and after each match that are reported too. */
+  readonly context: number;
   /** Of a path below the directory. */
   readonly include: PathTest;
   /** The same as a glob of names, which may let through more; undefined: everything. */
   readonly nameGlobs: readonly string[] | undefined;
   /** Matches of one file after which it is left. */
   readonly maxPerFile: number;
-  /** Called with every match, a file's one after the other; false ends the search. */
+  /** Called with every line, a file's one after the other; false ends the search. */
   readonly onMatch: (match: LineMatch) => boolean;
 }
 

@@ -18,6 +18,8 @@ export const limits = {
   grepMatches: 100,
   grepMatchesMost: 500,
   grepLineChars: 500,
+  /** Most lines around a match. */
+  grepContext: 20,
   grepBytes: 50 * 1024,
   findFiles: 200,
   searchMs: 20_000,
