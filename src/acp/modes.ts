@@ -1,23 +1,33 @@
 import { RequestError, type SessionModeState } from '@agentclientprotocol/sdk';
-import { type ApprovalPolicy, approvalPolicies } from '../protocol/index.ts';
+import { type ApprovalPolicy, approvalPolicies, type ThreadConfig } from '../protocol/index.ts';
 
-const names: Readonly<Record<ApprovalPolicy, { readonly name: string; readonly description: string }>> = {
+const modeIds = [...approvalPolicies, 'plan'] as const;
+type ModeId = (typeof modeIds)[number];
+
+const names: Readonly<Record<ModeId, { readonly name: string; readonly description: string }>> = {
   default: {
     name: 'Ask',
     description: 'Asks before it writes files, runs commands or reaches outside of the workspace',
   },
   autoApprove: { name: 'Auto-approve', description: 'Does everything without asking' },
   interrupt: { name: 'Read only', description: 'Reads and searches; everything that would need approval is declined' },
+  plan: { name: 'Plan', description: 'Reads and searches, and ends with a plan to accept' },
 };
 
-/** The modes of a session: the approval policies of a thread. */
-export function modesOf(current: ApprovalPolicy): SessionModeState {
-  return { currentModeId: current, availableModes: approvalPolicies.map((id) => ({ id, ...names[id] })) };
+/** The modes of a session: the approval policies of a thread, and planning. */
+export function modesOf({
+  mode,
+  approvalPolicy,
+}: Pick<ThreadConfig, 'mode'> & { readonly approvalPolicy: ApprovalPolicy }): SessionModeState {
+  return {
+    currentModeId: mode === 'plan' ? 'plan' : approvalPolicy,
+    availableModes: modeIds.map((id) => ({ id, ...names[id] })),
+  };
 }
 
-/** @throws RequestError -32602 */
-export function policyOf(modeId: string): ApprovalPolicy {
-  const policy = approvalPolicies.find((known) => known === modeId);
-  if (policy) return policy;
-  throw RequestError.invalidParams({ modeId }, `there are the modes ${approvalPolicies.join(', ')}`);
+/** @returns the settings of a thread in this mode; planning leaves its policy @throws RequestError -32602 */
+export function settingsOf(modeId: string): Pick<ThreadConfig, 'mode' | 'approvalPolicy'> {
+  const known = modeIds.find((id) => id === modeId);
+  if (known === undefined) throw RequestError.invalidParams({ modeId }, `there are the modes ${modeIds.join(', ')}`);
+  return known === 'plan' ? { mode: 'plan' } : { mode: 'default', approvalPolicy: known };
 }

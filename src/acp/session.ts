@@ -1,14 +1,8 @@
 import { type PromptResponse, RequestError, type SessionModeState, type SessionUpdate } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
-import {
-  type ApprovalPolicy,
-  approvalPolicies,
-  type InputPart,
-  PromptCommandInfo,
-  rpcErrors,
-} from '../protocol/index.ts';
-import { modesOf, policyOf } from './modes.ts';
+import { approvalPolicies, type InputPart, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
+import { modesOf, settingsOf } from './modes.ts';
 import type { Link } from './servers.ts';
 import { stopReasonOf } from './stop-reason.ts';
 import { eventOf, SeenThread, type SeenTurn, type SessionEvent } from './thread-events.ts';
@@ -106,12 +100,12 @@ export class Session {
   async modes(): Promise<SessionModeState> {
     const { approvalPolicy } = await this.#options.link();
     const own = approvalPolicies.find((policy) => policy === this.#config['approvalPolicy']);
-    return modesOf(own ?? approvalPolicy);
+    const mode = this.#config['mode'] === 'plan' ? 'plan' : 'default';
+    return modesOf({ mode, approvalPolicy: own ?? approvalPolicy });
   }
 
   async setMode(modeId: string): Promise<void> {
-    const approvalPolicy: ApprovalPolicy = policyOf(modeId);
-    const params = { threadId: this.id, config: { ...this.#config, approvalPolicy } };
+    const params = { threadId: this.id, config: { ...this.#config, ...settingsOf(modeId) } };
     const { config } = await this.#ask(await this.#ready(), 'thread/config/update', params, ConfigResult);
     this.#config = config;
   }

@@ -71,6 +71,8 @@ export const discardingNotices: ReadonlySet<string> = new Set(['requestRepeated'
 
 /** Kind of the notice with a text of hooks, which the model gets. */
 export const hookContextNotice = 'hookContext';
+/** Kind of the notice with the mode of a turn, which the model gets. */
+export const modeNotice = 'turnMode';
 /** Kind of the notice behind a prompt that a hook blocked: the model never gets it. */
 export const promptBlockedNotice = 'promptBlocked';
 
@@ -101,6 +103,9 @@ export function messagesOf(items: readonly Item[], images?: Images, states?: Sta
     } else if (item.type === 'systemNotice' && item.kind === hookContextNotice) {
       settle();
       messages.push(hookMessage(item.text));
+    } else if (item.type === 'systemNotice' && item.kind === modeNotice) {
+      settle();
+      messages.push({ role: 'user', content: [{ type: 'text', text: item.text }] });
     } else if (item.type === 'systemNotice' && item.kind === promptBlockedNotice) {
       if (messages.at(-1)?.role === 'user') messages.pop();
     } else if (item.type === 'userMessage') {

@@ -108,8 +108,8 @@ function threadMethods(threads: Runtime): Some<'initialize' | `thread/${string}`
 
 function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${string}` | 'process/stop' | 'model/list'> {
   return {
-    'turn/start': ({ threadId, input, approvalPolicy }, asker) => {
-      const { turn, begin } = threads.startTurn(threadId, input, asker.hear, { approvalPolicy });
+    'turn/start': ({ threadId, input, approvalPolicy, mode }, asker) => {
+      const { turn, begin } = threads.startTurn(threadId, input, asker.hear, { approvalPolicy, mode });
       return { result: { turn }, after: begin };
     },
     'turn/interrupt': ({ threadId, turnId }) => ({ result: {}, after: threads.interrupt(threadId, turnId) }),

@@ -5,7 +5,7 @@ import { automationCommands } from './commands-automations.ts';
 import { modelCommands } from './commands-model.ts';
 import { ruleCommands } from './commands-rules.ts';
 import { serverCommands } from './commands-server.ts';
-import { effort, inWorkspace, json, noStart, workspace, yes } from './shared-options.ts';
+import { effort, inWorkspace, json, noStart, plan, workspace, yes } from './shared-options.ts';
 
 const thread: OptionSpec = {
   name: 'thread',
@@ -92,11 +92,12 @@ export const commands: readonly CommandSpec[] = [
       'Write -- before a prompt that begins with a dash.',
     ],
     argument: { name: 'prompt', completes: 'nothing' },
-    options: [inWorkspace, thread, ...modelOptions, yes, noStart],
+    options: [inWorkspace, thread, ...modelOptions, plan, yes, noStart],
     examples: [
       'chat "hello"',
       'chat',
       'chat --yes "run: npm test"',
+      'chat --plan "Split the parser"',
       'chat --workspace ~/projects/site "What is here?"',
     ],
     load: () => import('./commands/chat.ts'),
@@ -108,7 +109,7 @@ export const commands: readonly CommandSpec[] = [
       'The prompt may be piped. Tool calls that need approval are declined, or approved with --yes.',
     ],
     argument: { name: 'prompt', completes: 'nothing' },
-    options: [inWorkspace, thread, ...modelOptions, yes, noStart, json],
+    options: [inWorkspace, thread, ...modelOptions, plan, yes, noStart, json],
     examples: ['exec "Summarise README.md"', 'exec --json < question.txt'],
     load: () => import('./commands/exec.ts'),
   },

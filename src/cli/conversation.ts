@@ -9,7 +9,7 @@ import {
   startTurn,
   type TurnEvent,
 } from '../client/index.ts';
-import { defaults } from '../protocol/index.ts';
+import { defaults, type TurnMode } from '../protocol/index.ts';
 import { type Approver, askAt, declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
@@ -22,6 +22,8 @@ export interface Conversation {
   readonly server: Pick<AppServerClient, 'request'>;
   readonly threadId: string;
   readonly workspacePath: string;
+  /** Of the prompts that follow; undefined: that of the thread. */
+  mode: TurnMode | undefined;
   ask(prompt: string): Promise<RunningTurn>;
   close(): void;
 }
@@ -43,14 +45,20 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
     const { canonicalWorkspacePath: path } = record;
     const threadId = await threadOf(server, path, context);
     const asked = options['yes'] === true ? ({ approvalPolicy: 'autoApprove' } as const) : {};
-    return {
+    const conversation: Conversation = {
       server,
       threadId,
       workspacePath: path,
+      mode: options['plan'] === true ? 'plan' : undefined,
       // For each turn, never in the thread: a later command without --yes asks again.
-      ask: async (prompt) => patience.watch(server, await startTurn(server, threadId, partsOf(prompt, path), asked)),
+      async ask(prompt) {
+        const mode = conversation.mode && { mode: conversation.mode };
+        const turn = await startTurn(server, threadId, partsOf(prompt, path), { ...asked, ...mode });
+        return patience.watch(server, turn);
+      },
       close: () => server.close(),
     };
+    return conversation;
   } catch (error) {
     server.close();
     throw error;

@@ -9,6 +9,7 @@ export const yes: OptionSpec = {
   alias: 'y',
   describe: 'Approve everything the agent asks for, shell commands included',
 };
+export const plan: OptionSpec = { name: 'plan', describe: 'Request a plan: the agent reads and changes nothing' };
 export const workspace: ArgumentSpec = { name: 'workspace', completes: 'directories' };
 export const inWorkspace: OptionSpec = {
   name: 'workspace',

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { ApprovalPolicy, InputPart } from '../protocol/index.ts';
+import type { ApprovalPolicy, InputPart, TurnMode } from '../protocol/index.ts';
 import { type AppServerClient, Queue, type RequestOptions, type RpcNotification } from './app-server-client.ts';
 import { AppServerConnectionError, TurnFailedError } from './errors.ts';
 
@@ -45,6 +45,8 @@ export interface StartThreadOptions extends RequestOptions {
 export interface StartTurnOptions extends RequestOptions {
   /** For this turn only; default: that of the thread. */
   readonly approvalPolicy?: ApprovalPolicy;
+  /** For this turn only; default: that of the thread. */
+  readonly mode?: TurnMode;
 }
 
 /**
@@ -70,7 +72,7 @@ export async function startTurn(
   server: AppServerClient,
   threadId: string,
   prompt: string | readonly InputPart[],
-  { approvalPolicy, ...options }: StartTurnOptions = {},
+  { approvalPolicy, mode, ...options }: StartTurnOptions = {},
 ): Promise<RunningTurn> {
   const queue = new Queue<RpcNotification>();
   // Before the request, so that no notification is missed.
@@ -81,6 +83,7 @@ export async function startTurn(
       threadId,
       input: typeof prompt === 'string' ? [{ type: 'text', text: prompt }] : prompt,
       ...(approvalPolicy !== undefined && { approvalPolicy }),
+      ...(mode !== undefined && { mode }),
     };
     const answer = await server.request('turn/start', params, options);
     const parsed = v.safeParse(TurnResult, answer);

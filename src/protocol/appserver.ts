@@ -27,6 +27,7 @@ import {
   DynamicTool,
   DynamicToolCall,
   DynamicToolResult,
+  turnModes,
 } from './tools.ts';
 
 /** Version of this protocol: additive within a major. */
@@ -197,6 +198,10 @@ export const rpcMethods = {
       approvalPolicy: v.pipe(
         v.optional(v.picklist(approvalPolicies)),
         v.description('For this turn and its sub-agents only; the thread keeps its own. Default: that of the thread.'),
+      ),
+      mode: v.pipe(
+        v.optional(v.picklist(turnModes)),
+        v.description('For this turn and its sub-agents only, as `approvalPolicy`.'),
       ),
     }),
     result: v.object({ turn: Turn }),

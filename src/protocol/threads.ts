@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot';
 import { reasoningEfforts } from './models.ts';
-import { approvalDecisions, approvalKinds, approvalPolicies, ProposedRule } from './tools.ts';
+import { approvalDecisions, approvalKinds, approvalPolicies, ProposedRule, turnModes } from './tools.ts';
 
 const id = v.pipe(v.string(), v.nonEmpty());
 const time = v.string();
@@ -172,6 +172,12 @@ export const ThreadConfig = v.object({
   /** Limit of one answer of the model, reasoning included. */
   maxOutputTokens: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),
   approvalPolicy: v.optional(v.picklist(approvalPolicies)),
+  mode: v.pipe(
+    v.optional(v.picklist(turnModes)),
+    v.description(
+      '`plan`: the agent only reads, and ends each turn with a plan for the user to accept. Default: `default`.',
+    ),
+  ),
   /** Added to the system prompt. */
   agentInstructions: v.optional(v.string()),
   /** Names of tools; a subset of what the configuration enables. Absent: all of those. */

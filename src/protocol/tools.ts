@@ -7,6 +7,10 @@ const id = v.pipe(v.string(), v.nonEmpty());
 export const approvalPolicies = ['default', 'autoApprove', 'interrupt'] as const;
 export type ApprovalPolicy = (typeof approvalPolicies)[number];
 
+/** `plan`: the agent only reads, and ends with a plan. */
+export const turnModes = ['default', 'plan'] as const;
+export type TurnMode = (typeof turnModes)[number];
+
 export const approvalKinds = ['file', 'shell', 'remoteResource'] as const;
 export type ApprovalKind = (typeof approvalKinds)[number];
 

@@ -314,7 +314,7 @@ t.test('approvals of a sub-agent are requested in the session of its parent', as
   t.equal(editor.said(), 'My helper wrote it.');
 });
 
-t.test('modes are the approval policies', async (t) => {
+t.test('modes are the approval policies, and planning', async (t) => {
   const write = calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } });
   const where = await surroundings(t, scripted(write, says('refused'), write, says('done')));
   const editor = await inSession(t, where);
@@ -329,6 +329,23 @@ t.test('modes are the approval policies', async (t) => {
   t.match(await failure(editor.agent.request('session/set_mode', { sessionId, modeId: 'yolo' })), { code: -32_602 });
   const resumed = await editor.agent.request('session/resume', { sessionId, cwd: where.workspace });
   t.match(resumed, { modes: { currentModeId: 'autoApprove' } });
+});
+
+t.test('the mode plan lets a session only read, and another mode ends it', async (t) => {
+  const write = calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } });
+  const plan = calls({ callId: 'p1', name: 'UpdatePlan', args: { plan: [{ step: 'Write a.txt' }] } });
+  const where = await surroundings(t, scripted(write, plan, says('planned'), write, says('done')));
+  const editor = await inSession(t, where);
+  const { sessionId } = editor;
+  await editor.agent.request('session/set_mode', { sessionId, modeId: 'plan' });
+  await editor.prompt('write');
+  t.equal(existsSync(join(where.workspace, 'a.txt')), false);
+  t.match(editor.of('plan').at(-1), { entries: [{ content: 'Write a.txt', status: 'pending' }] });
+  const resumed = await editor.agent.request('session/resume', { sessionId, cwd: where.workspace });
+  t.match(resumed, { modes: { currentModeId: 'plan' } });
+  await editor.agent.request('session/set_mode', { sessionId, modeId: 'autoApprove' });
+  await editor.prompt('now write');
+  t.equal(existsSync(join(where.workspace, 'a.txt')), true);
 });
 
 t.test('regression: C3 the directory that the editor names is the workspace; none above it is tried', async (t) => {

@@ -1,5 +1,5 @@
 /** Commands and mentions of `oratorio chat` and `exec`. */
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import * as v from 'valibot';
@@ -30,6 +30,25 @@ t.test('/ps lists the background processes of the agent, and ends one', async (t
   await chat.answer('Process not found', `/help${keys.enter}`);
   await chat.answer('/ps [stop ID]', `/exit${keys.enter}`);
   t.match(await chat.ended, { code: 0 });
+});
+
+t.test('/plan has the agent only plan until /accept, and --plan does so for one prompt', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const chat = atTerminal(t, [process.execPath, command, 'chat', '--yes', '--workspace', workspace], {
+    env: place.env,
+    cwd: place.root,
+  });
+  await chat.shows('Ctrl-D leaves');
+  chat.type(`/plan write a.txt: hello${keys.enter}`);
+  await chat.shows('The agent only plans now.');
+  await chat.answer('/accept carries the plan out', `/accept write a.txt: hello${keys.enter}`);
+  await chat.shows('› ');
+  chat.type(`/exit${keys.enter}`);
+  t.match(await chat.ended, { code: 0 });
+  const planned = await oratorio(place, ['chat', '--plan', '--yes', 'write b.txt: hello', '--workspace', workspace]);
+  t.match(planned, { code: 0 });
+  t.notOk(existsSync(join(workspace, 'b.txt')));
 });
 
 t.test('a file that a prompt mentions reaches the agent as a reference', async (t) => {

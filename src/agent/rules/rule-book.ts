@@ -68,12 +68,27 @@ export class RuleBook {
       const target = place === undefined ? addressIn(args) : await places.nameOf(place, workspacePath);
       return decideCall(tool.name, target, rules);
     }
-    return decideCommand(command, rules, {
+    return decideCommand(command, rules, this.#placeOf(place, workspacePath));
+  }
+
+  /** Whether a call is a command that only reads, in the sandbox and to its end. Rules of the user do not count. */
+  async isReading(tool: Tool, args: unknown, { workspacePath }: CallPlace): Promise<boolean> {
+    const command = commandIn(tool, args);
+    if (command === undefined) return false;
+    const { background, outside } = args as { readonly background?: boolean; readonly outside?: boolean };
+    if (background === true || outside === true) return false;
+    const { decision } = await decideCommand(command, [], this.#placeOf(tool.placeOf?.(args), workspacePath));
+    return decision === 'allow';
+  }
+
+  #placeOf(place: string | undefined, workspacePath: string): ReadOnlyPlace {
+    const { places } = this.#options;
+    return {
       cwd: () => places.directoryOf(place ?? '.', workspacePath),
       mayRead: (path) => places.mayRead(path, workspacePath),
       isTrustedProgram: (name) => places.isTrustedProgram(name, workspacePath),
       hasBlockedPaths: places.hasBlockedPaths,
-    });
+    };
   }
 
   /** A process that reads input may be a shell: what rules forbid as a command is forbidden as input. None is allowed by being a command. */

@@ -3,6 +3,7 @@ import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../../pr
 import type { ModelToolCall } from '../model.ts';
 import type { RuleBook, Verdict } from '../rules/index.ts';
 import type { ApprovalNeed, Tool } from '../tool.ts';
+import { refusalInPlan } from './plan-mode.ts';
 
 export type DecidedBy = 'user' | 'policy' | 'timeout';
 
@@ -29,9 +30,11 @@ export interface ReviewOptions {
   readonly toolNames: () => readonly string[];
   readonly isGranted: (scopeKey: string) => boolean;
   /** Absent: no rules. */
-  readonly rules?: Pick<RuleBook, 'judge' | 'propose'> | undefined;
+  readonly rules?: Pick<RuleBook, 'judge' | 'propose' | 'isReading'> | undefined;
   /** The thread changes nothing: no rule allows it more. */
   readonly isReadOnly?: boolean;
+  /** The turn only plans: what may change something is refused. */
+  readonly isPlanning?: boolean;
 }
 
 /** Reviews one call: validates its arguments and finds whether it needs approval, is granted or is refused. */
@@ -54,6 +57,8 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
   const parsed = tool.parse(json.value);
   if (!parsed.ok) return refused(`Error: ${parsed.error}`, tool);
   const { args } = parsed;
+  const planned = options.isPlanning && (await refusalInPlan(tool, args, options.rules, options.workspacePath));
+  if (planned) return refused(planned, tool);
   const verdict = await options.rules?.judge(tool, args, options);
   if (verdict?.decision === 'deny') return refused(deniedBy(verdict), tool);
   const own = await tool.approvalFor(args, options);

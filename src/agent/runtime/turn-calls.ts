@@ -15,6 +15,7 @@ export interface TurnCallsOptions {
   readonly turnId: string;
   readonly items: TurnItems;
   readonly policy: ApprovalPolicy;
+  readonly isPlanning: boolean;
   readonly expiresInMs: number;
   readonly hooks: TurnHooks;
   /** Texts of the results in the conversation so far. */
@@ -72,9 +73,9 @@ export class TurnCalls {
   }
 
   async review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }> {
-    const { host, policy, hooks } = this.#options;
+    const { host, policy, isPlanning, hooks } = this.#options;
     const { workspacePath, isGranted, rules, config } = host;
-    const about = { workspacePath, policy, isGranted, rules, isReadOnly: config.readOnly === true };
+    const about = { workspacePath, policy, isGranted, rules, isPlanning, isReadOnly: config.readOnly === true };
     this.#reviewed = await Promise.all(
       this.#calls.map((call) => reviewCall(call, { ...about, toolOf: this.#toolOf, toolNames: () => this.#toolNames })),
     );

@@ -1,6 +1,6 @@
 import type { ApprovalPolicy, InputPart } from '../../protocol/index.ts';
 import { compactionLimits, cutOf, pruned, requestsOf, sizeOfItems, summarise, TokenCount } from '../context/index.ts';
-import { contentOf, hookMessage, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
+import { contentOf, hookMessage, imagePathsIn, imagePathsOf, messagesOf, modeNotice } from '../history.ts';
 import { brief, systemPrompt } from '../instructions/index.ts';
 import { skillToolName } from '../library/index.ts';
 import type { ModelMessage, ModelRequest, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
@@ -9,6 +9,7 @@ import type { Briefing } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { MadeResult } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
+import { planNote } from './plan-mode.ts';
 import type { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import { TurnImages } from './turn-images.ts';
@@ -24,6 +25,7 @@ export interface TurnConversationOptions {
   readonly options: TurnOptions;
   readonly items: TurnItems;
   readonly policy: ApprovalPolicy;
+  readonly isPlanning: boolean;
   /** Prompt of the turn. */
   readonly input: readonly InputPart[];
   readonly hooks: TurnHooks;
@@ -87,6 +89,7 @@ export class TurnConversation {
     const { hooks, input } = this.#options;
     const briefing = await this.#briefing(signal);
     await hooks.submitPrompt(input, signal);
+    if (this.#options.isPlanning) this.#options.items.add({ type: 'systemNotice', kind: modeNotice, text: planNote });
     this.tools.offer(this.#offered(briefing));
     await this.#collect(briefing);
     this.#traceForeignStates();
@@ -243,6 +246,12 @@ export class TurnConversation {
   /** Adds what hooks of the user say to the model. */
   addHookText(text: string): void {
     this.#messages.push(hookMessage(text));
+  }
+
+  /** Adds words about the mode of the turn, which later turns contain, too. */
+  addModeText(text: string): void {
+    this.#options.items.add({ type: 'systemNotice', kind: modeNotice, text });
+    this.addNote(text);
   }
 
   /** Adds words to the model that are no item of the thread. */

@@ -8,10 +8,11 @@ import type {
   TurnEmitted,
   TurnInterrupter,
 } from '../../../machines/index.ts';
-import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest, InputPart, Turn } from '../../protocol/index.ts';
+import type { ApprovalDecision, ApprovalRequest, InputPart, Turn } from '../../protocol/index.ts';
 import { ModelError } from '../model.ts';
 import type { DecidedBy } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
+import { lacksPlan, planMissing } from './plan-mode.ts';
 import type { TurnWork } from './turn-actor.ts';
 import { TurnBudget } from './turn-budget.ts';
 import { TurnCalls } from './turn-calls.ts';
@@ -24,6 +25,7 @@ import type { TurnHost } from './turn-host.ts';
 import { type RequestPlace, TurnInference } from './turn-inference.ts';
 import { TurnRecord } from './turn-record.ts';
 import { TurnReports } from './turn-reports.ts';
+import { rightsOf } from './turn-rights.ts';
 import type { RunningTurn, TurnOptions } from './types.ts';
 
 export interface TurnRunOptions {
@@ -53,6 +55,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   readonly #inference: TurnInference;
   readonly #reports: TurnReports;
   readonly #hooks: TurnHooks;
+  readonly #isPlanning: boolean;
   readonly #ended = Promise.withResolvers<Turn>();
   /** Latest effect, which may outlive the state that invoked it. */
   #work: Promise<unknown> = Promise.resolve();
@@ -63,6 +66,8 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#input = input;
     this.#options = options;
     this.approvalTimeoutMs = options.approvalTimeoutMs ?? host.settings.approvalTimeoutMs;
+    const { policy, mode } = rightsOf(host, options);
+    this.#isPlanning = mode === 'plan';
     this.#driver = new TurnDriver({
       input: {
         threadId: host.threadId,
@@ -70,7 +75,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         maxRounds: host.maxRounds,
         maxRetries: host.settings.maxRetries,
         fallbackModels: host.settings.fallbackModels.length,
-        endChecks: host.hooks?.has('TurnEnd') ? maxHeldUp : 0,
+        endChecks: (host.hooks?.has('TurnEnd') ? maxHeldUp : 0) + (this.#isPlanning ? 1 : 0),
         seed: Math.floor(Math.random() * maxSeed),
       },
       work: this,
@@ -87,14 +92,13 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#reports = new TurnReports({ threadId: host.threadId, turnId, record: this.#record });
     const publish = (event: ThreadEvent) => this.#record.add(undefined, event);
     const { items } = this.#record;
-    const policy = policyOf(host, options);
     this.#hooks = new TurnHooks({ host, turnId, items, publish });
     this.#conversation = new TurnConversation({
       host,
       turnId,
       options,
       items,
-      policy,
+      ...{ policy, isPlanning: this.#isPlanning },
       input,
       hooks: this.#hooks,
       publish,
@@ -118,7 +122,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       host,
       turnId,
       items,
-      policy,
+      ...{ policy, isPlanning: this.#isPlanning },
       expiresInMs: this.approvalTimeoutMs,
       hooks: this.#hooks,
       results: () => this.#conversation.results(),
@@ -283,7 +287,12 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   async #checkEnd(signal: AbortSignal): Promise<CheckedEnd> {
-    const reason = await this.#hooks.endTurn(this.#record.items.lastMessage, signal);
+    const { items } = this.#record;
+    if (this.#isPlanning && lacksPlan(items.snapshot(), this.#conversation.tools.serverNames)) {
+      this.#conversation.addModeText(planMissing);
+      return { continues: true };
+    }
+    const reason = await this.#hooks.endTurn(items.lastMessage, signal);
     if (reason !== '') this.#conversation.addHookText(reason);
     return { continues: reason !== '' || this.#inference.isSteered };
   }
@@ -358,8 +367,3 @@ const maxSeed = 2 ** 31;
 
 /** Times that hooks may have one turn continue, after which it ends. */
 const maxHeldUp = 3;
-
-/** Approval policy of the turn. A read-only thread declines what needs approval, whatever its caller requests. */
-function policyOf({ config, settings }: TurnHost, options: TurnOptions): ApprovalPolicy {
-  return config.readOnly ? 'interrupt' : (options.approvalPolicy ?? config.approvalPolicy ?? settings.approvalPolicy);
-}

@@ -296,11 +296,13 @@ export class Turns {
       const { settings, startChild, processes } = this.#options;
       const child = startChild(parent.thread, label);
       const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
+      const mode = parent.options.mode ?? parent.thread.config?.mode;
       const options = {
         model: settings.subAgent.model || parent.options.model,
         approvalPolicy,
         approvalTimeoutMs,
         tools,
+        mode,
       };
       const run = this.start(child, [{ type: 'text', text: task }], undefined, options, parent.depth + 1);
       const stop = () => run.interrupt('user');

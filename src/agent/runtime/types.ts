@@ -16,6 +16,7 @@ import type {
   ThreadConfig,
   ThreadSummary,
   Turn,
+  TurnMode,
 } from '../../protocol/index.ts';
 import type { ModelMessage, ModelTool, Sampling, ToolChoice } from '../model.ts';
 import type { Feed, Listener } from './feed.ts';
@@ -73,6 +74,7 @@ export interface TurnOptions {
   readonly responseFormat?: Readonly<Record<string, unknown>> | undefined;
   readonly sampling?: Sampling | undefined;
   readonly approvalPolicy?: ApprovalPolicy | undefined;
+  readonly mode?: TurnMode | undefined;
   readonly approvalTimeoutMs?: number | undefined;
   readonly sender?: string | undefined;
 }

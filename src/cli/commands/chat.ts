@@ -48,7 +48,12 @@ async function speak(
 
 /** Runs a command of the conversation, or asks the agent. */
 async function answer(context: CommandContext, conversation: Conversation, line: string, signal: AbortSignal) {
-  if (!(await runChatCommand(line, conversation, context.output))) await speak(context, conversation, line, signal);
+  const { output } = context;
+  const prompt = await runChatCommand(line, conversation, output);
+  if (prompt === '') return;
+  await speak(context, conversation, prompt, signal);
+  if (conversation.mode === 'plan')
+    output.note(output.colors.dim('/accept carries the plan out; or say what to change.'));
 }
 
 /** A conversation at a terminal. Ctrl-C interrupts the answer under way; with none under way it leaves, as Ctrl-D does. */

@@ -1,0 +1,18 @@
+import type { ApprovalPolicy, TurnMode } from '../../protocol/index.ts';
+import type { TurnHost } from './turn-host.ts';
+import type { TurnOptions } from './types.ts';
+
+/** Rights of one turn, from what its caller asked for, its thread and the configuration. */
+export interface TurnRights {
+  readonly policy: ApprovalPolicy;
+  readonly mode: TurnMode;
+}
+
+/** A read-only thread declines what needs approval, whatever its caller requests. */
+export function rightsOf(
+  { config, settings }: Pick<TurnHost, 'config' | 'settings'>,
+  options: Pick<TurnOptions, 'approvalPolicy' | 'mode'>,
+): TurnRights {
+  const asked = options.approvalPolicy ?? config.approvalPolicy ?? settings.approvalPolicy;
+  return { policy: config.readOnly ? 'interrupt' : asked, mode: options.mode ?? config.mode ?? 'default' };
+}
