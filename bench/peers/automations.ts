@@ -75,7 +75,7 @@ const threads = new ThreadService({
     maxToolCallRounds: 1,
     maxSessionQueueSize: 1,
     compaction: { isAutomatic: false, contextWindow: 1_000_000, reserveTokens: 1, keepRecentTurns: 1 },
-    subAgent: { maxDepth: 0, maxConcurrency: 1, maxToolCallRounds: 1, model: '' },
+    subAgent: { maxDepth: 0, maxConcurrency: 1, maxToolCallRounds: 1, model: '', exploreModel: '' },
     approvalPolicy: 'interrupt',
     approvalTimeoutMs: 1_000,
     maxRetries: 0,

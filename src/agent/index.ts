@@ -14,7 +14,7 @@ export {
   promptParts,
   type Surroundings,
 } from './instructions/index.ts';
-export { createSkillTool, Library, listSkills, type PromptCommand, type Skill } from './library/index.ts';
+export { createSkillTool, Library, listDescribed, type PromptCommand, type Skill } from './library/index.ts';
 export * from './model.ts';
 export {
   CatalogueError,

@@ -55,6 +55,8 @@ export interface Briefing {
   readonly instructions: readonly Instructions[];
   /** List of skills for the model; absent: none. */
   readonly skills?: string | undefined;
+  /** List of types of sub-agents beside those of the product; absent: none. */
+  readonly agents?: string | undefined;
   /** Said by hooks at the start; absent: nothing. */
   readonly context?: string | undefined;
 }

@@ -37,7 +37,16 @@ export interface ToolContext {
   /** Whether the policy or an earlier grant allows what a `scopeKey` names, without a question. */
   readonly isApproved: (scopeKey: string) => boolean;
   /** Runs a sub-agent and gives back what it said last. Only for `SpawnSubagent`. */
-  readonly spawnSubagent: (task: string, label: string | undefined) => Promise<ToolResult>;
+  readonly spawnSubagent: (order: SubagentOrder) => Promise<ToolResult>;
+}
+
+/** A task for a sub-agent. */
+export interface SubagentOrder {
+  readonly task: string;
+  /** A short name, for people who watch. */
+  readonly label: string | undefined;
+  /** `explore`, `work`, or a type of the user or the project; undefined: `work`. */
+  readonly type: string | undefined;
 }
 
 /** Result for the model. An error is text too: the conversation continues. */

@@ -364,6 +364,7 @@ function settingsOf(config: Config): RuntimeSettings {
       maxConcurrency: SubAgent.MaxConcurrency,
       maxToolCallRounds: SubAgent.MaxToolCallRounds,
       model: SubAgent.Model,
+      exploreModel: SubAgent.ExploreModel,
     },
     approvalPolicy: Permissions.DefaultApprovalPolicy,
     approvalTimeoutMs: Permissions.ApprovalTimeoutSeconds * 1_000,

@@ -232,6 +232,7 @@ const SubAgent = v.object({
   MaxConcurrency: whole(3, 1, 100, 'Sub-agents of one turn at once.'),
   MaxToolCallRounds: whole(50, 1, 10_000, 'Requests to the model in one run of a sub-agent.'),
   Model: text('', 'Another model for sub-agents; empty: the same.'),
+  ExploreModel: text('', 'A model for sub-agents that explore, mostly a cheaper one; empty: that of all sub-agents.'),
 });
 
 const Permissions = v.object({

@@ -98,7 +98,7 @@ export const settings: RuntimeSettings = {
   maxToolCallRounds: 20,
   maxSessionQueueSize: 3,
   compaction: { isAutomatic: true, contextWindow: 100_000, reserveTokens: 1_000, keepRecentTurns: 2 },
-  subAgent: { maxDepth: 1, maxConcurrency: 2, maxToolCallRounds: 5, model: '' },
+  subAgent: { maxDepth: 1, maxConcurrency: 2, maxToolCallRounds: 5, model: '', exploreModel: '' },
   approvalPolicy: 'default',
   approvalTimeoutMs: 60_000,
   maxRetries: 0,

@@ -61,7 +61,7 @@ export async function serve(
       maxToolCallRounds: 10,
       maxSessionQueueSize: 5,
       compaction: { isAutomatic: false, contextWindow: 100_000, reserveTokens: 1_000, keepRecentTurns: 3 },
-      subAgent: { maxDepth: 1, maxConcurrency: 1, maxToolCallRounds: 5, model: '' },
+      subAgent: { maxDepth: 1, maxConcurrency: 1, maxToolCallRounds: 5, model: '', exploreModel: '' },
       approvalPolicy: 'default',
       approvalTimeoutMs: 60_000,
       maxRetries: 0,

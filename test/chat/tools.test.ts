@@ -223,7 +223,7 @@ t.test('AutoApprove decides calls that need approval', async (t) => {
 t.test('AutoApprove also decides calls of sub-agents', async (t) => {
   const spawn = tool({
     name: 'SpawnSubagent',
-    run: (_, { spawnSubagent }) => spawnSubagent('touch it', undefined),
+    run: (_, { spawnSubagent }) => spawnSubagent({ task: 'touch it', label: undefined, type: undefined }),
   });
   const provider = script(callTool('SpawnSubagent'), callTool('Touch'), say('I was not allowed.'), say('A pity.'));
   const { ask } = await chat(t, provider, {

@@ -11,16 +11,24 @@ export interface BriefingOptions extends InstructionPlaces {
   readonly hasProjectInstructions: boolean;
   /** List of skills for the model; empty: none. */
   readonly skills: string;
+  /** List of types of sub-agents that the user or the project defined; empty: none. */
+  readonly agents: string;
 }
 
 /** Collects the facts for a new thread. */
 export async function makeBriefing(options: BriefingOptions): Promise<Briefing> {
-  const { read, now, hasProjectInstructions, workspacePath, skills } = options;
+  const { read, now, hasProjectInstructions, workspacePath, skills, agents } = options;
   const [branch, instructions] = await Promise.all([
     gitBranch(read, workspacePath),
     hasProjectInstructions ? rootInstructions(read, options) : [],
   ]);
-  return { day: dayOf(now), ...(branch !== undefined && { branch }), instructions, ...(skills !== '' && { skills }) };
+  return {
+    day: dayOf(now),
+    ...(branch !== undefined && { branch }),
+    instructions,
+    ...(skills !== '' && { skills }),
+    ...(agents !== '' && { agents }),
+  };
 }
 
 const dayOf = (now: Date): string =>

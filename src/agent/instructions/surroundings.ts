@@ -1,4 +1,4 @@
-import { type Library, listSkills } from '../library/index.ts';
+import { type Library, listDescribed } from '../library/index.ts';
 import type { Briefing } from '../thread-store.ts';
 import type { ReadText, SandboxStatus } from '../tools/index.ts';
 import { makeBriefing } from './briefing.ts';
@@ -22,8 +22,10 @@ export async function brief(
 ): Promise<Briefing> {
   const { home = '', read = nothing, library } = surroundings ?? {};
   // Skills of the workspace are untrusted like its instructions.
-  const skills = library && hasProjectInstructions ? listSkills(library.skills(workspacePath).data) : '';
-  return makeBriefing({ home, read, workspacePath, hasProjectInstructions, skills, now: new Date() });
+  const known = hasProjectInstructions ? library : undefined;
+  const skills = known ? listDescribed(known.skills(workspacePath).data) : '';
+  const agents = known ? listDescribed(known.agentTypes(workspacePath).data) : '';
+  return makeBriefing({ home, read, workspacePath, hasProjectInstructions, skills, agents, now: new Date() });
 }
 
 const nothing: ReadText = { inWorkspace: async () => undefined, ofUser: async () => undefined };

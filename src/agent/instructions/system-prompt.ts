@@ -26,6 +26,7 @@ export interface PromptPart {
     | 'answer'
     | 'instructions'
     | 'skills'
+    | 'agents'
     | 'context'
     | 'additions';
   readonly text: string;
@@ -43,6 +44,7 @@ export function promptParts(input: PromptInput): readonly PromptPart[] {
     { name: 'answer', text: hasTools ? answer : '' },
     { name: 'instructions', text: instructions(input.briefing) },
     { name: 'skills', text: skills(input) },
+    { name: 'agents', text: agents(input) },
     { name: 'context', text: context(input.briefing) },
     {
       name: 'additions',
@@ -116,6 +118,11 @@ const answer =
 function skills({ briefing, tools }: PromptInput): string {
   if (briefing.skills === undefined || !tools.includes('Skill')) return '';
   return `Skills: read one with the tool Skill before you do what it is about.\n${briefing.skills}`;
+}
+
+function agents({ briefing, tools }: PromptInput): string {
+  if (briefing.agents === undefined || !tools.includes('SpawnSubagent')) return '';
+  return `Further types of sub-agents:\n${briefing.agents}`;
 }
 
 const context = ({ context: text }: Briefing): string =>

@@ -1,9 +1,10 @@
 import type { InputPart } from '../../protocol/index.ts';
+import { type AgentType, findAgentTypes } from './agents.ts';
 import { commandIn, expand, findCommand, findCommands, type PromptCommand } from './commands.ts';
 import { placesOf } from './places.ts';
 import { findSkills, type LibraryProblem, type Skill, skillBody, skillFile } from './skills.ts';
 
-/** Skills and prompt commands of a user and a workspace. Reads the files at each call: they are small, and change. */
+/** Skills, prompt commands and types of sub-agents of a user and a workspace. Reads the files at each call: they are small, and change. */
 export class Library {
   readonly #home: string;
 
@@ -42,6 +43,14 @@ export class Library {
   } {
     const { commands, problems } = findCommands(placesOf('commands', this.#home, workspacePath));
     return { data: Array.from(commands.values(), ({ template: _, ...command }) => command), problems };
+  }
+
+  agentTypes(workspacePath: string): {
+    readonly data: readonly AgentType[];
+    readonly problems: readonly LibraryProblem[];
+  } {
+    const { types, problems } = findAgentTypes(placesOf('agents', this.#home, workspacePath));
+    return { data: [...types.values()], problems };
   }
 
   /** Text that a command stands for; undefined: there is no such command. */

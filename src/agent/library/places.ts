@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { FileRefusedError, readBoundedFile } from '../../lib/index.ts';
 import { isWithin } from '../tools/index.ts';
 
-/** A directory with skills or commands. */
+/** A directory with skills, commands or types of sub-agents. */
 export interface LibraryPlace {
   /** Absolute. */
   readonly path: string;
@@ -57,7 +57,11 @@ function isInPlace({ path: directory, within }: LibraryPlace, path: string): boo
 }
 
 /** Places of one kind: those of a workspace before that of the user. @param home the user's home of Oratorio */
-export function placesOf(kind: 'skills' | 'commands', home: string, workspacePath: string): readonly LibraryPlace[] {
+export function placesOf(
+  kind: 'skills' | 'commands' | 'agents',
+  home: string,
+  workspacePath: string,
+): readonly LibraryPlace[] {
   const inWorkspace =
     kind === 'skills'
       ? [

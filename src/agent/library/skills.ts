@@ -75,11 +75,11 @@ export function skillFile(
   return read ?? { problem: 'is not a file of this skill' };
 }
 
-/** Characters that the list of skills may take in a prompt. */
+/** Characters that a list may take in a prompt. */
 const maxListed = 8_000;
 
-/** List of skills for a prompt. Over the limit descriptions are shortened evenly, then skills are left out, with their number. */
-export function listSkills(skills: readonly Skill[]): string {
+/** List for a prompt. Over the limit descriptions are shortened evenly, then entries are left out, with their number. */
+export function listDescribed(skills: readonly Pick<Skill, 'name' | 'description'>[]): string {
   const lines = (longest: number) =>
     skills.map(
       ({ name, description }) =>
@@ -92,5 +92,5 @@ export function listSkills(skills: readonly Skill[]): string {
   let count = all.length;
   while (count > 0 && all.slice(0, count).join('\n').length > maxListed) count -= 1;
   const left = all.length - count;
-  return [...all.slice(0, count), ...(left > 0 ? [`(${left} more skills are left out.)`] : [])].join('\n');
+  return [...all.slice(0, count), ...(left > 0 ? [`(${left} more are left out.)`] : [])].join('\n');
 }

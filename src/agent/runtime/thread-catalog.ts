@@ -174,12 +174,13 @@ export class ThreadCatalog {
     });
   }
 
-  /** Creates the thread of a sub-agent, stored where its parent is. */
-  startChild(parent: StoredThread, label: string | undefined): StoredThread {
+  /** Creates the thread of a sub-agent, stored where its parent is. @param config replaces settings of the parent */
+  startChild(parent: StoredThread, label: string | undefined, config: ThreadConfig): StoredThread {
     const now = timestamp();
     const isEphemeral = this.#registry.isEphemeral(parent.id);
     const child: StoredThread = {
       ...parent,
+      ...(Object.keys(config).length > 0 && { config: { ...parent.config, ...config } }),
       id: this.#registry.newId(now, isEphemeral),
       displayName: label ?? `sub-agent of ${parent.displayName ?? parent.id}`,
       parentThreadId: parent.id,

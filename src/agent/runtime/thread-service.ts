@@ -106,7 +106,7 @@ export class ThreadService implements Runtime {
       processes: options.processes,
       library: options.library,
       spending,
-      startChild: (parent, label) => this.#catalog.startChild(parent, label),
+      startChild: (parent, label, config) => this.#catalog.startChild(parent, label, config),
       clean,
       onBug,
       observe,

@@ -270,7 +270,7 @@ export class TurnCalls {
       hasNetwork,
       onOutput: (text) => this.#output(call.callId, text),
       isApproved: (scopeKey) => policy === 'autoApprove' || host.isGranted(scopeKey),
-      spawnSubagent: (task, label) => host.spawnSubagent(task, label, signal),
+      spawnSubagent: (order) => host.spawnSubagent(order, signal),
     };
   }
 

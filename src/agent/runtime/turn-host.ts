@@ -5,7 +5,7 @@ import type { Library } from '../library/index.ts';
 import type { ModelProvider } from '../model.ts';
 import type { RuleBook } from '../rules/index.ts';
 import type { ThreadStore } from '../thread-store.ts';
-import type { Tool, ToolResult } from '../tool.ts';
+import type { SubagentOrder, Tool, ToolResult } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
@@ -25,6 +25,8 @@ export interface RuntimeSettings {
     readonly keepRecentTurns: number;
   };
   readonly subAgent: {
+    /** Of those that explore; empty: `model`. */
+    readonly exploreModel: string;
     readonly maxDepth: number;
     readonly maxConcurrency: number;
     readonly maxToolCallRounds: number;
@@ -83,7 +85,7 @@ export interface TurnHost {
   readonly clean: (text: string) => string;
   readonly isGranted: (scopeKey: string) => boolean;
   readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;
-  readonly spawnSubagent: (task: string, label: string | undefined, signal: AbortSignal) => Promise<ToolResult>;
+  readonly spawnSubagent: (order: SubagentOrder, signal: AbortSignal) => Promise<ToolResult>;
   /** Called when the turn starts, waits for approval, or resumes. */
   readonly onChange: () => void;
   /** Records when the thread was last active; part of the write at the end of the turn. */

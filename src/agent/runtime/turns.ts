@@ -1,5 +1,12 @@
 import type { AnyActorRef } from 'xstate';
-import type { ApprovalDecision, ApprovalRequest, InputPart, ThreadRuntime, Turn } from '../../protocol/index.ts';
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  InputPart,
+  ThreadConfig,
+  ThreadRuntime,
+  Turn,
+} from '../../protocol/index.ts';
 import { AgentError } from '../errors.ts';
 import type { Hooks } from '../hooks/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
@@ -8,12 +15,13 @@ import type { ModelProvider } from '../model.ts';
 import type { RuleBook } from '../rules/index.ts';
 import type { StoredThread, ThreadStore } from '../thread-store.ts';
 import { StorageError } from '../thread-store.ts';
-import type { Tool, ToolResult } from '../tool.ts';
+import type { SubagentOrder, Tool, ToolResult } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
 import type { Feed, Listener, ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
 import { PendingTurnWrites } from './pending-turn-writes.ts';
 import { Semaphore } from './semaphore.ts';
+import { childSettings } from './subagent-type.ts';
 import type { Tracer } from './tracer.ts';
 import type { RuntimeSettings, TurnHost } from './turn-host.ts';
 import { TurnRun } from './turn-run.ts';
@@ -36,7 +44,7 @@ export interface TurnsOptions {
   readonly mainStore: ThreadStore;
   readonly toolsOf: (thread: StoredThread, depth: number) => readonly Tool[];
   /** Creates the thread of a sub-agent. */
-  readonly startChild: (parent: StoredThread, label: string | undefined) => StoredThread;
+  readonly startChild: (parent: StoredThread, label: string | undefined, config: ThreadConfig) => StoredThread;
   readonly readImage: ReadImage;
   readonly surroundings: Surroundings | undefined;
   /** Absent: no rules about calls. */
@@ -236,7 +244,7 @@ export class Turns {
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
-      spawnSubagent: (task, label, signal) => this.#spawn(id, task, label, signal),
+      spawnSubagent: (order, signal) => this.#spawn(id, order, signal),
       onChange: () => this.#publishRuntime(id),
       touch: (at) => this.#options.touch(id, at),
       onEnd: (turn, isStored) => this.#ended(turn, isStored),
@@ -288,17 +296,24 @@ export class Turns {
   }
 
   /** Runs a sub-agent to its end. Returns its last message. */
-  async #spawn(parentId: string, task: string, label: string | undefined, signal: AbortSignal): Promise<ToolResult> {
+  async #spawn(parentId: string, { task, label, type }: SubagentOrder, signal: AbortSignal): Promise<ToolResult> {
     const parent = this.#running.get(parentId);
     if (!parent) return { text: 'Error: the turn that asked has ended.', isError: true };
     return parent.subagents.run(async () => {
       signal.throwIfAborted();
-      const { settings, startChild, processes } = this.#options;
-      const child = startChild(parent.thread, label);
+      const { settings, startChild, processes, toolsOf, library, workspacePath } = this.#options;
+      const { thread } = parent;
+      const { config = {} } = thread;
+      const own = childSettings(type, {
+        ...{ config, library, tools: toolsOf(thread, parent.depth), exploreModel: settings.subAgent.exploreModel },
+        workspacePath: config.workspaceOverride ?? workspacePath,
+      });
+      if (typeof own === 'string') return { text: `Error: ${own}`, isError: true };
+      const child = startChild(thread, label, own.config);
       const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
       const mode = parent.options.mode ?? parent.thread.config?.mode;
       const options = {
-        model: settings.subAgent.model || parent.options.model,
+        model: own.model || settings.subAgent.model || parent.options.model,
         approvalPolicy,
         approvalTimeoutMs,
         tools,

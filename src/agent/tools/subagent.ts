@@ -14,11 +14,14 @@ export function createSpawnSubagent(): Tool {
     parameters: v.object({
       task: v.pipe(v.string(taskWords), v.trim(), v.nonEmpty(taskWords), v.description('What to do and to report.')),
       label: v.optional(v.string('a short name')),
+      type: v.pipe(v.optional(v.string('the name of a type')), v.description('"explore" only reads; default "work".')),
     }),
     aliases: {
       task: ['prompt', 'agentPrompt', 'instructions'],
+      type: ['subagent_type', 'agentType', 'agentRole'],
       label: ['description', 'name', 'agentNickname', 'title'],
     },
-    run: ({ task, label }, context) => context.spawnSubagent(task, label?.trim() || undefined),
+    run: ({ task, label, type }, context) =>
+      context.spawnSubagent({ task, label: label?.trim() || undefined, type: type?.trim() || undefined }),
   });
 }

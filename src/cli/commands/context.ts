@@ -62,15 +62,18 @@ export async function run(context: CommandContext): Promise<number> {
     sized('tool declarations', JSON.stringify(declarations)),
     ...nested.map(({ path, text }) => sized(path, text)),
   ];
+  const problems = (['skills', 'commands', 'agentTypes'] as const).flatMap((kind) => library[kind](workspace).problems);
   if (output.json) {
     output.document({
       workspacePath: workspace,
       parts,
       tools: { names: tools.map(({ name }) => name), ...sizeOf(JSON.stringify(declarations)) },
       nested: nested.map((each) => ({ ...each, ...sizeOf(each.text) })),
+      problems,
     });
     return exitCodes.ok.code;
   }
+  for (const { path, problem } of problems) output.note(`! ${path} is left out: ${problem}`);
   const rows = sizes.map(({ name, bytes, tokens }) => [name, String(bytes), `≈ ${tokens}`]);
   for (const row of columns(['PART', 'BYTES', 'TOKENS'], rows, output.colors)) output.line(row);
   for (const { name, text } of [...parts, ...nested.map(({ path, text }) => ({ name: path, text }))]) {

@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import { createSkillTool, Library, listSkills } from '../../../src/agent/index.ts';
+import { createSkillTool, Library, listDescribed } from '../../../src/agent/index.ts';
 import { expand } from '../../../src/agent/library/commands.ts';
 import { call, temporaryWorkspace } from '../tools/run-tool.ts';
 
@@ -103,12 +103,12 @@ t.test('the tool reads a skill and the files beside it, and nothing else', async
 t.test('a list of many skills is shortened evenly, then cut with their number', async (t) => {
   const some = (count: number) =>
     Array.from({ length: count }, (_, at) => ({ name: `skill-${at}`, description: 'x'.repeat(1_000), path: '' }));
-  const few = listSkills(some(20));
+  const few = listDescribed(some(20));
   t.ok(few.length <= 8_000);
   t.equal(few.split('\n').length, 20);
-  const many = listSkills(some(1_000));
+  const many = listDescribed(some(1_000));
   t.ok(many.length <= 8_100);
-  t.match(many, /\(\d+ more skills are left out\.\)$/);
+  t.match(many, /\(\d+ more are left out\.\)$/);
 });
 
 t.test('commands are listed by their files, those of the workspace first', async (t) => {

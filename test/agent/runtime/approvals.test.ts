@@ -184,7 +184,10 @@ t.test('an interrupt withdraws the pending request', async (t) => {
 });
 
 t.test('requests of a sub-agent reach the subscribers of its parent', async (t) => {
-  const spawn = tool({ name: 'SpawnSubagent', run: (_, { spawnSubagent }) => spawnSubagent('work', undefined) });
+  const spawn = tool({
+    name: 'SpawnSubagent',
+    run: (_, { spawnSubagent }) => spawnSubagent({ task: 'work', label: undefined, type: undefined }),
+  });
   const provider = answers([call('c1', 'SpawnSubagent')], [call('c2', 'Shell')], [say('child done')], [say('done')]);
   const { threads } = service(provider, { tools: () => [spawn, shell] });
   const { thread } = threads.start({});

@@ -203,7 +203,7 @@ t.test('hooks run for read-only conversations and for sub-agents, with the id of
   const spawn = tool({
     name: 'SpawnSubagent',
     isReadOnly: true,
-    run: (_, { spawnSubagent }) => spawnSubagent('work', undefined),
+    run: (_, { spawnSubagent }) => spawnSubagent({ task: 'work', label: undefined, type: undefined }),
   });
   const provider = answers([call('1', 'SpawnSubagent')], [say('child')], [say('parent')]);
   const { threads, moments } = stage(t, provider, { UserPromptSubmit: [':'] }, { tools: () => [spawn] });

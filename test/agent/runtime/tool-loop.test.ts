@@ -436,7 +436,7 @@ t.test('a sub-agent runs in its own thread; its last message is the result', asy
   });
   const spawn = tool({
     name: 'SpawnSubagent',
-    run: (args, { spawnSubagent }) => spawnSubagent(String(args['task']), 'cats'),
+    run: (args, { spawnSubagent }) => spawnSubagent({ task: String(args['task']), label: 'cats', type: undefined }),
   });
   const { threads } = service(provider, { tools: () => [spawn] });
   const { thread } = threads.start({});
@@ -465,7 +465,7 @@ t.test('an interrupt also ends sub-agents', async (t) => {
   });
   const spawn = tool({
     name: 'SpawnSubagent',
-    run: (args, { spawnSubagent }) => spawnSubagent(String(args['task']), undefined),
+    run: (args, { spawnSubagent }) => spawnSubagent({ task: String(args['task']), label: undefined, type: undefined }),
   });
   const { threads } = service(provider, { tools: () => [spawn] });
   const { thread } = threads.start({});

@@ -213,7 +213,10 @@ t.test('a client tool is traced from its call to its result', async (t) => {
 
 t.test('the session of a sub-agent names its parent', async (t) => {
   const store = opened(t);
-  const spawn = tool({ name: 'SpawnSubagent', run: (_, context) => context.spawnSubagent('count', 'counter') });
+  const spawn = tool({
+    name: 'SpawnSubagent',
+    run: (_, context) => context.spawnSubagent({ task: 'count', label: 'counter', type: undefined }),
+  });
   const { threads } = service(answers([call('c1', 'SpawnSubagent')], [say('three')], [say('done')]), {
     store: store.threads,
     traces: store.traces,

@@ -6,18 +6,18 @@ const tool = createSpawnSubagent();
 
 t.test('hands the task to the runtime and gives back what it gives', async (t) => {
   const asked: unknown[] = [];
-  const spawnSubagent = async (...words: unknown[]) => {
-    asked.push(words);
+  const spawnSubagent = async (order: unknown) => {
+    asked.push(order);
     return { text: 'done', isError: false };
   };
-  t.strictSame(await call(tool, { task: ' count files ', label: 'counter' }, { spawnSubagent }), {
+  t.strictSame(await call(tool, { task: ' count files ', label: 'counter', type: ' explore ' }, { spawnSubagent }), {
     text: 'done',
     isError: false,
   });
   await call(tool, { agentPrompt: 'count files', label: ' ' }, { spawnSubagent });
   t.strictSame(asked, [
-    ['count files', 'counter'],
-    ['count files', undefined],
+    { task: 'count files', label: 'counter', type: 'explore' },
+    { task: 'count files', label: undefined, type: undefined },
   ]);
 });
 
