@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { agentChat } from './agent-chat.ts';
+import { agentCraft } from './agent-craft.ts';
 import { agentRuntime } from './agent-runtime.ts';
 import { automations } from './automations.ts';
 import { type Benchmark, type Context, isMet, machine, render, save, stopAll } from './harness.ts';
@@ -31,6 +32,7 @@ const benchmarks: readonly Benchmark[] = [
   inspection,
   agentChat,
   agentRuntime,
+  agentCraft,
   models,
   lab,
   automations,

@@ -15,6 +15,7 @@ const order = [
   'transition-to-wire',
   'agent-chat',
   'agent-runtime',
+  'agent-craft',
   'models',
   'lab',
   'traces',
