@@ -66,6 +66,7 @@ export {
   placeRules,
   Rooms,
   type SandboxStatus,
+  ShellEnvironment,
   sandboxStatus,
   selectToolNames,
   selectTools,

@@ -30,6 +30,8 @@ export interface ToolContext {
   readonly callId: string;
   /** Aborts when the turn is interrupted: stop, take everything back that cannot stand, leave no process. */
   readonly signal: AbortSignal;
+  /** Tool chains of the user's shell, for commands. */
+  readonly environment?: Readonly<Record<string, string>> | undefined;
   /** A rule gives this call of `Exec` the network. */
   readonly hasNetwork?: boolean | undefined;
   /** Output of a command as it comes; ignored by tools that have none. */

@@ -64,10 +64,10 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     if (launch && launch.workspacePath !== workspace.path) {
       throw new StartupError('config', `the launch document is for another workspace, ${launch.workspacePath}`);
     }
-    const { config, trust } = await readConfig(workspace, options);
+    const loaded = await readConfig(workspace, options);
     await endLeftovers(workspace.predecessor, options.logger);
-    importOldState(workspace, trust, options.logger);
-    return await RunningServer.start(workspace, config, options, { recentLog, untap });
+    importOldState(workspace, loaded.trust, options.logger);
+    return await RunningServer.start(workspace, loaded, options, { recentLog, untap });
   } catch (error) {
     untap();
     workspace.lock.release();

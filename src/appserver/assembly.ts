@@ -21,6 +21,7 @@ import {
   RuleBook,
   type RuntimeSettings,
   type SandboxStatus,
+  ShellEnvironment,
   StorageError,
   type Store,
   type StoredThread,
@@ -49,6 +50,8 @@ export interface AssemblyOptions {
   /** Of the workspace, below the home: the database is in it. */
   readonly stateDirectory: string;
   readonly config: Config;
+  /** Files of the workspace may run: its environment is prepared for commands. */
+  readonly isTrusted: boolean;
   /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */
   readonly upstream: LaunchDocument['upstream'];
   /** Ours: what programs inherit from, with the marker of this start. */
@@ -137,6 +140,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     processes,
     rooms,
     temporary,
+    ...(options.isTrusted && { shell: shellEnvironmentOf(options, secrets) }),
   });
   const skillTool = createSkillTool(library);
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
@@ -339,6 +343,16 @@ function automationsOf(
     }
   });
   return automations;
+}
+
+/** The environment of commands as the user's login shell and the project prepare it. */
+function shellEnvironmentOf({ config, env, logger }: AssemblyOptions, secrets: readonly string[]): ShellEnvironment {
+  return new ShellEnvironment({
+    setup: config.Tools.Shell.Setup,
+    timeoutMs: defaults.agent.shellSetupMs,
+    settings: { environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets },
+    onProblem: (problem) => logger.warn(problem),
+  });
 }
 
 /** In the workspace, beside it (several workspaces share that one), and where the user wants them. */

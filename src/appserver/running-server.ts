@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { StoredThread } from '../agent/index.ts';
-import { type Config, extraToolNames, isLoopback, toolNames } from '../config/index.ts';
+import { type Config, extraToolNames, isLoopback, type LoadedConfig, toolNames } from '../config/index.ts';
 import type { HttpServer, OwnerAccess } from '../http/index.ts';
 import type { RecentLog } from '../log/index.ts';
 import { defaults, type Turn, version } from '../protocol/index.ts';
@@ -42,6 +42,9 @@ export interface KeptLog {
   readonly untap: () => void;
 }
 
+/** Settings, and whether the user trusts the workspace. */
+export type RunningConfig = Pick<LoadedConfig, 'config' | 'trust'>;
+
 /** One workspace being served: the runtime, the listeners in front of it, and the order in which they come and go. */
 export class RunningServer implements AppServer {
   readonly workspacePath: string;
@@ -66,7 +69,12 @@ export class RunningServer implements AppServer {
   #closing: Promise<void> | undefined;
 
   /** @throws StartupError (config) */
-  private constructor(workspace: HeldWorkspace, config: Config, options: AppServerOptions, log: KeptLog) {
+  private constructor(
+    workspace: HeldWorkspace,
+    { config, trust }: RunningConfig,
+    options: AppServerOptions,
+    log: KeptLog,
+  ) {
     const { launch, logger, env, provider } = options;
     this.workspacePath = workspace.path;
     this.#workspace = workspace;
@@ -86,6 +94,7 @@ export class RunningServer implements AppServer {
       workspacePath: workspace.path,
       stateDirectory: workspace.stateDirectory,
       config,
+      isTrusted: trust === 'trusted',
       upstream: launch?.upstream,
       env: withIncarnation(env, this.#incarnation),
       secrets,
@@ -116,7 +125,7 @@ export class RunningServer implements AppServer {
    */
   static async start(
     workspace: HeldWorkspace,
-    config: Config,
+    config: RunningConfig,
     options: AppServerOptions,
     log: KeptLog,
   ): Promise<RunningServer> {

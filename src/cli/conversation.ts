@@ -10,6 +10,7 @@ import {
   type TurnEvent,
 } from '../client/index.ts';
 import { defaults, type TurnMode } from '../protocol/index.ts';
+import { toolChainEnvironment } from '../supervise/index.ts';
 import { type Approver, askAt, declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
@@ -100,15 +101,17 @@ function addressOf({ endpoints, canonicalWorkspacePath }: RecordAnswer): string 
 
 /** The conversation that `--thread` names, or a new one. */
 async function threadOf(server: AppServerClient, workspacePath: string, context: CommandContext): Promise<string> {
-  const { options, signal } = context;
+  const { options, signal, env } = context;
   const { thread: threadId, model, effort } = options;
+  // The Hub may have been started in another shell.
   const config = {
+    environment: toolChainEnvironment(env),
     ...(typeof model === 'string' && { model }),
     ...(typeof effort === 'string' && { effort }),
   };
   if (typeof threadId !== 'string') return startThread(server, { workspacePath, config, signal });
   await server.request('thread/resume', { threadId }, { signal });
-  if (Object.keys(config).length > 0) await server.request('thread/config/update', { threadId, config }, { signal });
+  await server.request('thread/config/update', { threadId, config }, { signal });
   return threadId;
 }
 

@@ -191,6 +191,10 @@ const Tools = v.object({
       TimeoutMs: duration(120_000, 100, 'A command that runs longer is ended.'),
       MaxTimeoutMs: duration(600_000, 100, 'The longest that the model may ask for.'),
       MaxOutputChars: whole(30_000, 1_000, 10_000_000, 'Of output that the model is shown; the rest is left out.'),
+      Setup: text(
+        '',
+        'Commands that prepare the environment of all others, e.g. `nvm use`; a login shell runs them once.',
+      ),
       Sandbox: v.pipe(
         v.optional(v.picklist(['off', 'auto', 'required'], '"off", "auto" or "required"'), 'auto'),
         v.description('Runs commands under bubblewrap: auto where it works, required or not at all.'),

@@ -87,6 +87,8 @@ export const defaults = {
     commandOutputChars: 200_000,
     /** Time for which a sandbox may take to be ready. */
     roomStartMs: 10_000,
+    /** Limits the capture of the environment of the login shell. */
+    shellSetupMs: 10_000,
     /** Background processes of one thread that may run at a time. */
     maxBackgroundProcesses: 16,
     /** Ended ones of a thread that can still be read. */

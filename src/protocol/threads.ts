@@ -164,6 +164,20 @@ export const Turn = v.object({
 });
 export type Turn = v.InferOutput<typeof Turn>;
 
+const maxVariables = 100;
+const maxVariable = 32_768;
+const ToolChains = v.pipe(
+  v.record(
+    v.pipe(v.string(), v.regex(/^[A-Za-z_]\w{0,99}$/, 'the name of a variable')),
+    v.pipe(
+      v.string(),
+      v.maxLength(maxVariable),
+      v.check((text) => !text.includes('\0'), 'a text without NUL characters'),
+    ),
+  ),
+  v.check((variables) => Object.keys(variables).length <= maxVariables, `at most ${maxVariables} variables`),
+);
+
 /** Settings of one thread; what is absent comes from the configuration. */
 export const ThreadConfig = v.object({
   model: v.optional(v.string()),
@@ -180,6 +194,12 @@ export const ThreadConfig = v.object({
   ),
   /** Added to the system prompt. */
   agentInstructions: v.optional(v.string()),
+  environment: v.pipe(
+    v.optional(ToolChains),
+    v.description(
+      'Tool chains of the shell that the user works in, and its `PATH`, for commands; other variables are ignored.',
+    ),
+  ),
   /** Names of tools; a subset of what the configuration enables. Absent: all of those. */
   enabledTools: v.optional(v.array(v.string())),
   requireApprovalOutsideWorkspace: v.optional(v.boolean()),

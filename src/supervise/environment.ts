@@ -1,10 +1,6 @@
-/** Variables that any program may need, none of which holds a token. Matched whole. */
-const allowed = new Set(
+/** Places of tool chains and their packages: without them a project's own tests do not run. */
+const toolChains = new Set(
   [
-    'PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TERM COLORTERM SSH_AUTH_SOCK',
-    'http_proxy https_proxy no_proxy all_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY',
-    'SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS',
-    // Where tool chains and their packages are: without them a project's own tests do not run.
     'VIRTUAL_ENV PYTHONPATH PYENV_ROOT JAVA_HOME ANDROID_HOME SDKMAN_DIR CARGO_HOME RUSTUP_HOME GOPATH GOROOT DOTNET_ROOT',
     'VOLTA_HOME GEM_HOME GEM_PATH BUNDLE_PATH BUNDLE_GEMFILE BUNDLE_WITH BUNDLE_WITHOUT BUNDLE_APP_CONFIG',
     'PKG_CONFIG_PATH LD_LIBRARY_PATH CI',
@@ -12,7 +8,19 @@ const allowed = new Set(
     .join(' ')
     .split(' '),
 );
-const allowedPrefixes = ['LC_', 'XDG_', 'CONDA_', 'NVM_', 'FNM_'];
+const toolChainPrefixes = ['CONDA_', 'NVM_', 'FNM_'];
+/** Variables that any program may need, none of which holds a token. Matched whole. */
+const allowed = new Set([
+  ...toolChains,
+  ...[
+    'PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TERM COLORTERM SSH_AUTH_SOCK',
+    'http_proxy https_proxy no_proxy all_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY',
+    'SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS',
+  ]
+    .join(' ')
+    .split(' '),
+]);
+const allowedPrefixes = ['LC_', 'XDG_', ...toolChainPrefixes];
 /** A tool chain's own token, e.g. `CONDA_TOKEN`. Bundler keeps passwords in `BUNDLE_<HOST>`: its variables are listed one by one. */
 const secretName = /TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIAL|API_?KEY/i;
 
@@ -45,6 +53,13 @@ export function childEnvironment(
       entry[1] !== undefined && !/^oratorio_/i.test(entry[0]) && (passed.has(entry[0]) || isAllowed(entry[0])),
   );
   return { ...Object.fromEntries(kept), ...add };
+}
+
+/** Tool chains that a shell has at hand, and its search path: what differs between two shells of one user. */
+export function toolChainEnvironment(source: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const isOne = (name: string) =>
+    name === 'PATH' || toolChains.has(name) || toolChainPrefixes.some((prefix) => name.startsWith(prefix));
+  return Object.fromEntries(Object.entries(childEnvironment(source)).filter(([name]) => isOne(name)));
 }
 
 function isAllowed(name: string): boolean {

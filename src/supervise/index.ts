@@ -32,7 +32,7 @@ export {
   rotateDashboardToken,
   watchedDashboardTokens,
 } from './dashboard-token.ts';
-export { type ChildEnvironmentOptions, childEnvironment } from './environment.ts';
+export { type ChildEnvironmentOptions, childEnvironment, toolChainEnvironment } from './environment.ts';
 export { isAlive, type Liveness, ownIdentity, readIdentity } from './identity.ts';
 export { acquireLock, type Lock, LockError, type LockOptions, lockFault, probeLock } from './lock.ts';
 export { lockHolder } from './lock-holder.ts';

@@ -80,3 +80,12 @@ t.test('a file that a prompt mentions reaches the agent as a reference', async (
     },
   });
 });
+
+t.test('commands get the tool chains of the shell in which exec runs, not those of the Hub', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site', { Permissions: { DefaultApprovalPolicy: 'autoApprove' } });
+  const ask = ['exec', '--yes', 'run: echo "venv: $VIRTUAL_ENV"', '--workspace', workspace];
+  t.match(await oratorio(place, ask), { code: 0, stdout: /venv: (?!\/)/ });
+  const inShell = { ...place, env: { ...place.env, VIRTUAL_ENV: '/home/me/.venv' } };
+  t.match(await oratorio(inShell, ask), { code: 0, stdout: /venv: \/home\/me\/\.venv/ });
+});

@@ -268,6 +268,7 @@ export class TurnCalls {
       callId: call.callId,
       signal,
       hasNetwork,
+      environment: host.config.environment,
       onOutput: (text) => this.#output(call.callId, text),
       isApproved: (scopeKey) => policy === 'autoApprove' || host.isGranted(scopeKey),
       spawnSubagent: (order) => host.spawnSubagent(order, signal),

@@ -2,6 +2,7 @@
  * The built-in tools (design §6): files, shell, web, sub-agents, plan. Called by the runtime, which decides who may call
  * which and when. Never here: approvals being asked for, conversations, MCP, tools of clients.
  */
+
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, directoryName } from '../../config/index.ts';
@@ -9,6 +10,7 @@ import type { Tool } from '../tool.ts';
 import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
 import { createExec } from './exec/exec.ts';
 import type { Rooms } from './exec/rooms.ts';
+import type { ShellEnvironment } from './exec/shell-environment.ts';
 import { createFileTools } from './files/index.ts';
 import { createImageReader, type ReadImage } from './files/local-image.ts';
 import { createTextReader, type ReadText } from './files/local-text.ts';
@@ -26,6 +28,7 @@ export { BackgroundProcesses } from './background/index.ts';
 export { defineTool } from './define.ts';
 export { Rooms } from './exec/rooms.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
+export { ShellEnvironment } from './exec/shell-environment.ts';
 export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';
 export type { ReadImage } from './files/local-image.ts';
 export type { LocalText, ReadText } from './files/local-text.ts';
@@ -55,6 +58,8 @@ export interface ToolSettings {
   readonly rooms?: Rooms;
   /** Runs commands in the background. Absent: they run in the foreground only. */
   readonly processes?: BackgroundProcesses;
+  /** Variables of the workspace for commands. Absent: none. */
+  readonly shell?: ShellEnvironment;
   /** Absent: as this machine resolves names. */
   readonly resolve?: Resolver;
 }
@@ -81,7 +86,7 @@ export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
-  const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, temporary, resolve } =
+  const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, temporary, shell, resolve } =
     settings;
   const { Shell, Web } = tools;
   const rules = { ...rulesOf(settings), readableDirectory: outputs?.directory };
@@ -102,6 +107,7 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
       processes,
       rooms,
       temporary,
+      shell,
     }),
     createWebFetch({
       maxBytes: Web.MaxBytes,

@@ -28,16 +28,22 @@ const secretName =
  * unless the user passes it on; a value that is or contains one stays out whatever its name.
  *
  * @param marker who the command is: see `markerVariable`
+ * @param own variables of the workspace, see `ShellEnvironment`
  */
-export function commandEnvironment(settings: EnvironmentSettings, marker: string): Record<string, string> {
-  const { environment, passEnvironment, secrets } = settings;
-  const passed = new Set(passEnvironment);
-  const inherited = childEnvironment(environment, { pass: passEnvironment });
-  const kept = Object.entries(inherited).filter(
-    ([name, value]) =>
-      (passed.has(name) || !secretName.test(name)) && !secrets.includes(value) && !revealsSecret(value, secrets),
-  );
-  return { ...Object.fromEntries(kept), ...plainOutput, [markerVariable]: marker };
+export function commandEnvironment(
+  settings: EnvironmentSettings,
+  marker: string,
+  own: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const inherited = childEnvironment(settings.environment, { pass: settings.passEnvironment });
+  const kept = Object.entries(inherited).filter(([name, value]) => !isSecret(name, value, settings));
+  return { ...Object.fromEntries(kept), ...own, ...plainOutput, [markerVariable]: marker };
+}
+
+/** Whether a variable stays out of commands: by its name, unless the user passes it on, or by its value. */
+export function isSecret(name: string, value: string, { passEnvironment, secrets }: EnvironmentSettings): boolean {
+  if (secretName.test(name) && !passEnvironment.includes(name)) return true;
+  return secrets.includes(value) || revealsSecret(value, secrets);
 }
 
 /** A marker for one command, below that of this server: a sweep of the server's processes ends this one, too. */

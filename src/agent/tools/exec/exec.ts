@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { defaults } from '../../../protocol/index.ts';
+import { toolChainEnvironment } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { type BackgroundProcesses, stateOf } from '../background/index.ts';
 import { defineTool } from '../define.ts';
@@ -8,10 +9,11 @@ import { resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import { CommandOutput } from './command-output.ts';
 import { type CommandPlace, findDirectory, findPlace, type PlaceSettings, whyNoSandbox } from './command-place.ts';
-import { commandEnvironment, type EnvironmentSettings, newMarker } from './environment.ts';
+import { commandEnvironment, type EnvironmentSettings, isSecret, newMarker } from './environment.ts';
 import { findProgram } from './programs.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
+import type { ShellEnvironment } from './shell-environment.ts';
 import { tellEnd } from './tell-end.ts';
 
 /** Settings of Exec, most of them from `Tools.Shell`. */
@@ -21,6 +23,8 @@ export interface ExecSettings extends EnvironmentSettings, PlaceSettings {
   readonly maxOutputChars: number;
   /** Absent: commands run in the foreground only. */
   readonly processes?: BackgroundProcesses | undefined;
+  /** Variables of the workspace. Absent: none. */
+  readonly shell?: Pick<ShellEnvironment, 'of'> | undefined;
 }
 
 interface ExecArguments {
@@ -163,7 +167,7 @@ async function runInForeground(
   try {
     end = await runCommand({
       ...{ argv: [...place.words, ...shell(command, settings.environment['PATH'])], cwd },
-      env: { ...commandEnvironment(settings, marker), ...place.env },
+      env: { ...commandEnvironment(settings, marker, await variablesOf(settings, context)), ...place.env },
       ...{ marker, timeoutMs, signal: context.signal },
       onText: (text) => output.push(text),
     });
@@ -179,18 +183,33 @@ async function runInForeground(
   return tellEnd(end, output.read(), { ...settings, timeoutMs, isSandboxed: place.isSandboxed });
 }
 
+/** Variables of the workspace, and the tool chains of the shell that the user works in. */
+async function variablesOf(
+  settings: ExecSettings,
+  { workspacePath, environment }: ToolContext,
+): Promise<Record<string, string>> {
+  const own = (await settings.shell?.of(workspacePath)) ?? {};
+  const chains = Object.entries(toolChainEnvironment(environment ?? {}));
+  const users = Object.fromEntries(chains.filter(([name, value]) => !isSecret(name, value, settings)));
+  // A profile must not hide where the user's shell, or the server, finds its programs.
+  const PATH = [own['PATH'], users['PATH'] ?? settings.environment['PATH']].filter(Boolean).join(':');
+  return { ...own, ...users, ...(PATH !== '' && { PATH }) };
+}
+
 /** Starts a command, and watches it for a moment: most that fail do so at once. */
 async function startInBackground(
   { command }: ExecArguments,
   cwd: string,
   place: CommandPlace,
   settings: ExecSettings,
-  { threadId, signal, onOutput }: ToolContext,
+  context: ToolContext,
 ): Promise<ToolResult> {
+  const { threadId, signal, onOutput } = context;
   const marker = newMarker(settings.environment);
+  const own = await variablesOf(settings, context);
   const argv = [...place.words, ...shell(command, settings.environment['PATH'])];
   // A bash that reads from a socket takes itself for one below rsh, and reads ~/.bashrc, unless another shell started it.
-  const env = { ...commandEnvironment(settings, marker), ...place.env, SHLVL: '1' };
+  const env = { ...commandEnvironment(settings, marker, own), ...place.env, SHLVL: '1' };
   const process = settings.processes?.start({ argv, cwd, env, marker, threadId, command });
   if (!process) {
     place.leave();

@@ -1,0 +1,131 @@
+/** The environment that a login shell and the project give to commands. */
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { ShellEnvironment } from '../../../src/agent/index.ts';
+import { createExec } from '../../../src/agent/tools/exec/exec.ts';
+import { markerVariable } from '../../../src/supervise/index.ts';
+import { scanProcesses } from '../../../src/supervise/scan.ts';
+import { until } from '../../supervise/helpers.ts';
+import { call, temporaryWorkspace } from './run-tool.ts';
+
+interface Scene {
+  readonly profile?: string;
+  readonly setup?: string;
+  readonly files?: Readonly<Record<string, string>>;
+  readonly secrets?: readonly string[];
+  readonly timeoutMs?: number;
+}
+
+/** A workspace, a home with a profile, and the variables that its commands get. */
+function stage(t: Test, { profile = '', setup = '', files = {}, secrets = [], timeoutMs = 600_000 }: Scene) {
+  const workspacePath = temporaryWorkspace(t);
+  const home = temporaryWorkspace(t);
+  writeFileSync(join(home, '.bash_profile'), profile);
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(join(workspacePath, path, '..'), { recursive: true });
+    writeFileSync(join(workspacePath, path), content);
+    chmodSync(join(workspacePath, path), 0o755);
+  }
+  const marker = `test-of-shell-${process.pid}`;
+  const environment = { PATH: process.env['PATH'], HOME: home, SHELL: '/bin/bash', [markerVariable]: marker };
+  const problems: string[] = [];
+  const settings = { environment, passEnvironment: [], secrets };
+  const shell = new ShellEnvironment({ setup, timeoutMs, settings, onProblem: (problem) => problems.push(problem) });
+  const exec = createExec({
+    ...{ timeoutMs: 600_000, maxTimeoutMs: 600_000, maxOutputChars: 10_000, sandbox: 'off', network: 'deny' },
+    ...{ home, pathRules: { blockedPaths: [], protectedDirectories: [] }, ...settings, shell },
+  });
+  const run = async (command: string) => (await call(exec, { command }, { workspacePath })).text;
+  return { exec, run, shell, workspacePath, problems, marker, path: environment.PATH ?? '' };
+}
+
+t.test('a command gets the tool chains of the profile, and not its other variables', async (t) => {
+  const profile =
+    'export JAVA_HOME=/opt/java PATH="/opt/java/bin:/usr/bin:/bin" ADDRESS=here GH_TOKEN=ghp_of_the_profile';
+  const { run, path, problems } = stage(t, { profile });
+  t.equal(await run('echo "$JAVA_HOME|$ADDRESS|$GH_TOKEN|$PATH"'), `/opt/java|||/opt/java/bin:${path}`);
+  t.strictSame(problems, []);
+});
+
+t.test('Tools.Shell.Setup and a virtual environment of the project count whole, but for secrets', async (t) => {
+  const { run, workspacePath, path } = stage(t, {
+    setup: 'export DATABASE=local API_TOKEN=abc OWN="a b"; words() { :; }; echo noise; echo warning >&2',
+    files: {
+      '.venv/bin/activate': 'VIRTUAL_ENV="$PWD/.venv"; PATH="$VIRTUAL_ENV/bin:$PATH"; export VIRTUAL_ENV PATH\n',
+    },
+  });
+  t.equal(
+    await run('echo "$DATABASE|$OWN|$API_TOKEN|$VIRTUAL_ENV|$PATH"'),
+    `local|a b||${workspacePath}/.venv|${workspacePath}/.venv/bin:${path}`,
+  );
+});
+
+t.test('direnv and mise on the path are asked', async (t) => {
+  const bin = temporaryWorkspace(t);
+  for (const [name, words] of [
+    ['direnv', 'export FROM_DIRENV=$2'],
+    ['mise', 'export FROM_MISE=$3'],
+  ] as const) {
+    writeFileSync(join(bin, name), `#!/bin/sh\necho "${words}"\n`);
+    chmodSync(join(bin, name), 0o755);
+  }
+  const { run } = stage(t, { profile: `PATH="${bin}:$PATH"` });
+  t.equal(await run('echo "$FROM_DIRENV $FROM_MISE"'), 'bash bash');
+});
+
+t.test('the shell runs once for a directory, with the first command', async (t) => {
+  const { run, workspacePath } = stage(t, { setup: 'echo x >> runs' });
+  t.notOk(existsSync(join(workspacePath, 'runs')));
+  await Promise.all([run('true'), run('true')]);
+  t.equal(await run('wc -l < runs'), '1');
+});
+
+t.test('tool chains of the shell that the user works in take the place of those of the server', async (t) => {
+  const { exec, workspacePath, path } = stage(t, { setup: 'export PATH="/opt/setup:$PATH" JAVA_HOME=/opt/old' });
+  const environment = {
+    ...{ PATH: `/home/me/bin:${path}`, VIRTUAL_ENV: '/home/me/.venv', JAVA_HOME: '/opt/new' },
+    ...{ LD_PRELOAD: '/tmp/evil.so', NVM_TOKEN: 'abc', ORATORIO_TOKEN: 'abc' },
+  };
+  const command = 'echo "$PATH|$VIRTUAL_ENV|$JAVA_HOME|$LD_PRELOAD$NVM_TOKEN$ORATORIO_TOKEN"';
+  const { text } = await call(exec, { command }, { workspacePath, environment });
+  t.equal(text, `/opt/setup:/home/me/bin:${path}|/home/me/.venv|/opt/new|`);
+});
+
+t.test('values of secrets stay out whatever their names', async (t) => {
+  const { run } = stage(t, { setup: 'export PLAIN=sk-the-key-of-the-tests', secrets: ['sk-the-key-of-the-tests'] });
+  t.equal(await run('echo "[$PLAIN]"'), '[]');
+});
+
+t.test('a setup that fails, exits or hangs is reported, and commands run all the same', async (t) => {
+  const failing = stage(t, { setup: 'export GOOD=1; echo no such version >&2; false' });
+  t.equal(await failing.run('echo "$GOOD"'), '1');
+  t.match(failing.problems, [/Tools\.Shell\.Setup ended with 1: no such version/]);
+
+  const exiting = stage(t, { setup: 'exit 3' });
+  t.equal(await exiting.run('echo on'), 'on');
+  t.match(exiting.problems, [/the shell ended early, with 3/]);
+
+  const broken = stage(t, { setup: 'if then' });
+  t.equal(await broken.run('echo on'), 'on');
+  t.match(broken.problems, [/Tools\.Shell\.Setup ended with [12]: .*syntax error/s]);
+
+  const hanging = stage(t, { setup: 'sleep 3200 & setsid sleep 3200', timeoutMs: 300 });
+  t.equal(await hanging.run('echo on'), 'on');
+  t.match(hanging.problems, [/took longer than 300 ms/]);
+  await until('nothing of it is left', async () => {
+    const left = await scanProcesses();
+    return !left.some(
+      ({ zombie, marker }) => !zombie && typeof marker === 'object' && marker.value.startsWith(hanging.marker),
+    );
+  });
+});
+
+t.test('a profile that floods or prints odd bytes does not hurt', async (t) => {
+  const { run, problems } = stage(t, {
+    profile: "printf 'hello\\0A=b\\n'; yes | head -c 3000000 >&2",
+    setup: 'export FINE=1',
+  });
+  t.equal(await run('echo "$FINE|$A"'), '1|');
+  t.strictSame(problems, []);
+});
