@@ -1,5 +1,5 @@
 import type { ApprovalPolicy, InputPart } from '../../protocol/index.ts';
-import { compactionLimits, cutOf, pruned, requestsOf, sizeOfItems, summarise, TokenCount } from '../context/index.ts';
+import { TokenCount } from '../context/index.ts';
 import { contentOf, hookMessage, imagePathsIn, imagePathsOf, messagesOf, modeNotice } from '../history.ts';
 import { brief, systemPrompt } from '../instructions/index.ts';
 import { skillToolName } from '../library/index.ts';
@@ -16,6 +16,7 @@ import { TurnImages } from './turn-images.ts';
 import type { TurnItems } from './turn-items.ts';
 import { TurnModel } from './turn-model.ts';
 import { TurnPast } from './turn-past.ts';
+import { TurnRoom } from './turn-room.ts';
 import { TurnTools } from './turn-tools.ts';
 import type { TurnOptions } from './types.ts';
 
@@ -35,34 +36,18 @@ export interface TurnConversationOptions {
   readonly onSummaryUsed: (use: ModelUse) => void;
 }
 
-/** Part of the window that stays unchanged in a compaction. */
-const keptShare = 0.25;
-/** The same once the provider has found the conversation too long, and as a part of that conversation. */
-const leastKeptShare = 0.1;
-const leastKeptPart = 0.25;
-const { olderRequestTokens, transcriptShare } = compactionLimits;
-/** Part of the window that older requests of the user may take at most. */
-const olderRequestShare = 0.15;
-/** Least part of the window that pruning must win. */
-const pruneShare = 0.1;
-/** A compaction that wins less is not tried again until the conversation has grown by `regrowShare`. */
-const leastWin = 0.05;
-const regrowShare = 0.1;
-
 /** Conversation of one turn and its tools: collected at the start, then extended, and made to fit the model's window. */
 export class TurnConversation {
   readonly #options: TurnConversationOptions;
   readonly #host: TurnHost;
   readonly tools: TurnTools;
+  /** Room for it in the window of the model. */
+  readonly room: TurnRoom;
   readonly #past: TurnPast;
   readonly #count = new TokenCount();
   #messages: ModelMessage[] = [];
   readonly #images: TurnImages;
   readonly #model: TurnModel;
-  /** The provider's refusal of the conversation since the last answer. */
-  #refusal: Error | undefined;
-  /** Tokens below which no compaction is tried. */
-  #noCompactionBelow = 0;
 
   constructor(options: TurnConversationOptions) {
     const { host, turnId, items, options: turn } = options;
@@ -72,6 +57,18 @@ export class TurnConversation {
     this.#past = new TurnPast({ host, turnId, items });
     this.#images = new TurnImages(host);
     this.#model = new TurnModel(host, turn);
+    this.room = new TurnRoom({
+      ...{ host, turnId, items, past: this.#past, model: this.#model, count: this.#count },
+      publish: options.publish,
+      onSummaryUsed: options.onSummaryUsed,
+      canSummarise: turn.history === undefined,
+      tokens: () => this.tokens,
+      messages: () => this.#messages,
+      replace: (messages) => {
+        this.#messages = messages;
+      },
+      collect: async (signal) => this.#collect(await this.#briefing(signal)),
+    });
   }
 
   /** Tool of a call of an earlier turn, which the caller has run since. */
@@ -124,34 +121,6 @@ export class TurnConversation {
     return this.#count.estimate(this.#messages, this.tools.bytes);
   }
 
-  /** Makes room by leaving out old results. True: the conversation still exceeds the window, and can be summarised. */
-  checkRoom(): boolean {
-    const { isAutomatic } = this.#host.settings.compaction;
-    if (!isAutomatic || this.tokens <= this.#model.room) return false;
-    this.#prune(keptShare, pruneShare);
-    return this.tokens > this.#model.room && this.tokens >= this.#noCompactionBelow && this.#cut() > 0;
-  }
-
-  /** Leaves out old results. @param kept share of the window whose results stay @param least share that must be won */
-  #prune(kept: number, least: number): boolean {
-    const bytesIn = (share: number) => (this.#model.window * share) / this.#count.ratio;
-    const shorter = pruned(this.#messages, {
-      keepBytes: bytesIn(kept),
-      maxResultBytes: bytesIn(kept),
-      minBytes: Math.max(1, bytesIn(least)),
-    });
-    if (!shorter) return false;
-    this.#messages = shorter;
-    this.#count.forget();
-    return true;
-  }
-
-  /** The provider refused the conversation as too long. */
-  noteTooLong(refusal: Error): void {
-    this.#refusal = refusal;
-    this.#model.noteTooLong(this.tokens);
-  }
-
   /** Removes the states of all earlier answers, which the provider refuses. @returns whether there were any */
   dropStates(): boolean {
     if (!this.#messages.some((message) => message.role === 'assistant' && message.state)) return false;
@@ -167,56 +136,8 @@ export class TurnConversation {
 
   /** Takes in the provider's count of the last request. @param request the one that was counted */
   noteUsage({ inputTokens, isEstimated }: ModelUsage, { messages }: ModelRequest): void {
-    this.#refusal = undefined;
+    this.room.noteAnswer();
     if (isEstimated !== true) this.#count.observe(messages, this.tools.bytes, inputTokens);
-  }
-
-  /** Replaces the older part by a summary. The requests of the running turn stay verbatim. */
-  async compact(signal: AbortSignal): Promise<void> {
-    const { threadId, provider, tracer } = this.#host;
-    const { turnId, publish, onSummaryUsed, items } = this.#options;
-    const place = { threadId, turnId };
-    const report = (kind: string, message: string) =>
-      publish({ method: 'system/event', params: { ...place, kind, message } });
-    const all = this.#past.items();
-    const cut = this.#cut();
-    const last = all[cut - 1];
-    if (!last) {
-      // Nothing to summarise: the same request would be refused again.
-      if (this.#refusal && !this.#prune(leastKeptShare, 0)) throw this.#refusal;
-      return;
-    }
-    report('compacting', 'The conversation has become long; its older part is being summarised.');
-    const before = this.tokens;
-    const began = performance.now();
-    const earlier = this.#past.compaction;
-    const summary = await summarise({
-      provider: await provider(),
-      model: this.#model.name,
-      items: all.slice(0, cut),
-      earlier: earlier?.summary,
-      transcriptBytes: Math.floor((this.#model.window * transcriptShare) / this.#count.ratio),
-      signal,
-      onUsed: onSummaryUsed,
-    });
-    signal.throwIfAborted();
-    const requests = requestsOf(
-      all.slice(0, cut),
-      earlier?.requests ?? [],
-      (item) => item.turnId === turnId,
-      Math.min(olderRequestTokens, this.#model.window * olderRequestShare) / this.#count.ratio,
-    );
-    const at = new Date().toISOString();
-    this.#past.summarise({ throughTurnId: last.turnId, throughItemId: last.id, summary, requests, at });
-    this.#count.forget();
-    await this.#collect(await this.#briefing(signal));
-    const after = this.tokens;
-    this.#noCompactionBelow =
-      before - after < this.#model.window * leastWin ? after + this.#model.window * regrowShare : 0;
-    const text = `The older part of the conversation was summarised: about ${before} tokens became ${after}.`;
-    items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
-    tracer?.contextCompacted(place, performance.now() - began, before, after);
-    report('compacted', text);
   }
 
   async addUser(input: readonly InputPart[]): Promise<void> {
@@ -289,18 +210,6 @@ export class TurnConversation {
     return this.#messages.filter(
       (message) => message.role === 'assistant' && message.state !== undefined && message.state.owner !== owner,
     ).length;
-  }
-
-  /** Index of the first item that a compaction leaves unchanged. A conversation that the caller sends cannot be summarised. */
-  #cut(): number {
-    if (this.#options.options.history !== undefined) return 0;
-    const items = this.#past.items();
-    const bytesIn = (share: number) => (this.#model.window * share) / this.#count.ratio;
-    // A refused conversation may be far shorter than the window that was assumed.
-    const keepBytes = this.#refusal
-      ? Math.min(bytesIn(leastKeptShare), sizeOfItems(items) * leastKeptPart)
-      : bytesIn(keptShare);
-    return cutOf(items, keepBytes);
   }
 
   /** Facts that the thread has started with; collected with its first turn. */

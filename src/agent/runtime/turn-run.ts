@@ -209,7 +209,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   async check(): Promise<CheckedTurn> {
-    return { usedUpBudget: this.#budget.check(), isTooLong: this.#conversation.checkRoom() };
+    return { usedUpBudget: this.#budget.check(), isTooLong: this.#conversation.room.check() };
   }
 
   fallBack(_signal: AbortSignal, index: number): Promise<void> {
@@ -217,7 +217,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   compact(signal: AbortSignal): Promise<void> {
-    return this.#track(this.#conversation.compact(signal));
+    return this.#track(this.#conversation.room.compact(signal));
   }
 
   infer(signal: AbortSignal, request: RequestPlace): Promise<Inference> {
@@ -266,7 +266,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       const message = `${failure.message} The model's notes on earlier answers are left out.`;
       return { ...failure, message: this.#host.clean(message), isRetryable: true, retryAfterMs: 0 };
     }
-    if (failure.code === 'contextTooLong' && error instanceof Error) this.#conversation.noteTooLong(error);
+    if (failure.code === 'contextTooLong' && error instanceof Error) this.#conversation.room.noteTooLong(error);
     return { ...failure, message: this.#host.clean(failure.message) };
   }
 
