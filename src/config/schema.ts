@@ -197,7 +197,7 @@ const Tools = v.object({
       ),
       Sandbox: v.pipe(
         v.optional(v.picklist(['off', 'auto', 'required'], '"off", "auto" or "required"'), 'auto'),
-        v.description('Runs commands under bubblewrap: auto where it works, required or not at all.'),
+        v.description('Runs commands in a sandbox: auto where there is one, required or not at all.'),
       ),
       Network: v.pipe(
         v.optional(v.picklist(['deny', 'allow'], '"deny" or "allow"'), 'deny'),

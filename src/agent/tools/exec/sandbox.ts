@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { findProgram } from './programs.ts';
+import { sandboxExec, seatbeltProfile } from './seatbelt.ts';
 import { doors, floor, isolation, type SandboxNetwork, type SandboxPlaces } from './walls.ts';
 
 /** `Tools.Shell.Sandbox`. */
@@ -32,6 +33,10 @@ export async function sandboxStatus(
   network: SandboxNetwork = 'deny',
 ): Promise<SandboxStatus> {
   if (mode === 'off') return { mode, available: false, reason: 'Tools.Shell.Sandbox is off' };
+  if (isMac) {
+    const problem = await findSeatbelt();
+    return { mode, available: problem === undefined, reason: problem ?? sandboxExec };
+  }
   const bubblewrap = await findBubblewrap(environment, network);
   return 'problem' in bubblewrap
     ? { mode, available: false, reason: bubblewrap.problem }
@@ -53,9 +58,25 @@ export async function sandboxPrefix(
   environment: Environment,
 ): Promise<readonly string[] | undefined> {
   if (mode === 'off') return [];
+  if (isMac) {
+    if ((await findSeatbelt()) === undefined) return [sandboxExec, '-p', seatbeltProfile(command)];
+    return mode === 'auto' ? [] : undefined;
+  }
   const bubblewrap = await findBubblewrap(environment, command.network);
   if ('problem' in bubblewrap) return mode === 'auto' ? [] : undefined;
   return [bubblewrap.program, ...wallsOf(command.network), ...(await doors(command)), '--chdir', command.cwd, '--'];
+}
+
+const isMac = process.platform === 'darwin';
+let seatbelt: Promise<string | undefined> | undefined;
+
+/** Why there is no sandbox on this Mac; undefined: there is. Tried once. */
+function findSeatbelt(): Promise<string | undefined> {
+  const args = ['-p', '(version 1)(allow default)', '/usr/bin/true'];
+  seatbelt ??= call(sandboxExec, args).then((trial) =>
+    'problem' in trial ? `sandbox-exec cannot make a sandbox here: ${trial.problem}` : undefined,
+  );
+  return seatbelt;
 }
 
 /** The program, or why there is no sandbox. Tried once for each `PATH` and network. */

@@ -32,7 +32,7 @@ const serviceSockets: readonly Hidden[] = [
 ].map((path) => ({ path }));
 
 /** Keys and passwords of the user, in the home directory. */
-const personalPlaces: readonly Hidden[] = [
+export const personalPlaces: readonly Hidden[] = [
   ...['.ssh', '.gnupg', '.aws', '.azure', '.kube', '.docker', '.netrc', '.npmrc', '.pypirc', '.git-credentials'],
   ...['.config/gcloud', '.config/gh'],
 ].map((name) => ({ path: join(homedir(), name) }));
