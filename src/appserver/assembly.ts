@@ -75,6 +75,8 @@ export interface Assembly {
   readonly telemetry: Telemetry;
   readonly spending: DaySpending;
   readonly library: Library;
+  /** Where commands run, as far as it is known. */
+  readonly sandbox: () => SandboxStatus & { readonly isTried: boolean };
   /** For health: how things are besides the threads. */
   readonly describe: () => Readonly<Record<string, unknown>>;
   /** @throws StartupError (config) for a budget that cannot be checked, because the price of the model is unknown */
@@ -160,7 +162,8 @@ export function assemble(options: AssemblyOptions): Assembly {
     return asked;
   };
   const { Sandbox, Network } = config.Tools.Shell;
-  let sandbox: SandboxStatus = { mode: Sandbox, available: false, reason: 'not tried yet: the first turn does' };
+  const untried = { mode: Sandbox, available: false, reason: 'not tried yet: the first turn does' };
+  let sandbox: SandboxStatus = untried;
   // A start waits for no trial, and has no process besides the server.
   const trySandbox = async () => {
     sandbox = await sandboxStatus(Sandbox, env, Network);
@@ -239,6 +242,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     traces: store.traces,
     telemetry,
     spending,
+    sandbox: () => ({ ...sandbox, isTried: sandbox !== untried }),
     describe: () => ({ sandbox, mcp: mcp.describe(), automations: automations.describe() }),
     checkBudget: () => checkBudget(config, provider),
     async close() {

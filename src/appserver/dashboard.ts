@@ -15,7 +15,7 @@ export interface DashboardParts {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly config: Config;
   readonly tokens: () => DashboardTokens;
-  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'mcp' | 'automations' | 'spending'>;
+  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'mcp' | 'automations' | 'spending' | 'sandbox'>;
   readonly active: ActiveSessions;
   readonly observatory: Observatory;
   readonly recentLog: RecentLog;
@@ -121,6 +121,7 @@ function modulesOf({ assembly, config, endpoints }: DashboardParts): ModuleState
     service('api', api, 'Api.Enabled is false.'),
     service('agui', agui, 'AgUi.Enabled is false.'),
     service('dashboard', dashboard, 'DashBoard.Enabled is false.'),
+    sandboxModule(assembly.sandbox()),
   ];
 }
 
@@ -136,6 +137,13 @@ function tracesModule(isEnabled: boolean, dropped: number): ModuleState {
   if (!isEnabled) return { name: 'traces', state: 'disabled', reason: 'Tracing.Enabled is false.' };
   if (dropped === 0) return { name: 'traces', state: 'running' };
   return { name: 'traces', state: 'degraded', reason: 'The disk did not take all of them.', facts: { dropped } };
+}
+
+/** Off is a decision of the user; missing is not. */
+function sandboxModule({ mode, available, reason, isTried }: ReturnType<Assembly['sandbox']>): ModuleState {
+  if (!isTried) return { name: 'sandbox', state: 'disabled', reason: 'The first turn tries it.', facts: { mode } };
+  if (available) return { name: 'sandbox', state: 'running', facts: { mode, by: reason } };
+  return { name: 'sandbox', state: mode === 'off' ? 'disabled' : 'degraded', reason: `${reason}.`, facts: { mode } };
 }
 
 function mcpModule({ total, byState }: ReturnType<Assembly['mcp']['describe']>): ModuleState {

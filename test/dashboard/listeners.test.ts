@@ -192,5 +192,8 @@ t.test('with automations disabled changes are refused', async (t) => {
     status: 409,
     body: { error: { code: 'automationsDisabled' } },
   });
-  t.match((await ask('/DashBoard/api/summary')).body.modules, [{}, {}, {}, { name: 'automations', state: 'disabled' }]);
+  const { modules } = (await ask('/DashBoard/api/summary')).body;
+  t.match(modules, [{}, {}, {}, { name: 'automations', state: 'disabled' }]);
+  const sandbox = modules.find(({ name }: { name: string }) => name === 'sandbox');
+  t.match(sandbox, { state: 'disabled', reason: 'The first turn tries it.', facts: { mode: 'auto' } });
 });

@@ -51,7 +51,7 @@ t.test('summary, sessions and events have the traces of a turn, for every spelli
   );
   t.same(
     summary.modules.map(({ name }) => name),
-    ['provider', 'threads', 'traces', 'automations', 'mcp', 'api', 'agui', 'dashboard'],
+    ['provider', 'threads', 'traces', 'automations', 'mcp', 'api', 'agui', 'dashboard', 'sandbox'],
   );
   const sessions = fits(SessionPage, await ask('/DashBoard/api/sessions'));
   t.match(sessions.sessions, [{ sessionKey, totalTokens: summary.totalTokens }]);

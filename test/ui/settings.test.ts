@@ -49,7 +49,7 @@ t.test('the form has a control for every setting of the schema except lists of o
     ],
   );
   t.equal(new Set(settings.map(({ keyPath }) => keyPath)).size, settings.length);
-  t.ok(search(sections, 'sandbox bubblewrap').flatMap((section) => section.settings).length === 1);
+  t.ok(search(sections, 'sandbox commands auto').flatMap((section) => section.settings).length === 1);
 });
 
 t.test('a setting has a kind, and a value is checked against its schema', async (t) => {
