@@ -49,7 +49,7 @@ export { type ProgramEnd, type ProgramEndCause, type ProgramRun, RunningProgram,
 export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';
 export { isPermanentSpawnError, logFiles, SpawnError, type SpawnOptions, spawnManaged } from './spawn.ts';
-export { loadSqlite } from './sqlite.ts';
+export { enableWriteAheadLog, isBusy, loadSqlite } from './sqlite.ts';
 export { type LockWait, waitForLock } from './wait-for-lock.ts';
 export {
   type LockHolder,

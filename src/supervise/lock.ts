@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, lstatSync, openSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { type BoundedReadOptions, fileFault, messageOf } from '../lib/index.ts';
-import { loadSqlite } from './sqlite.ts';
+import { isBusy, loadSqlite } from './sqlite.ts';
 
 /** A lock held by this process until `release()` or its end, however it ends. */
 export interface Lock {
@@ -108,10 +108,4 @@ function createPrivate(file: string, options: LockOptions): void {
     if (options.owner === 'any') return;
     if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
   }
-}
-
-/** SQLITE_BUSY or SQLITE_LOCKED, with their extended codes. */
-function isBusy(error: unknown): boolean {
-  const code = Number((error as { errcode?: number }).errcode) & 0xff;
-  return code === 5 || code === 6;
 }

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { makeDirectory } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
-import { loadSqlite } from '../../supervise/index.ts';
+import { enableWriteAheadLog, loadSqlite } from '../../supervise/index.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { storageError } from './errors.ts';
 import { migrate } from './migrations.ts';
@@ -146,8 +146,8 @@ function open(file: string): DatabaseSync {
   try {
     sqlite.exec('PRAGMA trusted_schema = OFF');
     beginShrinkable(sqlite);
+    enableWriteAheadLog(sqlite, defaults.agent.storeBusyMs);
     sqlite.exec(`
-      PRAGMA journal_mode = WAL;
       PRAGMA synchronous = NORMAL;
       PRAGMA wal_autocheckpoint = ${defaults.agent.inlineCheckpointPages};
       PRAGMA journal_size_limit = ${defaults.agent.storeLogBytes};

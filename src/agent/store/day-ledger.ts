@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { ensurePrivateDirectory } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
-import { loadSqlite } from '../../supervise/index.ts';
+import { enableWriteAheadLog, loadSqlite } from '../../supervise/index.ts';
 import { StorageError } from '../thread-store.ts';
 import { storageError } from './errors.ts';
 
@@ -83,7 +83,8 @@ function open(file: string): DatabaseSync {
   const { DatabaseSync: Sqlite } = loadSqlite();
   const sqlite = new Sqlite(file);
   try {
-    sqlite.exec(`PRAGMA busy_timeout = ${defaults.agent.ledgerBusyMs}; PRAGMA journal_mode = WAL`);
+    sqlite.exec(`PRAGMA busy_timeout = ${defaults.agent.ledgerBusyMs}`);
+    enableWriteAheadLog(sqlite, defaults.agent.ledgerBusyMs);
     sqlite.exec(
       `CREATE TABLE IF NOT EXISTS spending (
          day TEXT NOT NULL, workspace TEXT NOT NULL, usd REAL NOT NULL, PRIMARY KEY (day, workspace)

@@ -44,9 +44,6 @@ export function sqliteError(error: unknown, file: string): unknown {
   return new ReviewStoreError(code, text, { cause: error });
 }
 
-/** Whether another connection holds the lock. */
-export const isBusy = (error: unknown): boolean => [5, 6].includes(((error as SystemError).errcode ?? 0) & 0xff);
-
 function codeOf({ code, errcode }: SystemError): ReviewStoreErrorCode | undefined {
   if (code === 'ERR_SQLITE_ERROR' && errcode !== undefined) {
     return readErrors.includes(errcode) ? 'databaseFailed' : (resultCodes[errcode & 0xff] ?? 'databaseFailed');

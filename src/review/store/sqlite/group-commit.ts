@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
+import { isBusy } from '../../../supervise/index.ts';
 import { ReviewStoreError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { isBusy } from './errors.ts';
 
 interface Group {
   readonly committed: Promise<void>;

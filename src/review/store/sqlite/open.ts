@@ -2,7 +2,7 @@ import { chmodSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { Kysely, sql } from 'kysely';
-import { loadSqlite } from '../../../supervise/index.ts';
+import { enableWriteAheadLog, loadSqlite } from '../../../supervise/index.ts';
 import type { Database, Rows } from '../database.ts';
 import { storeClosed } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -84,10 +84,12 @@ class SqliteDatabase implements Database {
 function open(file: string, writes: boolean): DatabaseSync {
   const sqlite = new (loadSqlite().DatabaseSync)(file, { timeout: 0, enableForeignKeyConstraints: true });
   try {
-    const rules = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;
+    const rules = `PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;
       PRAGMA journal_size_limit = ${limits.sqlite.logBytes};`;
     // Only while opening: two connections that open a new file at once wait for each other.
-    sqlite.exec(`PRAGMA busy_timeout = ${limits.sqlite.busyMs}; ${rules}`);
+    sqlite.exec(`PRAGMA busy_timeout = ${limits.sqlite.busyMs}`);
+    enableWriteAheadLog(sqlite, limits.sqlite.busyMs);
+    sqlite.exec(rules);
     sqlite.exec(writes ? 'PRAGMA busy_timeout = 0' : 'PRAGMA query_only = ON');
     // SQLite's own lower() converts ASCII letters only.
     sqlite.function('lower', { deterministic: true }, (text) => (text === null ? null : String(text).toLowerCase()));
