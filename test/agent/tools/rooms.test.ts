@@ -1,6 +1,6 @@
 /** Sandboxes that stay, with the bubblewrap of this machine. Where it has none, only the ways without a sandbox can be seen. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
@@ -105,6 +105,20 @@ t.test('the room hides state and keys of the user, and shows whole outputs', asy
   t.ok(file.startsWith(outputs.directory));
   t.match(await run(`tail -n 1 ${file}`), { text: '20000', isError: false });
   t.match(await run(`echo x >> ${file}`), { isError: true });
+});
+
+t.test('a tool in a directory of PATH below /tmp runs, and nothing beside it is there', async (t) => {
+  if (!isAvailable) return;
+  const parent = mkdtempSync('/tmp/oratorio-tools-');
+  t.teardown(() => rmSync(parent, { recursive: true, force: true }));
+  mkdirSync(join(parent, 'bin'));
+  writeFileSync(join(parent, 'bin', 'greet'), '#!/bin/sh\necho hello', { mode: 0o755 });
+  writeFileSync(join(parent, 'beside'), 'not for the agent');
+  const path = `${join(parent, 'bin')}:/tmp:${join(parent, 'missing')}:relative:${process.env['PATH'] ?? ''}`;
+  const { run } = stage(t, { environment: { ...environment, PATH: path } });
+  t.match(await run('greet'), { text: 'hello', isError: false });
+  t.match(await run(`cat ${parent}/beside`), { isError: true });
+  t.match(await run(`echo x > ${parent}/bin/greet`), { isError: true });
 });
 
 t.test('hooks and configuration of the repository are read-only, and commits work', async (t) => {

@@ -78,7 +78,7 @@ export async function findPlace(
   if (sandbox === 'off' || isOutside) return outside;
   const forbidden = await forbiddenPlaces(workspacePath, pathRules);
   const places = {
-    ...{ workspacePath, network },
+    ...{ workspacePath, network, searchPath: environment['PATH'] },
     hidden: [
       ...forbidden.filter(({ path }) => !kernelDirectories.has(path)),
       ...otherWorkspaces(home, workspacePath).map((path) => ({ path: join(path, directoryName) })),

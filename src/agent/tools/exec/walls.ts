@@ -1,7 +1,7 @@
 /** Walls of a sandbox: the words for bubblewrap. Later words win. */
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { isWithin } from '../paths.ts';
 
 /** `Tools.Shell.Network`: what a sandboxed command may reach. */
@@ -16,6 +16,8 @@ export interface SandboxPlaces {
   readonly network: SandboxNetwork;
   /** Files and directories that look empty from inside; missing ones are passed over. */
   readonly hidden: readonly Hidden[];
+  /** `PATH` of the command: its directories below `/tmp` stay readable, or tools that are installed there would be missing. */
+  readonly searchPath?: string | undefined;
   /** Directory that is `/tmp`. Absent: an empty one. */
   readonly temporary?: string | undefined;
   /** Directory in a hidden one that may be read; the hidden one cannot be listed. Not for bubblewrap before 0.5. */
@@ -84,6 +86,7 @@ export async function doors({
   hidden: asked,
   readable,
   temporary,
+  searchPath,
 }: SandboxPlaces): Promise<string[]> {
   const hidden = [...personalPlaces, ...(network === 'deny' ? serviceSockets : []), ...asked];
   const isAround = ({ path }: Hidden): boolean => isWithin(path, workspacePath);
@@ -92,6 +95,7 @@ export async function doors({
   const others = await hideEach(hidden.filter((place) => !isAround(place)));
   return [
     ...(temporary === undefined ? [] : ['--bind', temporary, '/tmp']),
+    ...(await toolDoors(workspacePath, searchPath)),
     ...around.flat(),
     ...['--bind', workspacePath, workspacePath],
     ...(await repositoryDoors(workspacePath)),
@@ -99,6 +103,21 @@ export async function doors({
     ...(readable === undefined ? [] : ['--ro-bind', readable, readable]),
   ];
 }
+
+/** Those in the workspace are there as it is; one around it would show its neighbours. */
+async function toolDoors(workspacePath: string, searchPath = ''): Promise<string[]> {
+  const isApart = (path: string) => !isWithin(workspacePath, path) && !isWithin(path, workspacePath);
+  const asked = [...new Set(searchPath.split(delimiter).map((path) => resolve('/', path)))];
+  const below = asked.filter((path) => path !== '/tmp' && isWithin('/tmp', path) && isApart(path));
+  const found = await Promise.all(below.map(async (path) => ((await isDirectory(path)) ? path : undefined)));
+  return found.filter((path) => path !== undefined).flatMap((path) => ['--ro-bind', path, path]);
+}
+
+const isDirectory = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 
 async function hide({ path }: Hidden, readable: string | undefined): Promise<string[]> {
   try {
