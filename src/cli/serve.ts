@@ -48,10 +48,11 @@ export async function banner(
   if (serving.generatedKey) {
     output.line(`  key       ${dim('this user needs none; other users send the one in')} ${serving.generatedKey.file}`);
   }
-  output.line(dim('Ctrl-C stops it.'));
   sayMoved(output, serving);
   for (const warning of warnings) output.warn(warning);
   sayGeneratedKey(output, serving);
+  // Last: Ctrl-C makes a terminal drop what it has not shown yet.
+  output.line(dim('Ctrl-C stops it.'));
 }
 
 /** Prints a key that was just made, once, and on a terminal only: logs and pipes have other readers. */
