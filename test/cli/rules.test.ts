@@ -28,15 +28,17 @@ t.test('a rule that is added is listed, decides, and is removed by its number', 
   await rules('add', 'npm run build');
   await rules('add', '--decision', 'deny', 'git push');
   await rules('add', '--tool', 'WriteFile', '--pattern', 'docs/*');
+  await rules('add', '--network', 'npm install');
   const { stdout } = await rules();
+  t.match(stdout, /4 +allow Exec npm install …, with the network/);
   t.match(stdout, /1 +allow Exec npm run build …[\s\S]*2 +deny Exec git push …[\s\S]*3 +allow WriteFile docs\/\*/);
   t.match(stdout, /allow Exec npm test … +Permissions\.Rules/);
   t.match((await rules('test', 'npm run build && cat a.txt')).stdout, /^allow: the rule “allow Exec npm run build …”/);
   t.match((await rules('test', 'npm test; git push')).stdout, /^deny: the rule “deny Exec git push …”/);
   await rules('remove', '2');
   const { saved } = JSON.parse((await rules('list', '--json')).stdout);
-  t.match(saved, [{ Prefix: ['npm', 'run', 'build'] }, { Tool: 'WriteFile', Pattern: 'docs/*' }]);
-  t.equal(saved.length, 2);
+  t.match(saved, [{ Prefix: ['npm', 'run', 'build'] }, { Tool: 'WriteFile', Pattern: 'docs/*' }, { Network: true }]);
+  t.equal(saved.length, 3);
 });
 
 t.test('the decision about a command is explained, with the commands in it', async (t) => {
@@ -63,6 +65,10 @@ t.test('wrong rules and numbers are refused, and nothing is saved', async (t) =>
   const { rules, file } = place(t);
   await t.rejects(rules('add'), { code: 2, stderr: /because it allows commands/ });
   await t.rejects(rules('add', '--decision', 'maybe', 'x'), { code: 2, stderr: /allow, ask, deny/ });
+  await t.rejects(rules('add', '--network', '--decision', 'deny', 'x'), {
+    code: 2,
+    stderr: /Network only where it allows/,
+  });
   await t.rejects(rules('remove', '1'), { code: 2, stderr: /no saved rule 1; there are 0/ });
   await t.rejects(rules('test'), { code: 2, stderr: /needs a command/ });
   t.notOk(existsSync(file));

@@ -1,5 +1,13 @@
 import type { PermissionRule, RuleDecision } from '../../config/index.ts';
-import { forbiddenReadings, isAboutCommand, isAboutTool, matchesPattern, prefixOf, scriptsIn } from './match.ts';
+import {
+  forbiddenReadings,
+  isAboutCommand,
+  isAboutTool,
+  matchesPattern,
+  mayReadScript,
+  prefixOf,
+  scriptsIn,
+} from './match.ts';
 import { isReadOnly, type ReadOnlyPlace } from './read-only.ts';
 import { parseScript, type Script } from './script.ts';
 
@@ -66,7 +74,8 @@ async function forbidding(
   const readings = script.commands.flatMap(forbiddenReadings);
   const found = rules.find((rule) => readings.some((words) => isAboutCommand(rule, words)));
   if (found) return found;
-  const byText = script.isBroken ? rules.find((rule) => occursIn(rule, text)) : undefined;
+  const isHidden = script.isBroken || readings.some(mayReadScript);
+  const byText = isHidden ? rules.find((rule) => occursIn(rule, text)) : undefined;
   if (byText || depth >= maxNesting) return byText;
   for (const inner of script.commands.flatMap(scriptsIn)) {
     const rule = await forbidding(rules, inner, await parseScript(inner), depth + 1);
@@ -78,7 +87,7 @@ async function forbidding(
 /** Scripts in the words of scripts that are read. */
 const maxNesting = 2;
 
-/** Whether a script that could not be parsed may run what a rule names. */
+/** Whether a script whose commands are not all known may run what a rule names. */
 function occursIn(rule: SourcedRule, text: string): boolean {
   const words = prefixOf(rule);
   const spaced = ` ${text.replace(/["'\\]/g, '').replace(/[\s;&|(){}<>]+/g, ' ')} `;
@@ -107,7 +116,7 @@ export function decideCall(tool: string, target: string | undefined, rules: read
 export function describeRule(rule: PermissionRule): string {
   const prefix = prefixOf(rule);
   const what = prefix ? ` ${prefix.join(' ')} …` : rule.Pattern === undefined ? '' : ` ${rule.Pattern}`;
-  return `${rule.Decision} ${rule.Tool}${what}`;
+  return `${rule.Decision} ${rule.Tool}${what}${rule.Network ? ', with the network' : ''}`;
 }
 
 const reasonOf = (rule: SourcedRule): string => `the rule “${describeRule(rule)}”`;

@@ -62,6 +62,9 @@ export function forbiddenReadings(words: readonly string[]): readonly (readonly 
 
 const bareOf = ([program = '', ...rest]: readonly string[]): readonly string[] => [posix.basename(program), ...rest];
 
+/** Whether a command may take its script from a pipe or a here-document. @param reading of `forbiddenReadings` */
+export const mayReadScript = ([program = '']: readonly string[]): boolean => shells.has(program);
+
 /** Scripts among the words of a shell or of `eval`. */
 export function scriptsIn(words: readonly string[]): readonly string[] {
   const isShell = words.some((word) => shells.has(posix.basename(word)));

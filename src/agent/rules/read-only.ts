@@ -9,13 +9,22 @@ type Operands = (args: readonly string[]) => readonly string[] | undefined;
 
 const isOption = (word: string): boolean => word.startsWith('-') && word !== '-';
 
+/** Words before `--`, options among them, and the operands behind it. */
+function parted(args: readonly string[]): readonly [before: readonly string[], behind: readonly string[]] {
+  const border = args.indexOf('--');
+  return border < 0 ? [args, []] : [args.slice(0, border), args.slice(border + 1)];
+}
+
 /** Words that may name files: all but options, and what is attached to an option with `=`. */
-const files: Operands = (args) =>
-  args.flatMap((word) => {
+const files: Operands = (args) => {
+  const [before, behind] = parted(args);
+  const named = before.flatMap((word) => {
     if (!isOption(word)) return [word];
     const value = /^--?[\w-]+=(.*)$/s.exec(word)?.[1];
     return value === undefined ? [] : [value];
   });
+  return [...named, ...behind];
+};
 
 const none: Operands = () => [];
 
@@ -24,26 +33,48 @@ const without =
   (args) =>
     args.some((word) => refused.test(word)) ? undefined : then(args);
 
+/**
+ * Only these options. Programs of GNU take every unambiguous beginning of a long option for it, so that no list of what is refused
+ * would be complete.
+ *
+ * @param letters short options, alone or together, also with a number behind them
+ * @param names long options, in full
+ * @param more short options with a value
+ */
+function only(letters: string, names: string, then: Operands = files, more = /^$/): Operands {
+  const short = new RegExp(`^-[${letters}\\d]+$`);
+  const long = new Set(names.split(' ').map((name) => `--${name}`));
+  const isKnown = (word: string) => short.test(word) || more.test(word) || long.has(word.replace(/=.*$/s, ''));
+  return (args) => (parted(args)[0].filter(isOption).every(isKnown) ? then(args) : undefined);
+}
+
 /** The first word is an expression: options that give it otherwise are refused. */
 const afterExpression: Operands = (args) => files(args)?.slice(1);
+
+const grepOptions =
+  'after-context before-context context max-count color colour count ignore-case no-ignore-case invert-match line-number ' +
+  'line-regexp word-regexp only-matching quiet silent fixed-strings extended-regexp basic-regexp files-with-matches ' +
+  'files-without-match no-filename with-filename no-messages byte-offset text null';
+const rgOptions =
+  'after-context before-context context max-count color count count-matches ignore-case smart-case case-sensitive invert-match ' +
+  'line-number no-line-number column line-regexp word-regexp only-matching quiet fixed-strings files-with-matches ' +
+  'files-without-match heading no-heading no-filename with-filename no-messages multiline multiline-dotall max-columns ' +
+  'max-depth type type-not sort sortr stats trim vimgrep json text null';
+const sortOptions =
+  'ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort ' +
+  'numeric-sort random-sort reverse sort stable unique version-sort check merge key field-separator zero-terminated debug';
 
 /** By program. Recursive searches of contents are refused as far as they reach hidden files, where our own directory is. */
 const programs: Readonly<Record<string, Operands>> = {
   ...{ cat: files, cd: files, cut: files, head: files, ls: files, nl: files, paste: files, rev: files, stat: files },
   ...{ echo: none, expr: none, false: none, id: none, pwd: none, seq: none, tr: none, true: none, uname: none },
   ...{ which: none, whoami: none },
-  tail: without(/^(-[a-zA-Z]*[fF]|--f|--retry|--pid)/),
-  wc: without(/^--files0/),
-  grep: without(
-    /^(-[a-zA-Z]*[defrRDP]|--(regexp|file|recursive|dereference|directories|devices|perl))/,
-    afterExpression,
-  ),
-  rg: without(
-    /^(-[a-zA-Z0-9]*[efzLu.]|--(pre|hostname|search-zip|file|regexp|follow|hidden|unrestricted|no-ignore|ignore-file))/,
-    afterExpression,
-  ),
-  sort: without(/^(-[a-zA-Z0-9]*[oST]|--(o|co|te|files0))/),
-  uniq: (args) => (args.filter((word) => !isOption(word)).length <= 1 ? files(args) : undefined),
+  tail: only('cnqvz+', 'bytes lines quiet silent verbose zero-terminated'),
+  wc: only('clmwL', 'bytes chars lines words max-line-length total'),
+  grep: only('abchHilLnoqsvwxyzEFGTABCm', grepOptions, afterExpression),
+  rg: only('aciIlnNoqsSvwxFpHhUtTABCm', rgOptions, afterExpression),
+  sort: only('bdfghiMnRrsuVcCmz', sortOptions, files, /^-[bdfghiMnRrsuVcCmz]*(k[\d.,bdfghiMnrV]*|t.?)$/),
+  uniq: (args) => ((files(args)?.length ?? 0) <= 1 ? files(args) : undefined),
   find: without(/^-(exec|ok|delete|f(ls|print)|follow|L$|files0)/),
   sed: ([option, script = '', ...rest]) =>
     option === '-n' && /^\d{1,9}(,\d{1,9})?p$/.test(script) && !rest.some(isOption) ? rest : undefined,

@@ -40,6 +40,7 @@ export async function add(context: CommandContext): Promise<number> {
   const parsed = v.safeParse(PermissionRule, {
     Tool: options['tool'] ?? 'Exec',
     ...(argument !== undefined && { [isPattern ? 'Pattern' : 'Prefix']: isPattern ? argument : argument.split(/\s+/) }),
+    ...(options['network'] === true && { Network: true }),
     Decision: options['decision'] ?? 'allow',
   });
   if (!parsed.success) throw usageError(`It must be ${parsed.issues[0].message}.`, 'rules add');

@@ -18,6 +18,7 @@ for (const file of ['a.txt', 'src/b.ts', 'src/deep/c.ts', '.oratorio/config.json
 writeFileSync(join(outside, 'key'), 'k');
 symlinkSync(join(outside, 'key'), join(workspacePath, 'link'));
 symlinkSync(outside, join(workspacePath, 'away'));
+symlinkSync(join(outside, 'key'), join(workspacePath, '-link'));
 
 const rules: readonly PermissionRule[] = [
   { Tool: 'Exec', Prefix: 'npm run', Decision: 'allow' },
@@ -106,6 +107,16 @@ const reading = lines(`
   grep -n foo a.txt src/b.ts
   grep -i -c foo a.txt
   grep "a b" a.txt
+  grep -A3 -nm1 foo a.txt
+  grep --color=never --context=2 foo a.txt
+  grep -- -x a.txt
+  cat -- a.txt
+  tail -c +3 a.txt
+  tail -n+3 a.txt
+  sort -k2,2n -t: a.txt
+  sort -t , -nk1 a.txt
+  sort --numeric-sort --key=2 a.txt
+  wc --lines a.txt
   find . -name x.ts
   find src -type f
   find src -maxdepth 1 -type d -print
@@ -196,6 +207,25 @@ const beyond = lines(`
   cd src; cat ../../secret
   cd src && cat ../a.txt
   wc --files0-from=/etc/passwd
+  wc --fi=a.txt
+  sort --fil=a.txt
+  sort --files0-from=a.txt
+  sort --t=src a.txt
+  sort --out=a.txt a.txt
+  sort -S1 a.txt
+  grep --rec x .
+  grep --der x .
+  grep --dir=recurse x .
+  grep --reg x /etc/shadow
+  grep --perl-regexp x a.txt
+  grep -nP x a.txt
+  tail --fol a.txt
+  tail --pi=1 a.txt
+  cat -- -link
+  head -n 1 -- -link
+  grep x -- -link
+  uniq -- a.txt -out
+  sed -n 1p -- -link
   git status
   git log
   git diff
@@ -380,7 +410,11 @@ const denied = lines(`
   rm -rf /
   rm -rf /etc
   sudo rm -rf /etc
-`);
+  echo git push | sh
+  printf '%s' "git push" | sudo bash
+  bash -s push < git push
+  eval git push
+`).concat(['bash <<E\ngit push\nE', "sh -s <<'E'\nls\ngit push\nE", 'cat <<E | bash\ngit  push\nE']);
 
 let count = 0;
 const expectAll = async (tt: Test, commands: readonly string[], expected: string | RegExp) => {
@@ -458,6 +492,10 @@ t.test('rg is a reading command where no path is blocked', async (tt) => {
     '-e x',
     '-f x',
     '--files',
+    "'-g*'",
+    "--glob='*'",
+    "--iglob='.oratorio/*'",
+    '--config=x',
   ]) {
     tt.equal(await decide(`rg ${option} foo src`, open), 'silent', option);
   }
