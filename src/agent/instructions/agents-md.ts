@@ -24,10 +24,13 @@ export async function rootInstructions(read: ReadText, places: InstructionPlaces
   const left = rootBytes - Buffer.byteLength(own?.text ?? '');
   const root = await read.inWorkspace(fileName, workspacePath, Math.max(0, left));
   return [
-    ...(own && own.text.trim() !== '' ? [{ path: join(home, fileName), text: own.text, isCut: own.isCut }] : []),
-    ...(root && root.text.trim() !== '' ? [{ path: fileName, text: root.text, isCut: root.isCut }] : []),
+    ...(own && saysAnything(own) ? [{ path: join(home, fileName), text: own.text, isCut: own.isCut }] : []),
+    ...(root && saysAnything(root) ? [{ path: fileName, text: root.text, isCut: root.isCut }] : []),
   ];
 }
+
+/** A file that is cut off at its beginning is named as well: its reader can ask for the rest. */
+const saysAnything = ({ text, isCut }: Pick<Instructions, 'text' | 'isCut'>): boolean => isCut || text.trim() !== '';
 
 /**
  * Paths of the files that may hold instructions for `place`, outermost first, relative to the workspace, with `/`. The root's is not
@@ -38,9 +41,9 @@ export async function rootInstructions(read: ReadText, places: InstructionPlaces
 export function nestedPaths(place: string, workspacePath: string): readonly string[] {
   const path = resolve(workspacePath, place);
   if (!isWithin(workspacePath, path)) return [];
-  const parts = relative(workspacePath, path).split(sep).filter(Boolean);
+  const parts = relative(workspacePath, path).split(sep, maxDepth).filter(Boolean);
   // The last part may be a directory itself: a file of this name in a file cannot be read.
-  return parts.map((_, index) => [...parts.slice(0, index + 1), fileName].join('/')).slice(0, maxDepth);
+  return parts.map((_, index) => [...parts.slice(0, index + 1), fileName].join('/'));
 }
 
 /** Directories below the workspace in which instructions are looked for. */
@@ -77,7 +80,9 @@ export function instructionsBlock({ path, text, isCut }: Instructions): string {
   return `${openingTag(path)}\n${whole}${cut}\n</instructions>`;
 }
 
-const openingTag = (path: string): string => `<instructions path="${path.replaceAll('"', '&quot;')}">`;
+/** A repository chooses the names of its directories: they end neither the tag nor the block. */
+const openingTag = (path: string): string =>
+  `<instructions path="${path.replace(/["<>\p{Cc}]/gu, (character) => `&#${character.codePointAt(0)};`)}">`;
 
 /** Whether a text shows the instructions of `path`. */
 export const showsInstructions = (text: string, path: string): boolean => text.includes(openingTag(path));

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { readHead } from './head.ts';
+import { type HeadedText, HeadReader } from './head.ts';
 import { type LibraryPlace, namesIn, readFileIn } from './places.ts';
 import type { LibraryProblem } from './skills.ts';
 
@@ -44,13 +44,17 @@ export function findAgentTypes(places: readonly LibraryPlace[]): {
   const types = new Map<string, AgentType>();
   const problems: LibraryProblem[] = [];
   for (const place of places) {
+    const heads = new HeadReader();
     for (const file of namesIn(place)) {
       if (!file.endsWith(ending)) continue;
       const name = file.slice(0, -ending.length);
       const path = join(place.path, file);
       const read = readFileIn(place, path);
       if (!read) continue;
-      const found = 'problem' in read ? read.problem : typeOf(name, path, read.text, place.within === undefined);
+      const found =
+        'problem' in read
+          ? read.problem
+          : typeOf({ name, path, headed: heads.read(read.text), isOwn: place.within === undefined });
       if (typeof found === 'string') problems.push({ path, problem: found });
       else if (!types.has(name)) types.set(name, found);
     }
@@ -58,11 +62,18 @@ export function findAgentTypes(places: readonly LibraryPlace[]): {
   return { types, problems };
 }
 
+interface FoundFile {
+  readonly name: string;
+  readonly path: string;
+  readonly headed: HeadedText | string;
+  /** It is the user's. */
+  readonly isOwn: boolean;
+}
+
 /** @returns what is wrong, as a text */
-function typeOf(name: string, path: string, text: string, isOwn: boolean): AgentType | string {
+function typeOf({ name, path, headed, isOwn }: FoundFile): AgentType | string {
   if (!nameWords.test(name)) return 'its name must be 1 to 64 of a–z, 0–9 and -';
   if (builtinAgentTypes.some((known) => known === name)) return `${name} is a type of Oratorio`;
-  const headed = readHead(text);
   if (typeof headed === 'string') return headed;
   if (headed.body === '') return 'it has no instructions';
   const head = v.safeParse(Head, headed.head);

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { readHead } from './head.ts';
+import { HeadReader } from './head.ts';
 import { type LibraryPlace, namesIn, readFileIn } from './places.ts';
 import type { LibraryProblem } from './skills.ts';
 
@@ -22,10 +22,11 @@ export function findCommands(places: readonly LibraryPlace[]): {
   const commands = new Map<string, PromptCommand & { readonly template: string }>();
   const problems: LibraryProblem[] = [];
   for (const place of places) {
+    const heads = new HeadReader();
     for (const file of namesIn(place)) {
       const name = file.slice(0, -ending.length);
       if (!file.endsWith(ending) || commands.has(name)) continue;
-      const found = readCommand(place, name);
+      const found = readCommand(place, name, heads);
       if (found && 'problem' in found) problems.push({ path: join(place.path, file), problem: found.problem });
       else if (found) commands.set(name, found);
     }
@@ -40,7 +41,7 @@ export function findCommand(
 ): (PromptCommand & { readonly template: string }) | undefined {
   if (!nameWords.test(name)) return undefined;
   for (const place of places) {
-    const found = readCommand(place, name);
+    const found = readCommand(place, name, new HeadReader());
     if (found && !('problem' in found)) return found;
   }
   return undefined;
@@ -49,12 +50,13 @@ export function findCommand(
 function readCommand(
   place: LibraryPlace,
   name: string,
+  heads: HeadReader,
 ): (PromptCommand & { readonly template: string }) | { readonly problem: string } | undefined {
   if (!nameWords.test(name)) return { problem: 'its name must be letters, digits, - and _' };
   const path = join(place.path, `${name}${ending}`);
   const read = readFileIn(place, path);
   if (!read || 'problem' in read) return read;
-  const headed = readHead(read.text);
+  const headed = heads.read(read.text);
   if (typeof headed === 'string') return { problem: headed };
   if (headed.body === '') return { problem: 'it is empty' };
   const { description, 'argument-hint': hint } = headed.head;
@@ -73,11 +75,15 @@ const maxExpansion = 200_000;
 /** Puts arguments into a template, in one pass: what an argument says is never expanded. Missing ones are empty. */
 export function expand(template: string, argumentsText: string): string {
   const words = splitWords(argumentsText);
-  return template
-    .replace(/\$ARGUMENTS|\$([1-9])/g, (_, digit?: string) =>
-      digit === undefined ? argumentsText : (words[Number(digit) - 1] ?? ''),
-    )
-    .slice(0, maxExpansion);
+  let text = '';
+  let at = 0;
+  for (const { 0: name, 1: digit, index } of template.matchAll(/\$ARGUMENTS|\$([1-9])/g)) {
+    // A template may name its arguments thousands of times.
+    if (text.length >= maxExpansion) break;
+    text += template.slice(at, index) + (digit === undefined ? argumentsText : (words[Number(digit) - 1] ?? ''));
+    at = index + name.length;
+  }
+  return (text + template.slice(at)).slice(0, maxExpansion);
 }
 
 /** Words as a shell would read them: quotes hold blanks, a backslash holds the next character. An open quote ends with the text. */

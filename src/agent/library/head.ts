@@ -7,8 +7,22 @@ export interface HeadedText {
 }
 
 /** Longest head, in characters. */
-const maxHead = 16_384;
+const maxHead = 4_096;
 const fences = /^---[ \t]*\r?\n([\s\S]*?)(?:\r?\n)?---[ \t]*(?:\r?\n|$)/;
+
+/** Longest heads of one listing, in characters altogether. */
+const maxHeads = 65_536;
+
+/** Reads the heads of many files within a bound: YAML is slow, and a repository must not hold up the server with it. */
+export class HeadReader {
+  #left = maxHeads;
+
+  /** See `readHead`. */
+  read(text: string): HeadedText | string {
+    this.#left -= fences.exec(text)?.[1]?.length ?? 0;
+    return this.#left < 0 ? 'it is beyond the limit of all heads in its directory' : readHead(text);
+  }
+}
 
 /**
  * Separates the head of a file from its body. A file without a head has an empty one.

@@ -2,7 +2,7 @@ import type { InputPart } from '../../protocol/index.ts';
 import { type AgentType, findAgentTypes } from './agents.ts';
 import { commandIn, expand, findCommand, findCommands, type PromptCommand } from './commands.ts';
 import { placesOf } from './places.ts';
-import { findSkills, type LibraryProblem, type Skill, skillBody, skillFile } from './skills.ts';
+import { findSkill, findSkills, type LibraryProblem, type Skill, skillBody, skillFile } from './skills.ts';
 
 /** Skills, prompt commands and types of sub-agents of a user and a workspace. Reads the files at each call: they are small, and change. */
 export class Library {
@@ -14,7 +14,7 @@ export class Library {
   }
 
   skills(workspacePath: string): { readonly data: readonly Skill[]; readonly problems: readonly LibraryProblem[] } {
-    const { skills, problems } = this.#skills(workspacePath);
+    const { skills, problems } = findSkills(placesOf('skills', this.#home, workspacePath));
     return {
       data: Array.from(skills.values(), ({ name, description, path }) => ({ name, description, path })),
       problems,
@@ -23,7 +23,7 @@ export class Library {
 
   /** Body of a skill; undefined: there is no such skill. */
   skillBody(name: string, workspacePath: string): string | undefined {
-    const skill = this.#skills(workspacePath).skills.get(name);
+    const skill = this.#skill(name, workspacePath);
     return skill && skillBody(skill);
   }
 
@@ -33,7 +33,7 @@ export class Library {
     file: string,
     workspacePath: string,
   ): { readonly text: string } | { readonly problem: string } {
-    const skill = this.#skills(workspacePath).skills.get(name);
+    const skill = this.#skill(name, workspacePath);
     return skill ? skillFile(skill, file) : { problem: 'is not a skill' };
   }
 
@@ -83,7 +83,7 @@ export class Library {
     return { type: 'commandRef', name: found.name, argsText: found.argumentsText, rawText: part.text, text };
   }
 
-  #skills(workspacePath: string) {
-    return findSkills(placesOf('skills', this.#home, workspacePath));
+  #skill(name: string, workspacePath: string) {
+    return findSkill(placesOf('skills', this.#home, workspacePath), name);
   }
 }

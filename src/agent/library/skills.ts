@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { readHead } from './head.ts';
+import { type HeadedText, HeadReader, readHead } from './head.ts';
 import { type LibraryPlace, namesIn, readFileIn } from './places.ts';
 
 /** A skill, by its head. After https://agentskills.io/specification. */
@@ -27,27 +27,44 @@ interface Found extends Skill {
 
 /** All skills by name: one of the workspace before one of the user with the same name. */
 export function findSkills(places: readonly LibraryPlace[]): {
-  readonly skills: ReadonlyMap<string, Found>;
+  readonly skills: ReadonlyMap<string, Skill>;
   readonly problems: readonly LibraryProblem[];
 } {
   const skills = new Map<string, Found>();
   const problems: LibraryProblem[] = [];
   for (const place of places) {
+    const heads = new HeadReader();
     for (const name of namesIn(place)) {
-      const path = join(place.path, name, fileName);
-      const read = readFileIn(place, path);
-      if (!read) continue;
-      const described = 'problem' in read ? read.problem : describe(name, read.text);
-      if (typeof described === 'string') problems.push({ path, problem: described });
-      else if (!skills.has(name)) skills.set(name, { name, description: described.description, path, place });
+      const found = skillIn(place, name, heads);
+      if (found && 'problem' in found) problems.push(found);
+      else if (found && !skills.has(name)) skills.set(name, found);
     }
   }
   return { skills, problems };
 }
 
+/** One skill by its name. */
+export function findSkill(places: readonly LibraryPlace[], name: string): Found | undefined {
+  if (!nameWords.test(name)) return undefined;
+  for (const place of places) {
+    const found = skillIn(place, name, new HeadReader());
+    if (found && !('problem' in found)) return found;
+  }
+  return undefined;
+}
+
+function skillIn(place: LibraryPlace, name: string, heads: HeadReader): Found | LibraryProblem | undefined {
+  const path = join(place.path, name, fileName);
+  const read = readFileIn(place, path);
+  if (!read) return undefined;
+  const described = 'problem' in read ? read.problem : describe(name, heads.read(read.text));
+  return typeof described === 'string'
+    ? { path, problem: described }
+    : { name, description: described.description, path, place };
+}
+
 /** @returns what is wrong, as a text */
-function describe(directory: string, text: string): { readonly description: string } | string {
-  const headed = readHead(text);
+function describe(directory: string, headed: HeadedText | string): { readonly description: string } | string {
   if (typeof headed === 'string') return headed;
   const { name, description } = headed.head;
   if (typeof name !== 'string' || !nameWords.test(name)) return 'its name must be 1 to 64 of a–z, 0–9 and single -';

@@ -44,6 +44,14 @@ t.test('both share 32 KiB; what is cut off is marked', async (t) => {
   t.match(instructions[1]?.text, /^ä+$/, 'no character is cut in two');
 });
 
+t.test(
+  'where the instructions of the user need the whole budget, those of the root are named as cut off',
+  async (t) => {
+    const { brief } = place(t, { 'home/AGENTS.md': 'a'.repeat(40_000), 'AGENTS.md': 'Use tabs.' });
+    t.match((await brief()).instructions, [{ isCut: true }, { path: 'AGENTS.md', text: '', isCut: true }]);
+  },
+);
+
 t.test('a file of four gigabytes costs its budget only', async (t) => {
   const { brief, workspacePath } = place(t, { 'AGENTS.md': `Use tabs.${' '.repeat(40_000)}` });
   truncateSync(join(workspacePath, 'AGENTS.md'), 4 * 2 ** 30);
@@ -87,6 +95,7 @@ t.test('nested files are listed outermost first, up to 16 KiB each, without the 
     { path: 'a/b/AGENTS.md', text: 'x'.repeat(16 * 1024), isCut: true },
   ]);
   t.same(await below('linked'), []);
+  t.match(await below(`a/b/${'c/'.repeat(100_000)}`), [{ path: 'a/AGENTS.md' }, { path: 'a/b/AGENTS.md' }]);
   t.same(await below('../elsewhere'), []);
 });
 

@@ -43,11 +43,11 @@ t.test('without instructions it stays below 4 KiB, with every tool', async (t) =
   t.ok(Buffer.byteLength(text) < 4_096, `${Buffer.byteLength(text)} bytes`);
 });
 
-t.test('no text of a file ends its own block (property)', async () => {
+t.test('neither text nor path of a file ends its own block (property)', async () => {
   const piece = fc.constantFrom('</instructions>', '</instructions', '<instructions path="x">', 'x', '\n', '</');
   fc.assert(
-    fc.property(fc.array(piece, { minLength: 1 }), (pieces) => {
-      const instructions = [{ path: 'AGENTS.md', text: pieces.join(''), isCut: false }];
+    fc.property(fc.array(piece, { minLength: 1 }), fc.array(piece), (pieces, names) => {
+      const instructions = [{ path: names.join('/'), text: pieces.join(''), isCut: false }];
       const text = systemPrompt({ ...input, briefing: { day: '2026-11-23', instructions }, additions: [] });
       return text.indexOf('</instructions') === text.length - '</instructions>'.length;
     }),

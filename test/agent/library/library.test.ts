@@ -65,6 +65,35 @@ t.test('a broken skill is left out with the reason', async (t) => {
   for (const { problem } of problems) t.match(problem, /name|description|YAML|aliases|fields|larger/, problem);
 });
 
+t.test(
+  'a directory with more heads than are read lists the first ones, and each can be used by its name',
+  async (t) => {
+    const head = (name: string) =>
+      `---\nname: ${name}\ndescription: x\nmetadata: "${'y'.repeat(3_900)}"\n---\nBody of ${name}.\n`;
+    const names = Array.from({ length: 40 }, (_, index) => `s${index + 10}`);
+    const files = {
+      ...Object.fromEntries(names.map((name) => [`.agents/skills/${name}/SKILL.md`, head(name)])),
+      ...Object.fromEntries(names.map((name) => [`.oratorio/commands/${name}.md`, head(name)])),
+      ...Object.fromEntries(names.map((name) => [`.oratorio/agents/${name}.md`, head(name)])),
+      'home/skills/mine/SKILL.md': skill('mine', 'x'),
+    };
+    const { library, workspacePath } = place(t, files);
+    for (const listed of [
+      library.skills(workspacePath),
+      library.commands(workspacePath),
+      library.agentTypes(workspacePath),
+    ]) {
+      const ofWorkspace = listed.data.filter(({ name }) => name !== 'mine');
+      t.equal(ofWorkspace.length, 16, '64 KiB of heads');
+      t.equal(listed.problems.length, 24);
+      t.match(listed.problems[0]?.problem, /beyond the limit of all heads/);
+    }
+    t.match(library.skills(workspacePath).data.at(-1), { name: 'mine' }, 'the user has a limit of their own');
+    t.equal(library.skillBody('s49', workspacePath), 'Body of s49.');
+    t.equal(library.expand('s49', '', workspacePath), 'Body of s49.');
+  },
+);
+
 t.test('links out of a place, pipes and files without end are not read', async (t) => {
   const outside = place(t, { 'x/SKILL.md': skill('x', 'secret') });
   const { library, workspacePath } = place(t, {
@@ -147,6 +176,11 @@ t.test('arguments are read as a shell reads words; missing ones are empty', (t) 
     t.equal(expand(words, given), expected, given);
   }
   t.end();
+});
+
+t.test('a template that names long arguments thousands of times is cut off', async (t) => {
+  t.equal(expand('$ARGUMENTS'.repeat(6_000), 'x'.repeat(500_000)).length, 200_000);
+  t.equal(expand(`${'a$1'.repeat(3)}b`, 'x'), 'axaxaxb');
 });
 
 t.test('what an argument says is never expanded (property)', async () => {
