@@ -25,7 +25,8 @@ export interface Conversation {
   readonly workspacePath: string;
   /** Of the prompts that follow; undefined: that of the thread. */
   mode: TurnMode | undefined;
-  ask(prompt: string): Promise<RunningTurn>;
+  /** @param isTyped see `partsOf` */
+  ask(prompt: string, isTyped?: boolean): Promise<RunningTurn>;
   close(): void;
 }
 
@@ -52,9 +53,9 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
       workspacePath: path,
       mode: options['plan'] === true ? 'plan' : undefined,
       // For each turn, never in the thread: a later command without --yes asks again.
-      async ask(prompt) {
+      async ask(prompt, isTyped) {
         const mode = conversation.mode && { mode: conversation.mode };
-        const turn = await startTurn(server, threadId, partsOf(prompt, path), { ...asked, ...mode });
+        const turn = await startTurn(server, threadId, partsOf(prompt, path, isTyped), { ...asked, ...mode });
         return patience.watch(server, turn);
       },
       close: () => server.close(),

@@ -1,30 +1,54 @@
 import { statSync } from 'node:fs';
-import { relative, resolve, sep } from 'node:path';
+import { basename, relative, resolve, sep } from 'node:path';
 import type { InputPart } from '../protocol/index.ts';
 
 /** `@path` or `@"path with blanks"` at the beginning of a word; what ends a sentence is no part of the path. */
 const mention = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s"]*[^\s".,;:!?)]))/g;
 const imageName = /\.(png|jpe?g|gif|webp)$/i;
 
+/** Paths of images as terminals type them when a file is dropped or pasted: absolute, in quotes or with backslashes before blanks. */
+const dropped =
+  /(?<=^|\s)(?:'(\/[^'\n]+)'|"(\/[^"\n]+)"|(\/(?:\\.|[^\s\\'"])+?\.(?:png|jpe?g|gif|webp)))(?=$|[\s.,;:!?)])/gi;
+const commandLine = /^\/[A-Za-z0-9][\w-]*(?:\s|$)/;
+
 /**
  * Parts of a prompt: files of the workspace that it mentions become references, images become parts of the message. Everything else
  * stays text, also a mention of something that is no file there. A prompt command takes its words as they are.
  *
  * @param workspacePath absolute
+ * @param isTyped a person has typed it at a terminal: images anywhere that were dropped into it become parts, too
  */
-export function partsOf(prompt: string, workspacePath: string): InputPart[] {
-  if (prompt.startsWith('/')) return [{ type: 'text', text: prompt }];
+export function partsOf(prompt: string, workspacePath: string, isTyped = false): InputPart[] {
+  if (commandLine.test(prompt)) return [{ type: 'text', text: prompt }];
+  const parts = split(prompt, mention, ([, quoted, plain = '']) => referenceTo(quoted ?? plain, workspacePath));
+  if (!isTyped) return parts;
+  return parts.flatMap((part) =>
+    part.type === 'text'
+      ? split(part.text, dropped, ([, single, double, plain = '']) =>
+          droppedImage(single ?? double ?? plain.replace(/\\(.)/g, '$1')),
+        )
+      : [part],
+  );
+}
+
+/** Text with the parts that some of its matches stand for. @param partOf undefined: the match stays text */
+function split(text: string, pattern: RegExp, partOf: (match: RegExpExecArray) => InputPart | undefined): InputPart[] {
   const parts: InputPart[] = [];
   let at = 0;
-  for (const { 0: whole, 1: quoted, 2: plain = '', index } of prompt.matchAll(mention)) {
-    const reference = referenceTo(quoted ?? plain, workspacePath);
-    if (!reference) continue;
-    if (index > at) parts.push({ type: 'text', text: prompt.slice(at, index) });
-    parts.push(reference);
-    at = index + whole.length;
+  for (const match of text.matchAll(pattern)) {
+    const part = partOf(match);
+    if (!part) continue;
+    if (match.index > at) parts.push({ type: 'text', text: text.slice(at, match.index) });
+    parts.push(part);
+    at = match.index + match[0].length;
   }
-  if (at < prompt.length) parts.push({ type: 'text', text: prompt.slice(at) });
+  if (at < text.length) parts.push({ type: 'text', text: text.slice(at) });
   return parts;
+}
+
+function droppedImage(path: string): InputPart | undefined {
+  const isImage = imageName.test(path) && statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  return isImage ? { type: 'localImage', path, fileName: basename(path) } : undefined;
 }
 
 /** Reference to a file or directory of the workspace; undefined: the workspace has none of this name. */

@@ -1,6 +1,6 @@
 /** `@file` in prompts of `chat` and `exec`. */
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { partsOf } from '../../src/cli/mentions.ts';
@@ -33,6 +33,37 @@ t.test('files, directories and images that exist become references, everything e
     t.same(partsOf(prompt, path), expected, prompt);
   }
 });
+
+t.test(
+  'images that are dropped into a typed prompt become parts, wherever they are; other paths stay text',
+  async (t) => {
+    const path = workspace(t);
+    const elsewhere = temporaryDirectory(t);
+    const [plain, spaced] = [join(elsewhere, 'a.PNG'), join(elsewhere, 'my shot.jpeg')];
+    for (const file of [plain, spaced, join(elsewhere, 'notes.txt')]) writeFileSync(file, '');
+    const image = (file: string) => ({ type: 'localImage', path: file, fileName: basename(file) });
+    for (const [prompt, expected] of [
+      [`${plain} what is this?`, [image(plain), text(' what is this?')]],
+      [`see ${plain}, please`, [text('see '), image(plain), text(', please')]],
+      [
+        `'${spaced}' @b.js`,
+        [image(spaced), text(' '), { type: 'fileRef', path: join(path, 'b.js'), displayPath: 'b.js' }],
+      ],
+      [`"${spaced}"`, [image(spaced)]],
+      [spaced.replace(' ', '\\ '), [image(spaced)]],
+      [`${plain} ${plain}`, [image(plain), text(' '), image(plain)]],
+      [
+        `${elsewhere}/notes.txt ${elsewhere}/none.png x${plain}`,
+        [text(`${elsewhere}/notes.txt ${elsewhere}/none.png x${plain}`)],
+      ],
+      [`/review ${plain}`, [text(`/review ${plain}`)]],
+    ] as const) {
+      t.same(partsOf(prompt, path, true), expected, prompt);
+      const isMention = prompt.includes('@');
+      if (!isMention) t.same(partsOf(prompt, path), [text(prompt)], 'a prompt of a script names no images outside');
+    }
+  },
+);
 
 t.test('property: no word of a prompt is lost', async (t) => {
   const path = workspace(t);

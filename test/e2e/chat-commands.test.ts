@@ -5,9 +5,27 @@ import t from 'tap';
 import * as v from 'valibot';
 import { AppServerClient } from '../../src/client/index.ts';
 import { atTerminal, hasTerminals, keys } from '../cli/terminal.ts';
-import { command, makePlace, oratorio, oratorioJson } from './harness.ts';
+import { command, makePlace, oratorio, oratorioJson, type Place } from './harness.ts';
 
 const starts = 'call Exec {"command": "echo up; sleep 3400", "background": true}';
+
+const Threads = v.object({ data: v.array(v.object({ id: v.string() })) });
+const Item = v.looseObject({ type: v.string(), input: v.optional(v.array(v.unknown())) });
+const Thread = v.object({ thread: v.object({ turns: v.array(v.object({ items: v.array(Item) })) }) });
+
+/** Parts of all prompts in the latest conversation of a workspace. */
+async function promptsOf(place: Place, workspace: string): Promise<readonly unknown[]> {
+  const { endpoints } = await oratorioJson(place, 'ensure', workspace);
+  const client = await AppServerClient.connect(endpoints.appServerWebSocket);
+  try {
+    const [latest] = v.parse(Threads, await client.request('thread/list', {})).data;
+    const read = await client.request('thread/read', { threadId: latest?.id, includeTurns: true });
+    const items = v.parse(Thread, read).thread.turns.flatMap((turn) => turn.items);
+    return items.flatMap(({ type, input }) => (type === 'userMessage' ? [input] : []));
+  } finally {
+    client.close();
+  }
+}
 
 t.test('/ps lists the background processes of the agent, and ends one', async (t) => {
   t.ok(hasTerminals(), 'this test needs script(1) of util-linux');
@@ -28,8 +46,17 @@ t.test('/ps lists the background processes of the agent, and ends one', async (t
   chat.type(`/ps stop ${id}${keys.enter}`);
   await chat.answer(`${id} has ended.`, `/ps stop proc_0${keys.enter}`);
   await chat.answer('Process not found', `/help${keys.enter}`);
-  await chat.answer('/ps [stop ID]', `/exit${keys.enter}`);
+  const image = join(place.root, 'my shot.png');
+  writeFileSync(image, '');
+  await chat.answer('/ps [stop ID]', `look at '${image}' now${keys.enter}`);
+  await chat.shows('Demo model');
+  chat.type(`/exit${keys.enter}`);
   t.match(await chat.ended, { code: 0 });
+  t.match((await promptsOf(place, workspace)).at(-1), [
+    { type: 'text', text: 'look at ' },
+    { type: 'localImage', path: image, fileName: 'my shot.png' },
+    { type: 'text', text: ' now' },
+  ]);
 });
 
 t.test('/plan has the agent only plan until /accept, and --plan does so for one prompt', async (t) => {
@@ -56,29 +83,13 @@ t.test('a file that a prompt mentions reaches the agent as a reference', async (
   const workspace = place.workspace('site');
   writeFileSync(join(workspace, 'a.txt'), 'hello');
   t.match(await oratorio(place, ['exec', 'echo see @a.txt and @b.txt', '--workspace', workspace]), { code: 0 });
-  const { endpoints } = await oratorioJson(place, 'ensure', workspace);
-  const client = await AppServerClient.connect(endpoints.appServerWebSocket);
-  const Threads = v.object({ data: v.array(v.object({ id: v.string() })) });
-  const [thread] = v.parse(Threads, await client.request('thread/list', {})).data;
-  const read = await client.request('thread/read', { threadId: thread?.id, includeTurns: true });
-  client.close();
-  t.match(read, {
-    thread: {
-      turns: [
-        {
-          items: [
-            {
-              input: [
-                { type: 'text', text: 'echo see ' },
-                { type: 'fileRef', path: join(workspace, 'a.txt'), displayPath: 'a.txt' },
-                { type: 'text', text: ' and @b.txt' },
-              ],
-            },
-          ],
-        },
-      ],
-    },
-  });
+  t.match(await promptsOf(place, workspace), [
+    [
+      { type: 'text', text: 'echo see ' },
+      { type: 'fileRef', path: join(workspace, 'a.txt'), displayPath: 'a.txt' },
+      { type: 'text', text: ' and @b.txt' },
+    ],
+  ]);
 });
 
 t.test('commands get the tool chains of the shell in which exec runs, not those of the Hub', async (t) => {

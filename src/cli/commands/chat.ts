@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises';
+import type { RunningTurn } from '../../client/index.ts';
 import { showActivity, spentIn } from '../activity.ts';
 import { askAtPrompt, askPerson } from '../approvals.ts';
 import { runChatCommand } from '../chat-commands.ts';
@@ -19,25 +20,15 @@ export async function run(context: CommandContext): Promise<number> {
 async function once(context: CommandContext, prompt: string): Promise<number> {
   const conversation = await converse(context, approverOf(context));
   try {
-    return await speak(context, conversation, prompt, context.signal);
+    return await speak(context, await conversation.ask(prompt), context.signal);
   } finally {
     conversation.close();
   }
 }
 
-/** Asks and prints the answer as it comes. */
-async function speak(
-  { output }: CommandContext,
-  conversation: Conversation,
-  prompt: string,
-  signal: AbortSignal,
-): Promise<number> {
-  const { cancelled, text, turn } = await answerOf(
-    await conversation.ask(prompt),
-    signal,
-    (piece) => output.raw(piece),
-    showActivity(output),
-  );
+/** Prints the answer as it comes. */
+async function speak({ output }: CommandContext, asked: RunningTurn, signal: AbortSignal): Promise<number> {
+  const { cancelled, text, turn } = await answerOf(asked, signal, (piece) => output.raw(piece), showActivity(output));
   if (!text.endsWith('\n')) output.raw('\n');
   const spent = spentIn(turn);
   if (spent !== undefined) output.note(output.colors.dim(spent));
@@ -51,7 +42,7 @@ async function answer(context: CommandContext, conversation: Conversation, line:
   const { output } = context;
   const prompt = await runChatCommand(line, conversation, output);
   if (prompt === '') return;
-  await speak(context, conversation, prompt, signal);
+  await speak(context, await conversation.ask(prompt, true), signal);
   if (conversation.mode === 'plan')
     output.note(output.colors.dim('/accept carries the plan out; or say what to change.'));
 }
