@@ -268,9 +268,11 @@ t.test('model shows what is in force and why, never a key', async (t) => {
   t.match(stdout, /window +[\d,]+ tokens \(the catalogue\)/);
   t.match(stdout, /price +\$[\d.]+ in, \$[\d.]+ out/);
   t.match(stdout, /key +set \(.*config\.json\)/);
+  t.match(stdout, /sandbox +(auto, without network \(.+\)|none: .+ \(auto\))/);
   t.notOk(stdout.includes(fakeKey));
   const document = JSON.parse((await cli('model', '--json')).stdout);
   t.match(document, { workspace: null, provider: { value: 'anthropic' }, effort: { value: 'high' } });
+  t.match(document, { sandbox: { mode: 'auto', network: 'deny' } });
 });
 
 t.test('model list has the models of the provider with their facts; model test sends one request', async (t) => {

@@ -11,8 +11,8 @@ import { columns, pairs } from '../render.ts';
 
 /** `oratorio model` */
 export async function show(context: CommandContext): Promise<number> {
-  const { output, home } = context;
-  const state = await explained(() => inForce(effective(context), home));
+  const { output } = context;
+  const state = await explained(() => inForce(effective(context), context));
   if (output.json) output.document(state);
   for (const row of pairs(rowsOf(state), output.colors)) output.line(row);
   if (state.restrictedSettings.length > 0) {

@@ -1,5 +1,6 @@
-import { type FactSource, modelSettingsOf } from '../../agent/index.ts';
+import { type FactSource, modelSettingsOf, type SandboxStatus, sandboxStatus } from '../../agent/index.ts';
 import type { ModelPrice } from '../../protocol/index.ts';
+import type { CommandContext } from '../command.ts';
 import { withModels } from '../login/index.ts';
 import { type Effective, sourceIn } from './effective.ts';
 
@@ -25,6 +26,8 @@ export interface InForce {
   readonly fallbackModels: readonly string[];
   /** In US dollars; 0 sets no limit. */
   readonly budget: { readonly turnUsd: number; readonly sessionUsd: number; readonly dayUsd: number };
+  /** Where commands of the agent run. */
+  readonly sandbox: SandboxStatus & { readonly network: 'allow' | 'deny' };
   readonly restrictedSettings: readonly string[];
 }
 
@@ -38,8 +41,13 @@ const sources: Readonly<Record<FactSource, string>> = {
 };
 
 /** Collects what is in force in a configuration. The provider is not asked. @throws ModelError */
-export async function inForce(effective: Effective, home: string): Promise<InForce> {
+export async function inForce(
+  effective: Effective,
+  { home, env }: Pick<CommandContext, 'home' | 'env'>,
+): Promise<InForce> {
   const { config, workspace, restrictedSettings } = effective;
+  const { Sandbox, Network: network } = config.Tools.Shell;
+  const sandbox = { ...(await sandboxStatus(Sandbox, env, network)), network };
   const from = (setting: string, otherwise: string) => sourceIn(effective, setting)?.file ?? otherwise;
   const settings = modelSettingsOf(config);
   const { main } = settings;
@@ -65,6 +73,7 @@ export async function inForce(effective: Effective, home: string): Promise<InFor
         sessionUsd: config.Budget.SessionUsd,
         dayUsd: config.Budget.DayUsd,
       },
+      sandbox,
       restrictedSettings,
     };
   });
@@ -110,5 +119,11 @@ export function rowsOf(state: InForce): (readonly [string, string])[] {
     ['price', price.value === null ? 'unknown' : `${held(priceText(price.value), price.source)} per million tokens`],
     ['fallback', state.fallbackModels.join(', ') || 'none'],
     ['budget', set.join(', ') || 'none'],
+    ['sandbox', sandboxText(state.sandbox)],
   ];
+}
+
+function sandboxText({ mode, available, reason, network }: InForce['sandbox']): string {
+  if (!available) return `none: ${reason}${mode === 'off' ? '' : ` (${mode})`}`;
+  return `${mode}, ${network === 'allow' ? 'with' : 'without'} network (${reason})`;
 }
