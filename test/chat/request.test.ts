@@ -5,6 +5,7 @@ import { planOf } from '../../src/chat/plan.ts';
 import { parseRequest } from '../../src/chat/request.ts';
 import { HttpError } from '../../src/http/index.ts';
 import { always, say } from '../agent/scripted-provider.ts';
+import { anyCharacter } from '../any-character.ts';
 import { chat, user } from './harness.ts';
 
 const ok = { messages: [user('hi')] };
@@ -260,7 +261,7 @@ const request = fc.oneof(
       tool_choice: thing,
       response_format: thing,
       stop: thing,
-      user: fc.oneof(fc.string({ unit: 'binary' }), thing),
+      user: fc.oneof(fc.string({ unit: anyCharacter }), thing),
       metadata: thing,
       x_agent: thing,
       n: thing,

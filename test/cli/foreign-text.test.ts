@@ -16,6 +16,7 @@ import { runCommandLine } from '../../src/cli/run.ts';
 import { HubUnavailableError, JsonRpcError } from '../../src/client/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
+import { anyCharacter } from '../any-character.ts';
 import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
 import { program } from '../programs.ts';
 import { atTerminal, hasTerminals } from './terminal.ts';
@@ -46,7 +47,7 @@ const attacks = [
 ];
 const foreign = fc
   .array(
-    fc.oneof(fc.constantFrom(...attacks), fc.string({ unit: 'binary', maxLength: 4 }), fc.string({ maxLength: 4 })),
+    fc.oneof(fc.constantFrom(...attacks), fc.string({ unit: anyCharacter, maxLength: 4 }), fc.string({ maxLength: 4 })),
     { minLength: 1, maxLength: 6 },
   )
   .map((parts) => parts.join(''));

@@ -17,6 +17,7 @@ import {
   traceTypes,
 } from '../../src/protocol/index.ts';
 import { callTool, fail, say, script, think, usage } from '../agent/scripted-provider.ts';
+import { anyCharacter } from '../any-character.ts';
 import { Client, words } from '../appserver/harness.ts';
 import { Session } from '../appserver/session.ts';
 import { bare } from './bare.ts';
@@ -241,7 +242,7 @@ t.test('a random query is answered 200 or 400', async (t) => {
     'x',
   );
   const value = fc.oneof(
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCharacter }),
     fc.constantFrom(
       '',
       '0',

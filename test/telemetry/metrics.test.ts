@@ -9,6 +9,7 @@ import { RunNumbers } from '../../src/telemetry/run-numbers.ts';
 import { TurnFollower } from '../../src/telemetry/turn-follower.ts';
 import { TurnNumbers } from '../../src/telemetry/turn-numbers.ts';
 import { call, listening, neverEnds, say, scripted, talk, text, tool } from '../agent/helpers.ts';
+import { anyCharacter } from '../any-character.ts';
 import { logged, patientMs, runtime, telemetrySettings } from './helpers.ts';
 import { lint, parse, value } from './prometheus.ts';
 
@@ -192,7 +193,7 @@ t.test('runs of automations are counted once each, without those of earlier proc
 
 t.test('no free text of a model, a client or a user becomes a label', async (t) => {
   const word = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 40 }),
+    fc.string({ unit: anyCharacter, maxLength: 40 }),
     fc.constantFrom(
       'ReadFile',
       'readfile',

@@ -315,18 +315,21 @@ for (const { slip, file, oldText, newText, replaceAll = false, after } of slips)
   });
 }
 
+/** Made once: an arbitrary of a pattern takes longer to make than its values. */
+const word = fc.stringMatching(/^[a-z]{3,8}$/);
+
 /** Python-like code: the indentation is the program. */
 const block = (depth: number): fc.Arbitrary<readonly string[]> =>
   fc
-    .array(fc.tuple(fc.constantFrom('if', 'for', 'while'), fc.stringMatching(/^[a-z]{3,8}$/), fc.boolean()), {
+    .array(fc.tuple(fc.constantFrom('if', 'for', 'while'), word, fc.boolean()), {
       minLength: 1,
       maxLength: 3,
     })
     .chain((heads) =>
       fc.tuple(
-        ...heads.map(([word, name, isDeep]) =>
+        ...heads.map(([keyword, name, isDeep]) =>
           (isDeep && depth < 2 ? block(depth + 1) : fc.constant([`    call_${name}()`])).map((body) => [
-            `${word} ${name}:`,
+            `${keyword} ${name}:`,
             ...body,
           ]),
         ),
