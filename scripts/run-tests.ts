@@ -36,7 +36,8 @@ const programsIn = (directory: string): string => join(directory, 'programs');
 function optionsIn(directory: string): TestFileOptions {
   const { NODE_OPTIONS: _, TAP: _tap, ...inherited } = process.env;
   return {
-    nodeArguments: [...(values['node-arg'] ?? []), '--enable-source-maps'],
+    directory,
+    nodeArguments: values['node-arg'] ?? [],
     env: {
       ...inherited,
       TAP_CWD: directory,

@@ -1,7 +1,9 @@
 /** Runs one test file in a process of its own. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
+import { withSourcePlaces } from './source-places.ts';
 import { type Counts, countsOf } from './tap-output.mjs';
 import { root } from './toolchain.mjs';
 
@@ -13,6 +15,8 @@ export interface TestFile {
 }
 
 export interface TestFileOptions {
+  /** Of the bundles. */
+  readonly directory: string;
   readonly nodeArguments: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly timeoutMs: number;
@@ -40,7 +44,7 @@ export async function runTestFile({ name, program }: TestFile, options: TestFile
   const child = spawn(process.execPath, [...options.nodeArguments, program], {
     cwd: root,
     env: options.env,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   let isTimedOut = false;
   const timers = [
@@ -54,14 +58,20 @@ export async function runTestFile({ name, program }: TestFile, options: TestFile
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text;
   });
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    process.stderr.write(`${withSourcePlaces(line, options.directory)}\n`);
+  });
   const closed = once(child, 'close');
   const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
   for (const timer of timers) clearTimeout(timer);
   // A process that the file left behind may hold the pipe open.
   await Promise.race([closed, pause(reportMs, undefined, { ref: false })]);
   child.stdout.destroy();
+  child.stderr.destroy();
+  const milliseconds = performance.now() - began;
   const { isGood, counts } = judge(output, exitCode === 0 && !isTimedOut);
-  return { name, isGood, counts, milliseconds: performance.now() - began, exitCode, signal, isTimedOut, output };
+  if (!isGood) output = withSourcePlaces(output, options.directory);
+  return { name, isGood, counts, milliseconds, exitCode, signal, isTimedOut, output };
 }
 
 /** A file without a summary broke off. */

@@ -23,7 +23,9 @@ t.test('each file is reported by its name, and one that fails or dies fails the 
   ]);
   t.match(stdout, /signal: SIGKILL/);
   t.match(countsOf(stdout), { failed: 2 }, 'a file that broke off counts as a failed assertion');
-  t.match(stdout, /stack: [\s\S]*\(test\/fixtures\/tap\/fails\.ts:4:3\)/, 'stacks name the source, not the bundle');
+  t.match(stdout, /stack: [\s\S]*\btest\/fixtures\/tap\/fails\.ts:4:3/, 'stacks name the source');
+  t.match(stdout, /fileName: test\/fixtures\/tap\/fails\.ts\s+lineNumber: 4\s+columnNumber: 3/, 'so do places');
+  t.notMatch(stdout, /\.js:\d/, 'and nothing names the bundle');
   t.match(stdout, /^# slow: +\d+\.\d s {2}test\/fixtures\/tap\/\w+\.ts$/m);
 });
 
