@@ -30,7 +30,11 @@ function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, co
   t.test(name, async (t) => {
     const place = makePlace(t, 'projects-');
     const hub = await startHub(place);
-    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme });
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 800 },
+      reducedMotion: 'reduce',
+      colorScheme,
+    });
     t.teardown(() => context.close());
     const page = await context.newPage();
     page.setDefaultTimeout(180_000);
