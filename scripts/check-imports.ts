@@ -84,6 +84,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'rules',
     'hooks',
     'library',
+    'worktrees',
     'context',
     'instructions',
     'runtime',

@@ -75,3 +75,4 @@ export {
   textReader,
   userCommands,
 } from './tools/index.ts';
+export { type OpenWorktree, worktreesOf } from './worktrees/index.ts';

@@ -49,6 +49,8 @@ export interface SubagentOrder {
   readonly label: string | undefined;
   /** `explore`, `work`, or a type of the user or the project; undefined: `work`. */
   readonly type: string | undefined;
+  /** It works in a git worktree of its own. */
+  readonly worktree?: boolean;
 }
 
 /** Result for the model. An error is text too: the conversation continues. */

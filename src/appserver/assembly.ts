@@ -33,6 +33,7 @@ import {
   type TraceStore,
   textReader,
   userCommands,
+  worktreesOf,
 } from '../agent/index.ts';
 import { Automations, type AutomationsSettings } from '../automations/index.ts';
 import { type Config, directoryName, homeDirectory } from '../config/index.ts';
@@ -179,6 +180,9 @@ export function assemble(options: AssemblyOptions): Assembly {
     provider,
     readImage,
     library,
+    ...(options.isTrusted && {
+      openWorktree: worktreesOf({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
+    }),
     processes: {
       list: (threadId) => processes.list(threadId),
       stop: (threadId, id) => processes.stop(threadId, id),

@@ -16,6 +16,8 @@ export interface AgentType {
   readonly tools?: readonly string[] | undefined;
   /** Only from a file of the user: a repository must not choose what is paid. */
   readonly model?: string | undefined;
+  /** Its sub-agents work in git worktrees of their own. */
+  readonly worktree?: boolean | undefined;
 }
 
 const ending = '.md';
@@ -34,6 +36,7 @@ const Head = v.object({
   ),
   tools: v.optional(v.array(v.string('its tools must be a list of names'), 'its tools must be a list of names')),
   model: v.optional(v.string('its model must be a text')),
+  worktree: v.optional(v.boolean('its worktree must be true or false')),
 });
 
 /** All types by name: one of the workspace before one of the user with the same name. */
@@ -78,10 +81,11 @@ function typeOf({ name, path, headed, isOwn }: FoundFile): AgentType | string {
   if (headed.body === '') return 'it has no instructions';
   const head = v.safeParse(Head, headed.head);
   if (!head.success) return head.issues[0].message;
-  const { description, tools, model } = head.output;
+  const { description, tools, model, worktree } = head.output;
   return {
     ...{ name, path, instructions: headed.body, description: description.replace(/\s+/g, ' ') },
     ...(tools && { tools }),
+    ...(worktree !== undefined && { worktree }),
     ...(isOwn && model !== undefined && { model }),
   };
 }

@@ -6,6 +6,8 @@ import type { Tool } from '../tool.ts';
 export interface ChildSettings {
   readonly config: Pick<ThreadConfig, 'agentInstructions' | 'enabledTools'>;
   readonly model?: string | undefined;
+  /** Absent: as its parent asks. */
+  readonly worktree?: boolean | undefined;
 }
 
 export interface TypeScene {
@@ -34,7 +36,11 @@ export function childSettings(type: string | undefined, scene: TypeScene): Child
   if (type === undefined || type === 'work') return { config: {} };
   if (type === 'explore') {
     const enabledTools = tools.filter(isForExploring).map(({ name }) => name);
-    return { config: { ...withInstructions(exploring), enabledTools }, model: exploreModel || undefined };
+    return {
+      config: { ...withInstructions(exploring), enabledTools },
+      model: exploreModel || undefined,
+      worktree: false,
+    };
   }
   const types = library?.agentTypes(workspacePath).data ?? [];
   const found = types.find(({ name }) => name === type);
@@ -45,6 +51,7 @@ export function childSettings(type: string | undefined, scene: TypeScene): Child
   return {
     config: { ...withInstructions(found.instructions), ...(enabledTools && { enabledTools }) },
     model: found.model,
+    worktree: found.worktree,
   };
 }
 

@@ -8,6 +8,7 @@ import type { RuleBook } from '../rules/index.ts';
 import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
+import type { OpenWorktree } from '../worktrees/index.ts';
 import { Feed, type Listener } from './feed.ts';
 import { InputQueue } from './input-queue.ts';
 import { endCrashedTraces, markCrashed } from './recovery.ts';
@@ -49,6 +50,8 @@ export interface ThreadServiceOptions {
   readonly hooks?: Hooks | undefined;
   /** Absent: no skills and prompt commands. */
   readonly library?: Library | undefined;
+  /** Absent: sub-agents have no worktrees of their own. */
+  readonly openWorktree?: OpenWorktree | undefined;
   /** Money that all workspaces of the user spend. Default: only this service is counted. */
   readonly spending?: DaySpending | undefined;
   /** Redacts secrets. */
@@ -105,6 +108,7 @@ export class ThreadService implements Runtime {
       hooks: options.hooks,
       processes: options.processes,
       library: options.library,
+      openWorktree: options.openWorktree,
       spending,
       startChild: (parent, label, config) => this.#catalog.startChild(parent, label, config),
       clean,

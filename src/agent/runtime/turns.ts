@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { AnyActorRef } from 'xstate';
 import type {
   ApprovalDecision,
@@ -17,6 +18,7 @@ import type { StoredThread, ThreadStore } from '../thread-store.ts';
 import { StorageError } from '../thread-store.ts';
 import type { SubagentOrder, Tool, ToolResult } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
+import type { OpenedWorktree, OpenWorktree } from '../worktrees/index.ts';
 import type { Feed, Listener, ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
 import { PendingTurnWrites } from './pending-turn-writes.ts';
@@ -55,6 +57,8 @@ export interface TurnsOptions {
   readonly hooks: Hooks | undefined;
   /** Absent: no skills. */
   readonly library: Library | undefined;
+  /** Absent: sub-agents have no worktrees of their own. */
+  readonly openWorktree: OpenWorktree | undefined;
   readonly spending: DaySpending;
   readonly clean: (text: string) => string;
   readonly onBug: (error: unknown) => string;
@@ -296,7 +300,8 @@ export class Turns {
   }
 
   /** Runs a sub-agent to its end. Returns its last message. */
-  async #spawn(parentId: string, { task, label, type }: SubagentOrder, signal: AbortSignal): Promise<ToolResult> {
+  async #spawn(parentId: string, order: SubagentOrder, signal: AbortSignal): Promise<ToolResult> {
+    const { task, label, type } = order;
     const parent = this.#running.get(parentId);
     if (!parent) return { text: 'Error: the turn that asked has ended.', isError: true };
     return parent.subagents.run(async () => {
@@ -309,9 +314,13 @@ export class Turns {
         workspacePath: config.workspaceOverride ?? workspacePath,
       });
       if (typeof own === 'string') return { text: `Error: ${own}`, isError: true };
-      const child = startChild(thread, label, own.config);
-      const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
       const mode = parent.options.mode ?? parent.thread.config?.mode;
+      const wantsWorktree = (own.worktree ?? order.worktree) && mode !== 'plan' && config.readOnly !== true;
+      const worktree = wantsWorktree ? await this.#openWorktree(config) : undefined;
+      if (typeof worktree === 'string') return { text: `Error: there is no worktree: ${worktree}.`, isError: true };
+      const place = worktree && { workspaceOverride: worktree.path };
+      const child = startChild(thread, label, { ...own.config, ...place });
+      const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
       const options = {
         model: own.model || settings.subAgent.model || parent.options.model,
         approvalPolicy,
@@ -319,7 +328,13 @@ export class Turns {
         tools,
         mode,
       };
-      const run = this.start(child, [{ type: 'text', text: task }], undefined, options, parent.depth + 1);
+      let run: TurnRun;
+      try {
+        run = this.start(child, [{ type: 'text', text: task }], undefined, options, parent.depth + 1);
+      } catch (error) {
+        await worktree?.close(false);
+        throw error;
+      }
       const stop = () => run.interrupt('user');
       signal.addEventListener('abort', stop, { once: true });
       run.begin();
@@ -327,9 +342,18 @@ export class Turns {
       const { tokenUsage } = turn;
       if (tokenUsage) parent.run.addSubagentCost(tokenUsage.costUsd ?? null);
       await processes?.endThread(child.id);
+      const changes = await worktree?.close(turn.status === 'completed');
       signal.throwIfAborted();
-      return resultOf(turn);
+      const result = resultOf(turn);
+      return changes ? { ...result, text: `${result.text}\n\n${changes}` } : result;
     });
+  }
+
+  /** @returns why it is missing, as a text */
+  async #openWorktree({ workspaceOverride }: ThreadConfig): Promise<OpenedWorktree | string> {
+    const { openWorktree, workspacePath } = this.#options;
+    if (!openWorktree) return 'the user does not trust this workspace';
+    return openWorktree(workspaceOverride ?? workspacePath, `agent-${randomUUID().slice(0, 8)}`);
   }
 }
 

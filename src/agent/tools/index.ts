@@ -26,6 +26,7 @@ import { createWebFetch } from './web/web-fetch.ts';
 
 export { BackgroundProcesses } from './background/index.ts';
 export { defineTool } from './define.ts';
+export { commandEnvironment, type EnvironmentSettings, newMarker } from './exec/environment.ts';
 export { Rooms } from './exec/rooms.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
 export { ShellEnvironment } from './exec/shell-environment.ts';

@@ -15,13 +15,15 @@ export function createSpawnSubagent(): Tool {
       task: v.pipe(v.string(taskWords), v.trim(), v.nonEmpty(taskWords), v.description('What to do and to report.')),
       label: v.optional(v.string('a short name')),
       type: v.pipe(v.optional(v.string('the name of a type')), v.description('"explore" only reads; default "work".')),
+      worktree: v.pipe(v.optional(v.boolean('true or false'), false), v.description('For parallel writers.')),
     }),
     aliases: {
       task: ['prompt', 'agentPrompt', 'instructions'],
       type: ['subagent_type', 'agentType', 'agentRole'],
+      worktree: ['isolation', 'own_worktree'],
       label: ['description', 'name', 'agentNickname', 'title'],
     },
-    run: ({ task, label, type }, context) =>
-      context.spawnSubagent({ task, label: label?.trim() || undefined, type: type?.trim() || undefined }),
+    run: ({ task, label, type, worktree }, context) =>
+      context.spawnSubagent({ task, label: label?.trim() || undefined, type: type?.trim() || undefined, worktree }),
   });
 }

@@ -14,10 +14,10 @@ t.test('hands the task to the runtime and gives back what it gives', async (t) =
     text: 'done',
     isError: false,
   });
-  await call(tool, { agentPrompt: 'count files', label: ' ' }, { spawnSubagent });
+  await call(tool, { agentPrompt: 'count files', label: ' ', worktree: 'true' }, { spawnSubagent });
   t.strictSame(asked, [
-    { task: 'count files', label: 'counter', type: 'explore' },
-    { task: 'count files', label: undefined, type: undefined },
+    { task: 'count files', label: 'counter', type: 'explore', worktree: false },
+    { task: 'count files', label: undefined, type: undefined, worktree: true },
   ]);
 });
 

@@ -1,0 +1,113 @@
+import { copyFile, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { directoryName } from '../../config/index.ts';
+import { commandEnvironment, type EnvironmentSettings, newMarker } from '../tools/index.ts';
+import { type Git, GitFailure, gitIn } from './git.ts';
+
+/** A worktree of a sub-agent. */
+export interface OpenedWorktree {
+  /** Absolute. */
+  readonly path: string;
+  /**
+   * Ends it.
+   *
+   * @param isComplete the changes are wanted: they are put into the workspace, all or none; changes that cannot be stay in the worktree
+   * @returns what became of the changes, in a sentence for the model; empty: nothing was changed
+   */
+  readonly close: (isComplete: boolean) => Promise<string>;
+}
+
+/** Makes a worktree with all files of a workspace that git does not ignore. @returns why it cannot be made, as a text */
+export type OpenWorktree = (workspacePath: string, name: string) => Promise<OpenedWorktree | string>;
+
+/** Our own directory is no part of the change. */
+const ownFiles = ['--', '.', `:(exclude,top)${directoryName}`];
+
+/** Runs git, and with it the filters of the repository: only for trusted workspaces. */
+export function worktreesOf(settings: EnvironmentSettings): OpenWorktree {
+  const git = gitIn(commandEnvironment(settings, newMarker(settings.environment)));
+  /** Changes are brought back one after the other. */
+  let last: Promise<unknown> = Promise.resolve();
+  return async (workspacePath, name) => {
+    try {
+      const base = await snapshot(git, workspacePath);
+      const path = join(workspacePath, directoryName, 'worktrees', name);
+      await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
+      await git(['worktree', 'add', '--quiet', '--detach', path, base], { cwd: workspacePath });
+      return {
+        path,
+        close(isComplete) {
+          const closed = last.then(() => bringBack(git, { workspacePath, path, base, isComplete }));
+          last = closed.catch(() => undefined);
+          return closed;
+        },
+      };
+    } catch (error) {
+      if (!(error instanceof GitFailure)) throw error;
+      return error.message;
+    }
+  };
+}
+
+/** A commit of all files as they are now, on no branch. Neither the index nor a branch of the user changes. @throws GitFailure */
+async function snapshot(git: Git, workspacePath: string): Promise<string> {
+  const root = await git(['rev-parse', '--show-toplevel'], { cwd: workspacePath });
+  if ((await realpath(root)) !== workspacePath) throw new GitFailure('the workspace is not the root of its repository');
+  return withDirectory(async (directory) => {
+    const index = join(directory, 'index');
+    const own = await git(['rev-parse', '--git-path', 'index'], { cwd: workspacePath });
+    // With the times of the files in it git reads only those that have changed.
+    await copyFile(resolve(workspacePath, own), index).catch(() => undefined);
+    await git(['add', '--all', ...ownFiles], { cwd: workspacePath, index });
+    const tree = await git(['write-tree'], { cwd: workspacePath, index });
+    return git(['commit-tree', tree, '-p', 'HEAD', '-m', 'Files of the workspace'], { cwd: workspacePath });
+  });
+}
+
+interface Return {
+  readonly workspacePath: string;
+  readonly path: string;
+  readonly base: string;
+  readonly isComplete: boolean;
+}
+
+async function bringBack(git: Git, { workspacePath, path, base, isComplete }: Return): Promise<string> {
+  const kept = `The changes of the sub-agent are only in its worktree ${path}`;
+  try {
+    return await withDirectory(async (directory) => {
+      const patch = join(directory, 'patch');
+      await git(['add', '--all', ...ownFiles], { cwd: path });
+      const tree = await git(['write-tree'], { cwd: path });
+      const names = await git(['diff', '--name-only', '--no-ext-diff', base, tree, ...ownFiles], { cwd: path });
+      if (names !== '' && !isComplete) return `${kept}, because it did not end as it should.`;
+      if (names !== '') {
+        const as = ['--binary', '--full-index', '--no-ext-diff', '--no-textconv', '--no-renames', '--no-color'];
+        await git(['diff', ...as, `--output=${patch}`, base, tree, ...ownFiles], { cwd: path });
+        await git(['apply', '--whitespace=nowarn', patch], { cwd: workspacePath });
+      }
+      await git(['worktree', 'remove', '--force', path], { cwd: workspacePath });
+      return names === '' ? '' : `It worked in a worktree; its changes are in the workspace now: ${listed(names)}.`;
+    });
+  } catch (error) {
+    if (!(error instanceof GitFailure)) throw error;
+    return `${kept}, because they do not fit the workspace: ${error.message}.`;
+  }
+}
+
+const maxListed = 20;
+
+function listed(names: string): string {
+  const all = names.split('\n');
+  const more = all.length - maxListed;
+  return `${all.slice(0, maxListed).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+async function withDirectory<T>(work: (directory: string) => Promise<T>): Promise<T> {
+  const directory = await mkdtemp(join(tmpdir(), 'oratorio-worktree-'));
+  try {
+    return await work(directory);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
