@@ -1,5 +1,16 @@
 import { join } from 'node:path';
+import type { LogLevel, LogOrStringHandler, RolldownLog } from 'rolldown';
 import { root } from './toolchain.mjs';
 
 /** Forms of packages that can be bundled: what Node loads of this one hides its `require` from a bundler. */
 export const bundledForms = { 'jsonc-parser': join(root, 'node_modules/jsonc-parser/lib/esm/main.js') };
+
+const evaluatesCode = /[\\/]node_modules[\\/]web-tree-sitter[\\/]/;
+
+/**
+ * Option `onLog` of a bundle: prints every warning but that of `eval` in this package, whose loader has it for WebAssembly modules
+ * with JavaScript of their own. Our grammar has none.
+ */
+export function onLog(level: LogLevel, log: RolldownLog, print: LogOrStringHandler): void {
+  if (log.code !== 'EVAL' || !evaluatesCode.test(log.id ?? '')) print(level, log);
+}

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { build } from 'rolldown';
 import packageJson from '../package.json' with { type: 'json' };
 import { runtimePackages } from '../src/deploy/engine/image-packages.ts';
-import { bundledForms } from './bundled-forms.ts';
+import { bundledForms, onLog } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
 const at = (path: string): string => join(root, path);
@@ -41,6 +41,7 @@ async function bundle({ entries, external, chunks, format = 'esm' }: BundleOptio
     platform: 'node',
     external: isOneOf(external),
     resolve: { alias: bundledForms },
+    onLog,
     // Our modules only declare: an unused one need not be loaded. An entry always runs.
     treeshake: {
       moduleSideEffects: [

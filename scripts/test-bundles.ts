@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
+import { onLog } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
 /** Packages that most test files load, and what these load. All others but tap are loaded from where they are installed. */
@@ -72,6 +73,7 @@ export async function bundleTests(sources: readonly string[], directory: string)
     plugins: [sourceLocations],
     resolve: { conditionNames: ['development', 'node', 'import'] },
     logLevel: 'warn',
+    onLog,
     output: {
       dir: directory,
       entryFileNames: '[name].js',

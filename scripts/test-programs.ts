@@ -6,7 +6,7 @@ import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
-import { bundledForms } from './bundled-forms.ts';
+import { bundledForms, onLog } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
 const patterns = [
@@ -47,6 +47,7 @@ export async function bundleTestPrograms(directory: string): Promise<void> {
     resolve: { alias: bundledForms },
     plugins: [findsItsProgramInDist],
     logLevel: 'warn',
+    onLog,
     output: { dir: directory, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
   });
 }
