@@ -46,8 +46,8 @@ const readDist = ['src/inspect/charts.ts', 'src/inspect/page.ts'];
 
 /** Whether a file needs a build before it runs: it starts the built product, or reads what only a build makes. */
 export function needsBuild(graph: ImportGraph, file: string): boolean {
-  // Tests of the built product name its program; a source that names it starts it for users only.
-  if (graph.closureOf(file, (each) => each.startsWith('test/')).has('bin/oratorio.js')) return !isBuilt();
+  // Tests of the built product name its program, as benches do; a source that names it starts it for users only.
+  if (graph.closureOf(file, (each) => /^(?:test|bench)\//.test(each)).has('bin/oratorio.js')) return !isBuilt();
   if (existsSync(join(root, 'dist', '.stamp'))) return false;
   const closure = graph.closureOf(file);
   return readDist.some((module) => closure.has(module));

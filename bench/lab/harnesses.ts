@@ -34,7 +34,7 @@ function write(path: string, content: unknown): void {
   writeFileSync(path, JSON.stringify(content));
 }
 
-const program = join(root, 'bin', 'oratorio.js');
+const program = join(root, 'bin/oratorio.js');
 
 const oratorio: Harness = {
   name: 'oratorio',
