@@ -1,5 +1,6 @@
 /** Another account of this machine, for tests of what it may do to this user. Only root can change to another user. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
 
 /** An id without an account; nothing on the machine belongs to it. */
 export const otherUid = 54_321;
@@ -20,4 +21,12 @@ export function runAsOther(code: string, args: readonly string[] = [], options: 
     stdio: ['ignore', 'pipe', 'inherit'],
     ...options,
   });
+}
+
+/** The first output of a process. @throws when it ends without one, as it does where the other user may not enter a directory */
+export async function firstOutput(child: ChildProcess): Promise<string> {
+  if (!child.stdout) throw new Error('the process has no output');
+  const [output] = await Promise.race([once(child.stdout, 'data'), once(child.stdout, 'end')]);
+  if (output === undefined) throw new Error('the process ended without output');
+  return String(output);
 }

@@ -8,7 +8,7 @@ import { generatedKey, generatedKeyFile } from '../../src/appserver/generated-ke
 import { workspaceStateDirectory } from '../../src/config/index.ts';
 import { isOwnerOrKeyHolder } from '../../src/http/index.ts';
 import { parseTcpTable, peerUidOf } from '../../src/http/peer-owner.ts';
-import { canBecomeOther, otherUid, runAsOther } from '../other-user.ts';
+import { canBecomeOther, firstOutput, otherUid, runAsOther } from '../other-user.ts';
 import { unusedPort } from '../ports.ts';
 import { launchDocument, makeWorkspace, startServer, temporaryDirectory } from './harness.ts';
 
@@ -155,8 +155,7 @@ t.test('regression: H4 an open connection of another user changes nothing for th
       [],
     );
     t.teardown(() => holding.kill('SIGKILL'));
-    const [first] = holding.stdout ? await once(holding.stdout, 'data') : [];
-    t.match(String(first), /^HTTP\/1\.1 401 /);
+    t.match(await firstOutput(holding), /^HTTP\/1\.1 401 /);
   }
   t.same(statuses(await askAsOwner([{ url: `${api}/v1/models` }])), [200]);
 });

@@ -17,7 +17,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { acquireLock, ownIdentity, readIdentity } from '../../src/supervise/index.ts';
-import { canBecomeOther, otherUid, runAsOther } from '../other-user.ts';
+import { canBecomeOther, firstOutput, otherUid, runAsOther } from '../other-user.ts';
 import { program, programEnvironment } from '../programs.ts';
 import {
   agentServerFixture,
@@ -43,7 +43,7 @@ async function bystander(t: Test, marker?: string) {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   t.teardown(() => child.kill('SIGKILL'));
-  await once(child.stdout, 'data');
+  await firstOutput(child);
   const identity = readIdentity(child.pid ?? 0);
   if (typeof identity === 'string') throw new Error(identity);
   return { pid: identity.pid, identity };
@@ -144,7 +144,7 @@ t.test('regression: H7 a lock that another user holds is refused, and its owner 
       [directory, forged(workspace, ownIdentity(), 'ws://127.0.0.1:1/ws')],
     );
     t.teardown(() => holder.kill('SIGKILL'));
-    if (holder.stdout) await once(holder.stdout, 'data');
+    await firstOutput(holder);
     t.match(await ensure(hub, workspace), {
       status: 409,
       body: { error: { code: 'workspaceLocked', message: new RegExp(`uid ${otherUid}`), details: { pid: null } } },
