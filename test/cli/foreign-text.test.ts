@@ -18,6 +18,7 @@ import { createLogger } from '../../src/log/index.ts';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
 import { anyCharacter } from '../any-character.ts';
 import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
+import { killIfThere, processesOf } from '../hub/harness.ts';
 import { program } from '../programs.ts';
 import { atTerminal, hasTerminals } from './terminal.ts';
 
@@ -238,6 +239,8 @@ async function hostileHub(t: Test, all: string) {
     return sendJson(response, 200, record);
   });
   t.teardown(() => hub.close());
+  // A command that does not find this Hub starts a real one.
+  t.teardown(() => processesOf(home, 'ORATORIO_HOME').forEach(killIfThere));
   writeLock(home, lockOf(hub.baseUrl));
   return home;
 }

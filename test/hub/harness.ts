@@ -103,15 +103,19 @@ export function killIfThere(pid: number): void {
 /** Marks all processes of a Hub: a Hub passes `XDG_…` on to sidecars too, unlike the variables of Oratorio. */
 const homeVariable = 'XDG_TEST_ORATORIO_HOME';
 
-/** Processes of this machine whose environment names this user home: everything a Hub of it has started. */
-export function processesOf(home: string): number[] {
+/**
+ * Processes of this machine whose environment names this user home: everything a Hub of it has started.
+ *
+ * @param variable `ORATORIO_HOME` for a Hub that the product started, and its agent servers
+ */
+export function processesOf(home: string, variable = homeVariable): number[] {
   if (process.platform !== 'linux') return [];
   const { readdirSync } = process.getBuiltinModule('node:fs');
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .filter((pid) => {
       try {
-        return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`${homeVariable}=${home}`);
+        return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`${variable}=${home}`);
       } catch {
         return false;
       }
