@@ -49,7 +49,7 @@ interface Store {
 
 t.test('regression: H2 a program that takes the port of a dashboard gets no token', async (t) => {
   const { port, origin, begin, end } = await stage(t);
-  const context = await browser.newContext();
+  const context = await browser.newContext({ reducedMotion: 'reduce' });
   t.teardown(() => context.close());
   context.setDefaultTimeout(180_000);
   const first = await begin();
@@ -89,7 +89,7 @@ t.test('a page reports that another address leads to its server', async (t) => {
   const token = await begin();
   const relay = await stealPort({ port: 0, relayTo: port });
   t.teardown(() => relay.close());
-  const page = await browser.newPage();
+  const page = await browser.newPage({ reducedMotion: 'reduce' });
   page.setDefaultTimeout(180_000);
   await page.goto(`http://127.0.0.1:${relay.port}/DashBoard#token=${token}`);
   await page.getByText('The server does not listen at').waitFor();
@@ -103,7 +103,7 @@ t.test('a page reports that another address leads to its server', async (t) => {
 t.test('a page open across a restart gets the new token unless its token was revoked', async (t) => {
   const { home, origin, begin, end } = await stage(t);
   const first = await begin();
-  const page = await browser.newPage();
+  const page = await browser.newPage({ reducedMotion: 'reduce' });
   page.setDefaultTimeout(180_000);
   await page.goto(`${origin}/DashBoard#token=${first}`);
   await page.locator('.connection.live').waitFor();

@@ -194,7 +194,7 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, whate
   await t.test('on the page', async (t) => {
     const browser = await launchBrowser();
     t.teardown(() => browser.close());
-    const page = await browser.newPage();
+    const page = await browser.newPage({ reducedMotion: 'reduce' });
     page.setDefaultTimeout(180_000);
     const foreign: string[] = [];
     page.on('request', (request) => {

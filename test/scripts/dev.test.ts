@@ -22,7 +22,7 @@ t.test('a changed component is shown and a changed program is restarted, without
 
   const browser = await launchBrowser();
   t.teardown(() => browser.close());
-  const context = await browser.newContext();
+  const context = await browser.newContext({ reducedMotion: 'reduce' });
   context.setDefaultTimeout(120_000);
   const complaints: string[] = [];
   context.on('console', (message) => {
