@@ -226,14 +226,17 @@ function swapper(t: Test, workspace: string, outside: string): ChildProcess {
     writeFileSync('swap/file.txt', 'harmless');
     const cell = new Int32Array(new SharedArrayBuffer(4));
     const stay = () => Atomics.wait(cell, 0, 0, Math.random() * 4);
-    // Where nothing is for a moment, a call may have made a directory of its own.
+    // Where nothing is for a moment, a call may have made a directory of its own, and may write into it while it is removed.
+    const isInTheWay = ({ code }) => code === 'EEXIST' || code === 'ENOTEMPTY';
     const place = (work) => {
       for (;;) {
-        try {
-          return work();
-        } catch (error) {
-          if (error.code !== 'EEXIST' && error.code !== 'ENOTEMPTY') throw error;
-          rmSync('swap', { recursive: true, force: true, maxRetries: 5 });
+        for (const step of [work, () => rmSync('swap', { recursive: true, force: true })]) {
+          try {
+            step();
+            if (step === work) return;
+          } catch (error) {
+            if (!isInTheWay(error)) throw error;
+          }
         }
       }
     };
