@@ -254,6 +254,7 @@ export async function answerOf(turn: RunningTurn): Promise<string> {
 
 export interface FoundProcess {
   readonly pid: number;
+  readonly parent: number;
   readonly argv: readonly string[];
   readonly environment: readonly string[];
 }
@@ -268,7 +269,11 @@ export function processesUnder(root: string): FoundProcess[] {
       const argv = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
       const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
       const traces = [...argv, ...environment, readlinkSync(`/proc/${pid}/cwd`)];
-      if (traces.some((trace) => trace.includes(root))) found.push({ pid, argv, environment });
+      if (!traces.some((trace) => trace.includes(root))) continue;
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+      // Behind the name, which is in parentheses and may contain anything: state, parent.
+      const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+      found.push({ pid, parent, argv, environment });
     } catch {
       // The process has ended meanwhile, or belongs to another user.
     }
@@ -278,9 +283,14 @@ export function processesUnder(root: string): FoundProcess[] {
 
 /** Agent servers of a Hub among them, by workspace. */
 export function agentServersUnder(root: string): { readonly pid: number; readonly workspace: string }[] {
-  return processesUnder(root)
-    .filter(({ argv }) => argv.includes('--managed'))
-    .map(({ pid, argv }) => ({ pid, workspace: argv[argv.indexOf('--workspace') + 1] ?? '' }));
+  const managed = processesUnder(root).filter(({ argv }) => argv.includes('--managed'));
+  const pids = new Set(managed.map(({ pid }) => pid));
+  return (
+    managed
+      // A child of an agent server has its parent's command line until it executes its own program.
+      .filter(({ parent }) => !pids.has(parent))
+      .map(({ pid, argv }) => ({ pid, workspace: argv[argv.indexOf('--workspace') + 1] ?? '' }))
+  );
 }
 
 /** Resources that the processes of a place hold at one moment, each with a unique name. */
