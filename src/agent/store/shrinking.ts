@@ -13,9 +13,14 @@ export function canShrink(sqlite: DatabaseSync): boolean {
   return pragma(sqlite, 'auto_vacuum') === incremental;
 }
 
-/** Makes a database of a file that is empty still one whose file can get smaller: later it is not a matter of a word. */
+/** Whether nothing was written to the file yet. */
+export function isEmpty(sqlite: DatabaseSync): boolean {
+  return pragma(sqlite, 'page_count') === 0;
+}
+
+/** Makes an empty database one whose file can get smaller. Later that takes `makeShrinkable`. */
 export function beginShrinkable(sqlite: DatabaseSync): void {
-  if (pragma(sqlite, 'page_count') === 0) sqlite.exec('PRAGMA auto_vacuum = INCREMENTAL');
+  sqlite.exec('PRAGMA auto_vacuum = INCREMENTAL');
 }
 
 /**
