@@ -94,7 +94,9 @@ export class Connection {
     const checked = v.safeParse(rpcMethods[method].params, params ?? {}, { abortEarly: true });
     if (!checked.success) {
       const [issue] = checked.issues;
-      const expected = issue.received === 'undefined' ? 'a value' : (issue.expected ?? 'another value');
+      // A check of ours says in its message what must hold; the library's own messages quote the value.
+      const wanted = issue.expected ?? (issue.type === 'check' ? issue.message : 'another value');
+      const expected = issue.received === 'undefined' ? 'a value' : wanted;
       return this.#refuseParams(id, v.getDotPath(issue) ?? '', expected);
     }
     if (method === 'initialize') this.#introduce(checked.output as v.InferOutput<typeof rpcMethods.initialize.params>);

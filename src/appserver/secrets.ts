@@ -1,4 +1,4 @@
-import type { Config } from '../config/index.ts';
+import { type Config, secretsIn } from '../config/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
 
 /**
@@ -9,14 +9,7 @@ import type { LaunchDocument } from '../protocol/index.ts';
 export function secretsOf(config: Config, launch: LaunchDocument | undefined, tokens: readonly string[]): string[] {
   return [
     ...tokens,
-    config.ApiKey,
-    ...Object.values(config.Providers).flatMap(({ ApiKey, Headers }) => [ApiKey, ...Object.values(Headers)]),
-    config.Api.ApiKey,
-    config.AgUi.ApiKey,
-    config.DashBoard.Password,
-    ...Object.values(config.Telemetry.Headers),
-    config.AppServer.WebSocket.Token,
-    config.Tools.Web.SearchApiKey,
+    ...secretsIn(config),
     launch?.notificationToken ?? '',
     launch?.adoptionProof ?? '',
     launch?.upstream?.apiKey ?? '',

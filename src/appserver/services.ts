@@ -294,9 +294,9 @@ async function bind(server: HttpServer, group: readonly Planned[], logger: Logge
     return await (takesAnyPort ? listen(server, address, logger) : server.listen(address));
   } catch (error) {
     const { host, port } = address;
-    const reason =
-      (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? 'the port is taken' : (error as Error).message;
+    const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+    const reason = isTaken ? 'the port is taken' : (error as Error).message;
     const message = `cannot listen on ${host}:${port}: ${reason}; see ${portSettings[first.name]}`;
-    throw new StartupError('system', message, { cause: error });
+    throw new StartupError(isTaken ? 'portTaken' : 'system', message, { cause: error });
   }
 }

@@ -4,9 +4,11 @@ export const exitCodes = {
   usage: 2,
   /** EX_NOINPUT: there is no such workspace. */
   noWorkspace: 66,
+  /** EX_UNAVAILABLE: a configured port is taken. */
+  portTaken: 69,
   /** EX_SOFTWARE: a bug. */
   bug: 70,
-  /** EX_OSERR: no port, no permission, a full disk. */
+  /** EX_OSERR: no permission, a full disk. */
   system: 71,
   /** EX_TEMPFAIL: another agent server holds the workspace. */
   held: 75,

@@ -8,7 +8,9 @@ import { inLine } from './render.ts';
 const ItemEvent = v.looseObject({
   item: v.looseObject({
     type: v.string(),
+    callId: v.optional(v.string(), ''),
     tool: v.optional(v.string(), ''),
+    source: v.optional(v.string(), 'builtin'),
     arguments: v.optional(v.string(), ''),
     outcome: v.optional(v.string(), ''),
     text: v.optional(v.string(), ''),
@@ -24,6 +26,9 @@ const SpentTurn = v.looseObject({
 
 const widest = 100;
 
+/** Tools that run as soon as they are called. Others are announced when they run: a question may come first. */
+const neverAsking: ReadonlySet<string> = new Set(['SpawnSubagent', 'WebSearch']);
+
 const signs = { pending: '☐', in_progress: '◐', completed: '☑' } as const;
 
 /** Prints the steps of the agent beside the answer, one line each, on standard error. */
@@ -31,18 +36,32 @@ export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: T
   const { dim, red, cyan } = output.colors;
   const note = (text: string) => output.note(inLine(text));
   const waits = showWaits(output);
+  /** Calls that may need approval, as they will be announced, by their id. */
+  const announced = new Map<string, string>();
+  const announce = (callId: string) => {
+    const words = announced.get(callId);
+    announced.delete(callId);
+    if (words !== undefined) note(words);
+  };
   return (event) => {
     if (event.type !== 'other') return;
     waits(event);
-    if (event.method !== 'item/completed') return;
+    const isStart = event.method === 'item/started';
+    if (!isStart && event.method !== 'item/completed') return;
     const parsed = v.safeParse(ItemEvent, event.params);
     if (!parsed.success) return;
-    const { type, tool, outcome, text, steps, durationMs = 0, arguments: args } = parsed.output.item;
+    const { type, callId, tool, source, outcome, text, steps, durationMs = 0, arguments: args } = parsed.output.item;
+    if (type === 'commandExecution') announce(callId);
+    if (isStart) return;
     if (type === 'plan') for (const { step, status } of steps) note(`  ${signs[status]} ${short(step)}`);
     // The plan itself says more than its call.
     if (tool === 'UpdatePlan') return;
-    if (type === 'toolCall') note(`${cyan('▸')} ${tool} ${dim(short(argumentsOf(args)))}`);
+    if (type === 'toolCall') {
+      announced.set(callId, `${cyan('▸')} ${tool} ${dim(short(argumentsOf(args)))}`);
+      if (source === 'builtin' && neverAsking.has(tool)) announce(callId);
+    }
     if (type === 'toolResult') {
+      announce(callId);
       const sign = outcome === 'completed' ? dim('✓') : red('✖');
       note(`  ${sign} ${dim(`${short(text)} (${durationMs} ms)`)}`);
     }

@@ -6,13 +6,16 @@ import { type ApprovalDecision, ApprovalRequest } from '../protocol/index.ts';
 import type { Output } from './output.ts';
 import { inLine } from './render.ts';
 
-export type Approver = NonNullable<AppServerClientOptions['onRequest']>;
+export type Approver = NonNullable<AppServerClientOptions['onRequest']> & {
+  /** Another client, the policy or a deadline has decided: the question is withdrawn. */
+  readonly resolved?: (requestId: string, decision: string) => void;
+};
 
 type Question = Pick<
   ApprovalRequest,
   'tool' | 'operation' | 'target' | 'workingDirectory' | 'covers' | 'reason' | 'scopeKey' | 'proposedRule'
 >;
-type Painted = Pick<Output, 'colors' | 'question'>;
+type Painted = Pick<Output, 'colors' | 'question' | 'note'>;
 
 const declined = { decision: 'decline' satisfies ApprovalDecision, unattended: true };
 
@@ -40,23 +43,53 @@ const decisions: Readonly<Record<string, ApprovalDecision>> = {
 };
 
 /** Shows the words, then returns what is typed. Only the last line is the prompt, which a terminal may draw again. */
-export async function askAtPrompt(terminal: Interface, output: Writable, words: string): Promise<string> {
+async function askAtPrompt(terminal: Interface, output: Writable, words: string, signal: AbortSignal): Promise<string> {
   const at = words.lastIndexOf('\n') + 1;
   output.write(words.slice(0, at));
-  return terminal.question(words.slice(at));
+  return terminal.question(words.slice(at), { signal });
 }
 
-/** Asks a person; `ask` shows the words and returns what is typed. One question at a time. */
-export function askPerson(ask: (words: string) => Promise<string>, output: Painted): Approver {
+const resolvedWords: Readonly<Record<string, string>> = {
+  accept: 'Allowed elsewhere.',
+  acceptForSession: 'Allowed elsewhere, until the thread ends.',
+  acceptAlways: 'Allowed elsewhere, in every thread of this workspace.',
+  decline: 'Declined elsewhere.',
+  cancel: 'No longer needed: the turn has ended.',
+};
+
+/** Asks a person; `ask` shows the words and returns what is typed, until its signal aborts. One question at a time. */
+export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<string>, output: Painted): Approver {
   let line: Promise<unknown> = Promise.resolve();
-  return (method, params) => {
+  const open = new Map<string, AbortController>();
+  const onRequest = async (method: string, params: unknown) => {
     const request = v.safeParse(ApprovalRequest, params);
     if (method !== 'item/approval/request' || !request.success) return declined;
+    const { requestId } = request.output;
+    const withdrawing = new AbortController();
+    open.set(requestId, withdrawing);
     const words = output.question(questionOf(request.output, output));
-    const answered = line.then(() => ask(words));
+    const answered = line.then(() => {
+      withdrawing.signal.throwIfAborted();
+      return ask(words, withdrawing.signal);
+    });
     line = answered.catch(() => undefined);
-    return answered.then((answer) => ({ decision: decisions[answer.trim().toLowerCase()] ?? 'decline' }));
+    try {
+      return { decision: decisions[(await answered).trim().toLowerCase()] ?? ('decline' as const) };
+    } catch (error) {
+      if (!withdrawing.signal.aborted) throw error;
+      // The server has forgotten the request and drops this answer.
+      return declined;
+    } finally {
+      open.delete(requestId);
+    }
   };
+  const resolved = (requestId: string, decision: string) => {
+    const withdrawing = open.get(requestId);
+    if (!withdrawing || withdrawing.signal.aborted) return;
+    withdrawing.abort();
+    output.note(output.colors.dim(resolvedWords[decision] ?? 'Decided elsewhere.'));
+  };
+  return Object.assign(onRequest, { resolved });
 }
 
 /**
@@ -88,10 +121,10 @@ export function questionOf(
 
 /** Asks at the terminal for one answer only: for commands that hold no conversation. */
 export function askAt(input: Readable, stderr: Writable, output: Painted): Approver {
-  return askPerson(async (words) => {
+  return askPerson(async (words, signal) => {
     const terminal = createInterface({ input, output: stderr });
     try {
-      return await askAtPrompt(terminal, stderr, words);
+      return await askAtPrompt(terminal, stderr, words, signal);
     } finally {
       terminal.close();
     }

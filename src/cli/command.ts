@@ -1,6 +1,6 @@
 import type { Output } from './output.ts';
 
-/** One option of a command. A `--no-x` is declared with that name and read as `x: false`. */
+/** One option of a command. A `--no-x` is declared with that name and read as `x: false`; with `--x` declared too, `x` is undefined while neither is given. */
 export interface OptionSpec {
   /** Without dashes, e.g. `json`, `no-start`. */
   readonly name: string;

@@ -33,12 +33,13 @@ export const commands: readonly CommandSpec[] = [
     name: 'up',
     describe: [
       'Start everything for a workspace and show what happens.',
-      'Finds or starts the Hub, starts the agent server of the workspace unless it runs, prints its record and addresses, then follows its events.',
-      'Ctrl-C leaves Hub and agent server running.',
+      'Finds or starts the Hub, starts the agent server of the workspace unless it runs, and prints its record and addresses. At a terminal it then follows the events.',
+      'Ctrl-C leaves Hub and agent server running; oratorio hub stop ends them.',
     ],
     argument: workspace,
     options: [
       { name: 'init', describe: 'Initialise the directory if it is not a workspace yet' },
+      { name: 'follow', describe: 'Follow the events without a terminal, too' },
       { name: 'no-follow', describe: 'Return once the agent server runs' },
       noStart,
       json,
@@ -137,6 +138,17 @@ export const commands: readonly CommandSpec[] = [
     load: () => import('./commands/inspect.ts'),
   },
   {
+    name: 'doctor',
+    describe: [
+      'Check everything and print how to fix it.',
+      'Machine, home, Hub and every workspace, or the named one: settings, trust, agent server, model, MCP servers. Changes and starts nothing; each model gets one small request. Exit code 9 when a check fails.',
+    ],
+    argument: workspace,
+    options: [{ name: 'offline', describe: 'Send no request to a model provider' }, json],
+    examples: ['doctor', 'doctor ~/projects/site', 'doctor --offline --json'],
+    load: () => import('./commands/doctor.ts'),
+  },
+  {
     name: 'ensure',
     describe: ['Start the agent server of a workspace unless it runs.', 'Prints its record when it is ready.'],
     argument: workspace,
@@ -229,6 +241,30 @@ export const commands: readonly CommandSpec[] = [
     options: [{ name: 'detach', describe: 'Leave the agent servers running for the next Hub' }, json],
     examples: ['hub stop', 'hub stop --detach'],
     load: () => import('./commands/hub-stop.ts'),
+  },
+  {
+    name: 'service install',
+    describe: [
+      'Start the Hub at log-in.',
+      'Writes a user unit of systemd, or a user agent of launchd, and starts it. Needs no root.',
+    ],
+    options: [json],
+    examples: ['service install'],
+    load: async () => ({ run: (await import('./commands/service.ts')).install }),
+  },
+  {
+    name: 'service remove',
+    describe: ['Stop starting the Hub at log-in.', 'A Hub that runs continues.'],
+    options: [json],
+    examples: ['service remove'],
+    load: async () => ({ run: (await import('./commands/service.ts')).remove }),
+  },
+  {
+    name: 'service status',
+    describe: ['Show whether the Hub starts at log-in.'],
+    options: [json],
+    examples: ['service status', 'service status --json'],
+    load: async () => ({ run: (await import('./commands/service.ts')).status }),
   },
   {
     name: 'app-server',

@@ -1,9 +1,11 @@
 /** Shared by `chat` and `exec`: from a workspace to a thread on its agent server, and from a prompt to its answer. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import * as v from 'valibot';
 import {
   AppServerClient,
   AppServerConnectionError,
   type RecordAnswer,
+  type RpcNotification,
   type RunningTurn,
   startThread,
   startTurn,
@@ -21,7 +23,8 @@ import { workspacePath } from './workspace.ts';
 
 export interface Conversation {
   readonly server: Pick<AppServerClient, 'request'>;
-  readonly threadId: string;
+  /** Changed by `/resume`. */
+  threadId: string;
   readonly workspacePath: string;
   /** Of the prompts that follow; undefined: that of the thread. */
   mode: TurnMode | undefined;
@@ -55,7 +58,10 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
       // For each turn, never in the thread: a later command without --yes asks again.
       async ask(prompt, isTyped) {
         const mode = conversation.mode && { mode: conversation.mode };
-        const turn = await startTurn(server, threadId, partsOf(prompt, path, isTyped), { ...asked, ...mode });
+        const turn = await startTurn(server, conversation.threadId, partsOf(prompt, path, isTyped), {
+          ...asked,
+          ...mode,
+        });
         return patience.watch(server, turn);
       },
       close: () => server.close(),
@@ -84,12 +90,23 @@ async function reachServer(
     const record = await ensureWorkspace(context, path);
     try {
       const url = addressOf(record);
-      return { record, server: await AppServerClient.connect(url, { clientInfo: info, onRequest, signal, silence }) };
+      const server = await AppServerClient.connect(url, { clientInfo: info, onRequest, signal, silence });
+      server.onNotification((notification) => passOnResolved(notification, onRequest));
+      return { record, server };
     } catch (error) {
       if (!(error instanceof AppServerConnectionError) || performance.now() > deadline) throw error;
       await sleep(defaults.client.revivePollMs, undefined, { signal });
     }
   }
+}
+
+const Resolved = v.looseObject({ requestId: v.string(), decision: v.string() });
+
+/** Withdraws a question that is decided. */
+function passOnResolved({ method, params }: RpcNotification, { resolved }: Approver): void {
+  if (method !== 'item/approval/resolved' || !resolved) return;
+  const { requestId, decision } = v.parse(Resolved, params);
+  resolved(requestId, decision);
 }
 
 /** @throws CliError `startFailed` when the server has no WebSocket */

@@ -14,7 +14,7 @@ export const exitCodes = {
   credentials: { code: 8, meaning: 'The source refuses the credentials.' },
   unhealthy: {
     code: 9,
-    meaning: 'The stack, or a change of it, is not healthy. A change was taken back, where it could be.',
+    meaning: 'A check has failed, or the stack or a change of it is not healthy. A change was undone where possible.',
   },
   interrupted: { code: 130, meaning: 'Interrupted by Ctrl-C before it was done.' },
   terminated: { code: 143, meaning: 'Ended by SIGTERM before it was done.' },

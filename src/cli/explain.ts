@@ -4,6 +4,7 @@ import {
   HubRequestError,
   HubUnavailableError,
   JsonRpcError,
+  TurnFailedError,
 } from '../client/index.ts';
 import { DeployError, deployErrors } from '../deploy/index.ts';
 import { messageOf } from '../lib/index.ts';
@@ -35,6 +36,31 @@ function lockedHint({ pid, lockPath }: Readonly<Record<string, unknown>>): strin
   if (typeof pid === 'number') return `Stop it where it was started, or end it: kill ${pid}`;
   const file = typeof lockPath === 'string' ? quoted(lockPath) : '<workspace>/.oratorio/appserver.mutex';
   return `Find the process that holds the lock, then end it: fuser ${file}`;
+}
+
+/** Next step after a failed turn. */
+function turnHint({ reason, retryAfterMs }: TurnFailedError): string | null {
+  if (retryAfterMs !== null)
+    return `The provider asks to wait ${durationText(retryAfterMs)}: run the command again then.`;
+  switch (reason) {
+    case 'upstreamUnauthorized':
+      return 'The provider refuses the key. Connect again: oratorio login';
+    case 'upstreamQuotaExceeded':
+      return 'The account has no credit left. Add some at the provider, or connect another one: oratorio login';
+    case 'upstreamRateLimited':
+      return 'The provider limits requests: run the command again in a minute.';
+    case 'upstreamUnreachable':
+    case 'upstreamRejected':
+      return 'Check endpoint and model: oratorio model test';
+    default:
+      return null;
+  }
+}
+
+/** `2 min`, `45 s`; rounded up, so that it is not too early. */
+function durationText(ms: number): string {
+  const seconds = Math.ceil(ms / 1_000);
+  return seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
 }
 
 function hintFor({ code, details }: HubRequestError): string | null {
@@ -91,7 +117,8 @@ export function explain(error: unknown): Failure {
   if (error instanceof HubUnavailableError || error instanceof HubInvalidResponseError) {
     const context = error instanceof HubUnavailableError ? error.logTail : '';
     const hint = 'Run `oratorio hub` to see the Hub start, or `oratorio hub status` to see what is there.';
-    const exitCode = exitCodes.hubUnavailable.code;
+    const isTaken = error instanceof HubUnavailableError && error.exitCode === exitCodes.precondition.code;
+    const exitCode = exitCodes[isTaken ? 'precondition' : 'hubUnavailable'].code;
     return { exitCode, what: error.message, hint, context, body: body(error.code, error.message) };
   }
   if (error instanceof AppServerSilentError) {
@@ -105,6 +132,18 @@ export function explain(error: unknown): Failure {
     };
   }
   const message = messageOf(error);
+  if (error instanceof TurnFailedError) {
+    const hint = turnHint(error);
+    const { reason, code, retryAfterMs } = error;
+    const details = retryAfterMs === null ? null : { retryAfterMs };
+    return {
+      exitCode: exitCodes.failure.code,
+      what: message,
+      hint,
+      context: '',
+      body: body(reason ?? code, message, details),
+    };
+  }
   const code = error instanceof JsonRpcError ? `rpc${error.code}` : 'failure';
   return { exitCode: exitCodes.failure.code, what: message, hint: null, context: '', body: body(code, message) };
 }

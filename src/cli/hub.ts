@@ -1,9 +1,11 @@
 /** Shared by the commands that need a Hub. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Connection, connectHub, HubRequestError, type RecordAnswer } from '../client/index.ts';
+import { type Connection, connectHub, discoverHub, HubRequestError, type RecordAnswer } from '../client/index.ts';
 import { version } from '../protocol/index.ts';
 import type { CommandContext } from './command.ts';
+import { CliError, quoted } from './errors.ts';
 import { warnRestricted } from './restricted.ts';
+import { isWorkspace } from './workspace.ts';
 
 export const clientInfo = { name: 'oratorio-cli', version };
 
@@ -53,6 +55,24 @@ export async function withHub<T>(context: CommandContext, work: (connection: Con
       await sleep(200, undefined, { signal: context.signal });
     }
   }
+}
+
+/**
+ * `withHub` for one workspace. Starts no Hub for another directory: only one that runs may know it from before.
+ *
+ * @throws CliError workspaceNotFound
+ */
+export async function withHubOf<T>(
+  context: CommandContext,
+  path: string,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  const { home, signal } = context;
+  if (!isWorkspace(path, home) && (await discoverHub({ home, signal })).kind === 'none') {
+    const hint = `To make it one: oratorio init ${quoted(path)}`;
+    throw new CliError('workspaceNotFound', `${path} is not a workspace.`, hint, 'workspaceNotFound');
+  }
+  return withHub(context, work);
 }
 
 /** Ensures the agent server of a workspace: what `ensure`, `chat` and `exec` begin with. */

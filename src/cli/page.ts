@@ -62,7 +62,7 @@ export async function showPage(
 }
 
 /** Program that opens a document with whatever the user has chosen for it. */
-function opener(): { readonly command: string; readonly args: readonly string[] } {
+export function pageOpener(): { readonly command: string; readonly args: readonly string[] } {
   if (process.platform === 'darwin') return { command: 'open', args: [] };
   if (process.platform === 'win32') return { command: 'explorer.exe', args: [] };
   return { command: 'xdg-open', args: [] };
@@ -83,7 +83,7 @@ async function openPage(home: string, url: string): Promise<boolean> {
     file,
     `<!doctype html><meta charset="utf-8"><title>Oratorio</title><script>location.replace(${target})</script>\n`,
   );
-  const { command, args } = opener();
+  const { command, args } = pageOpener();
   const child = spawn(command, [...args, pathToFileURL(file).href], { detached: true, stdio: 'ignore' });
   const isOpen = await new Promise<boolean>((resolve) => {
     child.once('spawn', () => resolve(true)).once('error', () => resolve(false));

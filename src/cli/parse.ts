@@ -28,6 +28,10 @@ function findCommand(argv: readonly string[]): CommandSpec | undefined {
 }
 
 const isNegation = ({ name }: OptionSpec): boolean => name.startsWith('no-');
+/** A switch with both forms, `--x` and `--no-x`: undefined while neither is given. */
+const isEitherWay = ({ options }: CommandSpec, option: OptionSpec): boolean =>
+  options.some(({ name }) => name === keyOf(option)) && options.some(({ name }) => name === `no-${keyOf(option)}`);
+
 /** The key under which its value is read. */
 const keyOf = (option: OptionSpec): string => (isNegation(option) ? option.name.slice(3) : option.name);
 
@@ -144,6 +148,7 @@ function checkEach(command: CommandSpec, option: OptionSpec, found: unknown): re
 }
 
 function check(command: CommandSpec, option: OptionSpec, value: unknown): string | boolean | undefined {
+  if (option.value === undefined && isEitherWay(command, option)) return typeof value === 'boolean' ? value : undefined;
   if (isNegation(option)) return value !== false;
   if (option.value === undefined) return value === true;
   if (value === undefined) return undefined;
@@ -165,12 +170,31 @@ function unknownCommand(argv: readonly string[]) {
   return usageError(`There is no command ${first}.${suggestion(first)}`);
 }
 
-/** The most similar command: at most two letters differ. */
+/** Names of our commands in other tools. */
+const otherNames: Readonly<Record<string, string>> = {
+  ps: 'list',
+  ls: 'list',
+  status: 'list',
+  start: 'up',
+  run: 'exec',
+  ask: 'exec',
+  attach: 'chat',
+  kill: 'stop',
+  down: 'hub stop',
+  quit: 'hub stop',
+  ui: 'inspect',
+  open: 'inspect',
+  check: 'doctor',
+};
+
+/** The command of another name, or the most similar one: of a short word one letter may differ, else two. */
 function suggestion(word: string): string {
+  const meant = Object.hasOwn(otherNames, word) ? otherNames[word] : undefined;
+  if (meant !== undefined) return ` Did you mean ${meant}?`;
   const [closest] = commands
     .map(({ name }) => ({ name, distance: distance(word, name) }))
     .sort((one, other) => one.distance - other.distance);
-  return closest && closest.distance <= 2 ? ` Did you mean ${closest.name}?` : '';
+  return closest && closest.distance <= (word.length <= 3 ? 1 : 2) ? ` Did you mean ${closest.name}?` : '';
 }
 
 /** Levenshtein distance. */

@@ -2,8 +2,9 @@
 import { runAppServer, exitCodes as startupCodes } from '../appserver/index.ts';
 import { visible } from '../lib/index.ts';
 import type { CommandContext } from './command.ts';
-import { CliError } from './errors.ts';
+import { CliError, quoted } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
+import { canonical } from './workspace.ts';
 
 type RunOptions = Parameters<typeof runAppServer>[0];
 export type Serving = Parameters<NonNullable<RunOptions['onServing']>>[0];
@@ -12,8 +13,14 @@ export type Serving = Parameters<NonNullable<RunOptions['onServing']>>[0];
 export async function serve(options: RunOptions): Promise<number> {
   const { exitCode, problem } = await runAppServer(options);
   if (problem === undefined) return exitCodes.ok.code;
-  throw new CliError(exitOf(exitCode), `The agent server cannot run: ${problem}`);
+  const exit = exitOf(exitCode);
+  const hint = exit === 'workspaceLocked' ? heldHint(options.workspacePath) : null;
+  throw new CliError(exit, `The agent server cannot run: ${problem}`, hint);
 }
+
+/** One workspace has one agent server: the Hub stops its own, a user stops the one started by hand. */
+const heldHint = (workspace: string): string =>
+  `End that one first: oratorio stop ${quoted(canonical(workspace))}, or Ctrl-C where it was started by hand.`;
 
 /** The process of an agent server has exit codes of its own, for the Hub; people get those of this tool. */
 function exitOf(code: number): ExitName {
@@ -22,6 +29,8 @@ function exitOf(code: number): ExitName {
       return 'workspaceLocked';
     case startupCodes.noWorkspace:
       return 'workspaceNotFound';
+    case startupCodes.portTaken:
+      return 'precondition';
     case startupCodes.bug:
       return 'failure';
     default:

@@ -94,8 +94,14 @@ async function startAndVerify({
   }
 }
 
+function exitCodeOf(child: StartedHub): number | null {
+  const ended = child.ended();
+  return typeof ended === 'number' ? ended : null;
+}
+
 function failure(home: string, child: StartedHub, what: string): HubUnavailableError {
   return new HubUnavailableError(`The Hub that was started ${what.replace(/\.$/, '')}. Its log: ${hubLogFile(home)}`, {
     logTail: child.logTail(),
+    exitCode: exitCodeOf(child),
   });
 }

@@ -7,10 +7,16 @@ export class HubUnavailableError extends Error {
   override readonly name = 'HubUnavailableError';
   readonly code = 'hubUnavailable';
   readonly logTail: string;
+  /** Exit code of the Hub that this process started; null without one. */
+  readonly exitCode: number | null;
 
-  constructor(message: string, options: { readonly logTail?: string; readonly cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    options: { readonly logTail?: string; readonly exitCode?: number | null; readonly cause?: unknown } = {},
+  ) {
     super(message, { cause: options.cause });
     this.logTail = options.logTail ?? '';
+    this.exitCode = options.exitCode ?? null;
   }
 }
 
@@ -103,6 +109,19 @@ export class AppServerSilentError extends AppServerConnectionError {
 export class TurnFailedError extends Error {
   override readonly name = 'TurnFailedError';
   readonly code = 'turnFailed';
+  /** Code of the turn's error, e.g. `upstreamUnauthorized`; null when the server names none. */
+  readonly reason: string | null;
+  /** How long the provider asks to be left alone. */
+  readonly retryAfterMs: number | null;
+
+  constructor(
+    message: string,
+    { code, retryAfterMs }: { readonly code?: string; readonly retryAfterMs?: number } = {},
+  ) {
+    super(message);
+    this.reason = code ?? null;
+    this.retryAfterMs = retryAfterMs ?? null;
+  }
 }
 
 /** Why a server counts as unproven. */

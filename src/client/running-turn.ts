@@ -133,14 +133,25 @@ function read(method: string, params: RpcNotification['params'], about: About, t
     case 'turn/cancelled':
       return { type: 'cancelled', turn: { ...params, ...about.turn, id: turnId } };
     case 'turn/failed':
-      throw new TurnFailedError(reasonOf(about.error ?? about.turn?.['error']));
+      throw failureOf(about.error ?? about.turn?.['error']);
     default:
       return { type: 'other', method, params };
   }
 }
 
-function reasonOf(error: unknown): string {
-  if (typeof error === 'string') return error;
-  const parsed = v.safeParse(v.looseObject({ message: v.string() }), error);
-  return parsed.success ? parsed.output.message : 'The turn failed.';
+const TurnError = v.looseObject({
+  message: v.string(),
+  code: v.optional(v.string()),
+  retryAfterMs: v.optional(v.number()),
+});
+
+function failureOf(error: unknown): TurnFailedError {
+  if (typeof error === 'string') return new TurnFailedError(error);
+  const parsed = v.safeParse(TurnError, error);
+  if (!parsed.success) return new TurnFailedError('The turn failed.');
+  const { message, code, retryAfterMs } = parsed.output;
+  return new TurnFailedError(message, {
+    ...(code !== undefined && { code }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  });
 }

@@ -48,6 +48,7 @@ export {
 export { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
 export { PermissionRule, type RuleDecision, ruleDecisions } from './rule-settings.ts';
 export { Config, extraToolNames, isLoopback, toolNames } from './schema.ts';
+export { secretsIn } from './secrets.ts';
 export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table.ts';
 export { quotedPath } from './shell-path.ts';
 export {

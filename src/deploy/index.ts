@@ -9,7 +9,7 @@
 export type { ChangeEvent, ChangeRecord, ObserveChange, Outcome } from './apply/index.ts';
 export { defaults } from './defaults.ts';
 export { type CheckResult, type DoctorOptions, examine, verdictOf } from './doctor/index.ts';
-export { followLogs, type ServiceState } from './engine/index.ts';
+export { followLogs, portHolder, type ServiceState } from './engine/index.ts';
 export { DeployError, type DeployErrorCode, deployErrors } from './errors.ts';
 export {
   acmeEmail as checkAcmeEmail,

@@ -14,28 +14,32 @@ const common = {
 };
 
 /** One MCP server without its name: `command` makes it a process (stdio), `url` a streamable HTTP endpoint. */
-export const McpServerSettings = v.variant('transport', [
-  v.object({
-    ...common,
-    transport: v.literal('stdio'),
-    command: v.pipe(v.string(), v.nonEmpty()),
-    args: v.optional(v.array(v.string()), []),
-    env: v.optional(texts, {}),
-    /** Names of our environment variables that it gets besides the usual ones. */
-    envVars: v.optional(v.array(v.string()), []),
-    cwd: v.optional(v.string()),
-  }),
-  v.object({
-    ...common,
-    transport: v.literal('streamableHttp'),
-    url: v.pipe(v.string(), v.url()),
-    /** Name of the environment variable that holds the bearer token. */
-    bearerTokenEnvVar: v.optional(v.string()),
-    httpHeaders: v.optional(texts, {}),
-    /** Header name to name of an environment variable. */
-    envHttpHeaders: v.optional(texts, {}),
-  }),
-]);
+export const McpServerSettings = v.variant(
+  'transport',
+  [
+    v.object({
+      ...common,
+      transport: v.literal('stdio'),
+      command: v.pipe(v.string(), v.nonEmpty()),
+      args: v.optional(v.array(v.string()), []),
+      env: v.optional(texts, {}),
+      /** Names of our environment variables that it gets besides the usual ones. */
+      envVars: v.optional(v.array(v.string()), []),
+      cwd: v.optional(v.string()),
+    }),
+    v.object({
+      ...common,
+      transport: v.literal('streamableHttp'),
+      url: v.pipe(v.string(), v.url()),
+      /** Name of the environment variable that holds the bearer token. */
+      bearerTokenEnvVar: v.optional(v.string()),
+      httpHeaders: v.optional(texts, {}),
+      /** Header name to name of an environment variable. */
+      envHttpHeaders: v.optional(texts, {}),
+    }),
+  ],
+  '"stdio" with a command, or "streamableHttp" with a url',
+);
 export type McpServerSettings = v.InferOutput<typeof McpServerSettings>;
 
 export const McpServerName = name;

@@ -14,6 +14,21 @@ t.test('a plan is printed step by step with its states, and its call is not', as
   item({ type: 'toolCall', tool: 'UpdatePlan', arguments: JSON.stringify({ plan: steps }) });
   item({ type: 'plan', steps });
   item({ type: 'toolResult', tool: 'UpdatePlan', outcome: 'completed', text: 'The plan is shown.' });
-  item({ type: 'toolCall', tool: 'ReadFile', arguments: '{"path":"a.ts"}' });
-  t.same(lines, ['  ☑ read', '  ◐ write', '  ☐ test', '▸ ReadFile a.ts']);
+  item({ type: 'toolCall', callId: 'c', tool: 'SpawnSubagent', arguments: '{"task":"look"}' });
+  t.same(lines, ['  ☑ read', '  ◐ write', '  ☐ test', '▸ SpawnSubagent look']);
+});
+
+t.test('regression: B6 a call that may need approval is announced when it runs, once', async (t) => {
+  const lines: string[] = [];
+  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false) });
+  const item = (method: 'item/started' | 'item/completed', fields: object) =>
+    show({ type: 'other', method, params: { item: fields } });
+  item('item/completed', { type: 'toolCall', callId: 'a', tool: 'Exec', arguments: '{"command":"ls"}' });
+  t.same(lines, [], 'the question comes first');
+  item('item/started', { type: 'commandExecution', callId: 'a' });
+  item('item/completed', { type: 'commandExecution', callId: 'a' });
+  item('item/completed', { type: 'toolResult', callId: 'a', tool: 'Exec', outcome: 'completed', text: 'file' });
+  item('item/completed', { type: 'toolCall', callId: 'b', tool: 'WriteFile', arguments: '{"path":"a"}' });
+  item('item/completed', { type: 'toolResult', callId: 'b', tool: 'WriteFile', outcome: 'declined', text: 'no' });
+  t.same(lines, ['▸ Exec ls', '  ✓ file (0 ms)', '▸ WriteFile a', '  ✖ no (0 ms)']);
 });

@@ -221,7 +221,7 @@ t.test('the token is printed on request only', async (t) => {
 t.test('up prints the record, then events until Ctrl-C, and leaves everything running', async (t) => {
   const { home, hub } = await withStandIn(t);
   await cli(home, 'init', 'site');
-  const { child, ended } = start(home, ['up', 'site']);
+  const { child, ended } = start(home, ['up', 'site', '--follow']);
   let text = '';
   await new Promise<void>((resolve) => {
     child.stdout?.on('data', (piece: string) => {

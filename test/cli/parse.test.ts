@@ -14,9 +14,10 @@ t.test('commands of one and two words are parsed with argument and options', asy
   t.match(run('up'), {
     name: 'up',
     argument: undefined,
-    options: { init: false, follow: true, start: true, json: false },
+    options: { init: false, follow: undefined, start: true, json: false },
   });
   t.match(run('up', 'dir', '--init', '--no-follow'), { argument: 'dir', options: { init: true, follow: false } });
+  t.match(run('up', '--follow', 'dir'), { argument: 'dir', options: { follow: true } });
   t.match(run('up', '--init', 'dir', '--json'), { argument: 'dir', options: { init: true, json: true } });
   t.match(run('hub', 'stop', '--detach'), { name: 'hub stop', options: { detach: true } });
   t.match(run('hub'), { name: 'hub' });

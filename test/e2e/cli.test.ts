@@ -57,7 +57,9 @@ t.teardown(async () => {
 });
 
 t.test('up, chat, exec, restart, stop and hub stop run a workspace from its creation to the end', async (t) => {
-  const up = await oratorio(['up', workspace, '--init'], { onStdout: (text) => text.includes('Following events') });
+  const up = await oratorio(['up', workspace, '--init', '--follow'], {
+    onStdout: (text) => text.includes('Following events'),
+  });
   t.match(up, { code: 0, stderr: '' });
   t.match(
     up.stdout,

@@ -1,10 +1,15 @@
-import { createInterface } from 'node:readline/promises';
+import { modelSettingsOf } from '../../agent/index.ts';
 import type { RunningTurn } from '../../client/index.ts';
+import { ConfigError, loadConfig } from '../../config/index.ts';
 import { showActivity, spentIn } from '../activity.ts';
-import { askAtPrompt, askPerson } from '../approvals.ts';
-import { runChatCommand } from '../chat-commands.ts';
+import { askPerson } from '../approvals.ts';
+import { leaving, runChatCommand } from '../chat/commands.ts';
+import { MarkdownStream } from '../chat/markdown.ts';
+import { ChatPrompt } from '../chat/prompt.ts';
+import { StatusLine } from '../chat/status.ts';
+import { inChosenWorkspace } from '../choose-workspace.ts';
 import type { CommandContext } from '../command.ts';
-import { answerOf, approverOf, type Conversation, converse, promptOf } from '../conversation.ts';
+import { type Answer, answerOf, approverOf, type Conversation, converse, promptOf } from '../conversation.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
 import { withHub } from '../hub.ts';
@@ -12,37 +17,56 @@ import { offerLogin } from '../login/offer.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 
 /** `oratorio chat [prompt]` */
-export async function run(context: CommandContext): Promise<number> {
-  const prompt = await promptOf(context);
+export async function run(given: CommandContext): Promise<number> {
+  const prompt = await promptOf(given);
+  const context = await inChosenWorkspace(given, { mayGuess: true });
   return prompt === undefined ? talk(context) : once(context, prompt);
 }
 
 async function once(context: CommandContext, prompt: string): Promise<number> {
+  const { output, signal } = context;
   const conversation = await converse(context, approverOf(context));
   try {
-    return await speak(context, await conversation.ask(prompt), context.signal);
+    const { turn, cancelled } = await speak(context, await conversation.ask(prompt), signal);
+    const spent = spentIn(turn);
+    if (spent !== undefined) output.note(output.colors.dim(spent));
+    // The caller turns the signal into its exit code.
+    signal.throwIfAborted();
+    if (output.isTTY) sayHowToGoOn(context, conversation);
+    return cancelled ? exitCodes.interrupted.code : exitCodes.ok.code;
   } finally {
     conversation.close();
   }
 }
 
-/** Prints the answer as it comes. */
-async function speak({ output }: CommandContext, asked: RunningTurn, signal: AbortSignal): Promise<number> {
-  const { cancelled, text, turn } = await answerOf(asked, signal, (piece) => output.raw(piece), showActivity(output));
-  if (!text.endsWith('\n')) output.raw('\n');
-  const spent = spentIn(turn);
-  if (spent !== undefined) output.note(output.colors.dim(spent));
-  if (!cancelled) return exitCodes.ok.code;
-  output.note('Interrupted.');
-  return exitCodes.interrupted.code;
+function sayHowToGoOn({ output }: CommandContext, { threadId }: Conversation): void {
+  output.note(output.colors.dim(`Continue: oratorio chat --thread ${threadId}`));
+}
+
+/** Prints the answer as it comes: its Markdown on a terminal with colours, else every byte as it is. */
+async function speak({ output }: CommandContext, asked: RunningTurn, signal: AbortSignal): Promise<Answer> {
+  const hasColours = output.isTTY && output.colors.bold('x') !== 'x';
+  const markdown = hasColours ? new MarkdownStream((text) => output.raw(text), output.colors) : undefined;
+  const show = (text: string) => (markdown ? markdown.push(text) : output.raw(text));
+  const answer = await answerOf(asked, signal, show, showActivity(output));
+  markdown?.end();
+  if (!answer.text.endsWith('\n')) output.raw('\n');
+  if (answer.cancelled) output.note('Interrupted.');
+  return answer;
 }
 
 /** Runs a command of the conversation, or asks the agent. */
-async function answer(context: CommandContext, conversation: Conversation, line: string, signal: AbortSignal) {
+async function answer(
+  context: CommandContext,
+  conversation: Conversation,
+  { line, signal, status }: { readonly line: string; readonly signal: AbortSignal; readonly status: StatusLine },
+): Promise<void> {
   const { output } = context;
   const prompt = await runChatCommand(line, conversation, output);
   if (prompt === '') return;
-  await speak(context, await conversation.ask(prompt, true), signal);
+  const began = performance.now();
+  const { turn } = await speak(context, await conversation.ask(prompt, true), signal);
+  output.note(output.colors.dim(`  ${await status.after(turn, conversation, performance.now() - began)}`));
   if (conversation.mode === 'plan')
     output.note(output.colors.dim('/accept carries the plan out; or say what to change.'));
 }
@@ -50,45 +74,58 @@ async function answer(context: CommandContext, conversation: Conversation, line:
 /** A conversation at a terminal. Ctrl-C interrupts the answer under way; with none under way it leaves, as Ctrl-D does. */
 async function talk(context: CommandContext): Promise<number> {
   await connectModel(context);
-  const { output } = context;
+  const { output, signal } = context;
   const { bold, dim } = output.colors;
-  const terminal = createInterface({
+  let answering: AbortController | undefined;
+  const prompt = new ChatPrompt({
     input: process.stdin,
     output: process.stdout,
     prompt: output.question(bold('› ')),
+    onInterrupt: () => {
+      if (answering && !answering.signal.aborted) answering.abort();
+      else prompt.close();
+    },
   });
-  let answering: AbortController | undefined;
-  // While readline listens, Ctrl-C comes here and not to the process.
-  terminal.on('SIGINT', () => {
-    if (answering && !answering.signal.aborted) answering.abort();
-    else terminal.close();
-  });
-  context.signal.addEventListener('abort', () => terminal.close(), { once: true });
-  const conversation = await converse(
-    context,
-    askPerson((words) => askAtPrompt(terminal, process.stdout, words), output),
-  );
+  signal.addEventListener('abort', () => prompt.close(), { once: true });
   try {
-    output.line(
-      dim(`Talking to the agent of ${conversation.workspacePath}. Ctrl-D leaves. Thread: ${conversation.threadId}`),
+    const conversation = await converse(
+      context,
+      askPerson((words, withdrawn) => prompt.question(words, withdrawn), output),
     );
-    terminal.prompt();
-    for await (const line of terminal) {
-      const prompt = line.trim();
-      if (prompt === '/exit' || prompt === '/quit') break;
-      if (prompt !== '') {
+    try {
+      output.line(dim(`Talking to the agent of ${conversation.workspacePath}. /help shows commands, Ctrl-D leaves.`));
+      const status = new StatusLine(usualModelOf(context, conversation.workspacePath));
+      for (;;) {
+        const line = (await prompt.read())?.trim();
+        if (line === undefined || leaving.has(line)) break;
+        if (line === '') continue;
         answering = new AbortController();
-        await answer(context, conversation, prompt, answering.signal).catch((error: unknown) =>
+        await answer(context, conversation, { line, signal: answering.signal, status }).catch((error: unknown) =>
           output.failure(explain(error)),
         );
         answering = undefined;
       }
-      terminal.prompt();
+      prompt.close();
+      sayHowToGoOn(context, conversation);
+      signal.throwIfAborted();
+      return exitCodes.ok.code;
+    } finally {
+      conversation.close();
     }
-    return exitCodes.ok.code;
   } finally {
-    terminal.close();
-    conversation.close();
+    prompt.close();
+  }
+}
+
+/** Model of conversations that name none. */
+function usualModelOf({ home, env }: CommandContext, workspace: string): string {
+  try {
+    const { config } = loadConfig({ home, workspace, env });
+    return config.Model || modelSettingsOf(config).main.kind;
+  } catch (error) {
+    // The agent server has started with settings that were correct then.
+    if (error instanceof ConfigError) return 'model of the workspace';
+    throw error;
   }
 }
 

@@ -1,5 +1,6 @@
 import { showWaits } from '../activity.ts';
 import { declineUnattended } from '../approvals.ts';
+import { inChosenWorkspace } from '../choose-workspace.ts';
 import type { CommandContext } from '../command.ts';
 import { answerOf, converse, promptOf } from '../conversation.ts';
 import { usageError } from '../errors.ts';
@@ -7,17 +8,20 @@ import { exitCodes } from '../exit-codes.ts';
 import { during } from '../hub.ts';
 
 /** `oratorio exec <prompt>`: the final answer and nothing else on standard output. */
-export async function run(context: CommandContext): Promise<number> {
-  const { output, signal } = context;
-  const prompt = await promptOf(context);
+export async function run(given: CommandContext): Promise<number> {
+  const { output, signal } = given;
+  const prompt = await promptOf(given);
   if (prompt === undefined) throw usageError('exec needs a prompt.', 'exec');
+  const context = await inChosenWorkspace(given, { mayGuess: false });
   const conversation = await converse(context, declineUnattended(output));
   try {
     const turn = await conversation.ask(prompt);
     const answer = await during(context, 'The agent is working', () =>
       answerOf(turn, signal, () => undefined, showWaits(output)),
     );
-    if (answer.cancelled) return signal.aborted ? exitCodes.interrupted.code : exitCodes.failure.code;
+    // The caller turns the signal into its exit code.
+    signal.throwIfAborted();
+    if (answer.cancelled) return exitCodes.failure.code;
     const { threadId } = conversation;
     if (output.json)
       output.document({

@@ -20,8 +20,14 @@ export async function run({ home, env, output }: CommandContext): Promise<number
       output.line(`Another Hub serves this user${describe(outcome)}.`);
       return exitCodes.ok.code;
     case 'failed':
-      throw new CliError('failure', `The Hub cannot run: ${outcome.error}`);
+      throw cannotRun(outcome.error);
   }
+}
+
+function cannotRun(error: string): CliError {
+  const what = `The Hub cannot run: ${error}`;
+  if (!/EADDRINUSE|EACCES/.test(error)) return new CliError('failure', what);
+  return new CliError('precondition', what, 'See which program listens there: oratorio doctor. Or change Hub.Port.');
 }
 
 function describe({ to, pid }: Extract<HubOutcome, { kind: 'yielded' }>): string {

@@ -3,7 +3,7 @@ import { dashboardToken } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { withHub } from '../hub.ts';
+import { withHub, withHubOf } from '../hub.ts';
 import { type PageAddress, showPage } from '../page.ts';
 import { recordLines } from '../render.ts';
 import { workspacePath } from '../workspace.ts';
@@ -11,24 +11,27 @@ import { workspacePath } from '../workspace.ts';
 /** `oratorio inspect [workspace]`: a record, or the statechart page: of the Hub, or of the actors of one workspace. */
 export async function run(context: CommandContext): Promise<number> {
   const { argument, options, output, signal } = context;
-  return withHub(context, async (connection) => {
-    if (argument !== undefined) {
-      const record = await connection.hub.byWorkspace(workspacePath(context, argument), { signal });
-      if (options['open'] === true || options['print-url'] === true) {
-        const page = actorsPage(record, context.home);
-        await requireProof(page, signal);
-        await showPage(context, page);
-        return exitCodes.ok.code;
-      }
-      if (output.json) output.document(record);
-      else for (const line of recordLines(record, output.colors)) output.line(line);
+  if (argument === undefined) return openHubPage(context);
+  const path = workspacePath(context, argument);
+  return withHubOf(context, path, async ({ hub }) => {
+    const record = await hub.byWorkspace(path, { signal });
+    if (options['open'] === true || options['print-url'] === true) {
+      const page = actorsPage(record, context.home);
+      await requireProof(page, signal);
+      await showPage(context, page);
       return exitCodes.ok.code;
     }
-    const { apiBaseUrl, token } = connection.lock;
-    await showPage(context, { address: `${apiBaseUrl.replace(/\/+$/, '')}/`, token });
+    if (output.json) output.document(record);
+    else for (const line of recordLines(record, output.colors)) output.line(line);
     return exitCodes.ok.code;
   });
 }
+
+const openHubPage = (context: CommandContext): Promise<number> =>
+  withHub(context, async ({ lock: { apiBaseUrl, token } }) => {
+    await showPage(context, { address: `${apiBaseUrl.replace(/\/+$/, '')}/`, token });
+    return exitCodes.ok.code;
+  });
 
 interface Served {
   readonly canonicalWorkspacePath: string;

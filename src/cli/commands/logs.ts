@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { withHub } from '../hub.ts';
+import { withHubOf } from '../hub.ts';
 import { workspacePath } from '../workspace.ts';
 
 const pollMs = 500;
@@ -24,7 +24,7 @@ export async function run(context: CommandContext): Promise<number> {
   const { options, output, signal } = context;
   const path = workspacePath(context, context.argument);
   const stream = options['stdout'] === true ? 'stdout' : 'stderr';
-  return withHub(context, async ({ hub }) => {
+  return withHubOf(context, path, async ({ hub }) => {
     // Asks first whether there is such a workspace: its log would be just empty otherwise.
     await hub.byWorkspace(path, { signal });
     let seen = await hub.logs(path, { stream, signal });

@@ -17,7 +17,7 @@ export async function run(context: CommandContext): Promise<number> {
   const path = workspacePath(context, context.argument);
   await makeWorkspace(context, path);
   const hub = await findHub(context);
-  const isFollowing = options['follow'] !== false && !output.json;
+  const isFollowing = !output.json && (options['follow'] ?? output.isTTY) === true;
   const watch = new Watch(context, hub, canonical(path));
   await watch.opened;
   try {
@@ -30,7 +30,7 @@ export async function run(context: CommandContext): Promise<number> {
     }
     printReady(context, record, hub);
     if (!isFollowing) return exitCodes.ok.code;
-    output.line(output.colors.dim('  Following events. Ctrl-C leaves everything running.'));
+    output.line(output.colors.dim('  Following events. Ctrl-C ends only this view: everything keeps running.'));
     output.line();
     await watch.ended;
     output.line();
@@ -106,7 +106,11 @@ function printReady({ output }: CommandContext, record: RecordAnswer, hub: HubCl
   output.line(
     `  ${colors.dim('statecharts')}  ${pageUrl(hub.address.apiBaseUrl)}  ${colors.dim('(open with: oratorio inspect)')}`,
   );
-  output.line(`  ${colors.dim('talk to it ')}  oratorio chat --workspace ${quoted(record.canonicalWorkspacePath)}`);
+  const workspace = quoted(record.canonicalWorkspacePath);
+  output.line(`  ${colors.dim('talk to it ')}  oratorio chat --workspace ${workspace}`);
+  output.line(
+    `  ${colors.dim('end it     ')}  oratorio stop ${workspace}  ${colors.dim('(everything: oratorio hub stop)')}`,
+  );
   output.line();
 }
 

@@ -19,6 +19,7 @@ export { followLogs, type LogOptions } from './follow-logs.ts';
 export { imagesOf } from './images.ts';
 export { lastLines } from './last-lines.ts';
 export { printable } from './lines.ts';
+export { portHolder } from './listeners.ts';
 export { must, type OperationOptions } from './operation.ts';
 export { type PinnedImage, pinImage } from './pin-image.ts';
 export { hasImage, type PullResult, pullImage, pullImages } from './pull-images.ts';

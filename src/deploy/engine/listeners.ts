@@ -50,6 +50,15 @@ export async function holderOf(inodes: ReadonlySet<string>): Promise<string | nu
   return null;
 }
 
+/**
+ * The program that listens on a port of the loopback: null when it belongs to another user, undefined when the port is free or the
+ * system does not report listeners.
+ */
+export async function portHolder(port: number): Promise<string | null | undefined> {
+  const found = (await listeners()).filter((socket) => socket.port === port && isInTheWay(socket, '127.0.0.1'));
+  return found.length === 0 ? undefined : holderOf(new Set(found.map(({ inode }) => inode)));
+}
+
 const readTable = (path: string): Promise<string> =>
   readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     // No IPv6, or not Linux: there are no listeners to report.

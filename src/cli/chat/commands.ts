@@ -1,0 +1,178 @@
+import * as v from 'valibot';
+import { messageOf } from '../../lib/index.ts';
+import { BackgroundProcessInfo } from '../../protocol/index.ts';
+import type { Conversation } from '../conversation.ts';
+import { CliError } from '../errors.ts';
+import type { Output } from '../output.ts';
+import { columns, inLine } from '../render.ts';
+
+/** A command of `oratorio chat`, beside the prompt commands of the workspace. */
+interface ChatCommand {
+  /** Words after the name, as the help shows them. */
+  readonly usage: string;
+  readonly summary: string;
+  /** @returns a prompt for the agent; absent: none */
+  readonly run: (
+    words: readonly string[],
+    conversation: Conversation,
+    output: Output,
+  ) => Promise<string | undefined> | string | undefined;
+}
+
+/** Lines that end the conversation. */
+export const leaving: ReadonlySet<string> = new Set(['/quit', '/exit']);
+
+const chatCommands: Readonly<Record<string, ChatCommand>> = {
+  help: {
+    usage: '',
+    summary: 'shows these commands',
+    run: (_, __, output) => {
+      for (const [name, { usage, summary }] of Object.entries(chatCommands)) {
+        output.line(`  ${`/${name} ${usage}`.trim().padEnd(18)} ${output.colors.dim(summary)}`);
+      }
+      output.line(
+        output.colors.dim('  A backslash at the end of a line, or Ctrl-J, begins another line of the message.'),
+      );
+      return undefined;
+    },
+  },
+  model: {
+    usage: '[NAME]',
+    summary: 'shows the models, or uses this one from now on',
+    run: ([name], conversation, output) =>
+      name === undefined ? listModels(conversation, output) : useModel(name, conversation, output),
+  },
+  undo: {
+    usage: '[TURNS]',
+    summary: 'takes back the last turn, or the last ones, with their changes of files',
+    run: ([turns = '1'], conversation, output) => undo(turns, conversation, output),
+  },
+  compact: {
+    usage: '',
+    summary: 'summarises the older turns now',
+    run: (_, conversation, output) => compact(conversation, output),
+  },
+  resume: {
+    usage: '[THREAD]',
+    summary: 'lists the conversations, or continues one',
+    run: ([thread], conversation, output) =>
+      thread === undefined ? listThreads(conversation, output) : resume(thread, conversation, output),
+  },
+  ps: {
+    usage: '[stop ID]',
+    summary: 'lists the background processes of the agent, or ends one',
+    run: ([action, id], conversation, output) =>
+      action === 'stop' && id !== undefined ? stop(id, conversation, output) : list(conversation, output),
+  },
+  plan: {
+    usage: '[PROMPT|off]',
+    summary: 'has the agent only read and end with a plan, until /accept or /plan off',
+    run: (words, conversation, output) => {
+      const isOff = words.join(' ') === 'off';
+      conversation.mode = isOff ? 'default' : 'plan';
+      output.note(output.colors.dim(isOff ? 'The agent may change things again.' : 'The agent only plans now.'));
+      return isOff ? undefined : words.join(' ');
+    },
+  },
+  accept: {
+    usage: '[WORDS]',
+    summary: 'accepts the plan: the agent carries it out',
+    run: (words, conversation) => {
+      conversation.mode = 'default';
+      return ['The plan is accepted. Carry it out.', ...words].join(' ');
+    },
+  },
+  quit: { usage: '', summary: 'leaves the conversation, as Ctrl-D does', run: () => undefined },
+};
+
+/** Runs a line that is a command of the conversation. @returns the prompt that the line stands for; empty: none */
+export async function runChatCommand(line: string, conversation: Conversation, output: Output): Promise<string> {
+  const [name = '', ...words] = line.split(/\s+/);
+  const command = name.startsWith('/') && Object.hasOwn(chatCommands, name.slice(1)) && chatCommands[name.slice(1)];
+  if (!command) return line;
+  return (await command.run(words, conversation, output)) ?? '';
+}
+
+const ThreadWithProcesses = v.object({
+  thread: v.object({ backgroundProcesses: v.optional(v.array(BackgroundProcessInfo), []) }),
+});
+
+async function list({ server, threadId }: Conversation, output: Output): Promise<undefined> {
+  const { thread } = v.parse(ThreadWithProcesses, await server.request('thread/read', { threadId }));
+  if (thread.backgroundProcesses.length === 0) output.line(output.colors.dim('No background processes.'));
+  for (const { id, state, pid, exitCode, command } of thread.backgroundProcesses) {
+    const how = exitCode === undefined ? '' : ` (exit code ${exitCode})`;
+    output.line(inLine(`${id}  ${state}${how}  ${pid ?? '–'}  ${command}`));
+  }
+}
+
+async function stop(processId: string, { server, threadId }: Conversation, output: Output): Promise<undefined> {
+  await server.request('process/stop', { threadId, processId });
+  output.line(output.colors.dim(inLine(`${processId} has ended.`)));
+}
+
+const Models = v.union([
+  v.looseObject({ success: v.literal(true), models: v.array(v.looseObject({ id: v.string() })) }),
+  v.looseObject({ success: v.literal(false), errorMessage: v.string() }),
+]);
+
+async function listModels({ server }: Conversation, output: Output): Promise<undefined> {
+  const answer = v.parse(Models, await server.request('model/list'));
+  if (!answer.success) throw new CliError('failure', `The models cannot be listed: ${answer.errorMessage}`);
+  for (const { id } of answer.models) output.line(`  ${inLine(id)}`);
+  output.line(output.colors.dim('  Use one with: /model NAME'));
+}
+
+async function useModel(model: string, { server, threadId }: Conversation, output: Output): Promise<undefined> {
+  await server.request('thread/config/update', { threadId, config: { model } });
+  output.note(output.colors.dim(inLine(`From now on this conversation uses ${model}.`)));
+}
+
+async function undo(turns: string, { server, threadId }: Conversation, output: Output): Promise<undefined> {
+  const numTurns = Number(turns);
+  if (!Number.isInteger(numTurns) || numTurns < 1)
+    throw new CliError('usage', `/undo takes a number of turns, not ${turns}.`);
+  await server.request('thread/rollback', { threadId, numTurns });
+  const words = numTurns === 1 ? 'The last turn is' : `The last ${numTurns} turns are`;
+  output.note(output.colors.dim(`${words} taken back. Files stay as they are.`));
+}
+
+async function compact({ server, threadId }: Conversation, output: Output): Promise<undefined> {
+  await server.request('thread/compact', { threadId });
+  output.note(output.colors.dim('The older turns are summarised.'));
+}
+
+const Threads = v.looseObject({
+  data: v.array(
+    v.looseObject({
+      id: v.string(),
+      displayName: v.optional(v.string(), ''),
+      lastActiveAt: v.optional(v.string(), ''),
+    }),
+  ),
+});
+/** Conversations that a list shows. */
+const shownThreads = 10;
+
+async function listThreads({ server, threadId }: Conversation, output: Output): Promise<undefined> {
+  const { data } = v.parse(Threads, await server.request('thread/list'));
+  const rows = data
+    .slice(0, shownThreads)
+    .map(({ id, displayName, lastActiveAt }) => [
+      id === threadId ? '*' : '',
+      id,
+      lastActiveAt.slice(0, 16).replace('T', ' '),
+      displayName,
+    ]);
+  for (const line of columns(['', 'THREAD', 'LAST ACTIVE (UTC)', 'NAME'], rows, output.colors)) output.line(line);
+}
+
+async function resume(threadId: string, conversation: Conversation, output: Output): Promise<undefined> {
+  try {
+    await conversation.server.request('thread/resume', { threadId });
+  } catch (error) {
+    throw new CliError('failure', `${threadId} cannot be resumed: ${messageOf(error)}`, 'See: /resume');
+  }
+  conversation.threadId = threadId;
+  output.note(output.colors.dim(inLine(`Continuing ${threadId}.`)));
+}

@@ -1,0 +1,64 @@
+import { dirname } from 'node:path';
+import type { RecordAnswer } from '../client/index.ts';
+import type { CommandContext } from './command.ts';
+import { CliError } from './errors.ts';
+import { withHub } from './hub.ts';
+import { inLine } from './render.ts';
+import { canonical, isWorkspace } from './workspace.ts';
+
+/** A workspace that the command line does not name, and why it is meant. */
+interface Chosen {
+  readonly path: string;
+  readonly because: string;
+}
+
+/**
+ * The context with the workspace in `--workspace`: the named one, that of the current directory or of one above it. A command
+ * that may guess falls back to the workspace that the Hub knows or has started last, and reports it. Approval for everything
+ * (`--yes`) is never given to a guessed workspace.
+ *
+ * @throws CliError workspaceNotFound, for a workspace of another user
+ */
+export async function inChosenWorkspace(
+  context: CommandContext,
+  { mayGuess }: { readonly mayGuess: boolean },
+): Promise<CommandContext> {
+  const { options, cwd, home, output } = context;
+  if (typeof options['workspace'] === 'string' || isWorkspace(cwd, home)) return context;
+  const isGuessing = mayGuess && options['yes'] !== true;
+  const chosen = workspaceAbove(cwd, home) ?? (isGuessing ? await knownWorkspace(context) : undefined);
+  if (!chosen) return context;
+  output.note(output.colors.dim(`· Workspace ${inLine(chosen.path)}: ${chosen.because}`));
+  return { ...context, options: { ...options, workspace: chosen.path } };
+}
+
+function workspaceAbove(cwd: string, home: string): Chosen | undefined {
+  const start = canonical(cwd);
+  for (let path = dirname(start); path !== dirname(path); path = dirname(path)) {
+    if (isOwnWorkspace(path, home)) return { path, because: 'the current directory is in it' };
+  }
+  return undefined;
+}
+
+/** A directory above may be another user's: it is passed over. */
+function isOwnWorkspace(path: string, home: string): boolean {
+  try {
+    return isWorkspace(path, home);
+  } catch (error) {
+    if (error instanceof CliError) return false;
+    throw error;
+  }
+}
+
+const startOf = ({ lastStartedAt }: RecordAnswer): number => Date.parse(lastStartedAt ?? '') || 0;
+
+async function knownWorkspace(context: CommandContext): Promise<Chosen | undefined> {
+  const records = await withHub(context, ({ hub }) => hub.list({ signal: context.signal }));
+  const [last] = records.toSorted((one, other) => startOf(other) - startOf(one));
+  if (!last) return undefined;
+  const because =
+    records.length === 1
+      ? 'the only one the Hub knows'
+      : 'the one started last; choose another one with --workspace <dir>';
+  return { path: last.canonicalWorkspacePath, because };
+}

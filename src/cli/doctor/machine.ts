@@ -1,0 +1,90 @@
+import { accessSync, constants, type Stats, statfsSync, statSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { sandboxStatus } from '../../agent/index.ts';
+import { trustFile, userConfigFile } from '../../config/index.ts';
+import { version } from '../../protocol/index.ts';
+import { quoted } from '../errors.ts';
+import { pageOpener } from '../page.ts';
+import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig, warn } from './finding.ts';
+
+const megabyte = 1_000_000;
+/** A turn writes its trace before it answers: with less than this it soon fails. */
+const leastFreeBytes = 200 * megabyte;
+const lowFreeBytes = 1_000 * megabyte;
+
+const statOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false });
+
+export function node(): Seen {
+  return ok(
+    'machine.node',
+    `Node ${process.versions.node} runs Oratorio ${version} on ${process.platform}-${process.arch}`,
+  );
+}
+
+/** The nearest directory above a path that exists. */
+function existing(path: string): string {
+  return statOf(path) || dirname(path) === path ? path : existing(dirname(path));
+}
+
+export function disk({ home }: DoctorContext): Seen {
+  const { bavail, bsize } = statfsSync(existing(home));
+  const free = bavail * bsize;
+  const saw = `${Math.round(free / megabyte).toLocaleString('en-GB')} MB are free`;
+  const detail = { where: home, next: `du -sh ${quoted(home)}/*` };
+  if (free < leastFreeBytes) return fail('machine.disk', saw, detail);
+  return free < lowFreeBytes ? warn('machine.disk', saw, detail) : ok('machine.disk', saw);
+}
+
+/** Directories and files that hold tokens, keys and decisions are this user's alone. */
+export function home({ home }: DoctorContext): Seen[] {
+  const found = statOf(home);
+  if (!found) return [skip('home.rights', `there is no ${home} yet`, { next: 'oratorio up --init' })];
+  const owner = process.getuid?.();
+  if (owner !== undefined && found.uid !== owner)
+    return [
+      fail('home.rights', `${home} belongs to user ${found.uid}`, {
+        where: home,
+        next: 'Set ORATORIO_HOME to a directory of your own',
+      }),
+    ];
+  const open = [home, join(home, 'hub'), userConfigFile(home), trustFile(home)].filter(
+    (path) => ((statOf(path)?.mode ?? 0) & 0o077) !== 0,
+  );
+  if (open.length === 0) return [ok('home.rights', `${home} is yours alone`)];
+  return open.map((path) => {
+    const mode = statOf(path)?.isDirectory() ? '700' : '600';
+    return fail('home.rights', 'other users can read it', { where: path, next: `chmod ${mode} ${quoted(path)}` });
+  });
+}
+
+export async function sandbox({ env }: DoctorContext, { config }: WithConfig): Promise<Seen> {
+  const { Sandbox, Network } = config.Tools.Shell;
+  const { mode, available, reason } = await sandboxStatus(Sandbox, env, Network);
+  if (available) return ok('machine.sandbox', `commands of the agent run in a sandbox (${reason})`);
+  const where = 'Tools.Shell.Sandbox';
+  if (mode === 'off') return warn('machine.sandbox', 'commands of the agent run without a sandbox', { where });
+  const next = process.platform === 'linux' ? 'Install bubblewrap, e.g.: apt-get install bubblewrap' : null;
+  const saw = `no sandbox: ${reason}`;
+  return mode === 'required'
+    ? fail('machine.sandbox', saw, { where, next })
+    : warn('machine.sandbox', saw, { where, next });
+}
+
+export function browser({ env }: DoctorContext): Seen {
+  const { command } = pageOpener();
+  const isThere = (env['PATH'] ?? '').split(delimiter).some((directory) => isExecutable(join(directory, command)));
+  if (isThere) return ok('machine.browser', `${command} opens pages`);
+  return warn('machine.browser', `${command}, which opens pages, is not installed`, {
+    next: 'oratorio inspect --print-url',
+  });
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    // Not there, or not for this user.
+    return false;
+  }
+}

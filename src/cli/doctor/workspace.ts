@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { AppServerClient, type RecordAnswer } from '../../client/index.ts';
+import { ConfigError, loadConfig } from '../../config/index.ts';
+import { messageOf } from '../../lib/index.ts';
+import { McpServerStatus } from '../../protocol/index.ts';
+import { quoted } from '../errors.ts';
+import { clientInfo } from '../hub.ts';
+import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig, warn } from './finding.ts';
+
+/**
+ * Settings of a workspace, or of the user without one; a file that cannot be used is a finding. The workspace is not opened, which
+ * would correct the rights of its directory.
+ */
+export function settings(
+  { home, env }: DoctorContext,
+  workspace: string | undefined,
+): { readonly loaded?: WithConfig; readonly findings: readonly Seen[] } {
+  const id = 'config';
+  if (workspace !== undefined && !existsSync(join(workspace, '.oratorio'))) {
+    const next = existsSync(workspace) ? `oratorio init ${quoted(workspace)}` : null;
+    return {
+      findings: [
+        fail(id, existsSync(workspace) ? 'it is not a workspace' : 'it does not exist', { where: workspace, next }),
+      ],
+    };
+  }
+  try {
+    const loaded = loadConfig({ home, workspace, env });
+    const warnings = loaded.warnings.map((text) => warn(id, text));
+    const files = loaded.files.length === 0 ? 'the defaults' : loaded.files.join(', ');
+    const trust = workspace === undefined ? [] : [trustIn(workspace, loaded.restrictedSettings)];
+    return { loaded, findings: [ok(id, `settings can be read: ${files}`), ...warnings, ...trust] };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { findings: [unreadable(error, workspace)] };
+  }
+}
+
+function unreadable({ file, keyPath, expected, received }: ConfigError, workspace: string | undefined): Seen {
+  const where = keyPath === '' ? file : `${file}: ${keyPath}`;
+  const next =
+    workspace === undefined ? 'Correct the file' : `Correct the file, then: oratorio restart ${quoted(workspace)}`;
+  return fail('config', `must be ${expected}, but is ${received}`, { where, next });
+}
+
+function trustIn(workspace: string, restrictedSettings: readonly string[]): Seen {
+  if (restrictedSettings.length === 0) return ok('trust', 'nothing is ignored');
+  return warn('trust', `ignored until you agree: ${restrictedSettings.join(', ')}`, {
+    where: join(workspace, '.oratorio', 'config.json'),
+    next: `oratorio trust ${quoted(workspace)}`,
+  });
+}
+
+/** State of the agent server, and how often it has ended by itself. */
+export function server(record: RecordAnswer | undefined, workspace: string): Seen {
+  const id = 'server';
+  if (!record) return skip(id, 'no Hub reports about it', { next: `oratorio up ${quoted(workspace)}` });
+  const { state, restartCount, lastError, pid } = record;
+  const next = `oratorio logs ${quoted(workspace)}`;
+  const reason = lastError === null ? '' : `: ${lastError}`;
+  const restarts = restartCount === 0 ? '' : `, restarted ${restartCount} times after failures`;
+  if (state === 'running') {
+    const saw = `process ${pid}${restarts}`;
+    return restartCount === 0 ? ok(id, saw) : warn(id, saw + reason, { next });
+  }
+  if (state === 'exited' || state === 'unhealthy') return fail(id, `${state}${restarts}${reason}`, { next });
+  return ok(id, `${state}${restarts}`);
+}
+
+const McpAnswer = v.object({ data: v.array(v.looseObject(McpServerStatus.entries)) });
+
+/** MCP servers as the running agent server reports them. */
+export async function mcp(
+  { signal }: DoctorContext,
+  { config }: WithConfig,
+  record: RecordAnswer | undefined,
+): Promise<readonly Seen[]> {
+  const id = 'mcp';
+  const configured = Object.keys(config.McpServers);
+  if (configured.length === 0) return [ok(id, 'none is configured')];
+  const url = record?.endpoints['appServerWebSocket'];
+  if (url === undefined) return [skip(id, `${configured.join(', ')}: the agent server does not run`)];
+  try {
+    const connection = await AppServerClient.connect(url, { clientInfo, signal });
+    try {
+      const { data } = v.parse(McpAnswer, await connection.request('mcp/status/list', {}, { signal }));
+      return data.map(({ name, startupState, lastError, toolCount }) => {
+        if (startupState !== 'failed') return ok(`${id}.${name}`, `${startupState}, ${toolCount} tools`);
+        return fail(`${id}.${name}`, lastError ?? 'it cannot be started', { where: `McpServers.${name}`, next: null });
+      });
+    } finally {
+      connection.close();
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    return [skip(id, `the agent server does not answer: ${messageOf(error)}`)];
+  }
+}

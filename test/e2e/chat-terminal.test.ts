@@ -1,0 +1,104 @@
+/** `oratorio chat` at real terminals, against the built product: one Hub and one workspace for all tests. */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { atTerminal, hasTerminals, keys, plain } from '../cli/terminal.ts';
+import { eventually } from '../hub/harness.ts';
+import { command, makePlace, oratorio } from './harness.ts';
+
+t.setTimeout(600_000);
+if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
+
+const place = makePlace(t, 'oratorio-chat-');
+const workspace = place.workspace('site', { Provider: 'demo' });
+const chat = (t: Test, ...argv: string[]) =>
+  atTerminal(t, [process.execPath, command, 'chat', ...argv], { env: place.env, cwd: workspace });
+const threadIn = (screen: string): string => /chat --thread (\S+)/.exec(plain(screen))?.[1] ?? '';
+
+t.test('an answer is followed by model and tokens, commands work, and leaving says how to go on', async (t) => {
+  const terminal = chat(t);
+  await terminal.answer('/help shows commands', `hello${keys.enter}`);
+  await terminal.shows('Demo model');
+  await terminal.answer(' tokens · ', `/help${keys.enter}`);
+  await terminal.shows('/compact');
+  await terminal.shows('/quit');
+  await terminal.answer('› ', `one \\${keys.enter}two${keys.enter}`);
+  await terminal.shows(' tokens · ');
+  await terminal.answer('› ', `/undo${keys.enter}`);
+  await terminal.shows('The last turn is taken back');
+  await terminal.answer('› ', `/undo many${keys.enter}`);
+  await terminal.shows('/undo takes a number of turns, not many');
+  await terminal.answer('› ', `/resume${keys.enter}`);
+  await terminal.shows('LAST ACTIVE');
+  await terminal.answer('› ', '\u0004');
+  t.equal((await terminal.ended).code, 0);
+  const screen = plain(terminal.screen()).replaceAll('\r', '');
+  t.match(
+    screen,
+    /› \nContinue: oratorio chat --thread thread_\w+\n/,
+    'regression: B25 what follows begins on a line of its own',
+  );
+});
+
+t.test('regression: B7 what is typed while an answer streams is shown with the next prompt', async (t) => {
+  const terminal = chat(t);
+  await terminal.answer('› ', `count to 400${keys.enter}`);
+  await terminal.answer(' 12 ', 'typed ahead');
+  await terminal.shows(' tokens · ');
+  await terminal.answer('› typed ahead', keys.ctrlC);
+  await terminal.answer('› ', keys.ctrlC);
+  t.equal((await terminal.ended).code, 0);
+  t.notMatch(plain(terminal.screen()).split(' tokens · ')[0]?.split('count to 400')[1], 'typed');
+});
+
+t.test(
+  'regression: B5 B6 a question that is decided in another terminal is withdrawn, and the call is announced when it runs',
+  async (t) => {
+    const first = chat(t);
+    await first.answer('› ', `hello${keys.enter}`);
+    await first.shows(' tokens · ');
+    await first.answer('› ', `/resume${keys.enter}`);
+    await first.shows('* ');
+    const thread = /\* +(thread_\w+)/.exec(plain(first.screen()))?.[1] ?? '';
+    const second = chat(t, '--thread', thread);
+    await second.shows('› ');
+    first.type(`run: mkdir made-by-the-command${keys.enter}`);
+    await Promise.all([first.shows('[c]ancel'), second.shows('[c]ancel')]);
+    t.notMatch(plain(first.screen()), '▸ Exec');
+    await second.answer('  › ', `y${keys.enter}`);
+    await first.shows('Allowed elsewhere.');
+    await first.shows('▸ Exec');
+    await first.shows(' tokens · ');
+    await first.answer('› ', `count to 3${keys.enter}`);
+    await first.shows('1 2 3');
+    await first.shows(' tokens · ');
+    first.type(`/quit${keys.enter}`);
+    t.equal((await first.ended).code, 0);
+    t.equal(threadIn(first.screen()), thread);
+    second.type('\u0004');
+    t.equal((await second.ended).code, 0);
+  },
+);
+
+t.test('regression: B22 SIGTERM ends exec with 143, and SIGINT with 130', async (t) => {
+  const started = join(workspace, 'started');
+  for (const [signal, code] of [
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const) {
+    rmSync(started, { force: true });
+    const child = spawn(process.execPath, [command, 'exec', '--yes', 'run: touch started && sleep 600'], {
+      cwd: workspace,
+      env: place.env,
+      stdio: 'ignore',
+    });
+    const ended = once(child, 'exit');
+    await eventually(() => existsSync(started) || undefined, 'the command runs');
+    child.kill(signal);
+    t.equal((await ended)[0], code);
+  }
+  t.match(await oratorio(place, ['hub', 'stop']), { code: 0 });
+});

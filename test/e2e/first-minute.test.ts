@@ -1,0 +1,101 @@
+/** README's "Sixty seconds", line by line, as a newcomer pastes it: an empty home, no terminal, the built product. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { root } from '../../scripts/toolchain.mjs';
+import { blocksOf } from '../docs/tutorial-page.ts';
+import { makePlace, oratorio, processesUnder } from './harness.ts';
+
+t.setTimeout(600_000);
+
+const cloneLine = 'git clone <this repository> oratorio && cd oratorio';
+
+/** Every line of a fenced shell block between the heading and the next one. */
+function pastedLines(): readonly string[] {
+  const page = readFileSync(join(root, 'README.md'), 'utf8');
+  const [, section = ''] = /\n## Sixty seconds\n([\s\S]*?)\n## /.exec(page) ?? [];
+  const blocks = blocksOf(section).filter(({ kind }) => kind !== 'text');
+  return blocks.flatMap(({ text }) => text.split('\n').filter((line) => line.trim() !== ''));
+}
+
+/** A checkout of its own with the sources and the build of this one: what it writes stays in the place. */
+function checkout(directory: string): string {
+  mkdirSync(directory);
+  for (const name of ['bin', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json'])
+    cpSync(join(root, name), join(directory, name), { recursive: true, verbatimSymlinks: true });
+  for (const name of ['src', 'machines', 'dist', 'node_modules']) symlinkSync(join(root, name), join(directory, name));
+  return directory;
+}
+
+t.test('each line of the first minute works as it stands, and its last one leaves nothing running', async (t) => {
+  const place = makePlace(t, 'oratorio-minute-');
+  const { ORATORIO_HOME: _, ...env } = place.env;
+  const opened = join(place.root, 'opened');
+  const browser = join(place.root, 'programs');
+  mkdirSync(browser);
+  for (const opener of ['xdg-open', 'open']) {
+    writeFileSync(join(browser, opener), `#!/bin/sh\necho "$@" >> '${opened}'\n`);
+    chmodSync(join(browser, opener), 0o755);
+  }
+  checkout(join(place.root, 'oratorio'));
+  const lines = pastedLines();
+  t.equal(lines[0], cloneLine);
+  t.equal(lines.at(-1)?.split(' #')[0]?.trim(), 'oratorio hub stop');
+  const marker = '--- pasted line';
+  const script = lines
+    .map((line) => (line === cloneLine ? 'cd oratorio' : line))
+    .flatMap((line, index) => [`echo "${marker} ${index}"`, line]);
+  const child = spawn('bash', ['-e', '-c', script.join('\n')], {
+    cwd: place.root,
+    env: { ...env, PATH: `${browser}:${env['PATH']}`, npm_config_update_notifier: 'false' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed += text;
+    });
+  const [code] = (await once(child, 'close')) as [number | null];
+  t.equal(code, 0, 'every line succeeds', { printed });
+  const outputOf = (start: string): string => {
+    const index = lines.findIndex((line) => line.startsWith(start));
+    return printed.split(`${marker} ${index}\n`)[1]?.split(`${marker} `)[0] ?? '';
+  };
+  t.match(outputOf('npm start'), /Hub started[\s\S]*running[\s\S]*oratorio hub stop/);
+  t.match(outputOf('oratorio up'), /Made .*projects\/site a workspace[\s\S]*Hub found[\s\S]*state +running/);
+  t.match(outputOf('oratorio chat "hello"'), /Demo model \(offline, no AI\): Hello!/);
+  t.match(outputOf('oratorio chat --yes'), /2 of 2 steps done/);
+  t.match(readFileSync(join(place.root, 'projects/site/hello.sh'), 'utf8'), /echo hi/);
+  t.match(outputOf('oratorio list'), /oratorio-sample[\s\S]*site/);
+  t.match(outputOf('oratorio inspect ~'), /http:\/\/127\.0\.0\.1:\d+/);
+  t.match(readFileSync(opened, 'utf8'), /open-page\.html/);
+  t.match(outputOf('oratorio hub stop'), /has stopped/);
+  t.notMatch(printed, /token=/, 'no token is printed without a terminal');
+  t.strictSame(processesUnder(place.root), [], 'nothing is left running');
+});
+
+t.test('outside of a workspace chat finds the one that is meant and reports it; --yes does not guess', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  mkdirSync(join(workspace, 'deep', 'er'), { recursive: true });
+  t.match(await oratorio(place, ['up', workspace]), { code: 0, stdout: /end it +oratorio stop/ });
+  const below = { ...place, root: join(workspace, 'deep', 'er') };
+  t.match(await oratorio(below, ['chat', '--yes', 'hello']), {
+    code: 0,
+    stdout: /Demo model/,
+    stderr: `· Workspace ${workspace}: the current directory is in it`,
+  });
+  t.match(await oratorio(place, ['chat', 'hello']), {
+    code: 0,
+    stdout: /Demo model/,
+    stderr: `· Workspace ${workspace}: the only one the Hub knows`,
+  });
+  t.match(await oratorio(place, ['chat', '--yes', 'hello']), { code: 4, stderr: /oratorio init/ });
+  t.match(await oratorio(place, ['exec', 'hello']), { code: 4 });
+  t.match(await oratorio(below, ['api', '--workspace', workspace]), {
+    code: 5,
+    stderr: `oratorio stop ${workspace} && oratorio api --workspace ${workspace}`,
+  });
+});
