@@ -35,6 +35,10 @@ export async function loadUws(): Promise<Uws> {
   process.env[name] = String(parserBytes);
   try {
     return await import('uWebSockets.js');
+  } catch (error) {
+    // The published package has the binaries in `dist/` instead.
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    return (await import('./packed-uws.ts')).loadPackedUws();
   } finally {
     if (before === undefined) delete process.env[name];
     else process.env[name] = before;

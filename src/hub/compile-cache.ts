@@ -1,6 +1,4 @@
-import { lstatSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
-import { ensurePrivateDirectory } from '../lib/index.ts';
+import { privateCacheDirectory } from '../lib/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -11,17 +9,5 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * @returns undefined where there is no such directory that only this user can write: its content runs unchecked
  */
 export function compileCacheDirectory(environment: Environment): string | undefined {
-  const { NODE_COMPILE_CACHE: chosen, XDG_CACHE_HOME: cache, HOME: home } = environment;
-  if (chosen) return chosen;
-  const base = cache || (home && join(home, '.cache'));
-  if (!base || !isAbsolute(base) || process.getuid === undefined) return undefined;
-  const directory = join(base, 'oratorio', 'compiled');
-  try {
-    ensurePrivateDirectory(directory);
-    const found = lstatSync(directory);
-    return found.isDirectory() && found.uid === process.getuid() ? directory : undefined;
-  } catch {
-    // A home that is read-only or another user's: servers start without the cache.
-    return undefined;
-  }
+  return environment['NODE_COMPILE_CACHE'] || privateCacheDirectory('compiled', environment);
 }

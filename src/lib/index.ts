@@ -11,6 +11,7 @@ export {
   fileFault,
   readBoundedFile,
 } from './bounded-file.ts';
+export { privateCacheDirectory } from './cache-directory.ts';
 export { ensurePrivateDirectory, makeDirectory, PrivateDirectoryError } from './directories.ts';
 export {
   AtomicFile,

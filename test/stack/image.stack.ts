@@ -80,7 +80,7 @@ t.test('nothing is in it that only builds or tests, and nobody becomes root', as
   );
   t.equal(found, '');
   const packages = await inImage(
-    "cd /app && node -e \"for (const name of ['ws', 'prom-client']) require(name); import('uWebSockets.js').then(() => console.log('loaded'))\"",
+    "cd /app && node -e \"require('ws'); import('uWebSockets.js').then(() => console.log('loaded'))\"",
   );
   t.equal(packages, 'loaded\n');
 });

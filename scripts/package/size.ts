@@ -1,0 +1,27 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../toolchain.mjs';
+import type { Lock } from './manifest.ts';
+
+/** Most that an installation of the package may take, Node 22 included. */
+export const installedLimitBytes = 220e6;
+
+/** Sum of the sizes of all files below a directory. */
+export function sizeOf(directory: string): number {
+  return readdirSync(directory, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}
+
+/** Packages that npm installs beside the staged one on this platform, as paths below `node_modules` of the checkout. */
+export function installedBeside(staged: string): readonly string[] {
+  const { packages } = JSON.parse(readFileSync(join(staged, 'npm-shrinkwrap.json'), 'utf8')) as Lock;
+  const isHere = (allowed: unknown, here: string): boolean => allowed === undefined || [allowed].flat().includes(here);
+  return Object.entries(packages)
+    .filter(([path, { os, cpu }]) => path !== '' && isHere(os, process.platform) && isHere(cpu, process.arch))
+    .map(([path]) => path.replace(/^node_modules\//, ''));
+}
+
+/** Bytes that an installation of what is staged takes on this platform. */
+export const installedSize = (staged: string): number =>
+  sizeOf(staged) + installedBeside(staged).reduce((sum, name) => sum + sizeOf(join(root, 'node_modules', name)), 0);

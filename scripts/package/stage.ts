@@ -1,0 +1,91 @@
+/** Lays the files of the published package into a directory. */
+import { createHash } from 'node:crypto';
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { brotliCompressSync, constants } from 'node:zlib';
+import { minifySync } from 'rolldown/utils';
+import { root } from '../toolchain.mjs';
+import { type Lock, type Manifest, packedManifest, shrinkwrapOf } from './manifest.ts';
+import { thirdPartyNotices } from './notices.ts';
+
+const at = (path: string): string => join(root, path);
+const readJson = <T>(path: string): T => JSON.parse(readFileSync(at(path), 'utf8')) as T;
+
+/** Platforms for which Node 22 is installed with the package. */
+const platforms = ['darwin_arm64', 'darwin_x64', 'linux_arm64', 'linux_x64'] as const;
+/** Binary interface of Node 22, under which every program of the product runs. */
+const nodeAbi = '127';
+
+function filesBelow(directory: string): readonly string[] {
+  return readdirSync(directory, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+/** Comments and blanks take a third of the bundles; names stay, for messages and stack traces. */
+function shortened(file: string): string {
+  const { code, errors } = minifySync(file, readFileSync(file, 'utf8'), {
+    module: !file.endsWith('.cjs'),
+    compress: false,
+    mangle: false,
+    codegen: { removeWhitespace: true, legalComments: 'none' },
+  });
+  const [error] = errors;
+  if (error) throw new Error(`${file}: ${error.message}`);
+  return code;
+}
+
+function stageBuild(directory: string): void {
+  for (const file of filesBelow(at('dist'))) {
+    if (/(\.map|\.stamp)$/.test(file)) continue;
+    const target = join(directory, relative(root, file));
+    mkdirSync(dirname(target), { recursive: true });
+    // The page is minified by its own build.
+    if (/\.c?js$/.test(file) && !file.startsWith(at('dist/ui'))) writeFileSync(target, shortened(file));
+    else copyFileSync(file, target);
+  }
+}
+
+/** uWebSockets.js for each platform, compressed: `src/http/packed-uws.ts` unpacks the one that it needs. */
+function stageBinaries(directory: string): void {
+  const target = join(directory, 'dist', 'uws');
+  mkdirSync(target, { recursive: true });
+  for (const platform of platforms) {
+    const name = `uws_${platform}_${nodeAbi}.node`;
+    const binary = readFileSync(at(`node_modules/uWebSockets.js/dist/bin/${name}`));
+    const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_LGWIN]: 24 };
+    writeFileSync(join(target, `${name}.br`), brotliCompressSync(binary, { params }));
+    writeFileSync(join(target, `${name}.sha256`), createHash('sha256').update(binary).digest('hex'));
+  }
+}
+
+/** Lays everything that is packed into `directory`, in place of what is there. `dist/` is built. */
+export function stage(directory: string): void {
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(join(directory, 'bin'), { recursive: true });
+  copyFileSync(at('bin/oratorio.js'), join(directory, 'bin', 'oratorio.js'));
+  for (const name of ['README.md', 'CHANGELOG.md', 'LICENSE']) copyFileSync(at(name), join(directory, name));
+  cpSync(at('docs'), join(directory, 'docs'), { recursive: true, filter: (file) => file !== at('docs/images') });
+  cpSync(at('deploy'), join(directory, 'deploy'), { recursive: true });
+  stageBuild(directory);
+  stageBinaries(directory);
+  const maps = filesBelow(at('dist')).filter((file) => file.endsWith('.map'));
+  const copied = [
+    'uWebSockets.js',
+    'web-tree-sitter',
+    'tree-sitter-bash',
+    'preact',
+    '@preact/signals',
+    '@tanstack/virtual-core',
+  ];
+  const notices = thirdPartyNotices(
+    maps,
+    copied.map((name) => at(`node_modules/${name}`)),
+  );
+  writeFileSync(join(directory, 'THIRD-PARTY-NOTICES.md'), notices);
+  const manifest = packedManifest(readJson<Manifest>('package.json'));
+  writeJson(join(directory, 'package.json'), manifest);
+  writeJson(join(directory, 'npm-shrinkwrap.json'), shrinkwrapOf(manifest, readJson<Lock>('package-lock.json')));
+}
+
+const writeJson = (file: string, value: unknown): void => writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
