@@ -85,6 +85,11 @@ t.test('a job can be added, listed, shown, run, changed and removed', { timeout:
   });
   const shown = await cli('cron', 'show', job.id);
   t.match(shown.stdout, /completed +\d+\.\d s, by hand +Demo model/);
+  t.match(
+    shown.stdout,
+    `${hour}:30 Europe/Berlin  `,
+    'regression: B24 times are those of the schedule, and name its zone',
+  );
   t.match(await cli('cron', 'disable', 'morning'), { code: 0, stdout: /state +paused/ });
   t.match(await json('cron', 'enable', 'morning'), { enabled: true, state: 'waiting' });
   t.match(await cli('cron', 'cancel', 'morning'), { code: 1, stderr: /nothing of it is under way/ });
@@ -137,7 +142,10 @@ t.test('an invalid command is refused with the next step', { timeout: 600_000 },
   t.match(await cli('cron', 'add', '--yes', '--ask', '--every', '1h', 'x'), { code: 2, stderr: /not both/ });
   t.match(await cli('cron', 'add', '--every', '10s', 'x'), { code: 2, stderr: /a minute at least/ });
   t.match(await cli('cron', 'add', '--daily', '25:00', 'x'), { code: 2, stderr: /such as 07:30, not 25:00/ });
-  t.match(await cli('cron', 'add', '--daily', '7:00', '--tz', 'Mars/Olympus', 'x'), { code: 1, stderr: /timeZone/ });
+  t.match(await cli('cron', 'add', '--daily', '7:00', '--tz', 'Mars/Olympus', 'x'), {
+    code: 2,
+    stderr: /--tz is an IANA time zone such as Europe\/Berlin, not Mars\/Olympus/,
+  });
   t.match(await cli('cron', 'add', '--cron', '0 0 30 2 *', 'x'), { code: 1, stderr: /no day on which/ });
   t.match(await cli('cron', 'add', '--at', '2020-01-01T00:00', 'x'), { code: 1, stderr: /has passed/ });
   t.match(await cli('cron', 'run'), { code: 2, stderr: /needs the id or the name/ });

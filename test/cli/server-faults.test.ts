@@ -139,6 +139,9 @@ t.test('a missing engine, composition tool or git is named with the next step', 
     t.match(await m.init(), { code: 7, stderr: reason });
   }
   t.notOk(existsSync(join(m.directory, '.env')));
+  const dry = await m.init('--dry-run', '--json');
+  t.equal(dry.code, 0, 'regression: B27 a dry run needs no engine');
+  t.match(JSON.parse(dry.stdout).plan.notes, [/^Not possible yet: .*(group|permission)/]);
 });
 
 t.test('a taken port is refused when requested, and skipped otherwise', async (t) => {

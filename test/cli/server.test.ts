@@ -146,7 +146,7 @@ t.test('doctor prints each check as text or JSON, and exits with 9 for a failed 
   t.ok(document.checks.every(({ id }: { id: string }) => /^(files|env)\./.test(id)));
   t.match(await on('doctor', '--offline', '--only', 'backend.health'), {
     code: 9,
-    stdout: /✖ backend\.health: [\s\S]*1 checks: 1 failed/,
+    stdout: /✖ backend\.health: [\s\S]*1 checks: 1 failed, 0 warned, 0 skipped/,
   });
 });
 

@@ -56,16 +56,18 @@ function placesOf(context: CommandContext) {
     return typeof value === 'string' ? value : undefined;
   };
   const port = given('port');
-  const settings = {
-    Oratorio__Server__Port: port === undefined ? undefined : String(portOf(port, 'backend')),
-    Oratorio__Server__Host: given('host'),
-    Oratorio__Server__Role: given('role'),
-  };
+  const settings = [
+    ['--port', 'Oratorio__Server__Port', port === undefined ? undefined : String(portOf(port, 'backend'))],
+    ['--host', 'Oratorio__Server__Host', given('host')],
+    ['--role', 'Oratorio__Server__Role', given('role')],
+  ] as const;
+  const set = settings.filter(([, , value]) => value !== undefined);
   const stateDirectory = stateDirectoryOf(context);
   return {
     stateDirectory,
     configFile: resolve(cwd, namedConfig(context) ?? join(stateDirectory, 'oratorio.config.json')),
-    env: { ...env, ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) },
+    env: { ...env, ...Object.fromEntries(set.map(([, name, value]) => [name, value])) },
+    options: new Map(set.map(([option, name]) => [name, option])),
   };
 }
 

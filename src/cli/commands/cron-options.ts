@@ -1,5 +1,6 @@
 /** The options of `cron add` and `task add` as what the agent server is asked for. */
-import type { RpcParams } from '../../protocol/index.ts';
+import * as v from 'valibot';
+import { type RpcParams, TimeZone } from '../../protocol/index.ts';
 import type { CommandContext, OptionValues } from '../command.ts';
 import { usageError } from '../errors.ts';
 
@@ -51,6 +52,8 @@ export function scheduleOf(options: OptionValues, command: string, now: number):
   const [kind] = chosen;
   const text = kind && given(options, kind);
   const timeZone = given(options, 'tz');
+  if (timeZone !== undefined && !v.is(TimeZone, timeZone))
+    throw usageError(`--tz is an IANA time zone such as Europe/Berlin, not ${timeZone}.`, command);
   if (kind === undefined || text === undefined) {
     if (timeZone !== undefined) throw usageError('--tz goes with --daily or --cron.', command);
     return undefined;

@@ -36,6 +36,14 @@ function lastOf({ recentRuns }: Automation, now: number): string {
   return `${last.status} ${relative(last.finishedAt ?? last.startedAt ?? last.scheduledFor, now)}`;
 }
 
+/** Time on the clock of a schedule, to the minute, with the name of its zone. */
+function inZone(at: string, { schedule }: Automation): string {
+  const own = schedule && 'timeZone' in schedule ? schedule.timeZone : undefined;
+  const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: own }).resolvedOptions();
+  const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' });
+  return `${format.format(new Date(at))} ${timeZone}`;
+}
+
 /** One line each: when next, what became of it last. */
 export function listLines(automations: readonly Automation[], now: number, colors: Colors): string[] {
   const rows = automations.map((automation) => {
@@ -83,7 +91,7 @@ export function showLines(automation: Automation, now: number, colors: Colors): 
     ['schedule', scheduleText],
     ...upcoming.map((at, index): [string, string] => [
       index === 0 ? 'next' : '',
-      `${local(at)}  ${colors.dim(relative(at, now))}`,
+      `${inZone(at, automation)}  ${colors.dim(relative(at, now))}`,
     ]),
     ['says', prompt.split('\n', 1)[0] ?? ''],
     ['in', binding.mode === 'thread' ? binding.threadId : where],

@@ -30,9 +30,9 @@ export async function run(context: CommandContext): Promise<number> {
     progress?.stop();
   }
   const { counts, isWell } = verdictOf(results);
-  const { fail: failed, warn: warned } = counts;
-  if (output.json) output.document({ ok: isWell, failed, warned, checks: results });
-  else output.line(`\n${results.length} checks: ${failed} failed, ${warned} warned.`);
+  const { fail: failed, warn: warned, skip: skipped } = counts;
+  if (output.json) output.document({ ok: isWell, failed, warned, skipped, checks: results });
+  else output.line(`\n${results.length} checks: ${failed} failed, ${warned} warned, ${skipped} skipped.`);
   return isWell ? exitCodes.ok.code : exitCodes.unhealthy.code;
 }
 

@@ -32,12 +32,12 @@ export const initChange = (answers: InitAnswers): Change => ({
 
 async function prepare(answers: InitAnswers, preparing: Preparing): Promise<Plan> {
   const { directory, github, model, starts } = answers;
-  const { session, engine } = preparing;
+  const { session } = preparing;
   if (!preparing.isDry) requireLinux();
   const { gateway, privateKey } = given(answers);
   const git = await findGit(session);
-  if (starts || answers.build) await engine();
-  const notes = await proof(answers, privateKey, preparing);
+  const missing = starts || answers.build ? await engineProblem(preparing) : null;
+  const notes = [...(missing === null ? [] : [missing]), ...(await proof(answers, privateKey, preparing))];
   const left = readLeftovers(directory);
   const images = await imagesOf(answers, preparing);
   return planInit({
@@ -72,6 +72,17 @@ async function prepare(answers: InitAnswers, preparing: Preparing): Promise<Plan
       ...(gateway && !starts ? duties(gateway) : []),
     ],
   });
+}
+
+/** Whether the stack can be started here. A dry run only notes that it cannot. @throws DeployError engineMissing and others */
+async function engineProblem({ engine, isDry }: Preparing): Promise<string | null> {
+  try {
+    await engine();
+    return null;
+  } catch (error) {
+    if (!isDry || !(error instanceof DeployError) || error.code === 'cancelled') throw error;
+    return `Not possible yet: ${error.message}${error.hint === null ? '' : ` ${error.hint}`}`;
+  }
 }
 
 /** Answers as they can be used. @throws DeployError hostRefused, secretRefused */

@@ -15,20 +15,23 @@ export interface OpenSettingsOptions {
   readonly configFile: string;
   readonly stateDirectory: string;
   readonly env: Environment;
+  readonly options?: ReadonlyMap<string, string>;
   readonly logger: Logger;
 }
 
 /** Reads the settings and follows changes; the logger redacts their secrets. @throws BackendError */
-export function openSettings({ configFile, stateDirectory, env, logger }: OpenSettingsOptions): SettingsSource {
-  const source = open({ configFile, stateDirectory, env, logger });
+export function openSettings(given: OpenSettingsOptions): SettingsSource {
+  const { logger } = given;
+  const source = open(given);
   protect(source.current, logger);
   source.subscribe(({ settings }) => protect(settings, logger));
   return source;
 }
 
-function open({ configFile, stateDirectory, env, logger }: OpenSettingsOptions): SettingsSource {
+function open({ configFile, stateDirectory, env, options, logger }: OpenSettingsOptions): SettingsSource {
   try {
-    return new SettingsSource({ place: { file: configFile, env, stateRoot: stateDirectory }, logger });
+    const place = { file: configFile, env, stateRoot: stateDirectory, ...(options && { options }) };
+    return new SettingsSource({ place, logger });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     const hint = 'Correct the named settings, then start again. docs/review-backend.md lists every setting.';

@@ -31,6 +31,8 @@ export interface BackendOptions {
   readonly stateDirectory: string;
   /** Environment variables, which take precedence over the file. */
   readonly env: Environment;
+  /** Names of the options that have set variables of `env`, by variable. */
+  readonly options?: ReadonlyMap<string, string>;
   readonly logger: Logger;
   /** Replacements of parts, for tests and embedding. */
   readonly overrides?: BackendOverrides;

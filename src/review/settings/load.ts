@@ -14,6 +14,8 @@ export interface SettingsPlace {
   /** `oratorio.config.json`; one that is not there counts as empty. */
   readonly file: string;
   readonly env: Environment;
+  /** Variables that an option of the command line has set, with the option's name; the environment has them, too. */
+  readonly options?: ReadonlyMap<string, string>;
   /** Where the backend keeps its state: relative paths of what has no file of its own begin here. */
   readonly stateRoot: string;
 }
@@ -28,7 +30,7 @@ export interface LoadedSettings {
   readonly hasFile: boolean;
   /** Files besides the configuration that settings were read from. */
   readonly secretFiles: readonly string[];
-  /** Settings that the environment has the last word on, by path, with the variable's name. */
+  /** Settings that the environment or an option has the last word on, by path, with the name of the variable or the option. */
   readonly fromEnvironment: ReadonlyMap<string, string>;
 }
 
@@ -56,7 +58,7 @@ export function loadSettings(place: SettingsPlace): LoadedSettings {
 }
 
 /** As `loadSettings`, with the text of the file already known. */
-export function settingsOf({ file, env, stateRoot }: SettingsPlace, text: string | undefined): LoadedSettings {
+export function settingsOf({ file, env, stateRoot, options }: SettingsPlace, text: string | undefined): LoadedSettings {
   const fromFile = canonical(file, rootOf(file, text));
   const fromEnv = environmentLayer(env, fromFile.settings);
   const named = new Map([...fromFile.secretFiles, ...fromEnv.secretFiles]);
@@ -74,7 +76,7 @@ export function settingsOf({ file, env, stateRoot }: SettingsPlace, text: string
     fingerprint: hashOf(JSON.stringify(settings)),
     hasFile: text !== undefined,
     secretFiles: withSecrets.files,
-    fromEnvironment: fromEnv.names,
+    fromEnvironment: new Map([...fromEnv.names].map(([path, name]) => [path, options?.get(name) ?? name])),
   };
 }
 

@@ -49,15 +49,23 @@ export function Diagnostics({ status, settings }: DiagnosticsProps) {
         </Fact>
       </FactList>
       <h2>Effective settings</h2>
-      {fromEnvironment.length > 0 && (
-        <p class="quiet">
-          From the environment: {fromEnvironment.map(({ path, variable }) => `${path} (${variable})`).join(', ')}
-        </p>
-      )}
+      <Overrides title="From the command line" settings={fromEnvironment.filter(isOption)} />
+      <Overrides title="From the environment" settings={fromEnvironment.filter((each) => !isOption(each))} />
       <JsonTree label="Settings" value={settings.settings} />
     </section>
   );
 }
+
+type Override = SettingsView['fromEnvironment'][number];
+
+const isOption = ({ variable }: Override): boolean => variable.startsWith('--');
+
+const Overrides = ({ title, settings }: { readonly title: string; readonly settings: readonly Override[] }) =>
+  settings.length === 0 ? null : (
+    <p class="quiet">
+      {title}: {settings.map(({ path, variable }) => `${path} (${variable})`).join(', ')}
+    </p>
+  );
 
 const Remark = ({ tone, children }: { readonly tone: 'warn' | 'danger'; readonly children: ComponentChildren }) => (
   <p class={`remark ${tone}`} role="note">
