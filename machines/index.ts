@@ -15,6 +15,7 @@ import { schedulerMachine } from './scheduler.ts';
 import { stackChangeMachine } from './stack-change.ts';
 import { turnMachine } from './turn.ts';
 import { webhookIngressMachine } from './webhook-ingress.ts';
+import { workspaceHealthMachine } from './workspace-health.ts';
 
 export * from './agent-server.ts';
 export * from './agent-server-selectors.ts';
@@ -36,11 +37,13 @@ export * from './turn.ts';
 export * from './turn-selectors.ts';
 export * from './turn-types.ts';
 export * from './webhook-ingress.ts';
+export * from './workspace-health.ts';
 
 const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   hub: hubMachine,
   'agent-server': agentServerMachine,
   'api-proxy': apiProxyMachine,
+  'workspace-health': workspaceHealthMachine,
   turn: turnMachine,
   'mcp-server': mcpServerMachine,
   'background-process': backgroundProcessMachine,

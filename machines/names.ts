@@ -3,6 +3,7 @@ export const machineNames = [
   'hub',
   'agent-server',
   'api-proxy',
+  'workspace-health',
   'turn',
   'mcp-server',
   'background-process',

@@ -10,6 +10,7 @@ import type {
   StackChangeContext,
   TurnContext,
   WebhookIngressContext,
+  WorkspaceHealthContext,
 } from '../../machines/index.ts';
 import { type Projection, withoutCredentials } from './facts.ts';
 
@@ -47,6 +48,13 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     exitCode: context.exitCode,
     signal: context.signal,
     lastError: withoutCredentials(context.lastError),
+  }),
+  'workspace-health': (context: WorkspaceHealthContext) => ({
+    lastTurn: context.lastTurn?.status ?? null,
+    failure: context.failure?.code ?? null,
+    failuresInARow: context.failuresInARow,
+    mcpServersDown: context.tools.down.length,
+    lastError: withoutCredentials(context.failure?.message ?? null),
   }),
   'mcp-server': (context: McpServerContext) => ({
     name: context.name,

@@ -1,5 +1,6 @@
 /** Names that the page in the browser needs as values: no schema, so that no validator is shipped to it. */
 export * from './proof.ts';
+export * from './workspace-state.ts';
 
 /** Views of the page. Each server names those that it has. */
 export const pageViews = ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'] as const;
@@ -28,6 +29,8 @@ export const dashboardPaths = {
   sessions: '/DashBoard/api/sessions',
   sessionEvents: '/DashBoard/api/sessions/:sessionKey/events',
   sessionEvent: '/DashBoard/api/sessions/:sessionKey/events/:id',
+  /** Events of all sessions, newest first. */
+  events: '/dashboard/api/events',
   automationsState: '/dashboard/api/orchestrators/automations/state',
   automationsRefresh: '/dashboard/api/orchestrators/automations/refresh',
   /** Ours: what the buttons of the page do. Bodies and answers as the JSON-RPC method of the same name. */

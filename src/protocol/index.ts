@@ -7,6 +7,7 @@ export * from './automations.ts';
 export * from './browser.ts';
 export * from './dashboard.ts';
 export * from './defaults.ts';
+export * from './health.ts';
 export * from './hub.ts';
 export * from './hub-errors.ts';
 export * from './hub-events.ts';

@@ -1,0 +1,171 @@
+/**
+ * Health of one workspace as its users meet it: whether turns come to an answer and tools can be called. A process that
+ * answers probes can be useless all the same, because a key is refused or a model is missing.
+ *
+ * Detailed operation
+ * 1. Each end of a turn and each change of an MCP server is recorded, and the health is judged again.
+ * 2. A failure that lasts until a user acts (`lastingFailures`) makes the workspace `failing` at once, any other failure when
+ *    the next turn fails with the same code. One failure that may pass makes it `degraded`, and so does an MCP server that is down.
+ * 3. A cancelled turn, and a failure that concerns its conversation only (`conversationFailures`), change nothing but the
+ *    last turn. A completed turn ends every doubt about the model.
+ * 4. The `reporter` sends the health to the Hub after each judgement. `PROBED` has it repeat a report that no Hub took.
+ * 5. A server that is started again with unchanged settings begins with the failure that the Hub remembers.
+ */
+import { assertEvent, assign, fromCallback, type SnapshotFrom, sendTo, setup } from 'xstate';
+
+/** Failures that the next turn meets again, until a user changes something. */
+export const lastingFailures: ReadonlySet<string> = new Set([
+  'upstreamUnauthorized',
+  'upstreamUnreachable',
+  'upstreamQuotaExceeded',
+  'budgetReached',
+  'storageFailed',
+]);
+
+/** Failures of one conversation, which say nothing about the next one. */
+export const conversationFailures: ReadonlySet<string> = new Set(['contextTooLong', 'promptBlocked']);
+
+export interface EndedTurn {
+  readonly status: 'completed' | 'failed' | 'cancelled';
+  /** ISO 8601. */
+  readonly endedAt: string;
+  /** Code of the failure; null without one. */
+  readonly code: string | null;
+  /** The failure in a sentence; null without one. */
+  readonly message: string | null;
+}
+
+export interface ToolServers {
+  readonly total: number;
+  readonly down: readonly { readonly name: string; readonly error: string | null }[];
+}
+
+/** Failures of an earlier process of the same workspace with the same settings. */
+export interface EarlierHealth {
+  readonly lastTurn: EndedTurn | null;
+  readonly failure: { readonly code: string; readonly message: string } | null;
+  readonly failuresInARow: number;
+}
+
+export interface WorkspaceHealthInput {
+  readonly earlier: EarlierHealth | null;
+}
+
+export interface WorkspaceHealthContext extends EarlierHealth {
+  /** The last two counted failures had the same code. */
+  readonly isRepeated: boolean;
+  /** A turn of this process has completed. */
+  readonly hasAnswered: boolean;
+  readonly tools: ToolServers;
+}
+
+export type WorkspaceHealthEvent =
+  | { readonly type: 'TURN.ENDED'; readonly turn: EndedTurn }
+  | { readonly type: 'TOOLS.CHANGED'; readonly tools: ToolServers }
+  /** Facts beside the health have changed: the model, or the number of pending approvals. */
+  | { readonly type: 'FACTS.CHANGED' }
+  /** A Hub has probed this server. */
+  | { readonly type: 'PROBED' };
+
+/** `REPORT`: the health or its facts have changed. `REPEAT`: send the last report again if no Hub took it. */
+export interface ReporterCommand {
+  readonly type: 'REPORT' | 'REPEAT';
+}
+
+/** Changes of the context by the end of a turn. */
+function afterTurn(context: WorkspaceHealthContext, turn: EndedTurn): Partial<WorkspaceHealthContext> {
+  const { status, code, message } = turn;
+  if (status === 'completed') {
+    return { lastTurn: turn, failure: null, failuresInARow: 0, isRepeated: false, hasAnswered: true };
+  }
+  if (status === 'cancelled' || code === null || conversationFailures.has(code)) return { lastTurn: turn };
+  return {
+    lastTurn: turn,
+    failure: { code, message: message ?? '' },
+    failuresInARow: context.failuresInARow + 1,
+    isRepeated: context.failure?.code === code,
+  };
+}
+
+export const workspaceHealthMachine = setup({
+  types: {
+    input: {} as WorkspaceHealthInput,
+    context: {} as WorkspaceHealthContext,
+    events: {} as WorkspaceHealthEvent,
+  },
+  actors: {
+    /** Sends reports to the Hub, one at a time. */
+    reporter: fromCallback<ReporterCommand>(() => {}),
+  },
+  guards: {
+    failureLasts: ({ context }) =>
+      context.failure !== null && (context.isRepeated || lastingFailures.has(context.failure.code)),
+    isImpaired: ({ context }) => context.failure !== null || context.tools.down.length > 0,
+    hasAnswered: ({ context }) => context.hasAnswered,
+  },
+  actions: {
+    recordTurn: assign(({ context, event }) => {
+      assertEvent(event, 'TURN.ENDED');
+      return afterTurn(context, event.turn);
+    }),
+    recordTools: assign(({ event }) => {
+      assertEvent(event, 'TOOLS.CHANGED');
+      return { tools: event.tools };
+    }),
+    sendReport: sendTo('reporter', { type: 'REPORT' }),
+    repeatReport: sendTo('reporter', { type: 'REPEAT' }),
+  },
+}).createMachine({
+  id: 'workspace-health',
+  description: 'Judges whether the turns and tools of a workspace work.',
+  context: ({ input: { earlier } }) => ({
+    lastTurn: earlier?.lastTurn ?? null,
+    failure: earlier?.failure ?? null,
+    failuresInARow: earlier?.failuresInARow ?? 0,
+    isRepeated: (earlier?.failuresInARow ?? 0) > 1,
+    hasAnswered: false,
+    tools: { total: 0, down: [] },
+  }),
+  initial: 'judging',
+  invoke: { id: 'reporter', src: 'reporter' },
+  on: {
+    'TURN.ENDED': { target: '.judging', actions: 'recordTurn' },
+    'TOOLS.CHANGED': { target: '.judging', actions: 'recordTools' },
+    'FACTS.CHANGED': { actions: 'sendReport' },
+    PROBED: { actions: 'repeatReport' },
+  },
+  states: {
+    judging: {
+      description: 'Decides what the recorded facts mean.',
+      always: [
+        { guard: 'failureLasts', target: 'failing' },
+        { guard: 'isImpaired', target: 'degraded' },
+        { guard: 'hasAnswered', target: 'healthy' },
+        { target: 'unknown' },
+      ],
+    },
+    unknown: {
+      description: 'No turn has ended yet, and no tool is missing.',
+      entry: 'sendReport',
+    },
+    healthy: {
+      description: 'The last counted turn was completed, and every MCP server is there.',
+      entry: 'sendReport',
+    },
+    degraded: {
+      description: 'The last turn failed for a reason that may pass, or an MCP server is down.',
+      entry: 'sendReport',
+    },
+    failing: {
+      description: 'Turns fail for a reason that lasts until a user acts.',
+      entry: 'sendReport',
+    },
+  },
+});
+
+export type WorkspaceHealthSnapshot = SnapshotFrom<typeof workspaceHealthMachine>;
+
+/** The judgement of a snapshot. */
+export function healthOf({ value }: WorkspaceHealthSnapshot): 'unknown' | 'healthy' | 'degraded' | 'failing' {
+  return value === 'judging' ? 'unknown' : value;
+}

@@ -1,0 +1,74 @@
+/** Health of a workspace on the wire: what its agent server reports to the Hub, and what the Hub shows of it. */
+import * as v from 'valibot';
+
+const text = (description: string, most = 2_000) => v.pipe(v.string(), v.maxLength(most), v.description(description));
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+
+/** Whether turns come to an answer and tools can be called; `unknown` before the first turn. */
+export const healthStates = ['unknown', 'healthy', 'degraded', 'failing'] as const;
+export const HealthState = v.picklist(healthStates);
+export type HealthState = v.InferOutput<typeof HealthState>;
+
+/** End of the last turn of a workspace. */
+export const LastTurn = v.object({
+  status: v.picklist(['completed', 'failed', 'cancelled']),
+  endedAt: v.pipe(v.string(), v.isoTimestamp(), v.description('When the turn ended.')),
+  code: v.nullable(text('Code of the failure, e.g. upstreamUnauthorized.', 100)),
+  message: v.nullable(text('The failure in a sentence.')),
+});
+export type LastTurn = v.InferOutput<typeof LastTurn>;
+
+/** Model that answers the next turn. */
+export const ModelInUse = v.object({
+  name: text('Name of the model; empty: the usual one of the provider.', 300),
+  provider: text('Kind of the provider, e.g. openai or demo.', 100),
+  host: v.nullable(text('Host of the endpoint; null for the demo provider.', 300)),
+});
+export type ModelInUse = v.InferOutput<typeof ModelInUse>;
+
+/** A problem of a workspace: its reason, its place, and the command that helps. */
+export const Problem = v.object({
+  code: text('What is wrong, in one word; the list is open.', 100),
+  what: text('What is wrong, in a sentence.', 4_000),
+  where: v.nullable(text('File and key, host or process that it concerns.', 4_000)),
+  next: v.nullable(text('Command that helps.', 4_000)),
+});
+export type Problem = v.InferOutput<typeof Problem>;
+
+/** Health of a workspace as its own page shows it. */
+export const WorkspaceCondition = v.object({
+  health: HealthState,
+  /** The most urgent first. */
+  problems: v.array(Problem),
+  lastTurn: v.nullable(LastTurn),
+  failuresInARow: count,
+  model: v.nullable(ModelInUse),
+});
+export type WorkspaceCondition = v.InferOutput<typeof WorkspaceCondition>;
+
+/** Failures that the machine `workspace-health` begins with after a restart. */
+export const RememberedHealth = v.object({
+  lastTurn: v.nullable(LastTurn),
+  failure: v.nullable(v.object({ code: text('', 100), message: text('') })),
+  failuresInARow: count,
+});
+export type RememberedHealth = v.InferOutput<typeof RememberedHealth>;
+
+/** Body of `POST /v1/appservers/report`, sent by an agent server with the token of its workspace. */
+export const HealthReport = v.object({
+  ...RememberedHealth.entries,
+  incarnation: text('Start of the agent server that reports.', 100),
+  health: HealthState,
+  model: v.nullable(ModelInUse),
+  mcpServers: v.object({
+    total: count,
+    down: v.pipe(
+      v.array(v.object({ name: text('Name of the server.', 100), error: v.nullable(text('Why it is down.')) })),
+      v.maxLength(64),
+    ),
+  }),
+  pendingApprovals: count,
+  costUsd: v.pipe(v.nullable(v.number()), v.description('Cost of all kept turns in US dollars; null: unknown.')),
+});
+export type HealthReport = v.InferOutput<typeof HealthReport>;
+export const HealthReported = v.object({ accepted: v.boolean() });

@@ -1,0 +1,241 @@
+/**
+ * State of a workspace in words, for `list`, `inspect`, `doctor`, the page and the metrics: pure functions over what the Hub
+ * knows. A workspace is `ready` only while nothing is known that would fail its next turn.
+ */
+import type { HealthReport, HealthState, LastTurn, ModelInUse, Problem } from './health.ts';
+
+/** Words for people, each with how good it is. */
+const stateTones = {
+  ready: 'ok',
+  degraded: 'warn',
+  failing: 'danger',
+  starting: 'progress',
+  stopping: 'progress',
+  restarting: 'warn',
+  'not answering': 'danger',
+  'gave up': 'danger',
+  broken: 'danger',
+  locked: 'danger',
+  missing: 'danger',
+  failed: 'danger',
+  ended: 'neutral',
+  stopped: 'neutral',
+} as const;
+
+export type StateWord = keyof typeof stateTones;
+export type StateTone = (typeof stateTones)[StateWord] | 'neutral';
+export const stateWords = Object.keys(stateTones) as readonly StateWord[];
+
+/** Rates a state; an unknown word is neither good nor bad. */
+export const toneOfState = (word: string): StateTone =>
+  word in stateTones ? stateTones[word as StateWord] : 'neutral';
+
+/** Why a workspace rests, by code of its first problem. */
+const wordsAtRest: Readonly<Record<string, StateWord>> = {
+  gaveUp: 'gave up',
+  invalidConfig: 'broken',
+  workspaceLocked: 'locked',
+  workspaceGone: 'missing',
+};
+
+/** Fields of a record that decide its word. */
+export interface StateFacts {
+  readonly state: string;
+  readonly phase: string;
+  readonly exitCode: number | null;
+  readonly health: string;
+  readonly problems: readonly Pick<Problem, 'code'>[];
+}
+
+/** The state of a workspace in one or two words. */
+export function stateWordOf({ state, phase, exitCode, health, problems }: StateFacts): StateWord {
+  switch (state) {
+    case 'running':
+      return health === 'failing' || health === 'degraded' ? health : 'ready';
+    case 'unhealthy':
+      return 'not answering';
+    case 'starting':
+    case 'stopping':
+      return state;
+    default:
+      return atRest(state, phase, exitCode, problems);
+  }
+}
+
+function atRest(state: string, phase: string, exitCode: number | null, problems: StateFacts['problems']): StateWord {
+  if (phase === 'exited.backingOff') return 'restarting';
+  for (const { code } of problems) {
+    const word = wordsAtRest[code];
+    if (word !== undefined) return word;
+  }
+  if (problems.some(({ code }) => code === 'exited')) return 'failed';
+  if (state !== 'exited') return 'stopped';
+  return exitCode === 0 ? 'ended' : 'failed';
+}
+
+/** Why a workspace does not run, as it was recorded when it came to rest. */
+export interface RestFailure {
+  /** Kind of the failure (`failureKinds`), or `gaveUp`. */
+  readonly kind: string;
+  readonly message: string;
+}
+
+/** Everything that a workspace's problems are derived from. */
+export interface ProblemFacts {
+  readonly state: string;
+  /** Canonical path, quoted for a shell. */
+  readonly workspace: string;
+  readonly lastError: string | null;
+  readonly rest: RestFailure | null;
+  /** Last report of the agent server; null without one. */
+  readonly report: Pick<HealthReport, 'health' | 'failure' | 'failuresInARow' | 'model' | 'mcpServers'> | null;
+  /** Why the configuration cannot be used as it is now; null when it can. */
+  readonly configProblem: { readonly message: string; readonly where: string } | null;
+  /** The configuration differs from the one that the running server has read. */
+  readonly isConfigChanged: boolean;
+  readonly restrictedSettings: readonly string[];
+  /** Why services listen elsewhere than asked for, one sentence each. */
+  readonly serviceNotes: readonly string[];
+}
+
+/** Lists the problems of a workspace, the most urgent first. */
+export function problemsOf(facts: ProblemFacts): Problem[] {
+  const isUp = facts.state === 'running' || facts.state === 'unhealthy';
+  return [
+    ...(isUp ? [] : restProblems(facts)),
+    ...(facts.state === 'unhealthy' ? [silent(facts)] : []),
+    ...(isUp ? turnProblems(facts) : []),
+    ...configProblems(facts, isUp),
+    ...(isUp ? [...toolProblems(facts), ...facts.serviceNotes.map(portProblem)] : []),
+  ];
+}
+
+/** Commands for a server that does not run, by kind of failure. */
+const remedies: Readonly<Record<string, (workspace: string) => string>> = {
+  invalidConfig: (workspace) => `oratorio up ${workspace}`,
+  workspaceLocked: (workspace) => `oratorio stop ${workspace}`,
+  workspaceGone: (workspace) => `oratorio init ${workspace}`,
+};
+const seeLogs = (workspace: string) => `oratorio logs ${workspace}`;
+
+function restProblems({ rest, state, lastError, workspace, configProblem }: ProblemFacts): Problem[] {
+  if (rest === null) {
+    if (state !== 'exited' || lastError === null) return [];
+    return [{ code: 'exited', what: lastError, where: null, next: seeLogs(workspace) }];
+  }
+  // A configuration that was corrected meanwhile is no reason any more, and one that is still broken is reported as it is now.
+  if (rest.kind === 'invalidConfig') return [];
+  if (configProblem !== null && rest.kind === 'workspaceGone') return [];
+  const code = rest.kind in wordsAtRest ? rest.kind : 'exited';
+  const what = rest.message.replace(/ Ensure or restart the workspace to try again\.$/, '');
+  return [{ code, what, where: null, next: (remedies[rest.kind] ?? seeLogs)(workspace) }];
+}
+
+const silent = ({ lastError, workspace }: ProblemFacts): Problem => ({
+  code: 'notAnswering',
+  what: `The agent server does not answer: ${lastError ?? 'no reason given'}`,
+  where: null,
+  next: `oratorio restart ${workspace}`,
+});
+
+function configProblems(facts: ProblemFacts, isUp: boolean): Problem[] {
+  const { configProblem, isConfigChanged, restrictedSettings, workspace } = facts;
+  const problems: Problem[] = [];
+  if (configProblem !== null) {
+    const { message, where } = configProblem;
+    const what = isUp ? `${message}. The running server keeps the earlier settings.` : message;
+    problems.push({
+      code: isUp ? 'configUnusable' : 'invalidConfig',
+      what,
+      where,
+      next: `oratorio restart ${workspace}`,
+    });
+  } else if (isUp && isConfigChanged) {
+    const what = 'The configuration has changed: restart to apply.';
+    problems.push({ code: 'configChanged', what, where: null, next: `oratorio restart ${workspace}` });
+  }
+  if (restrictedSettings.length > 0) {
+    const are = restrictedSettings.length === 1 ? 'is' : 'are';
+    const what = `Restricted: ${restrictedSettings.join(', ')} ${are} ignored until you trust the workspace.`;
+    problems.push({ code: 'restricted', what, where: null, next: `oratorio trust ${workspace}` });
+  }
+  return problems;
+}
+
+/** The failure of turns in words of the field, and the command that helps. */
+const turnFailures: Readonly<Record<string, { readonly says: string; readonly next: string | null }>> = {
+  upstreamUnauthorized: { says: 'refuses the key', next: 'oratorio login' },
+  upstreamUnreachable: { says: 'cannot be reached', next: 'oratorio model test' },
+  upstreamQuotaExceeded: { says: 'reports no credit or quota', next: 'oratorio model test' },
+  upstreamRejected: { says: 'refuses the request', next: 'oratorio model list' },
+  upstreamRateLimited: { says: 'limits the rate of requests', next: 'oratorio model test' },
+  upstreamFailed: { says: 'fails', next: 'oratorio model test' },
+  upstreamProtocol: { says: 'does not answer as expected', next: 'oratorio model test' },
+  budgetReached: { says: 'The budget is used up', next: 'oratorio model' },
+  storageFailed: { says: 'Conversations cannot be saved', next: 'df -h' },
+};
+
+function turnProblems({ report, workspace }: ProblemFacts): Problem[] {
+  const failure = report?.failure;
+  if (!report || !failure) return [];
+  const known = turnFailures[failure.code];
+  const host = report.model?.host ?? null;
+  const isUpstream = failure.code.startsWith('upstream');
+  const subject = isUpstream ? `${host ?? 'The model provider'} ` : '';
+  const says = known === undefined ? '' : `${subject}${known.says}: `;
+  const times = report.failuresInARow > 1 ? ` (${report.failuresInARow} turns in a row)` : '';
+  return [
+    {
+      code: failure.code,
+      what: `${says}${failure.message.replace(/\.$/, '')}${times}`,
+      where: isUpstream ? host : null,
+      next: known?.next ?? seeLogs(workspace),
+    },
+  ];
+}
+
+function toolProblems({ report, workspace }: ProblemFacts): Problem[] {
+  const { total, down } = report?.mcpServers ?? { total: 0, down: [] };
+  if (down.length === 0) return [];
+  const reasons = down.map(({ name, error }) => (error === null ? name : `${name}: ${firstLine(error)}`));
+  const what = `${down.length} of ${total} MCP servers ${down.length === 1 ? 'is' : 'are'} down (${reasons.join('; ')})`;
+  return [{ code: 'mcpServerDown', what, where: `McpServers.${down[0]?.name}`, next: seeLogs(workspace) }];
+}
+
+const portProblem = (what: string): Problem => ({ code: 'portMoved', what, where: null, next: 'ss -ltnp' });
+
+const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
+
+/** Short words for the codes of failed turns, in a column. */
+const shortFailures: Readonly<Record<string, string>> = {
+  upstreamUnauthorized: 'key refused',
+  upstreamUnreachable: 'unreachable',
+  upstreamQuotaExceeded: 'no credit',
+  upstreamRejected: 'refused',
+  upstreamRateLimited: 'rate limited',
+  upstreamFailed: 'upstream failed',
+  upstreamProtocol: 'bad answer',
+  budgetReached: 'budget',
+  storageFailed: 'not saved',
+};
+
+type TurnWords = Pick<LastTurn, 'code' | 'message'> & { readonly status: string };
+
+/** End of the last turn in a column: `ok`, `cancelled`, `401 ×6`, `rate limited`. */
+export function lastTurnWords({ status, code, message }: TurnWords, failuresInARow: number): string {
+  if (status !== 'failed') return status === 'completed' ? 'ok' : status;
+  const answered = /\banswered ([45]\d\d)\b/.exec(message ?? '')?.[1];
+  const why = answered ?? (code === null ? 'failed' : (shortFailures[code] ?? code));
+  return failuresInARow > 1 ? `${why} ×${failuresInARow}` : why;
+}
+
+/** A model with its place: `gpt-x at api.openai.com`, `demo (offline)`. */
+export function modelWords({ name, provider, host }: ModelInUse): string {
+  if (provider === 'demo') return 'demo (offline)';
+  const model = name === '' ? 'default model' : name;
+  return host === null ? model : `${model} at ${host}`;
+}
+
+/** The record's health, for a server that runs: of an earlier start nothing is known any more. */
+export const healthNow = (report: Pick<HealthReport, 'health'> | null, isRunning: boolean): HealthState =>
+  isRunning ? (report?.health ?? 'unknown') : 'unknown';
