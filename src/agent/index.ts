@@ -26,6 +26,7 @@ export {
   type ModelList,
   type ModelRouter,
   type ModelSettings,
+  modelHost,
   modelSettingsOf,
   modelSource,
   type ProviderSettings,

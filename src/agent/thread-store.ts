@@ -174,7 +174,7 @@ export interface TraceReader {
   events(sessionKey: string, range: EventRange): TracePage;
   event(sessionKey: string, id: number): TraceEvent | undefined;
   /** The newest of all sessions, newest first. */
-  recent(limit: number): readonly TraceEvent[];
+  recent(limit: number, before?: number): readonly TraceEvent[];
   /** All sessions' events after an id, oldest first: for readers of the stream who were away. */
   since(id: number, limit: number): readonly TraceEvent[];
   /** Highest id so far; 0 without an event. */

@@ -25,6 +25,8 @@ export interface ConnectionOptions {
   readonly respond: Runtime['respond'];
   /** Called with every request of an introduced client: the server is in use. */
   readonly onWork?: () => void;
+  /** Called with the reason when a request is refused because the state cannot be written. */
+  readonly onStorageFailed?: (reason: string) => void;
   /** Logs a bug and returns its id. */
   readonly onBug: (error: unknown) => string;
 }
@@ -138,6 +140,9 @@ export class Connection {
   }
 
   #errorFrame(id: RpcId, error: unknown): string {
+    const isStorage =
+      error instanceof StorageError || (error instanceof AgentError && error.reason === 'storageFailed');
+    if (isStorage) this.#options.onStorageFailed?.(detailOf(error));
     if (error instanceof AgentError) return errorFrame(id, error.reason, error.detail, error.data);
     if (error instanceof StorageError) return errorFrame(id, 'storageFailed', error.message, { reason: error.code });
     return errorFrame(id, 'internalError', undefined, { errorId: this.#options.onBug(error) });
@@ -176,3 +181,6 @@ export class Connection {
 function isMethod(method: string): method is RpcMethod {
   return Object.hasOwn(rpcMethods, method);
 }
+
+const detailOf = (error: StorageError | AgentError): string =>
+  error instanceof AgentError ? (error.detail ?? error.message) : error.message;

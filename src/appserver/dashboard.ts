@@ -2,10 +2,11 @@ import { ModelError, StorageError } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Dashboard, RuntimeStatus } from '../dashboard/index.ts';
 import type { Logger, RecentLog } from '../log/index.ts';
-import type { ModuleState, PageView } from '../protocol/index.ts';
+import type { ModuleState, PageView, Problem, WorkspaceCondition } from '../protocol/index.ts';
 import type { DashboardTokens } from '../supervise/index.ts';
 import type { ActiveSessions } from './active-sessions.ts';
 import type { Assembly } from './assembly.ts';
+import type { HealthWatch } from './health-watch.ts';
 import type { Observatory } from './observatory.ts';
 import type { DashboardListener } from './services.ts';
 
@@ -16,6 +17,7 @@ export interface DashboardParts {
   readonly config: Config;
   readonly tokens: () => DashboardTokens;
   readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'mcp' | 'automations' | 'spending' | 'sandbox'>;
+  readonly health: Pick<HealthWatch, 'report' | 'problems'>;
   readonly active: ActiveSessions;
   readonly observatory: Observatory;
   readonly recentLog: RecentLog;
@@ -91,7 +93,8 @@ async function statusOf(parts: DashboardParts): Promise<RuntimeStatus> {
     pendingApprovals: threads.approvals().length,
     ...spentToday(assembly),
     droppedEvents: traces.dropped,
-    modules: [providerModule(model), ...modulesOf(parts)],
+    condition: conditionOf(parts),
+    modules: [providerModule(model, parts.health.problems()), ...modulesOf(parts)],
   };
 }
 
@@ -105,9 +108,21 @@ function spentToday({ spending }: DashboardParts['assembly']): Pick<RuntimeStatu
   }
 }
 
-function providerModule(model: ModelError | { readonly provider: string; readonly model: string }): ModuleState {
+function conditionOf({ health: watch }: DashboardParts): WorkspaceCondition {
+  const { health, lastTurn, failuresInARow, model } = watch.report();
+  return { health, problems: watch.problems(), lastTurn, failuresInARow, model };
+}
+
+/** A provider that the last turns could not use is not running, whatever its settings say. */
+function providerModule(
+  model: ModelError | { readonly provider: string; readonly model: string },
+  problems: readonly Problem[],
+): ModuleState {
   if (model instanceof ModelError) return { name: 'provider', state: 'failed', reason: model.message };
-  return { name: 'provider', state: 'running', facts: { provider: model.provider, model: model.model } };
+  const facts = { provider: model.provider, model: model.model };
+  const problem = problems.find(({ code }) => code.startsWith('upstream') || code === 'budgetReached');
+  if (problem) return { name: 'provider', state: 'failed', reason: problem.what, facts };
+  return { name: 'provider', state: 'running', facts };
 }
 
 function modulesOf({ assembly, config, endpoints }: DashboardParts): ModuleState[] {

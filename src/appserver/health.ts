@@ -21,6 +21,8 @@ export interface HealthOptions {
   readonly idleMs: () => number;
   readonly connections: () => number;
   readonly isLockIntact: () => boolean;
+  /** Called for every check. */
+  readonly onProbe: () => void;
 }
 
 /**
@@ -28,7 +30,8 @@ export interface HealthOptions {
  * exist. Without an answer the prober gets none either, and its deadline reports the failure.
  */
 export async function examine(options: HealthOptions): Promise<Health> {
-  const { incarnation, threads, idleMs, connections, isLockIntact } = options;
+  const { incarnation, threads, idleMs, connections, isLockIntact, onProbe } = options;
+  onProbe();
   await askItself(options.connection);
   const before = performance.now();
   await nextTurn();

@@ -14,6 +14,7 @@ import type { ConnectionOptions } from './connection.ts';
 import { openDashboard } from './dashboard.ts';
 import { homeOf, tokenSource } from './dashboard-access.ts';
 import { type GeneratedKey, generatedKey, generatedKeyFile } from './generated-key.ts';
+import { HealthWatch } from './health-watch.ts';
 import { incarnationOf, withIncarnation } from './incarnation.ts';
 import { inspectionRoutes, inspectionSocket } from './inspection.ts';
 import { type Methods, methodsOf } from './methods.ts';
@@ -33,7 +34,7 @@ import {
 } from './services.ts';
 import { StartupError } from './startup-error.ts';
 import { serveStdio } from './stdio.ts';
-import { notificationOf, tellHub } from './tell-hub.ts';
+import { notificationOf, reportToHub, tellHub } from './tell-hub.ts';
 import type { HeldWorkspace } from './workspace.ts';
 
 /** Stores the server's own log for the log view, and the function that ends that. */
@@ -61,6 +62,7 @@ export class RunningServer implements AppServer {
   readonly #observatory: Observatory;
   readonly #activity: Activity;
   readonly #assembly: Assembly;
+  readonly #health: HealthWatch;
   readonly #connection: Omit<ConnectionOptions, 'wire'>;
   #isServing = false;
   #server: HttpServer | undefined;
@@ -106,6 +108,15 @@ export class RunningServer implements AppServer {
       },
       onTurnEnd: (thread, turn) => this.#noteTurnEnd(thread, turn),
     });
+    this.#health = new HealthWatch({
+      workspacePath: workspace.path,
+      incarnation: this.#incarnation,
+      config,
+      launch,
+      assembly: this.#assembly,
+      observe: this.#observatory.add,
+      send: launch && ((report) => reportToHub(launch, report, logger)),
+    });
     const { threads, mcp, automations, library } = this.#assembly;
     threads.feed.join(this.#active.hear);
     this.#activity = new Activity(() => threads.activeTurns > 0 || automations.isExpecting);
@@ -114,6 +125,7 @@ export class RunningServer implements AppServer {
       feed: threads.feed,
       respond: threads.respond.bind(threads),
       onWork: this.#activity.note,
+      onStorageFailed: (message) => this.#health.storageFailed(message),
       onBug: (error) => logger.bug(error),
     };
   }
@@ -209,6 +221,7 @@ export class RunningServer implements AppServer {
     this.#authority = `${urlHost(host)}:${port}`;
     this.#isServing = true;
     this.#publish();
+    this.#health.start();
     // Elsewhere the banner says so.
     if (launch) for (const warning of this.#faceTools().warnings) logger.warn(warning);
     logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority });
@@ -264,6 +277,7 @@ export class RunningServer implements AppServer {
         config: this.#config,
         tokens: () => this.#dashboardTokens?.() ?? { current: '', earlier: [] },
         assembly: this.#assembly,
+        health: this.#health,
         active: this.#active,
         observatory: this.#observatory,
         recentLog: this.#log.recentLog,
@@ -294,6 +308,7 @@ export class RunningServer implements AppServer {
         threads: this.#assembly.threads,
         idleMs: () => this.#activity.idleMs,
         isLockIntact: () => this.#workspace.lock.intact(),
+        onProbe: () => this.#health.probed(),
       },
       isReady: () => this.#isServing,
       logger,
@@ -337,6 +352,7 @@ export class RunningServer implements AppServer {
     const about = { threadId: thread.id, turnId: turn.id, status };
     if (error) logger.warn('a turn has failed', { ...about, code: error.code, reason: error.message });
     else logger.debug('a turn has ended', about);
+    if (this.#isServing) this.#health.turnEnded(turn);
     const notification = launch && this.#isServing ? notificationOf(thread, turn) : undefined;
     if (launch && notification) void tellHub(launch, notification, logger);
   }
@@ -344,6 +360,7 @@ export class RunningServer implements AppServer {
   /** Accepts no new client; turns end, and their clients receive that; then the listeners close, and the workspace is free. */
   async #release(graceMs: number): Promise<void> {
     this.#isServing = false;
+    this.#health.stop();
     try {
       this.#workspace.withdraw();
       await this.#assembly.close();

@@ -1,9 +1,18 @@
 import { join } from 'node:path';
+import * as v from 'valibot';
 import type { StoredThread } from '../agent/index.ts';
 import { proveServer } from '../client/index.ts';
 import { isLoopback } from '../config/index.ts';
 import type { Logger } from '../log/index.ts';
-import { HubLock, type InputPart, type LaunchDocument, type NotificationInput, type Turn } from '../protocol/index.ts';
+import {
+  type HealthReport,
+  HealthReported,
+  HubLock,
+  type InputPart,
+  type LaunchDocument,
+  type NotificationInput,
+  type Turn,
+} from '../protocol/index.ts';
 import { readJson } from '../supervise/index.ts';
 
 const deadlineMs = 3_000;
@@ -33,19 +42,37 @@ function firstWords(turn: Turn): string {
 
 /**
  * Posts a notification to the Hub that serves now: not the one that started us, it may be another. The token can do
- * nothing else. A Hub that is not there is no fault of a turn, so failures are only for the curious.
+ * nothing else but report health. A Hub that is not there is no fault of a turn, so failures are only for the curious.
  */
 export async function tellHub(launch: LaunchDocument, notification: NotificationInput, logger: Logger): Promise<void> {
   try {
-    const lock = readHubLock(launch.hubStatePath);
-    const url = notificationUrl(lock);
-    // A Hub that was killed leaves its address behind, and another user may have taken the port.
-    await proveServer({ role: 'hub', url: lock.apiBaseUrl, token: lock.token, timeoutMs: deadlineMs });
-    const status = await post(url, launch.notificationToken, notification);
+    const { status } = await postToHub(launch, '/v1/notifications/request', notification);
     if (status !== 200) logger.debug('the Hub did not take a notification', { status });
   } catch (error) {
     logger.debug('could not notify the Hub', { error });
   }
+}
+
+/** Reports the health of the workspace to the Hub that serves now; true when it took the report. Never throws. */
+export async function reportToHub(launch: LaunchDocument, report: HealthReport, logger: Logger): Promise<boolean> {
+  try {
+    const { status, body } = await postToHub(launch, '/v1/appservers/report', report);
+    const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), HealthReported), body);
+    if (status === 200 && answer.success) return answer.output.accepted;
+    logger.debug('the Hub did not take a report', { status });
+    return false;
+  } catch (error) {
+    logger.debug('could not report to the Hub', { error });
+    return false;
+  }
+}
+
+async function postToHub(launch: LaunchDocument, path: string, document: unknown): Promise<Answer> {
+  const lock = readHubLock(launch.hubStatePath);
+  const url = hubUrl(lock, path);
+  // A Hub that was killed leaves its address behind, and another user may have taken the port.
+  await proveServer({ role: 'hub', url: lock.apiBaseUrl, token: lock.token, timeoutMs: deadlineMs });
+  return post(url, launch.notificationToken, document);
 }
 
 /** @throws Error without a published address */
@@ -56,15 +83,23 @@ function readHubLock(statePath: string): HubLock {
 }
 
 /** @throws Error for an address that is not of this machine: the token stays here */
-function notificationUrl({ apiBaseUrl }: HubLock): URL {
-  const url = new URL('/v1/notifications/request', apiBaseUrl);
+function hubUrl({ apiBaseUrl }: HubLock, path: string): URL {
+  const url = new URL(path, apiBaseUrl);
   if (url.protocol !== 'http:' || !isLoopback(url.hostname)) throw new Error('hub.lock names no loopback address');
   return url;
 }
 
-async function post(url: URL, token: string, notification: NotificationInput): Promise<number> {
+interface Answer {
+  readonly status: number;
+  /** Its beginning. */
+  readonly body: string;
+}
+
+const answerBytes = 1_024;
+
+async function post(url: URL, token: string, document: unknown): Promise<Answer> {
   const { request } = await import('node:http');
-  const payload = JSON.stringify(notification);
+  const payload = JSON.stringify(document);
   return new Promise((resolve, reject) => {
     const outgoing = request(url, {
       method: 'POST',
@@ -78,9 +113,12 @@ async function post(url: URL, token: string, notification: NotificationInput): P
     });
     outgoing.on('error', reject);
     outgoing.on('response', (response) => {
-      response.resume();
+      let body = '';
+      response.setEncoding('utf8').on('data', (text: string) => {
+        if (body.length < answerBytes) body += text;
+      });
       response.on('error', reject);
-      response.on('end', () => resolve(response.statusCode ?? 0));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
     });
     outgoing.end(payload);
   });

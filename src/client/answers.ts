@@ -3,7 +3,13 @@
  * unknown fields stay, and words of open lists (states, services) may be new ones (specification §9).
  */
 import * as v from 'valibot';
-import { type AppServerState, HubLock, type ServiceStatus } from '../protocol/index.ts';
+import {
+  type AppServerState,
+  type HealthState,
+  HubLock,
+  type LastTurn,
+  type ServiceStatus,
+} from '../protocol/index.ts';
 
 /** A word of a list that may grow. */
 type Open<T extends string> = T | (string & Record<never, never>);
@@ -37,6 +43,15 @@ const ServiceAnswer = v.looseObject({
   reason: nullableText,
 });
 
+const ProblemAnswer = v.looseObject({ code: text, what: text, where: nullableText, next: nullableText });
+const LastTurnAnswer = v.looseObject({
+  status: open<LastTurn['status']>(),
+  endedAt: text,
+  code: nullableText,
+  message: nullableText,
+});
+const ModelAnswer = v.looseObject({ name: text, provider: text, host: nullableText });
+
 export const RecordAnswer = v.pipe(
   v.looseObject({
     workspacePath: text,
@@ -60,6 +75,14 @@ export const RecordAnswer = v.pipe(
     lastExitedAt: nullableText,
     trust: v.optional(open<'trusted' | 'restricted'>()),
     restrictedSettings: v.optional(v.array(text), []),
+    health: v.optional(open<HealthState>(), 'unknown'),
+    problems: v.optional(v.array(ProblemAnswer), []),
+    lastTurn: v.optional(v.nullable(LastTurnAnswer), null),
+    failuresInARow: v.optional(v.number(), 0),
+    model: v.optional(v.nullable(ModelAnswer), null),
+    pendingApprovals: v.optional(v.number(), 0),
+    costUsd: nullableNumber,
+    configChanged: v.optional(v.boolean(), false),
   }),
   v.transform((record) => ({
     ...record,

@@ -1,7 +1,14 @@
 import * as v from 'valibot';
 import type { EventRange } from '../agent/index.ts';
 import { HttpError, json, type Reply, type RequestContext } from '../http/index.ts';
-import { defaults, type EventPage, type EventSummary, type TraceEvent, traceTypes } from '../protocol/index.ts';
+import {
+  defaults,
+  type EventPage,
+  type EventSummary,
+  type RecentEvents,
+  type TraceEvent,
+  traceTypes,
+} from '../protocol/index.ts';
 import type { DashboardOptions } from './options.ts';
 import { names, parseQuery, searchText, shortText, wholeNumber } from './query.ts';
 import { dashboardSession } from './sessions.ts';
@@ -87,6 +94,27 @@ export function eventPage({ traces, flush, isRunning }: DashboardOptions): (cont
       ...(session && { session: dashboardSession(session, isRunning(session)) }),
       events: wanted.map((event) => summaryOf(event, bodies)),
       ...(hasMore && { next }),
+    };
+    return json(200, page);
+  };
+}
+
+const recentQuery = {
+  before: v.optional(wholeNumber(0, largest)),
+  limit: v.optional(wholeNumber(1, maxEventsPerPage), String(eventsPerPage)),
+};
+
+/** `GET /dashboard/api/events?before=&limit=`: events of all sessions, newest first. */
+export function recentEvents({ traces, flush }: DashboardOptions): (context: RequestContext) => Reply {
+  return ({ query }) => {
+    const { before, limit } = parseQuery(query, recentQuery);
+    flush?.();
+    const events = traces.recent(limit + 1, before);
+    const shown = events.slice(0, limit);
+    const next = events.length > limit ? shown.at(-1)?.id : undefined;
+    const page: RecentEvents = {
+      events: shown.map((event) => summaryOf(event, 'short')),
+      ...(next !== undefined && { next }),
     };
     return json(200, page);
   };

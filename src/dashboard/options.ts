@@ -10,6 +10,7 @@ import type {
   PageView,
   TraceEvent,
   TraceSession,
+  WorkspaceCondition,
 } from '../protocol/index.ts';
 import type { Access } from './access.ts';
 
@@ -44,6 +45,8 @@ export interface RuntimeStatus {
   readonly droppedEvents: number;
   /** Spent today by all workspaces, in US dollars; absent when it is unknown. */
   readonly spentTodayUsd?: number;
+  /** Whether turns and tools work; absent where no agent server runs. */
+  readonly condition?: WorkspaceCondition;
   readonly modules: readonly ModuleState[];
 }
 

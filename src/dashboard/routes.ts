@@ -28,7 +28,7 @@ import {
   version,
 } from '../protocol/index.ts';
 import { automationRoutes } from './automations.ts';
-import { eventPage, singleEvent } from './events.ts';
+import { eventPage, recentEvents, singleEvent } from './events.ts';
 import type { Automations, DashboardOptions } from './options.ts';
 import { pageAndAssets } from './page.ts';
 import { parseQuery, wholeNumber } from './query.ts';
@@ -172,6 +172,7 @@ function apiRoutes(options: DashboardOptions, stream: EventStream): ApiRoute[] {
     get(dashboardPaths.sessions, sessionList(options)),
     get(dashboardPaths.sessionEvents, eventPage(options)),
     get(dashboardPaths.sessionEvent, singleEvent(options)),
+    get(dashboardPaths.events, recentEvents(options)),
     ...automationRoutes(options),
     get(dashboardPaths.configSchema, configSchema),
     get(dashboardPaths.config, config.show),

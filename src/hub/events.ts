@@ -1,12 +1,21 @@
 import { EventLog } from '../events/index.ts';
 import type { SseSource } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
-import { defaults, type HubEvent, type HubEventData, type HubEventKind } from '../protocol/index.ts';
+import {
+  type AnyHubEvent,
+  defaults,
+  type HubEvent,
+  type HubEventData,
+  type HubEventKind,
+  type RecentEvent,
+} from '../protocol/index.ts';
 
 /** The Hub's event stream (specification §6.1). Its first event is `hub.started`; earlier ones wait for it. */
 export interface HubEvents {
   readonly source: SseSource;
   publish<K extends HubEventKind>(kind: K, workspacePath: string | null, data: HubEventData<K>): void;
+  /** Events that are held, oldest first, with their ids. */
+  recent(): readonly RecentEvent[];
   /** How many events of each kind were published so far. */
   counts(): ReadonlyMap<string, number>;
   subscribers(): number;
@@ -51,6 +60,7 @@ export function createEvents(logger: Logger): HubEvents {
       for (const publishLater of early ?? []) publishLater();
       early = null;
     },
+    recent: () => log.recent(defaults.sse.ringEvents).map(({ id, event }) => ({ id, ...(event as AnyHubEvent) })),
     counts: () => counts,
     subscribers: () => log.subscribers,
     end: () => log.end(),

@@ -192,6 +192,7 @@ export function startHub(options: HubOptions): Hub {
           status,
           isStopping: () => ['draining', 'closing', 'stopped'].includes(String(actor.getSnapshot().value)),
           shutdown,
+          save: mine.store.save,
           logger,
           onListening: (apiBaseUrl) => {
             mine.apiBaseUrl = apiBaseUrl;
@@ -273,9 +274,10 @@ function restoreKnown({ registry, services, store }: Held, logger: Logger): read
   const recover = async (stored: StoredWorkspace): Promise<boolean> => {
     const workspacePath = stored.canonicalWorkspacePath;
     try {
-      const lastError = workspaceProblem(services, workspacePath);
-      if (lastError !== undefined) logger.warn('a known workspace cannot be used', { workspacePath, lastError });
-      const restored = registry.restore(lastError === undefined ? stored : { ...stored, lastError });
+      const problem = workspaceProblem(services, workspacePath);
+      const lastError = problem?.message;
+      if (problem) logger.warn('a known workspace cannot be used', { workspacePath, lastError });
+      const restored = registry.restore(problem ? { ...stored, lastError: problem.message, rest: problem } : stored);
       return await recoverWorkspace(registry, restored, logger);
     } catch (error) {
       logger.error('a workspace could not be recovered', { workspacePath, error });

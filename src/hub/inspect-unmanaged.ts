@@ -1,14 +1,19 @@
 import { basename } from 'node:path';
-import { workspaceTrust } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { type AppServerRecord, defaults } from '../protocol/index.ts';
 import { isAlive, probeLock, readAppServer, workspaceFiles } from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
 import { introduce } from './probe.ts';
+import { conditionOf } from './record.ts';
 import type { WorkspacePath } from './workspace-path.ts';
+import { settingsOf } from './workspace-settings.ts';
 
-function restingRecord({ home }: HubServices, { requested, canonical }: WorkspacePath): AppServerRecord {
-  const { trust, restrictedSettings } = workspaceTrust({ home, workspace: canonical });
+/** A server that this Hub does not manage reports nothing to it. */
+const unmanaged = { isOurs: false, incarnation: null, serviceNotes: [] } as const;
+
+function restingRecord(hub: HubServices, { requested, canonical }: WorkspacePath): AppServerRecord {
+  const settings = settingsOf(hub, canonical);
+  const { trust, restrictedSettings } = settings;
   return {
     workspacePath: requested,
     canonicalWorkspacePath: canonical,
@@ -31,6 +36,7 @@ function restingRecord({ home }: HubServices, { requested, canonical }: Workspac
     lastExitedAt: null,
     trust,
     restrictedSettings: [...restrictedSettings],
+    ...conditionOf({ ...unmanaged, state: 'stopped', lastError: null }, null, settings),
   };
 }
 
@@ -44,6 +50,8 @@ export async function inspectUnmanaged(
   known: AppServerRecord | undefined,
 ): Promise<AppServerRecord> {
   const record = known ?? restingRecord(hub, path);
+  const condition = (present: Pick<AppServerRecord, 'state' | 'lastError'>) =>
+    conditionOf({ ...unmanaged, ...present }, null, settingsOf(hub, path.canonical));
   const files = workspaceFiles(hub.home, path.canonical);
   if (probeLock(files.mutexPath) !== 'held') return record;
   const read = readAppServer(files);
@@ -69,16 +77,21 @@ export async function inspectUnmanaged(
       serverVersion: version,
       startedByHub: false,
       lastStartedAt: lock.startedAt,
+      lastError: null,
+      exitCode: null,
+      ...condition({ state: 'running', lastError: null }),
     };
   } catch (error) {
     const reason = messageOf(error);
     hub.logger.debug('the owner of a workspace lock does not answer', { workspacePath: path.canonical, reason });
+    const lastError = `Process ${lock.pid} owns the workspace lock and does not answer: ${reason}`;
     return {
       ...record,
       state: 'unhealthy',
       phase: 'unhealthy',
       pid: lock.pid,
-      lastError: `Process ${lock.pid} owns the workspace lock and does not answer: ${reason}`,
+      lastError,
+      ...condition({ state: 'unhealthy', lastError }),
     };
   }
 }

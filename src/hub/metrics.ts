@@ -1,5 +1,5 @@
 import type { HttpServer } from '../http/index.ts';
-import { appServerStates, type HubStatus } from '../protocol/index.ts';
+import { type AppServerRecord, appServerStates, type HubStatus, stateWordOf } from '../protocol/index.ts';
 import {
   byLabel,
   expose,
@@ -9,6 +9,7 @@ import {
   type MetricsText,
   plain,
   processFamilies,
+  workspaceId,
 } from '../telemetry/index.ts';
 import type { HubEvents } from './events.ts';
 import type { Inspection } from './inspection.ts';
@@ -49,12 +50,48 @@ export function renderMetrics({
   ]);
 }
 
+/** Health and last turn of each workspace, by its id: a path would reveal what the user works on. */
+function healthFamilies(records: readonly AppServerRecord[]): Family[] {
+  const each = records.map((record) => ({ record, workspace: workspaceId(record.canonicalWorkspacePath) }));
+  const known = each.filter(({ record: { health } }) => health !== 'unknown');
+  return [
+    {
+      metric: hubMetrics.workspaceState,
+      samples: each.map(({ record, workspace }) => ({ labels: { workspace, state: stateWordOf(record) }, value: 1 })),
+    },
+    {
+      metric: hubMetrics.workspaceHealthy,
+      samples: known.map(({ record: { health }, workspace }) => ({
+        labels: { workspace },
+        value: health === 'healthy' ? 1 : 0,
+      })),
+    },
+    {
+      metric: hubMetrics.lastTurnAt,
+      samples: each.flatMap(({ record: { lastTurn }, workspace }) =>
+        lastTurn === null
+          ? []
+          : [{ labels: { workspace, status: lastTurn.status }, value: Date.parse(lastTurn.endedAt) / 1000 }],
+      ),
+    },
+    {
+      metric: hubMetrics.failuresInARow,
+      samples: each.map(({ record, workspace }) => ({ labels: { workspace }, value: record.failuresInARow })),
+    },
+  ];
+}
+
 function workspaceFamilies(registry: Pick<Registry, 'list'>): Family[] {
+  const records = registry.list();
   const counts = new Map<string, number>(appServerStates.map((state) => [state, 0]));
   let restarts = 0;
-  for (const record of registry.list()) {
+  for (const record of records) {
     counts.set(record.state, (counts.get(record.state) ?? 0) + 1);
     restarts += record.restartCount;
   }
-  return [byLabel(hubMetrics.workspaces, 'state', counts), plain(hubMetrics.restartsInWindow, restarts)];
+  return [
+    byLabel(hubMetrics.workspaces, 'state', counts),
+    plain(hubMetrics.restartsInWindow, restarts),
+    ...healthFamilies(records),
+  ];
 }

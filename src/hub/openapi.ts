@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import {
   type AppServerRecord,
   type EnsureInput,
+  type HealthReport,
   type HubErrorCode,
   type HubStatus,
   hubErrors,
@@ -163,6 +164,17 @@ function operation(operationId: string, route: HubRoute): OpenApiObject {
   };
 }
 
+const exampleFailure = {
+  lastTurn: {
+    status: 'failed',
+    endedAt: '2026-01-01T12:00:30.000Z',
+    code: 'upstreamUnauthorized',
+    message: 'The upstream answered 401: invalid key.',
+  },
+  failure: { code: 'upstreamUnauthorized', message: 'The upstream answered 401: invalid key.' },
+  failuresInARow: 6,
+} as const;
+
 /** Requests as a person would write them. None holds a secret: a key or token is a name in angle brackets. */
 const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>> = {
   EnsureInput: {
@@ -173,6 +185,15 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   StopInput: { workspacePath: '/home/me/project' },
   RestartInput: { workspacePath: '/home/me/project' } satisfies v.InferInput<typeof RestartInput>,
   NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
+  HealthReport: {
+    incarnation: '7c0b8a4e-6a0f-4b52-9a55-0d4b2f6f1c11',
+    health: 'failing',
+    ...exampleFailure,
+    model: { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' },
+    mcpServers: { total: 1, down: [{ name: 'docs', error: 'It exited with code 1.' }] },
+    pendingApprovals: 0,
+    costUsd: 0.12,
+  } satisfies v.InferInput<typeof HealthReport>,
   ApiProxyRequest: {
     enabled: true,
     binaryPath: '/usr/local/bin/model-proxy',
@@ -216,6 +237,14 @@ const exampleRecord: v.InferInput<typeof AppServerRecord> = {
   lastExitedAt: null,
   trust: 'trusted',
   restrictedSettings: [],
+  health: 'healthy',
+  problems: [],
+  lastTurn: { status: 'completed', endedAt: startedAt, code: null, message: null },
+  failuresInARow: 0,
+  model: { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' },
+  pendingApprovals: 0,
+  costUsd: 0.12,
+  configChanged: false,
 };
 /** By operation. The tests hold every example against its schema. */
 const responseExamples: Readonly<Record<string, unknown>> = {
@@ -228,6 +257,8 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   stopAppServer: { ...exampleRecord, state: 'stopped', phase: 'stopped', pid: null, endpoints: {}, serviceStatus: {} },
   restartAppServer: { ...exampleRecord, incarnation: 2 },
   requestNotification: { accepted: true },
+  reportHealth: { accepted: true },
+  recentEvents: [{ id: '5f3a91c2-17', kind: 'hub.started', at: startedAt, workspacePath: null, data: { pid: 4242 } }],
   getPage: { kind: 'hub', version: '0.1.0', views: ['overview', 'actors', 'events', 'logs'] },
   getDashboardLink: { url: 'http://127.0.0.1:41236/DashBoard#token=<DASHBOARD_TOKEN>' },
 };

@@ -1,6 +1,6 @@
 import type { ActorRefFrom } from 'xstate';
 import type { AgentServerEmitted, agentServerMachine } from '../../machines/index.ts';
-import type { HubEventData } from '../protocol/index.ts';
+import type { HealthReport, HubEventData } from '../protocol/index.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { recentStderr, sidecarStderr } from './record.ts';
 
@@ -78,4 +78,20 @@ export function publishEvents(
       ...(stopped && { stopped }),
     }),
   );
+}
+
+/** Publishes a report whose health, failure, missing MCP servers or pending approvals differ from the one before. */
+export function publishHealth(
+  hub: Pick<HubServices, 'publish'>,
+  path: string,
+  before: HealthReport | null,
+  { health, failure, pendingApprovals, mcpServers }: HealthReport,
+): void {
+  const code = failure?.code ?? null;
+  const isSame =
+    (before?.health ?? 'unknown') === health &&
+    (before?.failure?.code ?? null) === code &&
+    (before?.pendingApprovals ?? 0) === pendingApprovals &&
+    (before?.mcpServers.down.length ?? 0) === mcpServers.down.length;
+  if (!isSame) hub.publish('appserver.health', path, { health, code, pendingApprovals });
 }

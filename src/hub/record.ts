@@ -1,18 +1,22 @@
 import { basename } from 'node:path';
 import type { AgentServerContext, AgentServerSnapshot } from '../../machines/index.ts';
-import type { WorkspaceTrust } from '../config/index.ts';
+import { quotedPath } from '../config/index.ts';
 import { redact } from '../lib/index.ts';
 import {
   type AppServerRecord,
   type AppServerState,
   appServerStates,
   defaults,
+  healthNow,
+  problemsOf,
   type ServiceName,
   type ServiceStatus,
 } from '../protocol/index.ts';
 import { logFiles, readTail } from '../supervise/index.ts';
 import type { WorkspaceFacts } from './facts.ts';
+import type { StoredWorkspace } from './store.ts';
 import { sizeOf } from './workspace-files.ts';
+import type { WorkspaceSettings } from './workspace-settings.ts';
 
 /** The public state: the top level of the chart. */
 export function publicState(snapshot: AgentServerSnapshot): AppServerState {
@@ -104,11 +108,13 @@ function endpointsNow(state: AppServerState, context: AgentServerContext, facts:
 export function recordOf(
   snapshot: AgentServerSnapshot,
   facts: WorkspaceFacts,
-  { trust, restrictedSettings }: WorkspaceTrust,
+  settings: WorkspaceSettings,
 ): AppServerRecord {
   const { context } = snapshot;
   const { stored } = facts;
+  const { trust, restrictedSettings } = settings;
   const state = publicState(snapshot);
+  const lastError = context.lastError ?? (state === 'stopped' ? stored.lastError : null);
   const isInTrouble = state === 'exited' || state === 'unhealthy';
   return {
     workspacePath: stored.workspacePath,
@@ -120,7 +126,7 @@ export function recordOf(
     serverVersion: context.serverVersion,
     startedByHub: context.hasProcess && context.ownership !== 'external',
     exitCode: context.exitCode ?? (state === 'stopped' ? stored.exitCode : null),
-    lastError: context.lastError ?? (state === 'stopped' ? stored.lastError : null),
+    lastError,
     recentStderr: isInTrouble && context.ownership !== 'external' ? recentStderr(facts) : null,
     displayName: basename(stored.canonicalWorkspacePath),
     phase: phaseOf(snapshot),
@@ -132,5 +138,59 @@ export function recordOf(
     lastExitedAt: stored.lastExitedAt,
     trust,
     restrictedSettings: [...restrictedSettings],
+    ...conditionOf(
+      {
+        ...{ state, lastError, isOurs: context.ownership !== 'external', incarnation: facts.marker },
+        serviceNotes: Object.values(facts.services).flatMap(({ state, reason }) =>
+          state === 'running' ? (reason ?? []) : [],
+        ),
+      },
+      stored,
+      settings,
+    ),
+  };
+}
+
+interface Present {
+  readonly state: AppServerState;
+  readonly lastError: string | null;
+  /** A Hub of this user has started the server. */
+  readonly isOurs: boolean;
+  /** Marker of the present start: a report of an earlier one says nothing about this one. */
+  readonly incarnation: string | null;
+  /** Why services listen elsewhere than asked for. */
+  readonly serviceNotes: readonly string[];
+}
+
+/** Health, problems and last turn of a record. */
+export function conditionOf(
+  { state, lastError, isOurs, incarnation, serviceNotes }: Present,
+  stored: StoredWorkspace | null,
+  settings: WorkspaceSettings,
+) {
+  const report = stored?.report ?? null;
+  const isUp = state === 'running' || state === 'unhealthy';
+  const present = isUp && isOurs && report?.incarnation === incarnation ? report : null;
+  const configChanged =
+    isUp && isOurs && stored?.configHash != null && settings.hash !== null && settings.hash !== stored.configHash;
+  return {
+    health: healthNow(present, isUp),
+    problems: problemsOf({
+      state,
+      workspace: quotedPath(settings.workspacePath),
+      lastError,
+      rest: stored?.rest ?? null,
+      report: present,
+      configProblem: settings.problem,
+      isConfigChanged: configChanged,
+      restrictedSettings: settings.restrictedSettings,
+      serviceNotes,
+    }),
+    lastTurn: report?.lastTurn ?? null,
+    failuresInARow: report?.failuresInARow ?? 0,
+    model: report?.model ?? null,
+    pendingApprovals: present?.pendingApprovals ?? 0,
+    costUsd: report?.costUsd ?? null,
+    configChanged,
   };
 }

@@ -55,7 +55,10 @@ export interface Registry {
   ensure(request: EnsureOptions): Workspace | AppServerRecord | Promise<Workspace | AppServerRecord>;
   /** `GET /v1/appservers/by-workspace`: changes nothing. */
   inspect(path: unknown): Promise<AppServerRecord> | AppServerRecord;
+  /** Records of all known workspaces as this Hub supervises them. */
   list(): AppServerRecord[];
+  /** The same, with the servers that run without this Hub. */
+  listAll(): Promise<AppServerRecord[]>;
   stop(path: unknown): Promise<AppServerRecord>;
   restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord>;
   find(path: unknown): Workspace | undefined;
@@ -158,6 +161,9 @@ export function createRegistry(options: RegistryOptions): Registry {
       lastError: null,
       lastStartedAt: null,
       lastExitedAt: null,
+      rest: null,
+      report: null,
+      configHash: null,
     });
   }
 
@@ -235,11 +241,25 @@ export function createRegistry(options: RegistryOptions): Registry {
     const workspace = open({ requested, canonical });
     const before = workspace.snapshot();
     refuseExternal(workspace, requested);
+    if (isServing(before)) refuseUnusable(workspace, requested);
     workspace.send({ type: 'RESTART', ...choice(workspace, sidecar) });
     await reachServing(workspace, requested);
     // The adoption that was under way may have found a server that a restart does not touch.
     if (isAdopting(before)) refuseExternal(workspace, requested);
     return workspace.record(requested);
+  }
+
+  /** A server that serves is not stopped for settings that cannot be started. @throws HttpError `invalidConfig` */
+  function refuseUnusable(workspace: Workspace, requested: string): void {
+    const { problem } = workspace.settings();
+    if (problem === null) return;
+    const { message, file, key } = problem;
+    throw hubError('invalidConfig', `${message}. The running server was left as it is.`, {
+      workspacePath: requested,
+      error: message,
+      file,
+      key: key === '' ? null : key,
+    });
   }
 
   /** @throws HttpError `workspaceLocked` when the live server was started outside the Hub */
@@ -251,6 +271,17 @@ export function createRegistry(options: RegistryOptions): Registry {
       pid: snapshot.context.pid,
       lockPath: workspaceLockPath(workspace.path),
     });
+  }
+
+  function list(): AppServerRecord[] {
+    return [...workspaces.values()]
+      .map((workspace) => workspace.record())
+      .sort((left, right) => (left.canonicalWorkspacePath < right.canonicalWorkspacePath ? -1 : 1));
+  }
+
+  function inspectKnown(record: AppServerRecord): Promise<AppServerRecord> | AppServerRecord {
+    const { state, workspacePath: requested, canonicalWorkspacePath: canonical } = record;
+    return state === 'stopped' ? inspectUnmanaged(hub, { requested, canonical }, record) : record;
   }
 
   async function stopForGood(workspace: Workspace): Promise<void> {
@@ -271,10 +302,8 @@ export function createRegistry(options: RegistryOptions): Registry {
     },
     ensure,
     inspect: (path) => inspectPath(resolveKnown(path)),
-    list: () =>
-      [...workspaces.values()]
-        .map((workspace) => workspace.record())
-        .sort((left, right) => (left.canonicalWorkspacePath < right.canonicalWorkspacePath ? -1 : 1)),
+    list,
+    listAll: () => Promise.all(list().map(inspectKnown)),
     stop,
     restart,
     check: (path) => void resolveKnown(path),

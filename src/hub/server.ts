@@ -27,6 +27,8 @@ export interface ServerOptions {
   readonly status: () => HubStatus;
   readonly isStopping: () => boolean;
   readonly shutdown: (mode: 'stop' | 'detach') => void;
+  /** Resolves when everything known now is on disk. */
+  readonly save: () => Promise<void>;
   readonly logger: Logger;
   readonly onListening: (apiBaseUrl: string) => void;
 }
@@ -39,12 +41,15 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     registry,
     status: options.status,
     events: events.source,
+    recentEvents: events.recent,
     inspection: inspection.source,
     stately: inspection.stately,
     // The Hub's state directory lies in the home of its user.
     dashboardToken: (path) => dashboardToken(dirname(options.status().statePath), path),
     auth,
     notifierAuth: notifierAuth(auth, options.credentials),
+    save: options.save,
+    logger,
     prove: hubProver(options.token, () => server.bound),
     isStopping: options.isStopping,
     notify(request, scope) {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { ApiProxyRequest, ProcessIdentity } from '../protocol/index.ts';
+import { ApiProxyRequest, HealthReport, ProcessIdentity } from '../protocol/index.ts';
 import { readJson, writeFileAtomicAsync } from '../supervise/index.ts';
 
 /** A process the Hub has started: its identity, and the marker all its descendants carry. */
@@ -19,6 +19,12 @@ const StoredWorkspace = v.object({
   lastError: v.nullable(v.string()),
   lastStartedAt: v.nullable(v.string()),
   lastExitedAt: v.nullable(v.string()),
+  /** Why the server rests, when no request has put it to rest. */
+  rest: v.optional(v.nullable(v.object({ kind: v.string(), message: v.string() })), null),
+  /** Last report of an agent server of this workspace. */
+  report: v.optional(v.nullable(HealthReport), null),
+  /** Hash of the settings that the last start has read. */
+  configHash: v.optional(v.nullable(v.string()), null),
 });
 export type StoredWorkspace = v.InferOutput<typeof StoredWorkspace>;
 export type StoredProcess = v.InferOutput<typeof StoredProcess>;

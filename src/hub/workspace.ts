@@ -7,19 +7,19 @@ import {
   endsSidecarRequest,
   type SupervisionPolicy,
 } from '../../machines/index.ts';
-import { type WorkspaceTrust, workspaceKey } from '../config/index.ts';
-import { type AppServerRecord, defaults } from '../protocol/index.ts';
+import { workspaceKey } from '../config/index.ts';
+import { type AppServerRecord, defaults, type HealthReport } from '../protocol/index.ts';
 import { liveness } from './actors/liveness.ts';
 import { prepare } from './actors/prepare.ts';
 import { readiness } from './actors/readiness.ts';
 import { serverProcess } from './actors/server-process.ts';
 import { sidecarMachine } from './actors/sidecar.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
-import { publishEvents } from './publish.ts';
+import { publishEvents, publishHealth } from './publish.ts';
 import { recordOf } from './record.ts';
 import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
-import { createTrustView } from './workspace-trust.ts';
+import { createSettingsView, type WorkspaceSettings } from './workspace-settings.ts';
 
 /** A workspace under supervision: its root actor, its facts, and its record. */
 export interface Workspace {
@@ -38,6 +38,10 @@ export interface Workspace {
   /** The record as JSON, cached for the spellings asked for last. */
   recordBytes(requested: string): Buffer;
   send(event: AgentServerEvent): void;
+  /** Takes the report of an agent server of this workspace; false for one of an earlier start. */
+  takeReport(report: HealthReport): boolean;
+  /** Trust and settings as they are on the disk now. */
+  settings(): WorkspaceSettings;
   /** Resolves at the first snapshot, this one included, with nothing under way and `until` true. */
   settled(until?: (snapshot: AgentServerSnapshot) => boolean): Promise<AgentServerSnapshot>;
   /** Stops watching; every process lives on. */
@@ -113,8 +117,8 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     id: path,
     input: { workspacePath: path, policy: options.policy, seed: options.seed },
   });
-  const trust = createTrustView(hub.home, path);
-  let known: WorkspaceTrust | null = null;
+  const settings = createSettingsView(hub, path);
+  let known: WorkspaceSettings | null = null;
   let record: AppServerRecord | null = null;
   const bytes = new Map<string, Buffer>();
   const touch = () => {
@@ -122,7 +126,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     bytes.clear();
   };
 
-  const takeTrust = (found: WorkspaceTrust): WorkspaceTrust => {
+  const takeSettings = (found: WorkspaceSettings): WorkspaceSettings => {
     if (found !== known) touch();
     known = found;
     return found;
@@ -138,6 +142,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
   actor.subscribe({
     next(snapshot) {
       if (endsSidecarRequest(snapshot)) facts.stored.proxy = null;
+      facts.stored.rest = restOf(snapshot, facts.stored.rest);
       touch();
     },
     error: (error) => hub.logger.error('the supervisor of a workspace has failed', { workspacePath: path, error }),
@@ -152,7 +157,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     actor,
     snapshot: () => actor.getSnapshot(),
     record(requested = facts.stored.workspacePath) {
-      const found = takeTrust(trust.now());
+      const found = takeSettings(settings.now());
       record ??= recordOf(actor.getSnapshot(), facts, found);
       return requested === record.workspacePath ? record : { ...record, workspacePath: requested };
     },
@@ -162,17 +167,36 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
       record = null;
     },
     recordBytes(requested) {
-      takeTrust(trust.recent());
+      takeSettings(settings.recent());
       return bytes.get(requested) ?? serialise(requested);
     },
     send(event) {
       actor.send(event);
       touch();
     },
+    takeReport(report) {
+      if (facts.marker !== report.incarnation) return false;
+      const before = facts.stored.report;
+      facts.stored.report = report;
+      touch();
+      publishHealth(hub, path, before, report);
+      return true;
+    },
+    settings: () => takeSettings(settings.now()),
     settled: (until) => settled(actor, until),
     release: () => actor.stop(),
   };
   return workspace;
+}
+
+/** Why the server rests, to be remembered: a later Hub shows it, too. Unchanged while a start is under way. */
+function restOf(snapshot: AgentServerSnapshot, known: StoredWorkspace['rest']): StoredWorkspace['rest'] {
+  const { context } = snapshot;
+  if (snapshot.matches('running')) return null;
+  if (snapshot.matches('stopped')) return context.stopReason === null ? known : null;
+  if (!snapshot.matches('exited') || snapshot.matches({ exited: 'backingOff' })) return known;
+  const kind = snapshot.matches({ exited: 'givenUp' }) ? 'gaveUp' : (context.failureKind ?? 'crashed');
+  return context.lastError === null ? null : { kind, message: context.lastError };
 }
 
 function settled(

@@ -4,6 +4,7 @@
  */
 import * as v from 'valibot';
 import { pageViews } from './browser.ts';
+import { WorkspaceCondition } from './health.ts';
 import { TraceEvent, TraceSession, TraceTotals } from './traces.ts';
 
 /** First answer to the page, by the Hub (`GET /v1/page`) or an agent server (`GET /dashboard/api/page`). */
@@ -81,6 +82,8 @@ export const DashboardSummary = v.object({
   /** Newest first, at most 20. */
   recentEvents: v.array(EventSummary),
   modules: v.array(ModuleState),
+  /** Whether turns and tools work; absent where no agent server runs. */
+  condition: v.optional(WorkspaceCondition),
   trust: v.picklist(['trusted', 'restricted']),
   /** Sensitive settings of the workspace's file that are ignored; empty when it is trusted. */
   restrictedSettings: v.array(v.string()),
@@ -109,6 +112,14 @@ export const EventPage = v.object({
   next: v.optional(v.number()),
 });
 export type EventPage = v.InferOutput<typeof EventPage>;
+
+/** `GET /dashboard/api/events?before=&limit=`: events of all sessions, newest first. */
+export const RecentEvents = v.object({
+  events: v.array(EventSummary),
+  /** Send it as `before` for older ones; absent at the end. */
+  next: v.optional(v.number()),
+});
+export type RecentEvents = v.InferOutput<typeof RecentEvents>;
 
 export const SessionDeleted = v.object({ deleted: v.boolean(), sessionKey: v.string() });
 /** Sessions with stored turn runs. */

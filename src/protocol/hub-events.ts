@@ -73,6 +73,14 @@ export const hubEventKinds = {
       consecutiveFailures: number('Probes that failed in a row.'),
     }),
   },
+  'appserver.health': {
+    meaning: 'The health of a workspace has changed, or what waits for a user in it.',
+    data: v.object({
+      health: text('unknown, healthy, degraded or failing.'),
+      code: textOrNull('Code of the failure it rests on; null without one.'),
+      pendingApprovals: number('Approvals that wait for a user.'),
+    }),
+  },
   'apiProxy.running': {
     meaning: 'The sidecar is ready.',
     data: v.object({ pid: number('Process id of the sidecar.'), endpoint: text('Its loopback address.') }),
@@ -128,3 +136,10 @@ export const AnyHubEvent = v.object({
   data: v.record(v.string(), v.unknown()),
 });
 export type AnyHubEvent = v.InferOutput<typeof AnyHubEvent>;
+
+/** A record with the id that its stream gives it: resuming after it continues without a gap. */
+export const RecentEvent = v.object({
+  id: v.pipe(v.string(), v.description('Id of the event, for `Last-Event-ID`.')),
+  ...AnyHubEvent.entries,
+});
+export type RecentEvent = v.InferOutput<typeof RecentEvent>;

@@ -3,6 +3,7 @@
  * `GET /v1/openapi.json` and `docs/hub-api.md` are generated from them. Incoming objects tolerate unknown fields (specification §9).
  */
 import * as v from 'valibot';
+import { HealthState, LastTurn, ModelInUse, Problem } from './health.ts';
 import { ProcessIdentity } from './launch.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
@@ -107,6 +108,20 @@ export const AppServerRecord = v.object({
     v.description(
       'Sensitive settings in the config.json of the workspace that are ignored, e.g. EndPoint; empty when trusted.',
     ),
+  ),
+  health: v.pipe(
+    HealthState,
+    v.description('Whether turns and tools work, as the agent server reports it; unknown before the first turn.'),
+  ),
+  problems: v.pipe(v.array(Problem), v.description('What is wrong, the most urgent first; it outlives the Hub.')),
+  lastTurn: v.pipe(v.nullable(LastTurn), v.description('End of the last turn; null when none is known.')),
+  failuresInARow: v.pipe(v.number(), v.description('Turns that have failed since the last one that was completed.')),
+  model: v.pipe(v.nullable(ModelInUse), v.description('Model of the next turn; null before the first start.')),
+  pendingApprovals: v.pipe(v.number(), v.description('Approvals that wait for a user.')),
+  costUsd: v.pipe(v.nullable(v.number()), v.description('Cost of all kept turns in US dollars; null: unknown.')),
+  configChanged: v.pipe(
+    v.boolean(),
+    v.description('True when the configuration differs from the one that the running server has read.'),
   ),
 });
 export type AppServerRecord = v.InferOutput<typeof AppServerRecord>;

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { RememberedHealth } from './health.ts';
 
 const Listener = v.object({
   host: v.string(),
@@ -24,6 +25,8 @@ export const LaunchDocument = v.object({
   }),
   /** The apiProxy sidecar, when one runs: it takes the place of the configured upstream. */
   upstream: v.optional(v.object({ endpoint: v.string(), apiKey: v.string() })),
+  /** Failures of an earlier start with the same settings: they are expected to continue. */
+  health: v.optional(RememberedHealth),
 });
 export type LaunchDocument = v.InferOutput<typeof LaunchDocument>;
 

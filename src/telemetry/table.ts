@@ -91,6 +91,24 @@ export const hubMetrics = {
     'oratorio_hub_restarts_in_window',
     'Automatic restarts in the current window of the restart policy, all workspaces.',
   ),
+  workspaceState: gauge('oratorio_hub_workspace_state', 'Always 1; the state of the workspace is in the label.', {
+    workspace: 'id of the workspace, as its log directory is named',
+    state: 'as `oratorio list` names it: `ready`, `degraded`, `failing`, `gave up` …',
+  }),
+  workspaceHealthy: gauge(
+    'oratorio_hub_workspace_healthy',
+    'Whether the turns and tools of a workspace that runs work (1) or not (0); absent before its first turn.',
+    { workspace: 'id of the workspace' },
+  ),
+  lastTurnAt: gauge('oratorio_hub_workspace_last_turn_timestamp_seconds', 'When the last turn ended.', {
+    workspace: 'id of the workspace',
+    status: '`completed`, `failed`, `cancelled`',
+  }),
+  failuresInARow: gauge(
+    'oratorio_hub_workspace_turn_failures_in_a_row',
+    'Turns that have failed since the last one that was completed.',
+    { workspace: 'id of the workspace' },
+  ),
   restarts: counter('oratorio_hub_restarts_total', 'Starts that the supervisor made by itself after a failure.'),
   transitions: counter('oratorio_hub_transitions_total', 'States that supervised actors have entered.', {
     machine: '`hub`, `agent-server`, `api-proxy`',

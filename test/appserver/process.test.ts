@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
 import * as v from 'valibot';
-import { AppServerLock } from '../../src/protocol/index.ts';
+import { AppServerLock, HealthReport } from '../../src/protocol/index.ts';
 import { probeLock } from '../../src/supervise/index.ts';
 import { unusedPort } from '../ports.ts';
 import { answerProof } from '../prove.ts';
@@ -177,10 +177,13 @@ t.test('the end of a server leaves the published address of another server uncha
 
 t.test('a managed server posts the end of a turn to the present Hub, with the notification token only', async (t) => {
   const posted = deferred<{ request: IncomingMessage; body: unknown }>();
+  const reported: unknown[] = [];
   const hubToken = 'hub-token-that-proves-it';
   const hub = createHttpServer(async (request, response) => {
     if (answerProof(request, response, 'hub', [hubToken])) return;
-    posted.resolve({ request, body: JSON.parse(await text(request)) });
+    const body = JSON.parse(await text(request));
+    if (request.url === '/v1/appservers/report') reported.push(body);
+    else posted.resolve({ request, body });
     response.end('{"accepted":true}');
   }).listen(0, '127.0.0.1');
   await once(hub, 'listening');
@@ -226,6 +229,17 @@ t.test('a managed server posts the end of a turn to the present Hub, with the no
     body: 'count to 2',
     severity: 'success',
     source: 'appserver',
+  });
+  const healthy = await eventually(
+    () => reported.find((each) => v.parse(HealthReport, each).health === 'healthy'),
+    'the end of the turn reaches the Hub as health, too',
+  );
+  t.match(v.parse(HealthReport, healthy), {
+    incarnation: document.incarnation,
+    lastTurn: { status: 'completed', code: null },
+    model: { provider: 'demo', host: null },
+    mcpServers: { total: 0, down: [] },
+    failuresInARow: 0,
   });
   t.notMatch(server.output(), /notification-token-secret|hub-token/);
 });

@@ -6,6 +6,7 @@ export type { ModelList, ModelRouter } from './router.ts';
 export {
   derivedKind,
   type ModelSettings,
+  modelHost,
   modelSettingsOf,
   type ProviderSettings,
   type SidecarUpstream,

@@ -83,6 +83,17 @@ const hosts: Readonly<Record<string, ProviderKind>> = {
   'generativelanguage.googleapis.com': 'google',
 };
 
+/** Host that answers for a model; null for the demo provider, and for an end point that is no URL. */
+export function modelHost({
+  main,
+  providers,
+  model,
+}: Pick<ModelSettings, 'main' | 'providers' | 'model'>): string | null {
+  const { kind, endPoint } = providers[model.split('/', 1)[0] ?? ''] ?? main;
+  if (endPoint !== '') return URL.canParse(endPoint) ? new URL(endPoint).host : null;
+  return Object.entries(hosts).find(([, served]) => served === kind)?.[0] ?? null;
+}
+
 /**
  * Derives the kind of a provider from its host, or from the name of the model where no end point is set. The demo provider
  * serves only where neither end point nor key is set: it never stands in for a provider that was configured (design §7).

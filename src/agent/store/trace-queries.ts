@@ -73,8 +73,9 @@ export class TraceQueries implements TraceReader {
     return row && this.#event(row);
   }
 
-  recent(limit: number): readonly TraceEvent[] {
-    return this.#rows.all(`${allEvents} ORDER BY id DESC LIMIT ?`, Math.max(0, limit)).map((row) => this.#event(row));
+  recent(limit: number, before = Number.MAX_SAFE_INTEGER): readonly TraceEvent[] {
+    const sql = `${allEvents} WHERE id < ? ORDER BY id DESC LIMIT ?`;
+    return this.#rows.all(sql, before, Math.max(0, limit)).map((row) => this.#event(row));
   }
 
   since(id: number, limit: number): readonly TraceEvent[] {

@@ -6,6 +6,7 @@ import { createToken } from '../credentials.ts';
 import type { HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { policyOf } from '../policy.ts';
+import { configHash } from '../workspace-settings.ts';
 
 const host = '127.0.0.1';
 
@@ -53,6 +54,14 @@ async function allocatePort(hub: HubServices): Promise<number> {
   }
 }
 
+/** Failures that the last start has met are expected again while no setting has changed. */
+function rememberedHealth({ stored, sidecar }: WorkspaceFacts, hash: string): Pick<LaunchDocument, 'health'> {
+  const { report, configHash: lastHash } = stored;
+  if (report?.health !== 'failing' || lastHash !== hash || sidecar !== null) return {};
+  const { lastTurn, failure, failuresInARow } = report;
+  return { health: { lastTurn, failure, failuresInARow } };
+}
+
 /**
  * The dashboard gets the port it had: a page that is open finds the server again after a restart. Another program may have the
  * port by now; the server then takes another, as with every port.
@@ -71,6 +80,7 @@ function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts): numb
 export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker: string): Promise<LaunchPlan> {
   const workspacePath = facts.stored.canonicalWorkspacePath;
   const { config, passed } = readConfig(hub, workspacePath);
+  const hash = configHash(config);
   const token = createToken();
   const port = await allocatePort(hub);
   const ports: { service: ServiceName; port: number }[] = [{ service: 'appServerWebSocket', port }];
@@ -87,6 +97,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
     notificationToken: hub.credentials.notificationToken(workspacePath),
     services: { appServerWebSocket: { host, port, token } },
     ...(facts.sidecar && { upstream: { endpoint: facts.sidecar.endpoint, apiKey: facts.sidecar.apiKey } }),
+    ...rememberedHealth(facts, hash),
   };
   for (const [service, { enabled, off, path }] of Object.entries(wantedServices(config))) {
     const name = service as OptionalService;
@@ -102,6 +113,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
     if (name === 'agui') document.services.agui = { host, port: servicePort, path };
     else document.services[name] = { host, port: servicePort };
   }
+  facts.stored.configHash = hash;
   facts.endpoints = endpoints;
   facts.secrets.add(token);
   facts.services = services;

@@ -37,19 +37,19 @@ async function checkWorkspace(hub: HubServices, { stored }: WorkspaceFacts): Pro
   }
 }
 
-/** Services that listen elsewhere than asked for, with the reason. */
-function notedServices({ endpoints, serviceNotes = {} }: AppServerLock): WorkspaceFacts['services'] {
-  const noted = Object.entries(serviceNotes).map(([name, reason]) => [
+/** Services that a live server has published, with the reason when one listens elsewhere than asked for. */
+function publishedServices({ endpoints, serviceNotes = {} }: AppServerLock): WorkspaceFacts['services'] {
+  const published = Object.entries(endpoints).map(([name, url]) => [
     name,
-    { state: 'running', url: endpoints[name] ?? null, reason },
+    { state: 'running', url, reason: serviceNotes[name] ?? null },
   ]);
-  return Object.fromEntries(noted);
+  return Object.fromEntries(published);
 }
 
 /** Takes over the addresses of a server that is already there. */
 function takeOver(facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): void {
   facts.endpoints = { ...lock.endpoints };
-  facts.services = notedServices(lock);
+  facts.services = publishedServices(lock);
   for (const url of Object.values(lock.endpoints)) {
     for (const token of new URL(url).searchParams.getAll('token')) facts.secrets.add(token);
   }

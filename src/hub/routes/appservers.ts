@@ -34,7 +34,7 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
 
   return [
     bind(hubRoutes.ensureAppServer, ensure),
-    bind(hubRoutes.listAppServers, () => json(200, registry.list())),
+    bind(hubRoutes.listAppServers, async () => json(200, await registry.listAll())),
     bind(hubRoutes.getAppServer, async ({ query }) =>
       json(200, await registry.inspect(query.get('path') ?? undefined)),
     ),

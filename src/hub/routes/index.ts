@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { AnyRoute, Authenticate, Handler, Reply, RequestContext, SseSource } from '../../http/index.ts';
 import { bytes, HttpError, json, jsonBytes, sse } from '../../http/index.ts';
-import type { HubStatus, NotificationRequest } from '../../protocol/index.ts';
+import type { HubStatus, NotificationRequest, RecentEvent } from '../../protocol/index.ts';
 import type { Principal } from '../auth.ts';
 import { hubError } from '../errors.ts';
 import { parseNotification } from '../notifications.ts';
@@ -11,15 +11,16 @@ import { appServerRoutes } from './appservers.ts';
 import { binder } from './bind.ts';
 import { logRoute } from './logs.ts';
 import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
+import { type ReportRouteOptions, reportRoute } from './report.ts';
 
-export interface RoutesOptions extends PageRoutesOptions {
+export interface RoutesOptions extends PageRoutesOptions, ReportRouteOptions {
   readonly registry: Registry;
   readonly status: () => HubStatus;
   readonly events: SseSource;
+  /** Events that are held, oldest first. */
+  readonly recentEvents: () => readonly RecentEvent[];
   /** Accepts the Hub token. */
   readonly auth: Authenticate<unknown>;
-  /** Accepts the Hub token or the scoped token of an agent server. */
-  readonly notifierAuth: Authenticate<Principal>;
   /** Proves that this Hub holds its token. */
   readonly prove: Handler;
   readonly isStopping: () => boolean;
@@ -53,6 +54,12 @@ async function notification(options: RoutesOptions, context: RequestContext<Prin
   return json(200, { accepted: true });
 }
 
+function recentEvents(options: RoutesOptions, path: string | null, kind: string | null): readonly RecentEvent[] {
+  return options
+    .recentEvents()
+    .filter((event) => (path === null || event.workspacePath === path) && (kind === null || event.kind === kind));
+}
+
 /** Every route of the Hub API (specification §4.2, design §5). */
 export function bindRoutes(options: RoutesOptions): AnyRoute[] {
   const { registry } = options;
@@ -73,11 +80,13 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     ...appServerRoutes(bind, registry, options.isStopping),
     logRoute(bind, registry),
     bind(hubRoutes.streamEvents, (context) => sse(options.events, lastEventId(context))),
+    bind(hubRoutes.recentEvents, ({ query }) => json(200, recentEvents(options, query.get('path'), query.get('kind')))),
     ...pageApiRoutes(bind, options, lastEventId),
     {
       ...bind(hubRoutes.requestNotification, (context) => notification(options, context)),
       auth: options.notifierAuth,
     },
+    reportRoute(bind, options),
     bind(hubRoutes.getOpenApi, constant(options.openApi)),
     bind(hubRoutes.listMachines, constant(options.charts)),
     bind(hubRoutes.getMetrics, async () => {

@@ -1,0 +1,202 @@
+import { createActor, fromCallback } from 'xstate';
+import {
+  type EarlierHealth,
+  type EndedTurn,
+  healthOf,
+  type ReporterCommand,
+  type ToolServers,
+  workspaceHealthMachine,
+} from '../../machines/index.ts';
+import { modelHost, modelSettingsOf, type ThreadEvent } from '../agent/index.ts';
+import { type Config, quotedPath } from '../config/index.ts';
+import {
+  type HealthReport,
+  type LaunchDocument,
+  type McpServerStatus,
+  type ModelInUse,
+  type Problem,
+  problemsOf,
+  type Turn,
+} from '../protocol/index.ts';
+import type { Assembly } from './assembly.ts';
+import type { Observatory } from './observatory.ts';
+
+export interface HealthWatchOptions {
+  readonly workspacePath: string;
+  readonly incarnation: string;
+  readonly config: Config;
+  readonly launch: LaunchDocument | undefined;
+  readonly assembly: Pick<Assembly, 'threads' | 'traces'>;
+  readonly observe: Observatory['add'];
+  /** Sends a report to the Hub; true when it was taken. Absent: no Hub started this server. */
+  readonly send: ((report: HealthReport) => Promise<boolean>) | undefined;
+}
+
+/** Longest text of a failure in a report. */
+const longestText = 1_000;
+const mostServers = 64;
+
+/** Judges the health of the workspace of this process (machine `workspace-health`), and reports it to the Hub. */
+export class HealthWatch {
+  readonly #options: HealthWatchOptions;
+  readonly #servers = new Map<string, McpServerStatus>();
+  readonly #actor;
+  #model: ModelInUse;
+  #pendingApprovals = 0;
+
+  constructor(options: HealthWatchOptions) {
+    this.#options = options;
+    this.#model = configuredModel(options);
+    const { send, launch } = options;
+    const machine = workspaceHealthMachine.provide({
+      actors: { reporter: send ? reporterOf(() => send(this.report())) : fromCallback<ReporterCommand>(() => {}) },
+    });
+    const earlier: EarlierHealth | null = launch?.health ?? null;
+    this.#actor = createActor(machine, { id: 'workspace-health', input: { earlier } });
+  }
+
+  start(): void {
+    const { observe, assembly } = this.#options;
+    observe(this.#actor, { id: 'workspace-health', machine: 'workspace-health', title: 'health' });
+    this.#actor.start();
+    assembly.threads.feed.join(this.#hear);
+  }
+
+  /** Reports nothing more. */
+  stop(): void {
+    this.#actor.stop();
+  }
+
+  turnEnded(turn: Turn): void {
+    const ended = endedTurnOf(turn);
+    // The provider is loaded now, so its own word for the model is at hand.
+    void this.#askModel().then(() => {
+      if (this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'TURN.ENDED', turn: ended });
+    });
+  }
+
+  /** A request was refused because the disk took nothing: no turn could begin. */
+  storageFailed(reason: string): void {
+    const message = reason.slice(0, longestText);
+    const turn: EndedTurn = { status: 'failed', endedAt: new Date().toISOString(), code: 'storageFailed', message };
+    if (this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'TURN.ENDED', turn });
+  }
+
+  /** A Hub has probed this server. */
+  probed(): void {
+    this.#actor.send({ type: 'PROBED' });
+  }
+
+  /** Health as it is now. */
+  report(): HealthReport {
+    const snapshot = this.#actor.getSnapshot();
+    const { lastTurn, failure, failuresInARow, tools } = snapshot.context;
+    const { costUsd, unpricedCount } = this.#options.assembly.traces.totals();
+    return {
+      incarnation: this.#options.incarnation,
+      health: healthOf(snapshot),
+      lastTurn,
+      failure,
+      failuresInARow,
+      model: this.#model,
+      mcpServers: { total: tools.total, down: [...tools.down] },
+      pendingApprovals: this.#options.assembly.threads.approvals().length,
+      costUsd: unpricedCount > 0 ? null : costUsd,
+    };
+  }
+
+  /** Problems of the turns and tools of this workspace, the most urgent first. */
+  problems(): Problem[] {
+    return problemsOf({
+      state: 'running',
+      workspace: quotedPath(this.#options.workspacePath),
+      lastError: null,
+      rest: null,
+      report: this.report(),
+      configProblem: null,
+      isConfigChanged: false,
+      restrictedSettings: [],
+      serviceNotes: [],
+    });
+  }
+
+  readonly #hear = (event: ThreadEvent): void => {
+    if (event.method === 'mcp/status/updated') this.#noteServer(event.params.server);
+    else this.#noteApprovals();
+  };
+
+  #noteServer(server: McpServerStatus): void {
+    this.#servers.set(server.name, server);
+    this.#actor.send({ type: 'TOOLS.CHANGED', tools: toolServersOf([...this.#servers.values()]) });
+  }
+
+  #noteApprovals(): void {
+    const now = this.#options.assembly.threads.approvals().length;
+    if (now === this.#pendingApprovals) return;
+    this.#pendingApprovals = now;
+    this.#actor.send({ type: 'FACTS.CHANGED' });
+  }
+
+  async #askModel(): Promise<void> {
+    try {
+      const { provider, model: name } = await this.#options.assembly.threads.describe();
+      this.#model = { ...this.#model, provider, name };
+    } catch {
+      // The provider cannot be loaded: the end of the turn says why, and the configured names stand.
+    }
+  }
+}
+
+/** Names of the settings, for as long as no provider was loaded. */
+function configuredModel({ config, launch }: HealthWatchOptions): ModelInUse {
+  const settings = modelSettingsOf(config, launch?.upstream);
+  return { name: settings.model, provider: settings.main.kind, host: modelHost(settings) };
+}
+
+function endedTurnOf({ status, error, completedAt, startedAt }: Turn): EndedTurn {
+  return {
+    status: status === 'completed' || status === 'failed' ? status : 'cancelled',
+    endedAt: completedAt ?? startedAt,
+    code: error?.code.slice(0, 100) ?? null,
+    message: error?.message.slice(0, longestText) ?? null,
+  };
+}
+
+function toolServersOf(servers: readonly McpServerStatus[]): ToolServers {
+  const enabled = servers.filter((server) => server.enabled && server.startupState !== 'stopped');
+  const down = enabled.filter(({ startupState }) => startupState === 'failed' || startupState === 'restarting');
+  return {
+    total: enabled.length,
+    down: down
+      .slice(0, mostServers)
+      .map(({ name, lastError }) => ({ name, error: lastError?.slice(0, longestText) ?? null })),
+  };
+}
+
+/** The `reporter` actor: one report is under way at a time, and the last one is sent again until the Hub takes it. */
+function reporterOf(send: () => Promise<boolean>) {
+  return fromCallback<ReporterCommand>(({ receive }) => {
+    let isDue = false;
+    let isSending = false;
+    let isOver = false;
+    async function sendWhatIsDue(): Promise<void> {
+      if (isSending) return;
+      isSending = true;
+      while (isDue && !isOver) {
+        isDue = false;
+        if (await send()) continue;
+        // The next probe shows that a Hub is there.
+        isDue = true;
+        break;
+      }
+      isSending = false;
+    }
+    receive(({ type }) => {
+      if (type === 'REPORT') isDue = true;
+      if (isDue) void sendWhatIsDue();
+    });
+    return () => {
+      isOver = true;
+    };
+  });
+}

@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto';
+import { type BigIntStats, statSync } from 'node:fs';
+import {
+  ConfigError,
+  loadConfig,
+  trustFile,
+  userConfigFile,
+  type WorkspaceTrust,
+  workspaceConfigFile,
+  workspaceTrust,
+} from '../config/index.ts';
+import type { HubServices } from './facts.ts';
+
+/** Trust and settings of one workspace as its next start will find them. */
+export interface WorkspaceSettings extends WorkspaceTrust {
+  readonly workspacePath: string;
+  /** Hash of the effective settings; null when they cannot be used. */
+  readonly hash: string | null;
+  /** Why they cannot be used; null when they can. */
+  readonly problem: SettingsProblem | null;
+}
+
+export interface SettingsProblem {
+  readonly message: string;
+  /** File and key. */
+  readonly where: string;
+  readonly file: string;
+  /** Empty for the file as a whole. */
+  readonly key: string;
+}
+
+/** Trust and settings, cheap enough for every request. */
+export interface SettingsView {
+  /** @returns the same object until something changes */
+  now(): WorkspaceSettings;
+  /** As `now`, at most `staleMs` old: without a system call most of the time. */
+  recent(): WorkspaceSettings;
+}
+
+const staleMs = 20;
+
+type Place = Pick<HubServices, 'home' | 'environment'>;
+
+/** Watches the files that decide about a workspace. They are read again only when one of them changes. */
+export function createSettingsView(place: Place, workspacePath: string): SettingsView {
+  const files = [trustFile(place.home), userConfigFile(place.home), workspaceConfigFile(workspacePath)];
+  let seen = '';
+  let known = unread(workspacePath);
+  let checkedAt = Number.NEGATIVE_INFINITY;
+
+  function now(): WorkspaceSettings {
+    checkedAt = performance.now();
+    const found = files.map(signatureOf).join(' ');
+    if (found !== seen) {
+      known = settingsOf(place, workspacePath);
+      seen = found;
+    }
+    return known;
+  }
+
+  return { now, recent: () => (performance.now() - checkedAt < staleMs ? known : now()) };
+}
+
+const unread = (workspacePath: string): WorkspaceSettings => ({
+  workspacePath,
+  trust: 'restricted',
+  restrictedSettings: [],
+  hash: null,
+  problem: null,
+});
+
+/** Reads trust and settings of a workspace now. */
+export function settingsOf(place: Place, workspacePath: string): WorkspaceSettings {
+  const trust = workspaceTrust({ home: place.home, workspace: workspacePath });
+  return { workspacePath, ...trust, ...readSettings(place, workspacePath) };
+}
+
+function readSettings({ home, environment }: Place, workspace: string): Pick<WorkspaceSettings, 'hash' | 'problem'> {
+  try {
+    return { hash: configHash(loadConfig({ home, workspace, env: environment }).config), problem: null };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const { message, file, keyPath: key } = error;
+    return { hash: null, problem: { message, where: key === '' ? file : `${file}: ${key}`, file, key } };
+  }
+}
+
+/** Differs when an effective setting does. */
+export const configHash = (config: unknown): string =>
+  createHash('sha256').update(JSON.stringify(config)).digest('base64url').slice(0, 22);
+
+/** Differs when a file does; every change of content or owner changes the time of change. */
+function signatureOf(file: string): string {
+  let stats: BigIntStats | undefined;
+  try {
+    stats = statSync(file, { bigint: true, throwIfNoEntry: false });
+  } catch (error) {
+    // A directory on the way that cannot be entered: the start of the workspace names it.
+    return String((error as NodeJS.ErrnoException).code);
+  }
+  return stats === undefined ? 'none' : `${stats.ino}/${stats.size}/${stats.ctimeNs}/${stats.mtimeNs}`;
+}
