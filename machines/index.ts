@@ -7,6 +7,7 @@ import { agentServerMachine } from './agent-server.ts';
 import { apiProxyMachine } from './api-proxy.ts';
 import { automationMachine } from './automation.ts';
 import { backgroundProcessMachine } from './background-process.ts';
+import { checkpointMachine } from './checkpoint.ts';
 import { hubMachine } from './hub.ts';
 import { mcpServerMachine } from './mcp-server.ts';
 import type { MachineName } from './names.ts';
@@ -23,6 +24,7 @@ export * from './agent-server-types.ts';
 export * from './api-proxy.ts';
 export * from './automation.ts';
 export * from './background-process.ts';
+export * from './checkpoint.ts';
 export * from './failure.ts';
 export * from './hub.ts';
 export * from './mcp-server.ts';
@@ -47,6 +49,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   turn: turnMachine,
   'mcp-server': mcpServerMachine,
   'background-process': backgroundProcessMachine,
+  checkpoint: checkpointMachine,
   scheduler: schedulerMachine,
   automation: automationMachine,
   'review-run': reviewRunMachine,

@@ -7,6 +7,7 @@ export const machineNames = [
   'turn',
   'mcp-server',
   'background-process',
+  'checkpoint',
   'scheduler',
   'automation',
   'review-run',

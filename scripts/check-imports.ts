@@ -23,6 +23,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   agent: ['supervise', ...lower],
   supervise: lower,
   inspect: lower,
+  checkpoints: ['supervise', ...lower],
   client: ['protocol', 'supervise', 'config', 'lib'],
   hub: ['agent', 'telemetry', 'supervise', 'inspect', 'client', ...lower],
   mcp: ['agent', 'supervise', ...lower],
@@ -34,6 +35,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   dashboard: ['agent', 'automations', 'telemetry', 'inspect', 'supervise', ...lower],
   appserver: [
     'agent',
+    'checkpoints',
     'mcp',
     'chat',
     'agui',

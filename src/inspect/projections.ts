@@ -3,6 +3,7 @@ import type {
   ApiProxyContext,
   AutomationContext,
   BackgroundProcessContext,
+  CheckpointContext,
   HubContext,
   McpServerContext,
   ReviewRunContext,
@@ -74,6 +75,13 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     signal: context.signal,
     stoppedBy: context.stoppedBy,
     survivors: context.survivors,
+    lastError: withoutCredentials(context.lastError),
+  }),
+  checkpoint: (context: CheckpointContext) => ({
+    waiting: context.waiting.length,
+    current: context.current.length,
+    marks: context.marks,
+    restores: context.restores,
     lastError: withoutCredentials(context.lastError),
   }),
   'review-run': (context: ReviewRunContext) => ({

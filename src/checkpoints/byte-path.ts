@@ -1,0 +1,37 @@
+/**
+ * Paths are bytes, written as texts with one character a byte: names that are no UTF-8 stay what they are, ASCII looks as usual.
+ * Relative to the root of the tree, with `/`; the root itself is the empty text.
+ */
+export type BytePath = string;
+
+const isAscii = (text: string): boolean => {
+  for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) > 0x7f) return false;
+  return true;
+};
+
+/** For system calls. */
+export const systemPath = (path: BytePath): string | Buffer => (isAscii(path) ? path : Buffer.from(path, 'latin1'));
+
+/** For people and JSON; bytes that are no UTF-8 become U+FFFD. */
+export const shownPath = (path: BytePath): string => (isAscii(path) ? path : Buffer.from(path, 'latin1').toString());
+
+/** @param text as people and JSON write it */
+export const bytePath = (text: string): BytePath => (isAscii(text) ? text : Buffer.from(text).toString('latin1'));
+
+export const childOf = (directory: BytePath, name: BytePath): BytePath =>
+  directory === '' ? name : `${directory}/${name}`;
+
+/** Directory of an entry; undefined for the root. */
+export function parentOf(path: BytePath): BytePath | undefined {
+  if (path === '') return undefined;
+  const at = path.lastIndexOf('/');
+  return at === -1 ? '' : path.slice(0, at);
+}
+
+export const nameOf = (path: BytePath): BytePath => path.slice(path.lastIndexOf('/') + 1);
+
+/** Whether `path` is `directory` or in it. */
+export const isWithin = (directory: BytePath, path: BytePath): boolean =>
+  directory === '' || path === directory || path.startsWith(`${directory}/`);
+
+export const depthOf = (path: BytePath): number => (path === '' ? 0 : path.split('/').length);

@@ -1,0 +1,103 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fchmodSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  symlinkSync,
+  writeSync,
+} from 'node:fs';
+import { depthOf, systemPath } from './byte-path.ts';
+import type { Contents } from './contents.ts';
+import { type Entry, isSame, type StampedEntry } from './entry.ts';
+import { codeOf } from './errors.ts';
+import { type History, plainEntry } from './history.ts';
+import type { Pacer } from './pacer.ts';
+import { Tree } from './tree.ts';
+
+export interface CopyOptions {
+  readonly history: History;
+  readonly contents: Contents;
+  /** Tree of the checkpoints. */
+  readonly from: Tree;
+  /** Mark whose state is copied. */
+  readonly seq: number;
+  /** Empty directory of this user. */
+  readonly target: string;
+  readonly pacer: Pacer;
+}
+
+const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, COPYFILE_FICLONE } = constants;
+const descriptors = '/proc/self/fd';
+
+/**
+ * Copies a checkpoint into another directory. A file that is still the same on the disk is cloned where the file system can; never
+ * linked, because a write into one name would change the other. What no checkpoint covers is not copied.
+ */
+export async function copyTree(options: CopyOptions): Promise<number> {
+  const { history, seq, target, pacer } = options;
+  const to = new Tree(target);
+  const entries = [...history.entriesAt(seq)].filter(({ path }) => path !== '');
+  const directories = entries
+    .filter(({ kind }) => kind === 'directory')
+    .sort((a, b) => depthOf(a.path) - depthOf(b.path));
+  let copied = 0;
+  try {
+    for (const { path } of directories) mkdirSync(to.at(path), 0o700);
+    for (const entry of entries) {
+      if (entry.kind === 'link') symlinkSync(systemPath(entry.target ?? ''), to.at(entry.path));
+      if (entry.kind === 'file') await copyFile(options, to, entry);
+      copied += 1;
+      if (pacer.isDue) await pacer.pause();
+    }
+    // A directory without `w` takes nothing: modes come last.
+    for (const { path, mode } of directories.toReversed()) chmodSync(to.at(path), mode);
+  } finally {
+    to.close();
+    options.from.close();
+  }
+  return copied;
+}
+
+async function copyFile(options: CopyOptions, to: Tree, entry: StampedEntry): Promise<void> {
+  if (clone(options, to, entry)) return;
+  const { contents, pacer } = options;
+  const fd = openSync(to.at(entry.path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  try {
+    for (const piece of contents.read(entry.hash ?? '')) {
+      for (let done = 0; done < piece.length; ) done += writeSync(fd, piece, done);
+      if (pacer.isDue) await pacer.pause();
+    }
+    fchmodSync(fd, entry.mode);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** @returns false: the file is not as the checkpoint has it, or the system knows no path of an open file */
+function clone({ history, from }: CopyOptions, to: Tree, entry: StampedEntry): boolean {
+  const present = history.current(entry.path);
+  if (!present || !isSame(plainEntry(present), plainEntry(entry as Entry)) || !existsSync(descriptors)) return false;
+  try {
+    const fd = openSync(from.at(entry.path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    try {
+      const { ino, size, mtimeMs, ctimeMs } = fstatSync(fd);
+      const isUnchanged =
+        ino === present.ino && size === present.size && mtimeMs === present.mtime && ctimeMs === present.ctime;
+      if (!isUnchanged) return false;
+      // The open file itself, whatever its name has come to mean.
+      copyFileSync(`${descriptors}/${fd}`, to.at(entry.path), COPYFILE_FICLONE);
+      chmodSync(to.at(entry.path), entry.mode);
+      return true;
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes(codeOf(error) ?? '')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,179 @@
+import { chmodSync } from 'node:fs';
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import { enableWriteAheadLog, loadSqlite } from '../supervise/index.ts';
+import { CheckpointError } from './errors.ts';
+
+const version = 1;
+const busyMs = 5_000;
+
+/**
+ * `entries`: what was at a path from one mark (`fromSeq`) until another (`toSeq`; null: still). A turn writes only what changed, and
+ * the state at any mark is one query. `blobs.refs` counts entries and lists of pieces that need the content.
+ */
+const schema = `
+  CREATE TABLE marks (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    edge TEXT NOT NULL,
+    -- JSON: owners of the changes since the mark before.
+    running TEXT NOT NULL,
+    files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    -- JSON: HEAD and refs; null without git.
+    git TEXT
+  ) STRICT;
+  CREATE TABLE turns (
+    thread TEXT NOT NULL,
+    turn TEXT NOT NULL,
+    startSeq INTEGER NOT NULL,
+    endSeq INTEGER,
+    crashed INTEGER NOT NULL DEFAULT 0,
+    -- Restore that took the turn back.
+    undoneBy TEXT,
+    PRIMARY KEY (thread, turn)
+  ) STRICT;
+  CREATE TABLE entries (
+    path TEXT NOT NULL,
+    fromSeq INTEGER NOT NULL,
+    toSeq INTEGER,
+    kind TEXT NOT NULL,
+    mode INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    hash TEXT,
+    target TEXT,
+    mtime REAL NOT NULL,
+    ctime REAL,
+    ino INTEGER NOT NULL,
+    PRIMARY KEY (path, fromSeq)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX entriesByStart ON entries (fromSeq);
+  CREATE INDEX entriesByEnd ON entries (toSeq) WHERE toSeq IS NOT NULL;
+  CREATE TABLE packs (
+    number INTEGER PRIMARY KEY,
+    length INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE blobs (
+    hash TEXT PRIMARY KEY,
+    pack INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    -- raw, zstd, or list: hashes of pieces.
+    codec TEXT NOT NULL,
+    refs INTEGER NOT NULL DEFAULT 0
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX blobsByPack ON blobs (pack);
+  CREATE INDEX blobsUnused ON blobs (hash) WHERE refs <= 0;
+  CREATE TABLE pieces (
+    list TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    PRIMARY KEY (list, number)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TRIGGER entryAdded AFTER INSERT ON entries WHEN new.hash IS NOT NULL BEGIN
+    UPDATE blobs SET refs = refs + 1 WHERE hash = new.hash;
+  END;
+  CREATE TRIGGER entryRemoved AFTER DELETE ON entries WHEN old.hash IS NOT NULL BEGIN
+    UPDATE blobs SET refs = refs - 1 WHERE hash = old.hash;
+  END;
+  CREATE TRIGGER pieceAdded AFTER INSERT ON pieces BEGIN
+    UPDATE blobs SET refs = refs + 1 WHERE hash = new.hash;
+  END;
+  CREATE TRIGGER pieceRemoved AFTER DELETE ON pieces BEGIN
+    UPDATE blobs SET refs = refs - 1 WHERE hash = old.hash;
+  END;
+  CREATE TABLE restores (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    thread TEXT NOT NULL,
+    state TEXT NOT NULL,
+    beforeSeq INTEGER NOT NULL,
+    -- JSON: operations, turns that are taken back, request.
+    plan TEXT NOT NULL,
+    -- JSON of a restore that a crash interrupted: it was completed by the next start.
+    recovered INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  PRAGMA user_version = ${version};
+`;
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** The database of one tree's checkpoints, with its prepared statements. */
+export class CheckpointDatabase {
+  readonly #sqlite: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  /** @param file in a directory that is this user's only. @throws the error of SQLite, CheckpointError for a newer version */
+  constructor(file: string) {
+    this.#sqlite = new (loadSqlite().DatabaseSync)(file, { timeout: busyMs });
+    try {
+      chmodSync(file, 0o600);
+      this.#sqlite.exec('PRAGMA trusted_schema = OFF');
+      enableWriteAheadLog(this.#sqlite, busyMs);
+      this.#sqlite.exec('PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY');
+      const found = Number(this.get('PRAGMA user_version')?.['user_version']);
+      if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');
+      if (found === 0) this.transaction(() => this.#sqlite.exec(schema));
+    } catch (error) {
+      this.#sqlite.close();
+      throw error;
+    }
+  }
+
+  run(sql: string, ...values: SQLInputValue[]): { readonly changes: number; readonly lastKey: number } {
+    const { changes, lastInsertRowid } = this.#statement(sql).run(...values);
+    return { changes: Number(changes), lastKey: Number(lastInsertRowid) };
+  }
+
+  get(sql: string, ...values: SQLInputValue[]): Row | undefined {
+    return this.#statement(sql).get(...values);
+  }
+
+  all(sql: string, ...values: SQLInputValue[]): readonly Row[] {
+    return this.#statement(sql).all(...values);
+  }
+
+  iterate(sql: string, ...values: SQLInputValue[]): Iterable<Row> {
+    return this.#statement(sql).iterate(...values);
+  }
+
+  transaction<T>(work: () => T): T {
+    this.#sqlite.exec('BEGIN IMMEDIATE');
+    try {
+      const result = work();
+      this.#sqlite.exec('COMMIT');
+      return result;
+    } catch (error) {
+      if (this.#sqlite.isTransaction !== false) this.#sqlite.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  /** The same with pauses in it: no other work uses the database meanwhile. */
+  async pacedTransaction<T>(work: () => Promise<T>): Promise<T> {
+    this.#sqlite.exec('BEGIN IMMEDIATE');
+    try {
+      const result = await work();
+      this.#sqlite.exec('COMMIT');
+      return result;
+    } catch (error) {
+      if (this.#sqlite.isTransaction !== false) this.#sqlite.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  close(): void {
+    if (!this.#sqlite.isOpen) return;
+    this.#statements.clear();
+    this.#sqlite.close();
+  }
+
+  #statement(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.#sqlite.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}

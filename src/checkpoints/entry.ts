@@ -1,0 +1,52 @@
+import type { BytePath } from './byte-path.ts';
+
+/** Why an entry is in no checkpoint. */
+export type SkipReason =
+  | 'tooLarge'
+  | 'ignoredTooLarge'
+  | 'unreadable'
+  | 'special'
+  | 'otherFileSystem'
+  | 'changing'
+  | 'overLimit';
+
+/** Kind of an entry; `skipped` exists and is not covered. */
+export type EntryKind = 'file' | 'directory' | 'link' | 'skipped';
+
+/** Content of a checkpoint for one path. */
+export interface Entry {
+  readonly kind: EntryKind;
+  /** Permissions; 0 for links. */
+  readonly mode: number;
+  readonly size: number;
+  /** SHA-256 of a file's content, in hexadecimal digits; of a long one that of the hashes of its pieces. */
+  readonly hash: string | null;
+  /** Target of a link as a byte text; reason of a skipped entry. */
+  readonly target: string | null;
+}
+
+/** Facts of an entry by which a later scan sees that it is unchanged. */
+export interface Stamp {
+  readonly mtime: number;
+  /** Null: too young to prove anything. */
+  readonly ctime: number | null;
+  readonly ino: number;
+}
+
+export interface StampedEntry extends Entry, Stamp {
+  readonly path: BytePath;
+}
+
+/** An entry that no checkpoint covers, for clients. */
+export interface NotCovered {
+  readonly path: string;
+  readonly reason: SkipReason;
+  readonly size: number;
+}
+
+/** Whether two checkpoints say the same about a path; undefined: nothing is there. */
+export function isSame(a: Entry | undefined, b: Entry | undefined): boolean {
+  if (!a || !b) return a === b;
+  if (a.kind !== b.kind || a.mode !== b.mode || a.target !== b.target) return false;
+  return a.kind === 'skipped' ? a.size === b.size : a.hash === b.hash;
+}

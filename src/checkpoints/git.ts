@@ -1,0 +1,39 @@
+import { runProgram } from '../supervise/index.ts';
+import type { RunGit } from './ignored.ts';
+
+/** A turn can write the configuration of its repository: nothing that it names is run. */
+const quiet = ['core.hooksPath=/dev/null', 'core.fsmonitor=false'];
+const timeoutMs = 60_000;
+const maxPrinted = 16 * 2 ** 20;
+
+/** Runs git in a tree, without the configuration of the system and the user. @param env without keys; its `PATH` finds git */
+export const runGitIn =
+  (root: string, env: Readonly<Record<string, string>>): RunGit =>
+  async (args, input) => {
+    const printed: Buffer[] = [];
+    let length = 0;
+    try {
+      const { exitCode, cause } = await runProgram({
+        program: 'git',
+        args: [...quiet.flatMap((setting) => ['-c', setting]), ...args],
+        cwd: root,
+        env: {
+          ...env,
+          ...{ GIT_OPTIONAL_LOCKS: '0', GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
+          ...{ GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C.UTF-8' },
+        },
+        stdin: Buffer.from(input, 'latin1'),
+        timeoutMs,
+        stdout: (chunk) => {
+          length += chunk.length;
+          if (length <= maxPrinted) printed.push(chunk);
+        },
+      });
+      // 1: none of these paths is ignored.
+      if (cause !== 'exited' || (exitCode !== 0 && exitCode !== 1)) return undefined;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw error;
+    }
+    return Buffer.concat(printed).toString('latin1');
+  };

@@ -1,0 +1,249 @@
+import type { BytePath } from './byte-path.ts';
+import type { CheckpointDatabase, Row } from './database.ts';
+import { type Entry, type EntryKind, isSame, type StampedEntry } from './entry.ts';
+
+/** Owner of changes: a turn, or a restore, of a thread. */
+export interface Owner {
+  readonly thread: string;
+  readonly turn: string;
+}
+
+export type MarkEdge = 'start' | 'end' | 'look' | 'crash' | 'beforeRestore' | 'restored';
+
+/** A turn whose files are saved. */
+export interface SavedTurn extends Owner {
+  readonly startSeq: number;
+  /** Null: it still runs. */
+  readonly endSeq: number | null;
+  /** The process ended in it: its end was saved by the next start. */
+  readonly isCrashed: boolean;
+  readonly undoneBy: string | null;
+}
+
+/** A change of one path at one mark. */
+export interface PathChange {
+  readonly path: BytePath;
+  readonly seq: number;
+}
+
+export const ownerKey = ({ thread, turn }: Owner): string => `${thread} ${turn}`;
+
+/** Marks, turns and entries as they are stored. */
+export class History {
+  readonly #database: CheckpointDatabase;
+
+  constructor(database: CheckpointDatabase) {
+    this.#database = database;
+  }
+
+  get newestSeq(): number {
+    return Number(this.#database.get('SELECT max(seq) AS seq FROM marks')?.['seq'] ?? 0);
+  }
+
+  /** Inserts a mark. @returns its number */
+  addMark(
+    edge: MarkEdge,
+    running: readonly Owner[],
+    { files, bytes }: { readonly files: number; readonly bytes: number },
+  ): number {
+    return this.#database.run(
+      'INSERT INTO marks (at, edge, running, files, bytes) VALUES (?, ?, ?, ?, ?)',
+      ...[Date.now(), edge, JSON.stringify(running), files, bytes],
+    ).lastKey;
+  }
+
+  startTurn({ thread, turn }: Owner, seq: number): void {
+    this.#database.run(
+      `INSERT INTO turns (thread, turn, startSeq) VALUES (?, ?, ?)
+       ON CONFLICT (thread, turn) DO UPDATE SET startSeq = excluded.startSeq, endSeq = NULL, undoneBy = NULL, crashed = 0`,
+      ...[thread, turn, seq],
+    );
+  }
+
+  endTurn({ thread, turn }: Owner, seq: number, isCrashed: boolean): void {
+    this.#database.run(
+      'UPDATE turns SET endSeq = ?, crashed = ? WHERE thread = ? AND turn = ?',
+      ...[seq, Number(isCrashed), thread, turn],
+    );
+  }
+
+  /** Forgets a turn that has changed nothing. */
+  dropTurn({ thread, turn }: Owner): void {
+    this.#database.run('DELETE FROM turns WHERE thread = ? AND turn = ?', thread, turn);
+  }
+
+  markUndone(turns: readonly Owner[], by: string | null): void {
+    for (const { thread, turn } of turns) {
+      this.#database.run('UPDATE turns SET undoneBy = ? WHERE thread = ? AND turn = ?', by, thread, turn);
+    }
+  }
+
+  /** Turns that a restore took back. */
+  undoneBy(restore: string): readonly SavedTurn[] {
+    return this.#database.all('SELECT * FROM turns WHERE undoneBy = ?', restore).map(turnOf);
+  }
+
+  /** All turns, or those of a thread, oldest first. */
+  turns(thread?: string): readonly SavedTurn[] {
+    const rows =
+      thread === undefined
+        ? this.#database.all('SELECT * FROM turns ORDER BY startSeq, turn')
+        : this.#database.all('SELECT * FROM turns WHERE thread = ? ORDER BY startSeq, turn', thread);
+    return rows.map(turnOf);
+  }
+
+  get openTurns(): readonly SavedTurn[] {
+    return this.turns().filter(({ endSeq }) => endSeq === null);
+  }
+
+  /** Writes what a path is from a mark on; undefined: nothing. @returns whether that is a change */
+  put(path: BytePath, entry: StampedEntry | undefined, seq: number): boolean {
+    const present = this.current(path);
+    if (entry && present && isSame(present, entry) && (entry.kind !== 'skipped' || entry.mtime === present.mtime)) {
+      this.#database.run(
+        'UPDATE entries SET mtime = ?, ctime = ?, ino = ? WHERE path = ? AND toSeq IS NULL',
+        ...[entry.mtime, entry.ctime, entry.ino, path],
+      );
+      return false;
+    }
+    if (!entry && !present) return false;
+    this.#database.run('UPDATE entries SET toSeq = ? WHERE path = ? AND toSeq IS NULL', seq, path);
+    if (!entry) return true;
+    const { kind, mode, size, hash, target, mtime, ctime, ino } = entry;
+    this.#database.run(
+      `INSERT INTO entries (path, fromSeq, kind, mode, size, hash, target, mtime, ctime, ino) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...[path, seq, kind, mode, size, hash, target, mtime, ctime, ino],
+    );
+    return true;
+  }
+
+  current(path: BytePath): StampedEntry | undefined {
+    const row = this.#database.get('SELECT * FROM entries WHERE path = ? AND toSeq IS NULL', path);
+    return row && entryOf(row);
+  }
+
+  /** Entry of a path at a mark. */
+  at(path: BytePath, seq: number): StampedEntry | undefined {
+    const row = this.#database.get(
+      'SELECT * FROM entries WHERE path = ?1 AND fromSeq <= ?2 AND (toSeq IS NULL OR toSeq > ?2)',
+      path,
+      seq,
+    );
+    return row && entryOf(row);
+  }
+
+  *currentEntries(): Generator<StampedEntry> {
+    for (const row of this.#database.iterate('SELECT * FROM entries WHERE toSeq IS NULL ORDER BY path')) {
+      yield entryOf(row);
+    }
+  }
+
+  /** All entries at a mark. */
+  *entriesAt(seq: number): Generator<StampedEntry> {
+    const sql = 'SELECT * FROM entries WHERE fromSeq <= ?1 AND (toSeq IS NULL OR toSeq > ?1) ORDER BY path';
+    for (const row of this.#database.iterate(sql, seq)) yield entryOf(row);
+  }
+
+  /** Everything below a directory in the newest checkpoint. */
+  below(directory: BytePath): readonly StampedEntry[] {
+    const [low, high] = directory === '' ? ['', '\uffff'] : [`${directory}/`, `${directory}0`];
+    return this.#database
+      .all('SELECT * FROM entries WHERE path > ? AND path < ? AND toSeq IS NULL', low, high)
+      .map(entryOf);
+  }
+
+  /** Changes after a mark, up to another one; by path, then in order. */
+  changes(after: number, through: number): readonly PathChange[] {
+    return this.#database
+      .all(
+        `SELECT path, fromSeq AS seq FROM entries WHERE fromSeq > ?1 AND fromSeq <= ?2
+         UNION SELECT path, toSeq AS seq FROM entries WHERE toSeq > ?1 AND toSeq <= ?2 ORDER BY path, seq`,
+        after,
+        through,
+      )
+      .map((row) => ({ path: String(row['path']), seq: Number(row['seq']) }));
+  }
+
+  /** Owners of the changes at a mark. */
+  ownersAt(seq: number): { readonly edge: MarkEdge; readonly running: readonly Owner[] } {
+    const row = this.#database.get('SELECT edge, running FROM marks WHERE seq = ?', seq);
+    if (!row) return { edge: 'start', running: [] };
+    return { edge: String(row['edge']) as MarkEdge, running: JSON.parse(String(row['running'])) as Owner[] };
+  }
+
+  mark(seq: number): { readonly at: number; readonly files: number; readonly bytes: number } {
+    const row = this.#database.get('SELECT at, files, bytes FROM marks WHERE seq = ?', seq);
+    return { at: Number(row?.['at'] ?? 0), files: Number(row?.['files'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) };
+  }
+
+  /** Entries that the newest checkpoint does not cover. */
+  skippedNow(): readonly StampedEntry[] {
+    return this.#database
+      .all("SELECT * FROM entries WHERE toSeq IS NULL AND kind = 'skipped' ORDER BY path")
+      .map(entryOf);
+  }
+
+  skippedAt(seq: number): readonly StampedEntry[] {
+    return this.#database
+      .all(
+        "SELECT * FROM entries WHERE kind = 'skipped' AND fromSeq <= ?1 AND (toSeq IS NULL OR toSeq > ?1) ORDER BY path",
+        seq,
+      )
+      .map(entryOf);
+  }
+
+  /** Forgets the turns of a thread. */
+  forget(thread: string): void {
+    this.#database.run('DELETE FROM turns WHERE thread = ?', thread);
+  }
+
+  /** Forgets the oldest turn, and every turn that began before `at`. @returns whether one went */
+  dropOldest(before: number | 'one'): boolean {
+    const closed = 'SELECT startSeq FROM turns WHERE endSeq IS NOT NULL ORDER BY startSeq LIMIT 1';
+    const { changes } =
+      before === 'one'
+        ? this.#database.run(`DELETE FROM turns WHERE endSeq IS NOT NULL AND startSeq = (${closed})`)
+        : this.#database.run(
+            'DELETE FROM turns WHERE endSeq IS NOT NULL AND startSeq IN (SELECT seq FROM marks WHERE at < ?)',
+            before,
+          );
+    return changes > 0;
+  }
+
+  /** Deletes what no turn can be taken back to. @returns whether something was deleted */
+  trim(): boolean {
+    const oldest = this.#database.get('SELECT min(startSeq) AS seq FROM turns')?.['seq'];
+    const seq = oldest === null || oldest === undefined ? this.newestSeq : Number(oldest);
+    const { changes } = this.#database.run('DELETE FROM entries WHERE toSeq IS NOT NULL AND toSeq <= ?', seq);
+    this.#database.run('DELETE FROM marks WHERE seq < ?', seq);
+    return changes > 0;
+  }
+}
+
+export function entryOf(row: Row): StampedEntry {
+  return {
+    path: String(row['path']),
+    kind: String(row['kind']) as EntryKind,
+    mode: Number(row['mode']),
+    size: Number(row['size']),
+    hash: row['hash'] === null ? null : String(row['hash']),
+    target: row['target'] === null ? null : String(row['target']),
+    mtime: Number(row['mtime']),
+    ctime: row['ctime'] === null ? null : Number(row['ctime']),
+    ino: Number(row['ino']),
+  };
+}
+
+function turnOf(row: Row): SavedTurn {
+  return {
+    thread: String(row['thread']),
+    turn: String(row['turn']),
+    startSeq: Number(row['startSeq']),
+    endSeq: row['endSeq'] === null ? null : Number(row['endSeq']),
+    isCrashed: Number(row['crashed']) === 1,
+    undoneBy: row['undoneBy'] === null ? null : String(row['undoneBy']),
+  };
+}
+
+/** Entry without its stamp. */
+export const plainEntry = ({ kind, mode, size, hash, target }: Entry): Entry => ({ kind, mode, size, hash, target });

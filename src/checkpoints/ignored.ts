@@ -1,0 +1,10 @@
+import type { BytePath } from './byte-path.ts';
+
+/** Runs git in the tree with this standard input, one character a byte. @returns what it prints; undefined: there is no git, or no repository */
+export type RunGit = (args: readonly string[], input: string) => Promise<string | undefined>;
+
+/** Paths among these that git ignores. */
+export async function ignoredPaths(git: RunGit, paths: readonly BytePath[]): Promise<ReadonlySet<BytePath>> {
+  const printed = await git(['check-ignore', '-z', '--stdin'], `${paths.join('\0')}\0`);
+  return new Set((printed ?? '').split('\0').filter((each) => each !== ''));
+}

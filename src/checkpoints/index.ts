@@ -1,0 +1,18 @@
+/**
+ * Checkpoints of the files of a workspace: saved before and after each turn, compared, restored. Stored by content in SQLite and packs
+ * in the home, never in the workspace. Never here: conversations, approvals; git is run only to ask what it ignores.
+ */
+export type { ChangedFile, TurnDiff } from './diff.ts';
+export { Engine, type EngineOptions, type RestoreOutcome } from './engine.ts';
+export type { NotCovered, SkipReason } from './entry.ts';
+export { CheckpointError } from './errors.ts';
+export { type CheckpointLimits, defaultLimits } from './limits.ts';
+export type { Conflict } from './plan.ts';
+export { type RestoreResult, TreeCheckpoints, type TreeCheckpointsOptions } from './tree-checkpoints.ts';
+export {
+  type CheckpointInfo,
+  type RestoreFiles,
+  type TurnPlace,
+  WorkspaceCheckpoints,
+  type WorkspaceCheckpointsOptions,
+} from './workspace-checkpoints.ts';

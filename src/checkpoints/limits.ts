@@ -1,0 +1,39 @@
+/** Limits of the checkpoints of one tree of files. */
+export interface CheckpointLimits {
+  readonly fileBytes: number;
+  /** Of a file that git ignores. */
+  readonly ignoredFileBytes: number;
+  readonly entries: number;
+  readonly contentBytes: number;
+  readonly storeBytes: number;
+  readonly ageMs: number;
+  /** No checkpoint is taken with less space on the disk. */
+  readonly freeBytes: number;
+}
+
+const mib = 2 ** 20;
+
+export const defaultLimits: CheckpointLimits = {
+  fileBytes: 64 * mib,
+  ignoredFileBytes: 16 * mib,
+  entries: 200_000,
+  contentBytes: 4_096 * mib,
+  storeBytes: 5_120 * mib,
+  ageMs: 14 * 86_400_000,
+  freeBytes: 1_024 * mib,
+};
+
+/** Content is stored in pieces of this size, so that no step blocks for long. */
+export const pieceBytes = 256 * 1_024;
+
+/** A pack that has grown to this size is followed by another. */
+export const packBytes = 256 * mib;
+
+/** A time stamp this close to the start of a scan does not show a later write: the file is read again (git calls it racy). */
+export const racyMs = 20;
+
+/** Reads of a file that changes meanwhile. */
+export const readTries = 3;
+
+/** Trees with fewer entries are scanned when the first tool needs it; larger ones beside the first request to the model. */
+export const smallTreeEntries = 2_000;

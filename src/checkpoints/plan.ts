@@ -1,0 +1,195 @@
+import { type BytePath, depthOf, isWithin, parentOf, shownPath } from './byte-path.ts';
+import { type Entry, isSame, type NotCovered, type SkipReason, type StampedEntry } from './entry.ts';
+import { type History, type MarkEdge, type Owner, ownerKey, plainEntry } from './history.ts';
+
+/** One path that a restore changes. */
+export interface RestoreOp {
+  readonly path: BytePath;
+  /** Present entry; null: missing. */
+  readonly have: StampedEntry | null;
+  /** Wanted entry; null: missing. */
+  readonly want: Entry | null;
+}
+
+/** A change of the user or of another thread that a restore would overwrite. */
+export interface Conflict {
+  readonly path: string;
+  readonly change: 'created' | 'modified' | 'deleted';
+  /** `user`, or the thread whose turn made it. */
+  readonly by: string;
+}
+
+export interface RestorePlan {
+  readonly ops: readonly RestoreOp[];
+  readonly conflicts: readonly Conflict[];
+  /** Changes of others that stay. */
+  readonly kept: readonly string[];
+  /** Changed, and in no checkpoint. */
+  readonly notCovered: readonly NotCovered[];
+}
+
+export interface PlanRequest {
+  /** Turns (or a restore) whose changes are taken back. */
+  readonly turns: readonly (Owner & { readonly startSeq: number })[];
+  /** Files and directories; undefined: all. */
+  readonly paths: readonly BytePath[] | undefined;
+  /** Overwrites conflicting changes. */
+  readonly force: boolean;
+}
+
+/** Prefix of the names of restores among turns. */
+export const restorePrefix = 'restore_';
+
+type Change = { readonly seq: number } & (
+  | { readonly by: 'ours' | 'neutral' }
+  | { readonly by: 'foreign'; readonly isShared: boolean; readonly author: string }
+);
+
+/**
+ * Plans what a restore does, from the newest checkpoint. A change lies between two marks, and the second one says which turns ran:
+ * only of these turns → it is taken back; of none of them → it stays; of both, or changed by others later → a conflict. Restores and
+ * turns that were taken back before count for nothing.
+ */
+export function planRestore(history: History, request: PlanRequest): RestorePlan {
+  return new Planner(history, request).plan();
+}
+
+class Planner {
+  readonly #history: History;
+  readonly #request: PlanRequest;
+  readonly #ours: ReadonlySet<string>;
+  readonly #neutral: ReadonlySet<string>;
+  readonly #owners = new Map<number, { readonly edge: MarkEdge; readonly running: readonly Owner[] }>();
+  readonly #ops = new Map<BytePath, RestoreOp>();
+  readonly #conflicts: Conflict[] = [];
+  readonly #kept: BytePath[] = [];
+  readonly #notCovered: NotCovered[] = [];
+  readonly #target: number;
+
+  constructor(history: History, request: PlanRequest) {
+    this.#history = history;
+    this.#request = request;
+    this.#ours = new Set(request.turns.map(ownerKey));
+    const neutral = history.turns().filter(({ turn, undoneBy }) => undoneBy !== null || turn.startsWith(restorePrefix));
+    this.#neutral = new Set(neutral.map(ownerKey).filter((key) => !this.#ours.has(key)));
+    this.#target = Math.min(...request.turns.map(({ startSeq }) => startSeq));
+  }
+
+  plan(): RestorePlan {
+    for (const [path, changes] of this.#changesByPath()) this.#judge(path, changes);
+    this.#completeParents();
+    this.#spareFullDirectories();
+    return {
+      ops: [...this.#ops.values()],
+      conflicts: this.#conflicts,
+      kept: this.#kept.map(shownPath),
+      notCovered: this.#notCovered,
+    };
+  }
+
+  #changesByPath(): Map<BytePath, Change[]> {
+    const { paths } = this.#request;
+    const all = new Map<BytePath, Change[]>();
+    if (this.#request.turns.length === 0) return all;
+    for (const { path, seq } of this.#history.changes(this.#target, this.#history.newestSeq)) {
+      if (paths && !paths.some((each) => isWithin(each, path))) continue;
+      const changes = all.get(path);
+      const change = this.#changeAt(seq);
+      if (changes) changes.push(change);
+      else all.set(path, [change]);
+    }
+    return all;
+  }
+
+  #changeAt(seq: number): Change {
+    let owners = this.#owners.get(seq);
+    if (!owners) {
+      owners = this.#history.ownersAt(seq);
+      this.#owners.set(seq, owners);
+    }
+    const { running } = owners;
+    const counted = running.filter((owner) => !this.#neutral.has(ownerKey(owner)));
+    if (counted.length === 0 && running.length > 0) return { seq, by: 'neutral' };
+    const others = counted.filter((owner) => !this.#ours.has(ownerKey(owner)));
+    const [other] = others;
+    if (counted.length > 0 && !other) return { seq, by: 'ours' };
+    return { seq, by: 'foreign', isShared: others.length < counted.length, author: other?.thread ?? 'user' };
+  }
+
+  #judge(path: BytePath, changes: readonly Change[]): void {
+    const history = this.#history;
+    const first = changes.findIndex((change) => change.by === 'ours' || (change.by === 'foreign' && change.isShared));
+    const from = changes[first];
+    if (!from) {
+      if (changes.some(({ by }) => by === 'foreign')) this.#kept.push(path);
+      return;
+    }
+    const have = history.current(path);
+    const want = history.at(path, from.seq - 1);
+    if (have?.kind === 'skipped' || want?.kind === 'skipped') {
+      const [{ target, size }] = [have?.kind === 'skipped' ? have : (want as StampedEntry)];
+      this.#notCovered.push({ path: shownPath(path), reason: target as SkipReason, size });
+      return;
+    }
+    if (isSame(have && plainEntry(have), want && plainEntry(want))) return;
+    const foreign = changes.slice(first).find((change) => change.by === 'foreign');
+    if (foreign?.by === 'foreign' && !this.#request.force) {
+      this.#conflict(path, foreign.seq, foreign.author);
+      return;
+    }
+    this.#ops.set(path, { path, have: have ?? null, want: want ? plainEntry(want) : null });
+  }
+
+  #conflict(path: BytePath, seq: number, by: string): void {
+    const [before, after] = [this.#history.at(path, seq - 1), this.#history.at(path, seq)];
+    const change = before === undefined ? 'created' : after === undefined ? 'deleted' : 'modified';
+    this.#conflicts.push({ path: shownPath(path), change, by });
+  }
+
+  /** Adds the missing directories of restored entries. */
+  #completeParents(): void {
+    for (const { path, want } of [...this.#ops.values()]) {
+      if (!want) continue;
+      for (let parent = parentOf(path); parent !== undefined; parent = parentOf(parent)) {
+        const planned = this.#ops.get(parent);
+        const have = this.#history.current(parent);
+        const final = planned ? planned.want : (have ?? null);
+        if (final?.kind === 'directory') continue;
+        const earlier = this.#history.at(parent, this.#target);
+        if (final === null || this.#request.force) {
+          const mode = earlier?.kind === 'directory' ? earlier.mode : 0o755;
+          const directory: Entry = { kind: 'directory', mode, size: 0, hash: null, target: null };
+          this.#ops.set(parent, { path: parent, have: have ?? null, want: directory });
+        } else {
+          this.#conflicts.push({ path: shownPath(parent), change: 'modified', by: 'user' });
+          this.#ops.delete(path);
+          break;
+        }
+      }
+    }
+  }
+
+  /** A directory goes only with all that is in it: what others put there stays, and the directory with it. */
+  #spareFullDirectories(): void {
+    const going = [...this.#ops.values()]
+      .filter(({ have, want }) => have?.kind === 'directory' && want?.kind !== 'directory')
+      .sort((a, b) => depthOf(b.path) - depthOf(a.path));
+    for (const { path, want } of going) {
+      const staying = this.#history.below(path).find(({ path: child }) => {
+        const op = this.#ops.get(child);
+        return op ? op.want !== null : true;
+      });
+      if (!staying) continue;
+      if (want && this.#request.force && staying.kind !== 'skipped') {
+        this.#removeBelow(path);
+        continue;
+      }
+      this.#ops.delete(path);
+      if (want) this.#conflicts.push({ path: shownPath(staying.path), change: 'created', by: 'user' });
+    }
+  }
+
+  #removeBelow(directory: BytePath): void {
+    for (const have of this.#history.below(directory)) this.#ops.set(have.path, { path: have.path, have, want: null });
+  }
+}

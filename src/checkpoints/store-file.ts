@@ -1,0 +1,113 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import type { Contents } from './contents.ts';
+import type { SkipReason, StampedEntry } from './entry.ts';
+import { codeOf } from './errors.ts';
+import { pieceBytes, racyMs, readTries } from './limits.ts';
+import type { Pacer } from './pacer.ts';
+import type { Candidate } from './scan.ts';
+import { linkTarget, type Tree } from './tree.ts';
+
+export interface StoreFileOptions {
+  readonly tree: Tree;
+  readonly contents: Contents;
+  readonly maxBytes: number;
+  readonly pacer: Pacer | undefined;
+}
+
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+const goneCodes = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL']);
+
+/**
+ * Stores the content of a file, or the target of a link. A file that changes while it is read is read again, a few times.
+ *
+ * @returns undefined: it is gone, or something else by now
+ */
+export async function storeCandidate(
+  candidate: Candidate,
+  options: StoreFileOptions,
+): Promise<StampedEntry | undefined> {
+  const { kind, reason } = candidate;
+  if (reason) return skipped(candidate, reason);
+  const base = { ...stampedOf(candidate), hash: null, target: null };
+  if (kind === 'directory') return base;
+  try {
+    if (kind === 'link') return { ...base, target: linkTarget(options.tree.at(candidate.path)) };
+    if (candidate.size > options.maxBytes) return skipped(candidate, 'tooLarge');
+    return await storeFile(candidate, options);
+  } catch (error) {
+    const code = codeOf(error) ?? '';
+    if (goneCodes.has(code)) return undefined;
+    if (code === 'EACCES' || code === 'EPERM' || code === 'EIO' || code === 'EBUSY') {
+      return skipped(candidate, 'unreadable');
+    }
+    throw error;
+  }
+}
+
+/** A candidate as an entry that is not covered; its facts show whether it changes. */
+export function skipped(candidate: Candidate, reason: SkipReason): StampedEntry {
+  return { ...stampedOf(candidate), kind: 'skipped', hash: null, target: reason };
+}
+
+const stampedOf = ({ path, kind, mode, size, mtime, ctime, ino }: Candidate) => ({
+  ...{ path, kind, mode, size, mtime, ctime, ino },
+});
+
+async function storeFile(candidate: Candidate, options: StoreFileOptions): Promise<StampedEntry | undefined> {
+  const { path } = candidate;
+  const { tree, contents, maxBytes, pacer } = options;
+  for (let tries = 0; tries < readTries; tries += 1) {
+    // Without O_NONBLOCK a FIFO would be waited for.
+    const fd = openSync(tree.at(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    try {
+      const before = fstatSync(fd);
+      if (!before.isFile()) return undefined;
+      if (before.size > maxBytes) return skipped({ ...candidate, size: before.size, ctime: null }, 'tooLarge');
+      const hash = await storeContent(fd, before.size, contents, pacer);
+      const after = fstatSync(fd);
+      const isSteady =
+        hash !== undefined &&
+        after.size === before.size &&
+        after.mtimeMs === before.mtimeMs &&
+        after.ctimeMs === before.ctimeMs;
+      if (!isSteady) continue;
+      const isRacy = after.ctimeMs >= Date.now() - racyMs;
+      return {
+        ...{ path, kind: 'file', mode: after.mode & 0o7777, size: after.size, hash, target: null },
+        ...{ mtime: after.mtimeMs, ctime: isRacy ? null : after.ctimeMs, ino: after.ino },
+      };
+    } finally {
+      closeSync(fd);
+    }
+  }
+  return skipped({ ...candidate, ctime: null }, 'changing');
+}
+
+/** @returns undefined: the file was shorter or longer than its size */
+async function storeContent(
+  fd: number,
+  size: number,
+  contents: Contents,
+  pacer: Pacer | undefined,
+): Promise<string | undefined> {
+  const pieces: string[] = [];
+  let total = 0;
+  for (;;) {
+    // One byte more than is there shows a file that grows.
+    const bytes = Buffer.allocUnsafe(Math.min(pieceBytes, size - total + 1));
+    let length = 0;
+    while (length < bytes.length) {
+      const read = readSync(fd, bytes, length, bytes.length - length, total + length);
+      if (read === 0) break;
+      length += read;
+    }
+    if (length > 0 || total === 0) pieces.push(await contents.put(bytes.subarray(0, length)));
+    total += length;
+    if (total > size) return undefined;
+    if (length < bytes.length) break;
+    if (pacer?.isDue) await pacer.pause();
+  }
+  if (total !== size) return undefined;
+  const [only] = pieces;
+  return pieces.length === 1 ? only : contents.putList(pieces, size);
+}

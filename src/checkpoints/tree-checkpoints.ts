@@ -1,0 +1,188 @@
+import { type ActorRefFrom, type AnyActorRef, createActor, fromPromise } from 'xstate';
+import { type CheckpointRequestKind, type CheckpointWork, checkpointMachine } from '../../machines/index.ts';
+import { Engine, type EngineOptions, type MarkRequest, type RestoreOutcome, type RestoreRequest } from './engine.ts';
+import { CheckpointError } from './errors.ts';
+import type { RestorePlan } from './plan.ts';
+
+export interface TreeCheckpointsOptions extends EngineOptions {
+  readonly treeId: string;
+  /** Takes turns of a conversation back; ignores those that are missing. */
+  readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
+  /** Receives the machine before it starts. */
+  readonly observe?: ((actor: AnyActorRef) => void) | undefined;
+}
+
+/** A restore that was refused, and why. */
+export type RestoreResult =
+  | ({ readonly kind: 'restored' } & RestoreOutcome)
+  | ({ readonly kind: 'refused' } & Pick<RestorePlan, 'conflicts' | 'kept' | 'notCovered'>);
+
+type Task = (engine: Engine) => unknown;
+type Payload =
+  | { readonly kind: 'mark'; readonly mark: MarkRequest }
+  | { readonly kind: 'restore'; readonly restore: RestoreRequest }
+  | { readonly kind: 'task'; readonly task: Task };
+
+interface Pending {
+  readonly payload: Payload;
+  readonly answer: PromiseWithResolvers<unknown>;
+  result: unknown;
+}
+
+/** The checkpoints of one tree. Its machine decides what happens; this class provides the work. */
+export class TreeCheckpoints {
+  readonly #options: TreeCheckpointsOptions;
+  readonly #actor: ActorRefFrom<typeof checkpointMachine>;
+  readonly #pending = new Map<number, Pending>();
+  readonly #closed = Promise.withResolvers<void>();
+  #engine: Engine | undefined;
+  #nextId = 1;
+  /** Number of the restore at work, and what it left. */
+  #restore: { readonly number: number; left: readonly string[] } | undefined;
+
+  constructor(options: TreeCheckpointsOptions) {
+    this.#options = options;
+    const { treeId, observe } = options;
+    this.#actor = createActor(
+      checkpointMachine.provide({
+        actors: {
+          recover: fromPromise(() => this.#recover()),
+          mark: fromPromise(({ input }) => this.#mark(input)),
+          prune: fromPromise(() => this.#open.prune()),
+          plan: fromPromise(({ input }) => this.#plan(input)),
+          apply: fromPromise(() => this.#apply()),
+          conclude: fromPromise(({ input }) => this.#conclude(input)),
+          serve: fromPromise(({ input }) => this.#serve(input)),
+        },
+      }),
+      { id: `checkpoint:${treeId}`, input: { treeId } },
+    );
+    observe?.(this.#actor);
+    this.#actor.on('requests.done', ({ ids }) => {
+      for (const pending of this.#take(ids)) pending.answer.resolve(pending.result);
+    });
+    this.#actor.on('requests.failed', ({ ids, message }) => {
+      for (const pending of this.#take(ids)) pending.answer.reject(new CheckpointError(message));
+    });
+    this.#actor.subscribe({ complete: () => this.#end() });
+    this.#actor.start();
+  }
+
+  /** Saves the files at the start or the end of a turn. @throws CheckpointError */
+  async mark(mark: MarkRequest): Promise<void> {
+    await this.#request(mark.edge, { kind: 'mark', mark });
+  }
+
+  /** @throws CheckpointError */
+  async restore(restore: RestoreRequest): Promise<RestoreResult> {
+    return (await this.#request('restore', { kind: 'restore', restore })) as RestoreResult;
+  }
+
+  /** Runs a task when no other work is under way. @throws CheckpointError, and what the task throws as its message */
+  async ask<T>(task: (engine: Engine) => T | Promise<T>): Promise<T> {
+    return (await this.#request('task', { kind: 'task', task })) as T;
+  }
+
+  /** Resolves when what waits is done and the store is closed. */
+  async close(): Promise<void> {
+    if (this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'CLOSE' });
+    await this.#closed.promise;
+  }
+
+  get #open(): Engine {
+    if (!this.#engine) throw new CheckpointError('the checkpoints are closed');
+    return this.#engine;
+  }
+
+  #request(kind: CheckpointRequestKind, payload: Payload): Promise<unknown> {
+    if (this.#actor.getSnapshot().status !== 'active') {
+      return Promise.reject(new CheckpointError('the checkpoints are closed'));
+    }
+    const id = this.#nextId++;
+    const answer = Promise.withResolvers<unknown>();
+    this.#pending.set(id, { payload, answer, result: undefined });
+    this.#actor.send({ type: 'REQUEST', request: { id, kind } });
+    return answer.promise;
+  }
+
+  #take(ids: readonly number[]): Pending[] {
+    return ids.flatMap((id) => {
+      const pending = this.#pending.get(id);
+      this.#pending.delete(id);
+      return pending ? [pending] : [];
+    });
+  }
+
+  async #recover(): Promise<void> {
+    const engine = await Engine.open(this.#options);
+    this.#engine = engine;
+    const interrupted = engine.interrupted();
+    for (const { number, thread, conversation } of interrupted) {
+      const left = await engine.apply(number, true);
+      this.#options.takeBack(thread, conversation);
+      await engine.conclude(number, left, true);
+    }
+    if (interrupted.length === 0) engine.clearStaging();
+    await engine.endCrashed();
+  }
+
+  async #mark({ requests }: CheckpointWork): Promise<void> {
+    const marks = requests.flatMap(({ id }) => {
+      const payload = this.#pending.get(id)?.payload;
+      return payload?.kind === 'mark' ? [payload.mark] : [];
+    });
+    await this.#open.mark(marks);
+  }
+
+  async #plan(work: CheckpointWork): Promise<{ readonly isRefused: boolean }> {
+    const [pending, { restore }] = this.#restoreOf(work);
+    const prepared = await this.#open.prepare(restore);
+    if (prepared.number === undefined) {
+      const { conflicts, kept, notCovered } = prepared;
+      pending.result = { kind: 'refused', conflicts, kept, notCovered } satisfies RestoreResult;
+      return { isRefused: true };
+    }
+    this.#restore = { number: prepared.number, left: [] };
+    return { isRefused: false };
+  }
+
+  async #apply(): Promise<void> {
+    const restore = this.#running;
+    restore.left = await this.#open.apply(restore.number);
+  }
+
+  async #conclude(work: CheckpointWork): Promise<void> {
+    const [pending, { restore }] = this.#restoreOf(work);
+    const { number, left } = this.#running;
+    this.#options.takeBack(restore.thread, restore.conversation);
+    const outcome = await this.#open.conclude(number, left);
+    pending.result = { kind: 'restored', ...outcome } satisfies RestoreResult;
+    this.#restore = undefined;
+  }
+
+  async #serve({ requests }: CheckpointWork): Promise<void> {
+    for (const { id } of requests) {
+      const pending = this.#pending.get(id);
+      if (pending?.payload.kind === 'task') pending.result = await pending.payload.task(this.#open);
+    }
+  }
+
+  get #running() {
+    if (!this.#restore) throw new CheckpointError('no restore is under way');
+    return this.#restore;
+  }
+
+  #restoreOf({ requests }: CheckpointWork): [Pending, Extract<Payload, { kind: 'restore' }>] {
+    const pending = this.#pending.get(requests[0]?.id ?? 0);
+    if (pending?.payload.kind !== 'restore') throw new CheckpointError('the request is no restore');
+    return [pending, pending.payload];
+  }
+
+  #end(): void {
+    const engine = this.#engine;
+    this.#engine = undefined;
+    for (const { answer } of this.#pending.values()) answer.reject(new CheckpointError('the checkpoints are closed'));
+    this.#pending.clear();
+    void Promise.resolve(engine?.close()).then(() => this.#closed.resolve(), this.#closed.reject);
+  }
+}

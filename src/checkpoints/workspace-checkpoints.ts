@@ -1,0 +1,259 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AnyActorRef } from 'xstate';
+import { makeDirectory, writeFileAtomic } from '../lib/index.ts';
+import { diffOf, type TurnDiff } from './diff.ts';
+import { nameOfRestore, notCoveredOf } from './engine.ts';
+import type { NotCovered } from './entry.ts';
+import { runGitIn } from './git.ts';
+import { type Owner, ownerKey } from './history.ts';
+import type { RunGit } from './ignored.ts';
+import { type CheckpointLimits, smallTreeEntries } from './limits.ts';
+import { restorePrefix } from './plan.ts';
+import { countEntries } from './size.ts';
+import { type RestoreResult, TreeCheckpoints } from './tree-checkpoints.ts';
+
+export interface WorkspaceCheckpointsOptions {
+  /** Directory of all trees, in the state of the workspace, where no tool of the agent writes. */
+  readonly directory: string;
+  readonly limits: CheckpointLimits;
+  /** Directories of ours that may lie in a workspace: no checkpoint covers them. */
+  readonly ownDirectories?: readonly string[];
+  /** Environment of git, without keys; undefined: git is not run. */
+  readonly gitEnvironment: Readonly<Record<string, string>> | undefined;
+  /** Takes turns of a conversation back, as far as they are still there. */
+  readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
+  readonly observe?: ((actor: AnyActorRef, treeId: string, root: string) => void) | undefined;
+}
+
+/** A turn in a tree of files. */
+export interface TurnPlace {
+  readonly threadId: string;
+  readonly turnId: string;
+  /** Canonical path of the tree. */
+  readonly workspacePath: string;
+}
+
+/** One checkpoint of a conversation. */
+export interface CheckpointInfo {
+  readonly turnId: string;
+  readonly kind: 'turn' | 'restore';
+  readonly at: string;
+  /** Files and directories of the checkpoint. */
+  readonly files: number;
+  readonly bytes: number;
+  readonly notCovered: readonly NotCovered[];
+  /** It was taken back. */
+  readonly isUndone: boolean;
+  /** The server ended in the middle of it, and completed it at its next start. */
+  readonly recovered: boolean;
+}
+
+export interface RestoreFiles {
+  readonly threadId: string;
+  readonly workspacePath: string;
+  readonly turnIds: readonly string[];
+  readonly paths?: readonly string[] | undefined;
+  readonly force: boolean;
+  /** Turns of the conversation that go with the files. */
+  readonly conversation: readonly string[];
+}
+
+interface OpenTurn {
+  start: Promise<void> | undefined;
+  /** A tool may have changed files. */
+  isNeeded: boolean;
+}
+
+const rootFile = 'root';
+const maxListedPaths = 200;
+
+/** Checkpoints of the trees in which the conversations of one workspace work: the workspace itself, and worktrees. */
+export class WorkspaceCheckpoints {
+  readonly #options: WorkspaceCheckpointsOptions;
+  readonly #trees = new Map<string, TreeCheckpoints>();
+  readonly #sizes = new Map<string, Promise<number>>();
+  readonly #turns = new Map<string, OpenTurn>();
+
+  constructor(options: WorkspaceCheckpointsOptions) {
+    this.#options = options;
+    this.#openUnclean();
+  }
+
+  /** Resolves when what a dead process has begun is completed. @throws CheckpointError */
+  async recovered(): Promise<void> {
+    await Promise.all([...this.#trees.values()].map((tree) => tree.ask(() => undefined)));
+  }
+
+  /** A turn begins. A large tree is saved now, beside the first request to the model; a small one when a tool needs it. */
+  begin(place: TurnPlace): void {
+    const turn: OpenTurn = { start: undefined, isNeeded: false };
+    this.#turns.set(keyOf(place), turn);
+    void this.#sizeOf(place.workspacePath).then(
+      (size) => {
+        if (size >= smallTreeEntries && this.#turns.get(keyOf(place)) === turn)
+          void this.#start(place, turn).catch(() => {});
+      },
+      // The mark that a tool waits for meets the same error, and reports it.
+      () => undefined,
+    );
+  }
+
+  /** Resolves when the files are saved as they were before any tool of the turn changed them. @throws CheckpointError */
+  async secure(place: TurnPlace): Promise<void> {
+    const turn = this.#turns.get(keyOf(place));
+    if (!turn) return;
+    turn.isNeeded = true;
+    await this.#start(place, turn);
+  }
+
+  /** Saves the files at the end of a turn that may have changed them; undefined: none was saved at its start. */
+  settle(place: TurnPlace): Promise<void> | undefined {
+    const turn = this.#turns.get(keyOf(place));
+    this.#turns.delete(keyOf(place));
+    return turn?.start && this.#settle(place, turn);
+  }
+
+  async #settle(place: TurnPlace, turn: OpenTurn): Promise<void> {
+    const hasStarted = await turn.start?.then(
+      () => true,
+      () => false,
+    );
+    if (!hasStarted) return;
+    const owner = ownerOf(place);
+    const tree = this.#tree(place.workspacePath);
+    if (turn.isNeeded) await tree.mark({ edge: 'end', ...owner });
+    else await tree.ask(({ history }) => history.dropTurn(owner));
+  }
+
+  /** Restores files. @throws CheckpointError */
+  restore({ threadId, workspacePath, turnIds, paths, force, conversation }: RestoreFiles): Promise<RestoreResult> {
+    const request = { thread: threadId, turns: turnIds, paths, force, conversation };
+    return this.#tree(workspacePath).restore(request);
+  }
+
+  list(threadId: string, workspacePath: string): Promise<readonly CheckpointInfo[]> {
+    return this.#tree(workspacePath).ask((engine) => {
+      const { history } = engine;
+      return history.turns(threadId).map(({ turn, startSeq, undoneBy }) => {
+        const { at, files, bytes } = history.mark(startSeq);
+        return {
+          turnId: turn,
+          kind: turn.startsWith(restorePrefix) ? 'restore' : 'turn',
+          at: new Date(at).toISOString(),
+          ...{ files, bytes },
+          notCovered: history.skippedAt(startSeq).slice(0, maxListedPaths).map(notCoveredOf),
+          isUndone: undoneBy !== null,
+          recovered: engine.wasRecovered(turn),
+        };
+      });
+    });
+  }
+
+  /** Turns from this one on that can be taken back together: those of the thread, or one restore alone. @returns undefined: there is no such checkpoint */
+  turnsFrom(threadId: string, workspacePath: string, turnId: string): Promise<readonly string[] | undefined> {
+    return this.#tree(workspacePath).ask(({ history }) => {
+      const turns = history.turns(threadId);
+      const from = turns.find(({ turn }) => turn === turnId);
+      if (!from) return undefined;
+      if (turnId.startsWith(restorePrefix)) return [turnId];
+      return turns
+        .filter(
+          ({ turn, startSeq, undoneBy }) =>
+            startSeq >= from.startSeq && undoneBy === null && !turn.startsWith(restorePrefix),
+        )
+        .map(({ turn }) => turn);
+    });
+  }
+
+  /** @param turnId undefined: all turns of the thread */
+  diff(threadId: string, workspacePath: string, turnId: string | undefined, isUnified: boolean): Promise<TurnDiff> {
+    const request = { thread: threadId, turn: turnId, isUnified };
+    return this.#tree(workspacePath).ask(async (engine) => {
+      await engine.lookIfOpen(request.thread, request.turn);
+      return diffOf(engine.history, engine.contents, request);
+    });
+  }
+
+  /** Copies the files of a tree into an empty directory: as they were at the end of a turn, or as they are now. @throws CheckpointError */
+  copyTo(
+    target: string,
+    workspacePath: string,
+    end: { readonly threadId: string; readonly turnId: string } | undefined,
+  ) {
+    const owner = end && { thread: end.threadId, turn: end.turnId };
+    return this.#tree(workspacePath).ask((engine) => engine.copyTo(target, owner));
+  }
+
+  /** Forgets the checkpoints of a thread that is deleted. @throws CheckpointError */
+  async forget(threadId: string): Promise<void> {
+    for (const root of this.#roots()) await this.#tree(root).ask((engine) => engine.forget(threadId));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#trees.values()].map((tree) => tree.close()));
+  }
+
+  #start(place: TurnPlace, turn: OpenTurn): Promise<void> {
+    turn.start ??= this.#tree(place.workspacePath).mark({ edge: 'start', ...ownerOf(place) });
+    return turn.start;
+  }
+
+  #sizeOf(root: string): Promise<number> {
+    let size = this.#sizes.get(root);
+    if (!size) {
+      size = countEntries(root, smallTreeEntries);
+      this.#sizes.set(root, size);
+    }
+    return size;
+  }
+
+  #tree(root: string): TreeCheckpoints {
+    const treeId = treeIdOf(root);
+    const known = this.#trees.get(treeId);
+    if (known) return known;
+    const { limits, takeBack, observe, gitEnvironment, ownDirectories = [] } = this.#options;
+    const directory = this.#directoryOf(treeId);
+    makeDirectory(directory, 0o700);
+    const file = join(directory, rootFile);
+    if (!existsSync(file)) writeFileAtomic(file, root, { isFlushed: false });
+    const git: RunGit | undefined = gitEnvironment && runGitIn(root, gitEnvironment);
+    const tree = new TreeCheckpoints({
+      ...{ treeId, root, directory, limits, git, takeBack, ownDirectories },
+      ...(observe && { observe: (actor) => observe(actor, treeId, root) }),
+    });
+    this.#trees.set(treeId, tree);
+    return tree;
+  }
+
+  /** Trees of an earlier process that was killed are completed at once: SQLite removes its log only when it is closed. */
+  #openUnclean(): void {
+    for (const root of this.#roots()) {
+      if (existsSync(join(this.#directoryOf(treeIdOf(root)), 'checkpoints.db-wal'))) this.#tree(root);
+    }
+  }
+
+  /** Roots of all trees that have a store. */
+  #roots(): string[] {
+    const { directory } = this.#options;
+    if (!existsSync(directory)) return [];
+    return readdirSync(directory).flatMap((treeId) => {
+      const file = join(directory, treeId, rootFile);
+      const root = existsSync(file) ? readFileSync(file, 'utf8') : '';
+      return treeIdOf(root) === treeId ? [root] : [];
+    });
+  }
+
+  #directoryOf(treeId: string): string {
+    return join(this.#options.directory, treeId);
+  }
+}
+
+const keyOf = (place: TurnPlace): string => ownerKey(ownerOf(place));
+
+const ownerOf = ({ threadId, turnId }: TurnPlace): Owner => ({ thread: threadId, turn: turnId });
+
+const treeIdOf = (root: string): string => createHash('sha256').update(root).digest('hex').slice(0, 24);
+
+export { nameOfRestore };

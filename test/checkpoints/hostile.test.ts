@@ -1,0 +1,175 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
+
+t.test('a FIFO blocks nothing, and is named as not covered', async (t) => {
+  const place = bench(t);
+  execFileSync('mkfifo', [place.at('pipe')]);
+  place.write('a.txt', 'a');
+  const { turn, undo, checkpoints } = checkpointsOf(t, place);
+  await turn('turn_001', () => {
+    place.write('a.txt', 'b');
+    execFileSync('mkfifo', [place.at('other')]);
+  });
+  t.match(await undo(['turn_001']), { kind: 'restored', notCovered: [{ path: 'other', reason: 'special' }] });
+  t.equal(place.read('a.txt'), 'a');
+  const [first] = await checkpoints.list('thread', place.root);
+  t.match(first, { turnId: 'turn_001', isUndone: true, notCovered: [{ path: 'pipe', reason: 'special' }] });
+});
+
+t.test('files above the limit are named, and stay as they are', async (t) => {
+  const place = bench(t);
+  place.write('large', Buffer.alloc(2_000));
+  place.write('small', 'small');
+  execFileSync('git', ['init', '-q'], { cwd: place.root });
+  place.write('.gitignore', 'ignored*\n');
+  place.write('ignored-large', Buffer.alloc(700));
+  const { turn, undo } = checkpointsOf(t, place, { fileBytes: 1_000, ignoredFileBytes: 500 });
+  await turn('turn_001', () => {
+    for (const name of ['large', 'ignored-large']) truncateSync(place.at(name), name === 'large' ? 3_000 : 800);
+    place.write('small', 'other');
+  });
+  const result = await undo(['turn_001']);
+  t.match(result, {
+    kind: 'restored',
+    restored: ['small'],
+    notCovered: [
+      { path: 'ignored-large', reason: 'ignoredTooLarge' },
+      { path: 'large', reason: 'tooLarge' },
+    ],
+  });
+  t.equal(readFileSync(place.at('large')).length, 3_000);
+});
+
+t.test('a workspace with too many entries leaves out what git ignores, and says so', async (t) => {
+  const place = bench(t);
+  execFileSync('git', ['init', '-q'], { cwd: place.root });
+  place.write('.gitignore', 'node_modules\n');
+  for (let number = 0; number < 40; number += 1) place.write(`node_modules/${number}.js`, 'x');
+  place.write('a.txt', 'a');
+  const { turn, undo, checkpoints } = checkpointsOf(t, place, { entries: 20 });
+  await turn('turn_001', () => place.write('a.txt', 'b'));
+  t.equal((await undo(['turn_001'])).kind, 'restored');
+  t.equal(place.read('a.txt'), 'a');
+  const [first] = await checkpoints.list('thread', place.root);
+  t.match(first?.notCovered, [{ path: 'node_modules', reason: 'overLimit' }]);
+
+  t.test('without git the checkpoint fails', async (t) => {
+    const other = bench(t);
+    for (let number = 0; number < 40; number += 1) other.write(`${number}.js`, 'x');
+    const { turn: otherTurn } = checkpointsOf(t, other, { entries: 20 });
+    await t.rejects(
+      otherTurn('turn_001', () => undefined),
+      { message: /more than 20 files/ },
+    );
+  });
+});
+
+t.test('a directory that was swapped for a link leads no restore outside', async (t) => {
+  const place = bench(t);
+  const outside = join(place.root, '..', 'outside');
+  mkdirSync(outside);
+  writeFileSync(join(outside, 'a.txt'), 'outside');
+  place.write('dir/a.txt', 'inside');
+  const { turn, undo } = checkpointsOf(t, place);
+  await turn('turn_001', () => {
+    rmSync(place.at('dir'), { recursive: true });
+    symlinkSync(outside, place.at('dir'));
+  });
+  t.equal((await undo(['turn_001'])).kind, 'restored');
+  t.equal(place.read('dir/a.txt'), 'inside');
+  t.same([readdirSync(outside), readFileSync(join(outside, 'a.txt'), 'utf8')], [['a.txt'], 'outside']);
+});
+
+t.test('a staging directory that is a link receives nothing', async (t) => {
+  const place = bench(t);
+  const outside = join(place.root, '..', 'outside');
+  mkdirSync(outside);
+  writeFileSync(join(outside, 'precious'), 'precious');
+  place.write('a.txt', 'a');
+  symlinkSync(outside, place.at('.oratorio'));
+  const { turn, undo } = checkpointsOf(t, place);
+  await turn('turn_001', () => place.write('a.txt', 'b'));
+  await t.rejects(undo(['turn_001']));
+  t.same([readdirSync(outside), place.read('a.txt')], [['precious'], 'b']);
+});
+
+t.test('names and targets of links are bytes', async (t) => {
+  const place = bench(t);
+  const names = [
+    Buffer.from([0x61, 0xff, 0xfe]),
+    Buffer.from('-rf'),
+    Buffer.from('new\nline'),
+    Buffer.from('ü/../x'.slice(0, 1)),
+  ];
+  const at = (name: Buffer) => Buffer.concat([Buffer.from(`${place.root}/`), name]);
+  for (const name of names) writeFileSync(at(name), 'before');
+  symlinkSync(Buffer.from([0x2f, 0xff, 0x0a]), at(Buffer.from('link')));
+  const before = stateOf(place.root);
+  const { turn, undo } = checkpointsOf(t, place);
+  await turn('turn_001', () => {
+    for (const name of readdirSync(place.root, { encoding: 'buffer' }))
+      rmSync(at(name) as unknown as string, { force: true });
+  });
+  t.same((await undo(['turn_001'])).kind, 'restored');
+  t.same(stateOf(place.root), before);
+});
+
+t.test('git’s own data is neither saved nor restored, at any depth', async (t) => {
+  const place = bench(t);
+  execFileSync('git', ['init', '-q', 'nested'], { cwd: place.root });
+  place.write('nested/file', '1');
+  const { turn, undo } = checkpointsOf(t, place);
+  await turn('turn_001', () => {
+    place.write('nested/file', '2');
+    writeFileSync(place.at('nested/.git/description'), 'changed by the turn');
+    execFileSync('git', ['init', '-q', 'cloned'], { cwd: place.root });
+  });
+  t.match(await undo(['turn_001']), { kind: 'restored' });
+  t.equal(place.read('nested/file'), '1');
+  t.equal(place.read('nested/.git/description'), 'changed by the turn');
+  t.ok(existsSync(place.at('cloned/.git')), 'a repository that the turn made stays');
+});
+
+t.test('a file that changes while a restore runs is left, and reported', async (t) => {
+  const place = bench(t);
+  place.write('a/one', '1');
+  place.write('b', '1');
+  const { turn, undo } = checkpointsOf(t, place);
+  await turn('turn_001', () => {
+    place.write('b', '2');
+    renameSync(place.at('a'), place.at('c'));
+  });
+  chmodSync(place.at('c'), 0o755);
+  t.match(await undo(['turn_001']), { kind: 'restored' });
+  t.same([place.read('a/one'), place.read('b'), existsSync(place.at('c'))], ['1', '1', false]);
+});
+
+t.test('old checkpoints go, and the store does not outgrow its limit', async (t) => {
+  const place = bench(t);
+  const { turn, undo, checkpoints } = checkpointsOf(t, place, { storeBytes: 300_000 });
+  const noise = Array.from({ length: 9 }, () => randomBytes(100_000));
+  const noiseOf = (number: number) => noise[number] ?? Buffer.alloc(0);
+  for (let number = 1; number <= 8; number += 1) {
+    await turn(`turn_00${number}`, () => place.write('noise', noiseOf(number)));
+  }
+  const saved = await checkpoints.list('thread', place.root);
+  t.ok(saved.length < 8, `${saved.length} turns are left`);
+  t.equal(saved.at(-1)?.turnId, 'turn_008');
+  t.equal((await undo(['turn_008'])).kind, 'restored');
+  t.same(readFileSync(place.at('noise')), noiseOf(7));
+});
