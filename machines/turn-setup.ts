@@ -57,6 +57,8 @@ export const turnSetup = setup({
     review: fromPromise<ReviewedCalls, TurnKey>(notProvided),
     /** Runs the hooks of the turn's end. */
     checkEnd: fromPromise<CheckedEnd, TurnKey>(notProvided),
+    /** Waits until the files are saved that a call may change. A failure is reported, and does not stop the turn. */
+    secure: fromPromise<void, TurnKey>(notProvided),
     /** Runs the calls that are allowed. */
     runTools: fromPromise<ToolRun, TurnKey>(notProvided),
     /** Asks the model for an answer without tools. */

@@ -10,11 +10,12 @@
  * 3. Each entry of `inferring` is one request to the model. Its tokens are counted when it ends, also when it was interrupted or failed.
  * 4. A request that failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its
  *    repetitions are used up, or can not help, the next fallback model takes over in `fallingBack`.
- * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout; then `runTools` runs what is allowed.
+ * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
+ *    are saved that a call may change; then `runTools` runs what is allowed.
  * 6. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. Hooks of the user may hold
  *    up the end in `checkingEnd`, a few times at most. At a limit the model is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
  * 7. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
- * 8. The end is written in `storing` and published after that, in a final state.
+ * 8. What the turn changed is saved, and the end is written, in `storing`; it is published after that, in a final state.
  * 9. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
  */
 
@@ -218,7 +219,7 @@ export const turnMachine = turnSetup.createMachine({
             target: 'awaitingApproval',
             actions: { type: 'recordPendingApprovals', params: outputIn },
           },
-          { target: 'runningTools' },
+          { target: 'securing' },
         ],
         onError,
       },
@@ -228,9 +229,9 @@ export const turnMachine = turnSetup.createMachine({
       description: 'Waiting for approval; any client of the thread may answer. Declined after the timeout.',
       entry: 'emitWaiting',
       exit: 'emitResumed',
-      always: { guard: 'areAllDecided', target: 'runningTools' },
+      always: { guard: 'areAllDecided', target: 'securing' },
       after: {
-        approvalTimeout: { target: 'runningTools', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
+        approvalTimeout: { target: 'securing', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
       },
       on: {
         ...whileWorking,
@@ -238,6 +239,11 @@ export const turnMachine = turnSetup.createMachine({
           actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
         },
       },
+    },
+    securing: {
+      description: 'Before the first call that may change files, the files are saved as they are.',
+      invoke: { id: 'secure', src: 'secure', input: keyOf, onDone: 'runningTools', onError },
+      on: whileWorking,
     },
     runningTools: {
       description: 'The allowed calls run: reading calls in parallel, the others one by one.',
@@ -285,7 +291,7 @@ export const turnMachine = turnSetup.createMachine({
       on: { 'TOKENS.USED': onTokensUsed, 'COST.ADDED': onCostAdded, 'STORAGE.FAILED': onStorageFailure },
     },
     storing: {
-      description: 'The outcome is decided; it is written before it is published.',
+      description: 'The outcome is decided; the files are saved and the end is written before it is published.',
       entry: 'emitEnding',
       on: {
         'END.STORED': [

@@ -19,6 +19,7 @@ const usersOwn: readonly string[] = [
   'AgUi.Host',
   'DashBoard.Host',
   'AppServer.WebSocket.Host',
+  'Checkpoints',
   'Telemetry',
   'Hub',
 ];

@@ -12,6 +12,8 @@ export type AgentErrorName = Extract<
   | 'toolConflict'
   | 'storageFailed'
   | 'workspaceOverrideRefused'
+  | 'restoreConflict'
+  | 'checkpointFailed'
   | 'approvalNotFound'
   | 'approvalTimeout'
   | 'overloaded'

@@ -76,4 +76,4 @@ export {
   textReader,
   userCommands,
 } from './tools/index.ts';
-export { type OpenWorktree, worktreesOf } from './worktrees/index.ts';
+export { forksOf, type OpenFork, type OpenWorktree, worktreesOf } from './worktrees/index.ts';

@@ -105,6 +105,8 @@ export interface ThreadStore {
   threadCost(threadId: string): number;
   /** Takes back the last `count` turns. */
   deleteLastTurns(threadId: string, count: number): void;
+  /** Takes back these turns; those that are missing already count as taken back. */
+  deleteTurns(threadId: string, turnIds: readonly string[]): void;
 
   /** Inserts, or replaces the item with the same id; also what `appendItemText` added to it so far. */
   putItem(threadId: string, item: Item): void;

@@ -1,4 +1,4 @@
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import type { RestartPolicy } from '../../machines/index.ts';
 import {
@@ -8,6 +8,7 @@ import {
   DayLedger,
   type DaySpending,
   describeCommands,
+  forksOf,
   Hooks,
   imageReader,
   Library,
@@ -41,6 +42,7 @@ import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import { defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
+import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
 import { StartupError } from './startup-error.ts';
@@ -172,8 +174,21 @@ export function assemble(options: AssemblyOptions): Assembly {
   };
   if (Sandbox === 'off') void trySandbox().catch(onBug);
   const spending = spendingOf(ledger, logger);
+  const checkpoints = config.Checkpoints.Enabled
+    ? new LazyCheckpoints({
+        directory: join(options.stateDirectory, 'checkpoints'),
+        settings: config.Checkpoints,
+        ownDirectories: [homeDirectory(env)],
+        gitEnvironment: gitEnvironmentOf(env),
+        takeBack: (threadId, turnIds) => threads.takeBack(threadId, turnIds),
+        observe: (actor, treeId, root) =>
+          observe(actor, { id: `checkpoint/${treeId}`, machine: 'checkpoint', title: `files of ${basename(root)}` }),
+        onProblem: (error) => logger.warn('checkpoints cannot be used', { reason: messageOf(error) }),
+      })
+    : undefined;
   const threads = new ThreadService({
     workspacePath,
+    checkpoints,
     worktreeRoots: worktreeRootsOf(workspacePath, config),
     store: store.threads,
     traces: config.Tracing.Enabled ? store.traces : undefined,
@@ -182,6 +197,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     library,
     ...(options.isTrusted && {
       openWorktree: worktreesOf({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
+      openFork: forksOf({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
     }),
     processes: {
       list: (threadId) => processes.list(threadId),
@@ -222,6 +238,9 @@ export function assemble(options: AssemblyOptions): Assembly {
     onTurnEnd,
     onDeleted(threadId) {
       for (const each of directories) each.forget(threadId);
+      void checkpoints?.forget(threadId).catch((error: unknown) => {
+        logger.warn('checkpoints of a deleted conversation stay', { threadId, reason: messageOf(error) });
+      });
     },
   });
   if (!config.Tracing.Enabled) {
@@ -253,6 +272,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       // Begins nothing more, and is over when the turns are.
       const ended = automations.close();
       await threads.close();
+      await checkpoints?.close().catch(onBug);
       await processes.close();
       await rooms.close();
       await ended;
@@ -267,6 +287,12 @@ export function assemble(options: AssemblyOptions): Assembly {
       await telemetry.stop();
     },
   };
+}
+
+/** Git only names what it ignores: it needs to be found, and to find its library. */
+function gitEnvironmentOf(env: AssemblyOptions['env']): Readonly<Record<string, string>> {
+  const { PATH = '', HOME = '' } = env;
+  return { PATH, HOME };
 }
 
 /** A full disk is no bug: turns continue, and pending writes wait. */

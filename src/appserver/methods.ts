@@ -1,7 +1,17 @@
 import type * as v from 'valibot';
 import { AgentError, type DynamicTools, type Library, type Listener, type Runtime } from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
-import { protocolVersion, type RpcMethod, type RpcResult, type rpcMethods, version } from '../protocol/index.ts';
+import {
+  type Checkpoint,
+  type FileDiff,
+  type Frozen,
+  protocolVersion,
+  type RestoredFiles,
+  type RpcMethod,
+  type RpcResult,
+  type rpcMethods,
+  version,
+} from '../protocol/index.ts';
 import type { McpServices } from './mcp-services.ts';
 
 /** Answer to a request, and the work right after the answer was sent. */
@@ -38,7 +48,8 @@ const capabilities: RpcResult<'initialize'>['capabilities'] = {
   subAgentManagement: false,
   backgroundTerminals: false,
   channelStatus: false,
-  extensions: {},
+  // A client that finds this may send `thread/rollback` with `restoreFiles`, `checkpoint/…` and `turn/diff`.
+  extensions: { checkpoints: true },
 };
 
 const introduction: RpcResult<'initialize'> = {
@@ -60,6 +71,7 @@ export function methodsOf(
   return {
     ...threadMethods(threads),
     ...turnMethods(threads),
+    ...fileMethods(threads),
     ...libraryMethods(library),
     ...mcpMethods(mcp),
     ...cronMethods(automations),
@@ -97,7 +109,14 @@ function threadMethods(threads: Runtime): Some<'initialize' | `thread/${string}`
     'thread/archive': ({ threadId }) => ({ result: {}, after: threads.archive(threadId, true) }),
     'thread/unarchive': ({ threadId }) => ({ result: {}, after: threads.archive(threadId, false) }),
     'thread/delete': async ({ threadId }) => ({ result: {}, after: await threads.delete(threadId) }),
-    'thread/rollback': ({ threadId, numTurns }) => ({ result: { thread: threads.rollback(threadId, numTurns) } }),
+    'thread/rollback': async ({ threadId, numTurns, restoreFiles, force }) => {
+      if (!restoreFiles) return { result: { thread: threads.rollback(threadId, numTurns) } };
+      return { result: sent<RpcResult<'thread/rollback'>>(await threads.undo(threadId, numTurns, force)) };
+    },
+    'thread/fork': async ({ threadId, ...fork }) => {
+      const { thread, announce } = await threads.fork(threadId, fork);
+      return { result: { thread }, after: announce };
+    },
     'thread/config/update': ({ threadId, config }) => ({ result: { config: threads.updateConfig(threadId, config) } }),
     'thread/compact': async ({ threadId }) => {
       await threads.compact(threadId);
@@ -106,7 +125,9 @@ function threadMethods(threads: Runtime): Some<'initialize' | `thread/${string}`
   };
 }
 
-function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${string}` | 'process/stop' | 'model/list'> {
+function turnMethods(
+  threads: Runtime,
+): Omit<Some<`turn/${string}` | `approval/${string}` | 'process/stop' | 'model/list'>, 'turn/diff'> {
   return {
     'turn/start': ({ threadId, input, approvalPolicy, mode }, asker) => {
       const { turn, begin } = threads.startTurn(threadId, input, asker.hear, { approvalPolicy, mode });
@@ -134,6 +155,23 @@ function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${stri
       return { result: {} };
     },
     'model/list': async () => ({ result: await threads.models() }),
+  };
+}
+
+/** A result is only sent, so its arrays may be those of its maker. */
+const sent = <T>(result: Frozen<T>): T => result as T;
+
+function fileMethods(threads: Runtime): Some<`checkpoint/${string}` | 'turn/diff'> {
+  return {
+    'checkpoint/list': async ({ threadId }) => ({
+      result: { data: (await threads.checkpoints(threadId)).map((each) => sent<Checkpoint>(each)) },
+    }),
+    'checkpoint/restore': async ({ threadId, turnId, paths, force }) => ({
+      result: sent<RestoredFiles>(await threads.restoreFiles(threadId, turnId, { paths, force })),
+    }),
+    'turn/diff': async ({ threadId, turnId, format }) => ({
+      result: sent<FileDiff>(await threads.diff(threadId, turnId, format)),
+    }),
   };
 }
 

@@ -134,6 +134,20 @@ const Tracing = v.object({
   ),
 });
 
+const Checkpoints = v.object({
+  Enabled: flag(true, 'Saves the files of the workspace before and after each turn, so that turns can be taken back.'),
+  MaxFileMiB: whole(64, 1, 1_024, 'Larger files are in no checkpoint.'),
+  MaxIgnoredFileMiB: whole(16, 1, 1_024, 'Larger files that git ignores are in no checkpoint.'),
+  MaxEntries: whole(
+    200_000,
+    100,
+    10_000_000,
+    'In a workspace with more files and directories, those that git ignores are in no checkpoint.',
+  ),
+  MaxStoreMiB: whole(5_120, 16, 10_000_000, 'Oldest checkpoints are deleted beyond this size of the store.'),
+  RetentionDays: whole(14, 1, 36_500, 'Older checkpoints are deleted.'),
+});
+
 const Telemetry = v.object({
   Enabled: flag(false, 'Exports turns, tools, model calls and supervised transitions as OpenTelemetry traces.'),
   Endpoint: v.pipe(
@@ -345,6 +359,7 @@ export const Config = v.object({
   AgUi: v.optional(AgUi, {}),
   Automations: v.optional(Automations, {}),
   Tracing: v.optional(Tracing, {}),
+  Checkpoints: v.optional(Checkpoints, {}),
   Telemetry: v.optional(Telemetry, {}),
   Hub: v.optional(Hub, {}),
   AppServer: v.optional(v.object({ WebSocket: v.optional(WebSocketListener, {}) }), {}),

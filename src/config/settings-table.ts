@@ -88,6 +88,7 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'AppServer.WebSocket.Token', why: 'authenticates clients', combine: hasTheFirstKey },
   { path: 'Supervision', isSensitive: true, why: 'decides how programs are started and ended' },
   { path: 'Supervision.PassEnvironment', why: 'hands environment variables on', combine: isUsersAlone },
+  { path: 'Checkpoints', why: 'lets turns be taken back', combine: isUsersAlone },
   { path: 'Telemetry', why: 'sends conversations to an address', combine: isUsersAlone },
   { path: 'Hub', why: 'opens a listener', combine: isUsersAlone },
 ];

@@ -4,6 +4,7 @@
  */
 import * as v from 'valibot';
 import { Automation, AutomationInput, AutomationRun, AutomationsState } from './automations.ts';
+import { Checkpoint, diffFormats, FileDiff, RestoredFiles } from './checkpoints.ts';
 import { LibraryProblem, PromptCommandInfo, SkillInfo } from './library.ts';
 import { McpServerConfig, McpServerName, McpServerSettings, McpServerStatus, McpTestResult } from './mcp.ts';
 import { ModelPrice } from './models.ts';
@@ -165,9 +166,57 @@ export const rpcMethods = {
     result: empty,
   },
   'thread/rollback': {
-    summary: 'Takes back the last turns. Files stay as they are.',
-    params: v.object({ threadId: id, numTurns: v.pipe(v.number(), v.integer(), v.minValue(1)) }),
+    summary:
+      'Takes back the last turns; with `restoreFiles` also what they changed in the workspace. Changes of others stay: where they concern the same files, the request is refused unless `force` is set.',
+    params: v.object({
+      threadId: id,
+      numTurns: v.pipe(v.number(), v.integer(), v.minValue(1)),
+      restoreFiles: v.optional(v.boolean(), false),
+      /** Overwrites conflicting changes. */
+      force: v.optional(v.boolean(), false),
+    }),
+    result: v.object({ thread: Thread, ...v.partial(RestoredFiles).entries }),
+  },
+  'thread/fork': {
+    summary:
+      'Copies a conversation up to a turn. With `worktree` the copy works in a directory of its own beside the workspace, with the files as they were at the end of that turn: a git worktree, or a plain copy. Ignored files and environments are copied, too.',
+    params: v.object({
+      threadId: id,
+      /** Default: the last turn that has ended; the files are then as they are now. */
+      atTurnId: v.optional(id),
+      worktree: v.optional(v.boolean(), false),
+      displayName: v.optional(v.string()),
+    }),
     result: v.object({ thread: Thread }),
+  },
+  'checkpoint/list': {
+    summary:
+      'Lists the checkpoints of a conversation, oldest first: before each turn that may have changed files, and before each restore.',
+    params: v.object({ threadId: id }),
+    result: v.object({ data: v.array(Checkpoint) }),
+  },
+  'checkpoint/restore': {
+    summary:
+      'Restores files as they were before a turn, or before a restore; the conversation stays. Can be taken back itself, by its `restoreId`.',
+    params: v.object({
+      threadId: id,
+      turnId: id,
+      /** Files and directories, relative to the workspace. Default: all. */
+      paths: v.optional(v.array(v.string())),
+      /** Overwrites conflicting changes. */
+      force: v.optional(v.boolean(), false),
+    }),
+    result: RestoredFiles,
+  },
+  'turn/diff': {
+    summary: 'Shows what a turn, or all turns of a conversation, have changed in the workspace.',
+    params: v.object({
+      threadId: id,
+      /** Default: all turns that were not taken back. */
+      turnId: v.optional(id),
+      format: v.optional(v.picklist(diffFormats), 'unified'),
+    }),
+    result: FileDiff,
   },
   'thread/config/update': {
     summary: 'Changes settings of a conversation; fields that are absent stay.',

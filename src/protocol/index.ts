@@ -5,6 +5,7 @@
 export * from './appserver.ts';
 export * from './automations.ts';
 export * from './browser.ts';
+export * from './checkpoints.ts';
 export * from './dashboard.ts';
 export * from './defaults.ts';
 export * from './health.ts';

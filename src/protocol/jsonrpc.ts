@@ -44,6 +44,16 @@ export const rpcErrors = {
     message: 'Workspace override refused',
     when: 'It is no directory below a worktree root of this server, or it is to be changed; `data.reason` says which.',
   },
+  restoreConflict: {
+    code: -32019,
+    message: 'Restore conflict',
+    when: 'Files were changed since by others; nothing was restored. `data.conflicts` lists them; `force: true` overwrites.',
+  },
+  checkpointFailed: {
+    code: -32084,
+    message: 'Checkpoint failed',
+    when: 'The files could not be saved or restored, or checkpoints are switched off; `data` says why.',
+  },
   approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'No decision in time; it was declined.' },
   approvalNotFound: { code: -32021, message: 'Approval not found', when: 'It was decided already, or never asked.' },
   automationNotFound: { code: -32031, message: 'Automation not found', when: 'There is no job or task with this id.' },

@@ -233,6 +233,8 @@ const summary = {
   config: v.optional(ThreadConfig),
   /** Set on the thread of a sub-agent. */
   parentThreadId: v.optional(id),
+  /** Set on a fork: the conversation that it was copied from. */
+  forkedFromThreadId: v.optional(id),
   createdAt: time,
   lastActiveAt: time,
 };

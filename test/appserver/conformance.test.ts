@@ -2,7 +2,8 @@
  * The whole protocol once, with `vscode-jsonrpc`: every method with a result that its schema describes completely, every
  * notification and server request, every error. The last test reports what is missing.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
@@ -78,6 +79,97 @@ scenario(t, 'a thread can be started, renamed, read, archived and deleted', {}, 
     t.equal(name, 'threadNotFound', method);
   }
 });
+
+scenario(t, 'a turn can be shown, taken back with its files, and restored', {}, async (t, { open, path, read }) => {
+  const session = await open({ ledger });
+  writeFileSync(join(path, 'a.txt'), 'one\n');
+  const config = { approvalPolicy: 'autoApprove' } as const;
+  const { id: threadId } = (await session.call('thread/start', { config })).thread;
+  await session.call('thread/subscribe', { threadId });
+  await session.say(threadId, 'run: echo two > a.txt; mkdir made; echo new > made/b.txt');
+  await session.until('turn/completed');
+  t.equal(read('a.txt'), 'two\n');
+
+  const diff = await session.call('turn/diff', { threadId, turnId: 'turn_001' });
+  t.match(diff, { format: 'unified', diff: /^-one\n\+two$/m });
+  t.same(
+    (await session.call('turn/diff', { threadId, format: 'summary' })).files.map(({ path, change }) => [path, change]),
+    [
+      ['a.txt', 'modified'],
+      ['made', 'created'],
+      ['made/b.txt', 'created'],
+    ],
+  );
+  t.equal((await session.refused('turn/diff', { threadId, turnId: 'turn_009' })).name, 'turnNotFound');
+  t.match(await session.call('checkpoint/list', { threadId }), {
+    data: [{ turnId: 'turn_001', kind: 'turn', isUndone: false, recovered: false, notCovered: [] }],
+  });
+
+  writeFileSync(join(path, 'a.txt'), 'mine\n');
+  const refused = await session.refused('thread/rollback', { threadId, numTurns: 1, restoreFiles: true });
+  const conflicts = [{ path: 'a.txt', change: 'modified', by: 'user' }];
+  t.match(refused, { name: 'restoreConflict', data: { conflicts } });
+  t.equal(read('a.txt'), 'mine\n');
+  t.equal((await session.call('thread/read', { threadId, includeTurns: true })).thread.turns?.length, 1);
+  const undone = await session.call('thread/rollback', { threadId, numTurns: 1, restoreFiles: true, force: true });
+  t.match(undone, { thread: { turns: [] }, restored: ['a.txt', 'made', 'made/b.txt'], conflicts: [] });
+  t.match(await session.until('system/event', ({ kind }) => kind === 'filesRestored'), { threadId });
+  t.equal(read('a.txt'), 'one\n');
+
+  const { restoreId = '' } = undone;
+  t.match(await session.call('checkpoint/restore', { threadId, turnId: restoreId, paths: ['made'] }), {
+    restored: ['made', 'made/b.txt'],
+  });
+  t.same([read('made/b.txt'), read('a.txt')], ['new\n', 'one\n']);
+  t.equal((await session.refused('checkpoint/restore', { threadId, turnId: 'turn_009' })).name, 'turnNotFound');
+});
+
+scenario(t, 'a conversation can be forked, also into a worktree of its own', {}, async (t, { open, path, read }) => {
+  const git = (directory: string, ...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', ...args], { cwd: directory }).toString();
+  writeFileSync(join(path, 'a.txt'), 'one\n');
+  writeFileSync(join(path, '.gitignore'), '.env\n.oratorio\n');
+  git(path, 'init', '--quiet');
+  git(path, 'add', '.');
+  git(path, 'commit', '--quiet', '--message', 'first');
+  writeFileSync(join(path, '.env'), 'KEY=1\n');
+  const session = await open({ ledger });
+  const config = { approvalPolicy: 'autoApprove' } as const;
+  const { id: threadId } = (await session.call('thread/start', { config })).thread;
+  for (const number of [1, 2]) {
+    await session.say(threadId, `run: echo turn ${number} > a.txt`);
+    await session.until('turn/completed', undefined, number);
+  }
+  const { thread: copy } = await session.call('thread/fork', { threadId, displayName: 'copy' });
+  t.match(copy, { displayName: 'copy', forkedFromThreadId: threadId, turns: [{ id: 'turn_001' }, { id: 'turn_002' }] });
+  t.notOk(copy.config?.workspaceOverride, 'it works in the same files');
+
+  const { thread: fork } = await session.call('thread/fork', { threadId, atTurnId: 'turn_001', worktree: true });
+  t.match(fork.turns, [{ id: 'turn_001', threadId: fork.id }]);
+  const place = fork.config?.workspaceOverride ?? '';
+  t.ok(place.startsWith(join(path, '..', '.oratorio', 'worktrees')), 'beside the workspace, not below it');
+  const inFork = (file: string) => readFileSync(join(place, file), 'utf8');
+  t.same([inFork('a.txt'), inFork('.env'), read('a.txt')], ['turn 1\n', 'KEY=1\n', 'turn 2\n']);
+  t.equal(git(place, 'status', '--porcelain'), ' M a.txt\n');
+
+  await session.say(fork.id, 'run: echo in the fork > a.txt');
+  await session.until('turn/completed', undefined, 3);
+  t.same([inFork('a.txt'), read('a.txt')], ['in the fork\n', 'turn 2\n']);
+  await session.call('thread/rollback', { threadId: fork.id, numTurns: 1, restoreFiles: true });
+  t.equal(inFork('a.txt'), 'turn 1\n');
+  t.equal((await session.refused('thread/fork', { threadId, atTurnId: 'turn_009' })).name, 'turnNotFound');
+});
+
+scenario(
+  t,
+  'files are not restored when checkpoints are switched off',
+  { Checkpoints: { Enabled: false } },
+  async (t, { open }) => {
+    const session = await open({ ledger });
+    const { id: threadId } = (await session.call('thread/start', {})).thread;
+    t.match(await session.refused('checkpoint/list', { threadId }), { name: 'checkpointFailed' });
+  },
+);
 
 scenario(t, 'a turn can be interrupted, steered, and its inputs queued and removed', {}, async (t, { open }) => {
   const session = await open({ ledger });

@@ -149,6 +149,7 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Tools.Web.AllowedHosts', ['mine', 'other'], ['MINE', 'evil.example'], ['mine']],
   ['Supervision.PassEnvironment', undefined, ['SECRET'], []],
   ['Supervision.PassEnvironment', ['MINE'], ['SECRET'], ['MINE']],
+  ['Checkpoints', undefined, { Enabled: false, RetentionDays: 1 }, undefined],
   ['Telemetry', undefined, { Enabled: true, Endpoint: 'http://evil.example' }, undefined],
   ['Hub', undefined, { Port: 1 }, undefined],
 ];

@@ -164,6 +164,8 @@ t.test('tokens of all requests are summed, repeated and failed ones included', a
   await flush();
   open(world.review).answer({ pending: [] });
   await flush();
+  open(world.secure).answer();
+  await flush();
   open(world.runTools).answer({ repeated: null });
   await flush();
   open(world.check).answer(checkOf());
@@ -210,7 +212,7 @@ t.test('a decision does not extend the approval timeout; an unknown request chan
   world.send({ type: 'DECIDED', requestId: 'unknown' });
   t.equal(world.value, 'awaitingApproval');
   world.clock.increment(1);
-  t.equal(world.value, 'runningTools');
+  t.equal(world.value, 'securing');
   t.same(world.emitted.at(-1), { type: 'turn.approvalsExpired', requestIds: ['two'] });
 });
 
@@ -320,13 +322,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const hasOpen = (questions: readonly { readonly isOpen: boolean }[]) => questions.some(({ isOpen }) => isOpen);
 
-const effectsOf = ({ prepare, check, compact, infer, fallBack, review, runTools, conclude, settle }: World) => [
+const effectsOf = ({ prepare, check, compact, infer, fallBack, review, secure, runTools, conclude, settle }: World) => [
   prepare,
   check,
   compact,
   infer,
   fallBack,
   review,
+  secure,
   runTools,
   conclude,
   settle,
@@ -341,6 +344,7 @@ function take(world: World, step: Step): void {
       else if (hasOpen(world.compact)) open(world.compact).answer();
       else if (hasOpen(world.infer)) open(world.infer).answer(answerOf({ calls: step.calls }));
       else if (hasOpen(world.review)) open(world.review).answer({ pending: step.pending });
+      else if (hasOpen(world.secure)) open(world.secure).answer();
       else if (hasOpen(world.runTools)) open(world.runTools).answer({ repeated: step.calls > 1 ? 'Look' : null });
       else if (hasOpen(world.conclude)) open(world.conclude).answer();
       else if (hasOpen(world.settle)) open(world.settle).answer();

@@ -30,6 +30,7 @@ export class World {
   readonly compact: Question<void, TurnKey>[] = [];
   readonly infer: Question<Inference, InferenceInput>[] = [];
   readonly review: Question<ReviewedCalls, TurnKey>[] = [];
+  readonly secure: Question<void, TurnKey>[] = [];
   readonly runTools: Question<ToolRun, TurnKey>[] = [];
   readonly checkEnd: Question<CheckedEnd, TurnKey>[] = [];
   readonly conclude: Question<void, TurnKey>[] = [];
@@ -46,6 +47,7 @@ export class World {
         compact: asked(this.compact),
         infer: asked(this.infer),
         review: asked(this.review),
+        secure: asked(this.secure),
         runTools: asked(this.runTools),
         checkEnd: asked(this.checkEnd),
         conclude: asked(this.conclude),
@@ -87,8 +89,8 @@ export class World {
 
   /** Number of effects that run. */
   get running(): number {
-    const { prepare, check, compact, infer, fallBack, review, runTools, checkEnd, conclude, settle } = this;
-    const effects = [prepare, check, compact, infer, fallBack, review, runTools, checkEnd, conclude, settle];
+    const { prepare, check, compact, infer, fallBack, review, secure, runTools, checkEnd, conclude, settle } = this;
+    const effects = [prepare, check, compact, infer, fallBack, review, secure, runTools, checkEnd, conclude, settle];
     return effects.flatMap((questions) => questions.filter(({ isOpen }) => isOpen)).length;
   }
 }
@@ -175,9 +177,14 @@ export const to = {
     open(world.review).answer({ pending: ['one', 'two'] });
     await flush();
   },
-  async runningTools(world: World) {
+  async securing(world: World) {
     await to.reviewing(world);
     open(world.review).answer({ pending: [] });
+    await flush();
+  },
+  async runningTools(world: World) {
+    await to.securing(world);
+    open(world.secure).answer();
     await flush();
   },
   /** Needs a world with checks of the end. */
@@ -214,6 +221,7 @@ export const workingStates = [
   'fallingBack',
   'reviewing',
   'awaitingApproval',
+  'securing',
   'runningTools',
   'checkingEnd',
   'concluding',

@@ -70,6 +70,7 @@ const works = [
   ['fallingBack', 'fallBack'],
   ['inferring', 'infer'],
   ['reviewing', 'review'],
+  ['securing', 'secure'],
   ['runningTools', 'runTools'],
   ['checkingEnd', 'checkEnd'],
 ] as const;
@@ -353,14 +354,21 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'reviewing done(review) → runningTools',
-    proves: 'calls that need no approval run at once',
+    takes: 'reviewing done(review) → securing',
+    proves: 'calls that need no approval wait for nothing but the files',
     given: to.reviewing,
     when: (world) => open(world.review).answer({ pending: [] }),
     shows: (t, world) => {
-      t.equal(world.runTools.length, 1);
+      t.same([world.secure.length, world.runTools.length], [1, 0]);
       t.same(world.emitted, []);
     },
+  },
+  {
+    takes: 'securing done(secure) → runningTools',
+    proves: 'the calls run once the files are saved',
+    given: to.securing,
+    when: (world) => open(world.secure).answer(),
+    shows: (t, world) => t.equal(world.runTools.length, 1),
   },
   {
     takes: 'awaitingApproval DECIDED → ∅',
@@ -370,26 +378,26 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.value, world.context.pending], ['awaitingApproval', ['one']]),
   },
   {
-    takes: 'awaitingApproval always [areAllDecided] → runningTools',
-    proves: 'the calls run after the last decision',
+    takes: 'awaitingApproval always [areAllDecided] → securing',
+    proves: 'the files are saved after the last decision',
     given: async (world) => {
       await to.awaitingApproval(world);
       world.send({ type: 'DECIDED', requestId: 'two' });
     },
     when: (world) => world.send({ type: 'DECIDED', requestId: 'one' }),
     shows: (t, world) => {
-      t.same([world.state.status, world.runTools.length], ['running', 1]);
+      t.same([world.state.status, world.secure.length], ['running', 1]);
       t.same(world.kinds, ['waiting', 'resumed']);
     },
   },
   {
-    takes: 'awaitingApproval after(approvalTimeout) → runningTools',
+    takes: 'awaitingApproval after(approvalTimeout) → securing',
     proves: 'approvals that are pending at the timeout expire, and the calls run without them',
     given: to.awaitingApproval,
     when: (world) => world.clock.increment(approvalTimeoutMs),
     shows: (t, world) => {
       t.same(world.emitted.at(-1), { type: 'turn.approvalsExpired', requestIds: ['one', 'two'] });
-      t.same([world.context.pending, world.runTools.length], [[], 1]);
+      t.same([world.context.pending, world.secure.length], [[], 1]);
     },
   },
   {
@@ -400,6 +408,8 @@ const walks: Walk<World>[] = [
       open(world.infer).answer(answerOf({ calls: 1, clientCalls: 1, finish: 'toolCalls' }));
       await flush();
       open(world.review).answer({ pending: [] });
+      await flush();
+      open(world.secure).answer();
       await flush();
     },
     when: (world) => open(world.runTools).answer({ repeated: 'Look' }),

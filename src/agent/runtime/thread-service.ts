@@ -8,18 +8,19 @@ import type { RuleBook } from '../rules/index.ts';
 import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
-import type { OpenWorktree } from '../worktrees/index.ts';
+import type { OpenFork, OpenWorktree } from '../worktrees/index.ts';
 import { Feed, type Listener } from './feed.ts';
 import { InputQueue } from './input-queue.ts';
 import { endCrashedTraces, markCrashed } from './recovery.ts';
 import { ThreadCatalog } from './thread-catalog.ts';
+import { ThreadFiles } from './thread-files.ts';
 import { ThreadRegistry } from './thread-registry.ts';
 import { ThreadTools } from './thread-tools.ts';
 import { Tracer } from './tracer.ts';
 import { TurnControl } from './turn-control.ts';
 import type { RuntimeSettings } from './turn-host.ts';
 import { type DaySpending, Turns } from './turns.ts';
-import type { DynamicTools, Runtime, ThreadProcesses } from './types.ts';
+import type { DynamicTools, FileCheckpoints, Runtime, ThreadProcesses } from './types.ts';
 
 export interface ThreadServiceOptions {
   /** Canonical path. */
@@ -50,8 +51,12 @@ export interface ThreadServiceOptions {
   readonly hooks?: Hooks | undefined;
   /** Absent: no skills and prompt commands. */
   readonly library?: Library | undefined;
+  /** Absent: files are not saved, and cannot be restored. */
+  readonly checkpoints?: FileCheckpoints | undefined;
   /** Absent: sub-agents have no worktrees of their own. */
   readonly openWorktree?: OpenWorktree | undefined;
+  /** Absent: forks have no directories of their own. */
+  readonly openFork?: OpenFork | undefined;
   /** Money that all workspaces of the user spend. Default: only this service is counted. */
   readonly spending?: DaySpending | undefined;
   /** Redacts secrets. */
@@ -77,6 +82,7 @@ export class ThreadService implements Runtime {
   readonly #turns: Turns;
   readonly #catalog: ThreadCatalog;
   readonly #control: TurnControl;
+  readonly #files: ThreadFiles;
 
   constructor(options: ThreadServiceOptions) {
     const { workspacePath, worktreeRoots = [], store, traces, isTracing = true } = options;
@@ -108,6 +114,7 @@ export class ThreadService implements Runtime {
       hooks: options.hooks,
       processes: options.processes,
       library: options.library,
+      checkpoints: options.checkpoints,
       openWorktree: options.openWorktree,
       spending,
       startChild: (parent, label, config) => this.#catalog.startChild(parent, label, config),
@@ -130,6 +137,11 @@ export class ThreadService implements Runtime {
       // A provider that was not asked yet has no facts.
       windowOf: (model) =>
         compaction.contextWindow || (loaded?.facts?.(model).contextWindow ?? defaults.upstream.contextWindow),
+    });
+    this.#files = new ThreadFiles({
+      ...{ registry, turns, feed, clean, checkpoints: options.checkpoints, processes: options.processes },
+      openFork: options.openFork,
+      read: (threadId) => this.read(threadId, { includeTurns: true }),
     });
     const { library } = options;
     const resolve = (input: readonly InputPart[], path: string) => library?.resolve(input, path) ?? input;
@@ -154,6 +166,11 @@ export class ThreadService implements Runtime {
   readonly archive: Runtime['archive'] = (threadId, isArchived) => this.#catalog.archive(threadId, isArchived);
   readonly delete: Runtime['delete'] = (threadId) => this.#catalog.delete(threadId);
   readonly rollback: Runtime['rollback'] = (threadId, turns) => this.#catalog.rollback(threadId, turns);
+  readonly fork: Runtime['fork'] = (threadId, fork) => this.#files.fork(threadId, fork);
+  readonly undo: Runtime['undo'] = (...request) => this.#files.undo(...request);
+  readonly checkpoints: Runtime['checkpoints'] = (threadId) => this.#files.list(threadId);
+  readonly restoreFiles: Runtime['restoreFiles'] = (...request) => this.#files.restore(...request);
+  readonly diff: Runtime['diff'] = (...request) => this.#files.diff(...request);
   readonly updateConfig: Runtime['updateConfig'] = (threadId, config) => this.#catalog.updateConfig(threadId, config);
   readonly compact: Runtime['compact'] = (threadId) => this.#catalog.compact(threadId);
 
@@ -193,6 +210,11 @@ export class ThreadService implements Runtime {
   unsubscribe(threadId: string, listener: Listener): void {
     this.#registry.get(threadId);
     this.feed.unsubscribe(threadId, listener);
+  }
+
+  /** Deletes these turns of a thread: the conversation's part of a restore. */
+  takeBack(threadId: string, turnIds: readonly string[]): void {
+    this.#files.takeBack(threadId, turnIds);
   }
 
   /** Returns a failure of the provider as a result, as the protocol defines it. */

@@ -26,6 +26,8 @@ export interface TurnWork {
   compact(signal: AbortSignal): Promise<void>;
   infer(signal: AbortSignal, request: RequestPlace): Promise<Inference>;
   review(signal: AbortSignal): Promise<ReviewedCalls>;
+  /** Resolves when the files are saved that the calls may change. */
+  secure(signal: AbortSignal): Promise<void>;
   runTools(signal: AbortSignal): Promise<ToolRun>;
   checkEnd(signal: AbortSignal): Promise<CheckedEnd>;
   /** Asks the model for an answer without tools. */
@@ -52,6 +54,7 @@ const machine = turnMachine.provide({
     compact: fromPromise(({ input, signal }) => workOf(input).compact(signal)),
     infer: fromPromise(({ input, signal }) => workOf(input).infer(signal, input)),
     review: fromPromise(({ input, signal }) => workOf(input).review(signal)),
+    secure: fromPromise(({ input, signal }) => workOf(input).secure(signal)),
     runTools: fromPromise(({ input, signal }) => workOf(input).runTools(signal)),
     checkEnd: fromPromise(({ input, signal }) => workOf(input).checkEnd(signal)),
     conclude: fromPromise(({ input, signal }) => workOf(input).conclude(signal)),

@@ -128,6 +128,13 @@ export class TurnCalls {
     for (const { reviewed } of [...this.#asked.values()]) this.#record(reviewed, 'cancel', 'policy');
   }
 
+  /** Whether a call that is allowed may change files. */
+  get mayChangeFiles(): boolean {
+    return this.#reviewed.some(
+      ({ tool, refusal }) => refusal === undefined && tool && !(tool.isReadOnly && tool.source === 'builtin'),
+    );
+  }
+
   /** Runs the allowed calls. Returns the results in the order of the calls, and a tool that is called again and again in vain. */
   async run(
     signal: AbortSignal,

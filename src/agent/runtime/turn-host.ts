@@ -10,6 +10,7 @@ import type { ReadImage } from '../tools/index.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
 import type { Tracer } from './tracer.ts';
+import type { FileCheckpoints } from './types.ts';
 
 /** Settings of the runtime; the names are those of the configuration. */
 export interface RuntimeSettings {
@@ -80,6 +81,8 @@ export interface TurnHost {
   readonly hooks: Hooks | undefined;
   /** Absent: no skills. */
   readonly library: Library | undefined;
+  /** Absent: the files are not saved. */
+  readonly checkpoints: FileCheckpoints | undefined;
   readonly publish: (event: ThreadEvent) => void;
   /** Redacts secrets. */
   readonly clean: (text: string) => string;

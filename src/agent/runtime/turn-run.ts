@@ -20,6 +20,7 @@ import { conclude } from './turn-conclusion.ts';
 import { TurnConversation } from './turn-conversation.ts';
 import { TurnDriver } from './turn-driver.ts';
 import { bugFailure, codedFailureOf } from './turn-failure.ts';
+import { TurnFiles } from './turn-files.ts';
 import { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import { type RequestPlace, TurnInference } from './turn-inference.ts';
@@ -55,10 +56,12 @@ export class TurnRun implements TurnWork, RunningTurn {
   readonly #inference: TurnInference;
   readonly #reports: TurnReports;
   readonly #hooks: TurnHooks;
+  readonly #files: TurnFiles;
   readonly #isPlanning: boolean;
   readonly #ended = Promise.withResolvers<Turn>();
   /** Latest effect, which may outlive the state that invoked it. */
   #work: Promise<unknown> = Promise.resolve();
+  #isPublished = false;
 
   constructor({ host, turnId, input, options, observe }: TurnRunOptions) {
     this.#host = host;
@@ -93,6 +96,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     const publish = (event: ThreadEvent) => this.#record.add(undefined, event);
     const { items } = this.#record;
     this.#hooks = new TurnHooks({ host, turnId, items, publish });
+    this.#files = new TurnFiles({ host, turnId, publish });
     this.#conversation = new TurnConversation({
       host,
       turnId,
@@ -171,6 +175,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       tracer?.toolEnded(threadId, item);
     }
     if (this.#input.length > 0) items.addUserMessage(this.#input);
+    this.#files.begin();
     void this.#driver.start();
   }
 
@@ -205,7 +210,9 @@ export class TurnRun implements TurnWork, RunningTurn {
   // Effects of the machine.
 
   prepare(signal: AbortSignal): Promise<void> {
-    return this.#track(this.#conversation.prepare(signal));
+    const { recovered } = this.#files;
+    const prepare = () => this.#conversation.prepare(signal);
+    return this.#track(recovered ? recovered.then(prepare) : prepare());
   }
 
   async check(): Promise<CheckedTurn> {
@@ -226,6 +233,10 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   review(signal: AbortSignal): Promise<ReviewedCalls> {
     return this.#track(this.#calls.review(signal));
+  }
+
+  secure(_signal: AbortSignal): Promise<void> {
+    return this.#track(this.#calls.mayChangeFiles ? this.#files.secure() : Promise.resolve());
   }
 
   runTools(signal: AbortSignal): Promise<ToolRun> {
@@ -333,11 +344,30 @@ export class TurnRun implements TurnWork, RunningTurn {
         this.#budget.expire();
         return;
       case 'turn.ending':
-        this.#saveEnd();
+        this.#settle();
         return;
       case 'turn.ended':
         this.#publishEnd(event.isStored);
     }
+  }
+
+  /** The files are saved before the end is published: what a user changes on hearing of it is the user's. */
+  #settle(): void {
+    const settling = this.#files.settle();
+    if (!settling) {
+      this.#saveEnd();
+      return;
+    }
+    this.#calls.withdraw();
+    this.#budget.withdraw();
+    void settling
+      .then(() => {
+        if (!this.#isPublished) this.#saveEnd();
+      })
+      .catch((error: unknown) => {
+        this.#host.onBug(error);
+        this.#driver.send({ type: 'STORAGE.FAILED', message: 'The turn could not be saved.' });
+      });
   }
 
   #saveEnd(): void {
@@ -349,6 +379,8 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   #publishEnd(isStored: boolean): void {
+    this.#isPublished = true;
+    void this.#files.settle();
     if (!isStored) {
       this.#record.refuseWrites();
       this.#calls.withdraw();

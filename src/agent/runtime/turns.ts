@@ -27,7 +27,7 @@ import { childSettings } from './subagent-type.ts';
 import type { Tracer } from './tracer.ts';
 import type { RuntimeSettings, TurnHost } from './turn-host.ts';
 import { TurnRun } from './turn-run.ts';
-import type { ThreadProcesses, TurnOptions } from './types.ts';
+import type { FileCheckpoints, ThreadProcesses, TurnOptions } from './types.ts';
 
 /** Stores a thread: on disk, or in memory when it is ephemeral. */
 export interface ThreadStorage {
@@ -57,6 +57,8 @@ export interface TurnsOptions {
   readonly hooks: Hooks | undefined;
   /** Absent: no skills. */
   readonly library: Library | undefined;
+  /** Absent: files are not saved. */
+  readonly checkpoints: FileCheckpoints | undefined;
   /** Absent: sub-agents have no worktrees of their own. */
   readonly openWorktree: OpenWorktree | undefined;
   readonly spending: DaySpending;
@@ -94,6 +96,8 @@ export class Turns {
   readonly #whenIdle = new Set<() => void>();
   readonly #learnedWindows = new Map<string, number>();
   readonly #expired = new Set<string>();
+  /** Threads whose turns are being taken back. */
+  readonly #held = new Set<string>();
   readonly #pendingWrites = new PendingTurnWrites();
 
   constructor(options: TurnsOptions) {
@@ -106,6 +110,28 @@ export class Turns {
 
   of(threadId: string): TurnRun | undefined {
     return this.#running.get(threadId)?.run;
+  }
+
+  /** A thread that runs a turn in this tree of files; undefined: none. */
+  runningIn(path: string): string | undefined {
+    for (const { thread } of this.#running.values()) if (this.pathOf(thread) === path) return thread.id;
+    return undefined;
+  }
+
+  /** Directory in which a thread works. */
+  pathOf({ config }: StoredThread): string {
+    return config?.workspaceOverride ?? this.#options.workspacePath;
+  }
+
+  /** No turn starts in the thread while `work` runs. */
+  async hold<T>(threadId: string, work: () => Promise<T>): Promise<T> {
+    if (this.#held.has(threadId)) throw new AgentError('turnInProgress', { threadId });
+    this.#held.add(threadId);
+    try {
+      return await work();
+    } finally {
+      this.#held.delete(threadId);
+    }
   }
 
   runtimeOf(threadId: string): ThreadRuntime {
@@ -142,7 +168,7 @@ export class Turns {
   ): TurnRun {
     const { storageOf, settings, observe } = this.#options;
     const { id } = thread;
-    if (this.#running.has(id)) throw new AgentError('turnInProgress', { threadId: id });
+    if (this.#running.has(id) || this.#held.has(id)) throw new AgentError('turnInProgress', { threadId: id });
     const { store, journal } = storageOf(id);
     journal.flush();
     this.#writePendingEnd(id);
@@ -243,6 +269,8 @@ export class Turns {
       rules,
       hooks,
       library,
+      // Changes of a sub-agent belong to the turn that spawned it.
+      checkpoints: depth === 0 ? this.#options.checkpoints : undefined,
       publish: (event) => this.#publish(id, event),
       clean,
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),

@@ -4,14 +4,19 @@ import type {
   ApprovalPolicy,
   ApprovalRequest,
   BackgroundProcessInfo,
+  Checkpoint,
   DynamicTool,
   DynamicToolCall,
   DynamicToolResult,
+  FileDiff,
+  Frozen,
   Identity,
   InputPart,
   ModelListResult,
   QueuedInput,
   ReasoningEffort,
+  RestoreConflict,
+  RestoredFiles,
   Thread,
   ThreadConfig,
   ThreadSummary,
@@ -36,6 +41,64 @@ export interface ThreadProcesses {
   readonly endThread: (threadId: string) => Promise<void>;
   /** A turn has ended: what runs no process may go. */
   readonly rest?: (threadId: string) => void;
+}
+
+/** A turn in a tree of files. */
+export interface FilePlace {
+  readonly threadId: string;
+  readonly turnId: string;
+  /** Canonical path of the tree. */
+  readonly workspacePath: string;
+}
+
+/** Result of a restore of files, or the reasons for its refusal. */
+export type FileRestore =
+  | ({ readonly kind: 'restored' } & Omit<Frozen<RestoredFiles>, 'runningProcesses'>)
+  | { readonly kind: 'refused'; readonly conflicts: readonly RestoreConflict[] };
+
+/** Checkpoints of files before and after turns. A method that rejects does so with a message for users. */
+export interface FileCheckpoints {
+  /** Resolves when what a crash has interrupted is completed. Undefined: nothing was. Never rejects. */
+  recovered(): Promise<void> | undefined;
+  /** A turn begins. */
+  begin(place: FilePlace): void;
+  /** Resolves when the files are saved as they were before any tool of the turn changed them. */
+  secure(place: FilePlace): Promise<void>;
+  /** Saves the files at the end of a turn. Undefined: no tool could change them. */
+  settle(place: FilePlace): Promise<void> | undefined;
+  restore(request: {
+    readonly threadId: string;
+    readonly workspacePath: string;
+    readonly turnIds: readonly string[];
+    readonly paths?: readonly string[] | undefined;
+    readonly force: boolean;
+    /** Turns of the conversation that go with the files. */
+    readonly conversation: readonly string[];
+  }): Promise<FileRestore>;
+  list(threadId: string, workspacePath: string): Promise<readonly Frozen<Checkpoint>[]>;
+  /** Turns that are taken back to restore the files before a turn or a restore. Undefined: there is no such checkpoint. */
+  turnsFrom(threadId: string, workspacePath: string, turnId: string): Promise<readonly string[] | undefined>;
+  diff(
+    threadId: string,
+    workspacePath: string,
+    turnId: string | undefined,
+    isUnified: boolean,
+  ): Promise<Omit<Frozen<FileDiff>, 'format'>>;
+  /** Copies the files into an empty directory: as they were at the end of a turn, or as they are now. */
+  copyTo(
+    target: string,
+    workspacePath: string,
+    end: { readonly threadId: string; readonly turnId: string } | undefined,
+  ): Promise<unknown>;
+  forget(threadId: string): Promise<void>;
+}
+
+export interface ForkThread {
+  /** Last turn of the fork. Default: the last one that has ended. */
+  readonly atTurnId?: string | undefined;
+  /** It works in a directory of its own. */
+  readonly worktree: boolean;
+  readonly displayName?: string | undefined;
 }
 
 export interface StartThread {
@@ -130,6 +193,24 @@ export interface Runtime {
   delete(threadId: string): Promise<() => void>;
   /** @throws AgentError turnInProgress */
   rollback(threadId: string, numTurns: number): Thread;
+  /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, checkpointFailed, workspaceOverrideRefused */
+  fork(threadId: string, options: ForkThread): Promise<{ readonly thread: Thread; readonly announce: () => void }>;
+  /** Takes back the last turns with their files. @throws AgentError turnInProgress, restoreConflict, checkpointFailed */
+  undo(
+    threadId: string,
+    numTurns: number,
+    force: boolean,
+  ): Promise<{ readonly thread: Thread } & Frozen<RestoredFiles>>;
+  /** Checkpoints of a thread, oldest first. @throws AgentError checkpointFailed */
+  checkpoints(threadId: string): Promise<readonly Frozen<Checkpoint>[]>;
+  /** Restores files as they were before a turn, or before a restore; the conversation stays. @throws AgentError turnNotFound, turnInProgress, restoreConflict, checkpointFailed */
+  restoreFiles(
+    threadId: string,
+    turnId: string,
+    options: { readonly paths?: readonly string[] | undefined; readonly force: boolean },
+  ): Promise<Frozen<RestoredFiles>>;
+  /** Shows the changes of a turn, or of all turns of the thread. @throws AgentError turnNotFound, checkpointFailed */
+  diff(threadId: string, turnId: string | undefined, format: FileDiff['format']): Promise<Frozen<FileDiff>>;
   updateConfig(threadId: string, config: ThreadConfig): ThreadConfig;
   compact(threadId: string): Promise<void>;
 

@@ -158,10 +158,14 @@ export class MemoryStore implements ThreadStore {
   }
 
   deleteLastTurns(threadId: string, count: number): void {
+    const ids = [...(this.#threads.get(threadId)?.turns.keys() ?? [])];
+    this.deleteTurns(threadId, ids.slice(Math.max(0, ids.length - Math.max(0, count))));
+  }
+
+  deleteTurns(threadId: string, turnIds: readonly string[]): void {
     if (!this.#threads.has(threadId)) return;
     const record = this.#change(threadId);
-    const ids = [...record.turns.keys()];
-    for (const id of ids.slice(Math.max(0, ids.length - Math.max(0, count)))) record.turns.delete(id);
+    for (const id of turnIds) record.turns.delete(id);
     for (const item of record.items.values()) {
       if (record.turns.has(item.turnId)) continue;
       record.items.delete(item.id);

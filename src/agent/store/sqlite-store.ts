@@ -165,6 +165,13 @@ export class SqliteStore implements ThreadStore {
     );
   }
 
+  deleteTurns(threadId: string, turnIds: readonly string[]): void {
+    const remove = `DELETE FROM turns WHERE thread = ${threadKey} AND id = ?2`;
+    this.#database.together(() => {
+      for (const turnId of turnIds) this.#database.run(remove, threadId, turnId);
+    });
+  }
+
   putItem(threadId: string, item: Item): void {
     const { changes } = this.#database.run(
       `INSERT INTO items (thread, turn, id, number, canGrow, json)

@@ -51,6 +51,7 @@ const looks: Readonly<Record<string, Look>> = {
   inferring: moving,
   reviewing: moving,
   awaitingApproval: attention,
+  securing: moving,
   runningTools: moving,
   cancelling: moving,
   storing: moving,

@@ -38,6 +38,7 @@ function driven(
       compact: async () => {},
       infer: async () => answer,
       review: async () => ({ pending: [] }),
+      secure: async () => {},
       runTools: async () => ({ repeated: null }),
       checkEnd: async () => ({ continues: false }),
       conclude: async () => {},

@@ -1,0 +1,167 @@
+import { messageOf } from '../../lib/index.ts';
+import type {
+  BackgroundProcessInfo,
+  Checkpoint,
+  FileDiff,
+  Frozen,
+  RestoredFiles,
+  Thread,
+} from '../../protocol/index.ts';
+import { AgentError } from '../errors.ts';
+import type { StoredThread } from '../thread-store.ts';
+import type { OpenFork } from '../worktrees/index.ts';
+import { timestamp } from './clock.ts';
+import type { Feed } from './feed.ts';
+import { forkThread } from './fork-thread.ts';
+import type { ThreadRegistry } from './thread-registry.ts';
+import type { Turns } from './turns.ts';
+import type { FileCheckpoints, ForkThread, ThreadProcesses } from './types.ts';
+
+export interface ThreadFilesOptions {
+  readonly registry: ThreadRegistry;
+  readonly turns: Turns;
+  readonly feed: Feed;
+  /** Absent: files are not saved. */
+  readonly checkpoints: FileCheckpoints | undefined;
+  readonly processes: ThreadProcesses | undefined;
+  /** Absent: forks have no directories of their own. */
+  readonly openFork: OpenFork | undefined;
+  readonly read: (threadId: string) => Thread;
+  /** Redacts secrets. */
+  readonly clean: (text: string) => string;
+}
+
+interface RestoreOrder {
+  readonly turnIds: readonly string[];
+  readonly paths?: readonly string[] | undefined;
+  readonly force: boolean;
+  readonly conversation: readonly string[];
+}
+
+/** Takes back turns with their files, and shows what they have changed. */
+export class ThreadFiles {
+  readonly #options: ThreadFilesOptions;
+
+  constructor(options: ThreadFilesOptions) {
+    this.#options = options;
+  }
+
+  async undo(
+    threadId: string,
+    numTurns: number,
+    force: boolean,
+  ): Promise<{ readonly thread: Thread } & Frozen<RestoredFiles>> {
+    const { registry, turns, read } = this.#options;
+    const thread = registry.get(threadId);
+    return turns.hold(threadId, async () => {
+      const last = registry.storageOf(threadId).store.turns(threadId, { limit: numTurns });
+      const turnIds = last.map(({ id }) => id);
+      const files = await this.#restore(thread, { turnIds, force, conversation: turnIds });
+      return { thread: read(threadId), ...files };
+    });
+  }
+
+  async fork(threadId: string, { atTurnId, worktree, displayName }: ForkThread) {
+    const { registry, turns, feed } = this.#options;
+    const original = registry.get(threadId);
+    const { store, journal } = registry.storageOf(threadId);
+    journal.flush();
+    if (atTurnId !== undefined && !store.turn(threadId, atTurnId)) {
+      throw new AgentError('turnNotFound', { threadId, turnId: atTurnId });
+    }
+    const end = atTurnId === undefined ? undefined : { threadId, turnId: atTurnId };
+    const place = worktree ? await this.#openFork(turns.pathOf(original), end) : undefined;
+    const config = place === undefined ? undefined : { ...original.config, workspaceOverride: place };
+    const isEphemeral = registry.isEphemeral(threadId);
+    const newId = registry.newId(timestamp(), isEphemeral);
+    const { thread } = forkThread({ store, original, newId, atTurnId, displayName, config });
+    const announce = () => {
+      if (!isEphemeral) feed.broadcast({ method: 'thread/started', params: { thread } });
+    };
+    return { thread: this.#options.read(thread.id), announce };
+  }
+
+  /** @returns the directory with the files in it */
+  async #openFork(workspacePath: string, end: { threadId: string; turnId: string } | undefined): Promise<string> {
+    const { openFork } = this.#options;
+    if (!openFork) throw new AgentError('workspaceRestricted', {}, 'a worktree needs git in this workspace');
+    const place = await openFork(workspacePath);
+    if (typeof place !== 'string') throw new AgentError('workspaceOverrideRefused', { reason: 'fork' }, place.reason);
+    await this.#with((checkpoints) => checkpoints.copyTo(place, workspacePath, end));
+    return place;
+  }
+
+  async list(threadId: string): Promise<readonly Frozen<Checkpoint>[]> {
+    const thread = this.#options.registry.get(threadId);
+    return this.#with((checkpoints) => checkpoints.list(threadId, this.#options.turns.pathOf(thread)));
+  }
+
+  async restore(
+    threadId: string,
+    turnId: string,
+    { paths, force }: { readonly paths?: readonly string[] | undefined; readonly force: boolean },
+  ): Promise<Frozen<RestoredFiles>> {
+    const { registry, turns } = this.#options;
+    const thread = registry.get(threadId);
+    const turnIds = await this.#with((checkpoints) => checkpoints.turnsFrom(threadId, turns.pathOf(thread), turnId));
+    if (!turnIds) throw new AgentError('turnNotFound', { threadId, turnId }, 'no checkpoint of it is stored');
+    return turns.hold(threadId, () => this.#restore(thread, { turnIds, paths, force, conversation: [] }));
+  }
+
+  async diff(threadId: string, turnId: string | undefined, format: FileDiff['format']): Promise<Frozen<FileDiff>> {
+    const { registry, turns, clean } = this.#options;
+    const thread = registry.get(threadId);
+    if (turnId !== undefined && !registry.storeOf(threadId).turn(threadId, turnId)) {
+      throw new AgentError('turnNotFound', { threadId, turnId });
+    }
+    const { diff, ...rest } = await this.#with((checkpoints) =>
+      checkpoints.diff(threadId, turns.pathOf(thread), turnId, format === 'unified'),
+    );
+    return { format, ...rest, ...(diff !== undefined && { diff: clean(diff) }) };
+  }
+
+  takeBack(threadId: string, turnIds: readonly string[]): void {
+    const { registry } = this.#options;
+    const { store, journal } = registry.storageOf(threadId);
+    // The thread may have been deleted since.
+    if (!store.thread(threadId) || turnIds.length === 0) return;
+    journal.flush();
+    store.deleteTurns(threadId, turnIds);
+  }
+
+  async #restore(thread: StoredThread, order: RestoreOrder): Promise<Frozen<RestoredFiles>> {
+    const { turns, feed } = this.#options;
+    const { id: threadId } = thread;
+    const workspacePath = turns.pathOf(thread);
+    const runningThread = turns.of(threadId) ? threadId : turns.runningIn(workspacePath);
+    if (runningThread !== undefined) throw new AgentError('turnInProgress', { threadId: runningThread });
+    const result = await this.#with((checkpoints) => checkpoints.restore({ threadId, workspacePath, ...order }));
+    if (result.kind === 'refused') {
+      const { conflicts } = result;
+      const detail = `${conflicts.length} of these files were changed since; nothing was restored`;
+      throw new AgentError('restoreConflict', { threadId, conflicts }, detail);
+    }
+    const { kind: _, ...restored } = result;
+    const runningProcesses = this.#runningProcesses(threadId);
+    const message = `Restored ${restored.restored.length} files; take it back with checkpoint/restore of ${restored.restoreId}.`;
+    feed.publish(threadId, { method: 'system/event', params: { threadId, kind: 'filesRestored', message } });
+    return { ...restored, ...(runningProcesses.length > 0 && { runningProcesses }) };
+  }
+
+  /** They may write to the files again. */
+  #runningProcesses(threadId: string): BackgroundProcessInfo[] {
+    const all = this.#options.processes?.list(threadId) ?? [];
+    return all.filter(({ state }) => state !== 'ended' && state !== 'failed');
+  }
+
+  async #with<T>(work: (checkpoints: FileCheckpoints) => Promise<T>): Promise<T> {
+    const { checkpoints } = this.#options;
+    if (!checkpoints) throw new AgentError('checkpointFailed', {}, 'Checkpoints.Enabled is false');
+    try {
+      return await work(checkpoints);
+    } catch (error) {
+      if (error instanceof AgentError) throw error;
+      throw new AgentError('checkpointFailed', {}, messageOf(error));
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { copyFileSync, existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { directoryName } from '../../config/index.ts';
+import { commandEnvironment, type EnvironmentSettings, newMarker } from '../tools/index.ts';
+import { GitFailure, gitIn } from './git.ts';
+
+/**
+ * Makes the directory of a forked conversation beside the workspace, never below it: git, module resolution and instructions look
+ * upwards. With git it is a worktree on no branch, with the workspace's index and without files; else it is empty.
+ *
+ * @returns its path; the reason why it cannot be made, as `{reason}`
+ */
+export type OpenFork = (workspacePath: string) => Promise<string | { readonly reason: string }>;
+
+/** Git runs nothing that the repository names: no file is checked out, and hooks are switched off. */
+export function forksOf(settings: EnvironmentSettings): OpenFork {
+  const git = gitIn(commandEnvironment(settings, newMarker(settings.environment)));
+  return async (workspacePath) => {
+    try {
+      const parent = join(dirname(workspacePath), directoryName, 'worktrees');
+      makeOwn(parent);
+      const path = join(realpathSync(parent), `${basename(workspacePath)}-${randomUUID().slice(0, 8)}`);
+      if (!existsSync(join(workspacePath, '.git'))) {
+        mkdirSync(path, { mode: 0o700 });
+        return path;
+      }
+      await git(['worktree', 'add', '--quiet', '--no-checkout', '--detach', path], { cwd: workspacePath });
+      const indexOf = async (cwd: string) => resolve(cwd, await git(['rev-parse', '--git-path', 'index'], { cwd }));
+      const index = await indexOf(workspacePath);
+      if (existsSync(index)) copyFileSync(index, await indexOf(path));
+      return path;
+    } catch (error) {
+      if (error instanceof GitFailure || (error as NodeJS.ErrnoException).code !== undefined) {
+        return { reason: (error as Error).message };
+      }
+      throw error;
+    }
+  };
+}
+
+/** Makes a directory that only this user can write. The parent of a workspace may be everybody's. */
+function makeOwn(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  for (const each of [dirname(path), path]) {
+    const stats = lstatSync(each);
+    if (!stats.isDirectory()) throw new GitFailure(`${each} is no directory`);
+    if (process.getuid && stats.uid !== process.getuid()) throw new GitFailure(`${each} belongs to another user`);
+  }
+}

@@ -1,0 +1,97 @@
+/** Checkpoints of files: what is saved before and after a turn, and what became of a restore. */
+import * as v from 'valibot';
+import { BackgroundProcessInfo } from './threads.ts';
+
+const id = v.pipe(v.string(), v.nonEmpty());
+
+/** The same with arrays that are only read. */
+export type Frozen<T> = {
+  readonly [K in keyof T]: T[K] extends readonly (infer E)[] | undefined
+    ? readonly E[] | Extract<T[K], undefined>
+    : T[K];
+};
+
+/** Why an entry is in no checkpoint. Open: readers tolerate ones they do not know. */
+export const skipReasons = [
+  'tooLarge',
+  'ignoredTooLarge',
+  'unreadable',
+  'special',
+  'otherFileSystem',
+  'changing',
+  'overLimit',
+] as const;
+
+export const NotCovered = v.object({
+  /** Relative to the workspace. */
+  path: v.string(),
+  reason: v.picklist(skipReasons),
+  /** Bytes. */
+  size: v.number(),
+});
+
+export const RestoreConflict = v.object({
+  path: v.string(),
+  change: v.picklist(['created', 'modified', 'deleted']),
+  /** `user`, or the id of the thread whose turn changed it. */
+  by: v.string(),
+});
+export type RestoreConflict = v.InferOutput<typeof RestoreConflict>;
+
+export const Checkpoint = v.object({
+  /** Id of the turn before which the files are saved, or of a restore, which can be taken back by it. */
+  turnId: id,
+  kind: v.picklist(['turn', 'restore']),
+  at: v.string(),
+  /** Files and directories that were compared. */
+  files: v.number(),
+  bytes: v.number(),
+  notCovered: v.array(NotCovered),
+  /** Its changes were taken back. */
+  isUndone: v.boolean(),
+  /** A restore that a crash interrupted: the next start completed it. */
+  recovered: v.boolean(),
+});
+export type Checkpoint = v.InferOutput<typeof Checkpoint>;
+
+export const RestoredFiles = v.object({
+  /** Takes this restore back: `turnId` of `checkpoint/restore`. */
+  restoreId: id,
+  /** Paths that are as they were. */
+  restored: v.array(v.string()),
+  /** Paths that others changed meanwhile, which stay. */
+  kept: v.array(v.string()),
+  /** With `force`: changes of others that were overwritten. */
+  conflicts: v.array(RestoreConflict),
+  /** Paths that changed while the restore ran: left as they are. */
+  changedMeanwhile: v.array(v.string()),
+  /** Changed by the turns, and in no checkpoint. */
+  notCovered: v.array(NotCovered),
+  /** Commands in the background of the thread, which may write to the files again. */
+  runningProcesses: v.optional(v.array(BackgroundProcessInfo)),
+});
+export type RestoredFiles = v.InferOutput<typeof RestoredFiles>;
+
+export const diffFormats = ['unified', 'summary'] as const;
+
+const ChangedFile = v.object({
+  path: v.string(),
+  change: v.picklist(['created', 'modified', 'deleted']),
+  kind: v.picklist(['file', 'directory', 'link']),
+  /** Lines; 0 for what is no text. */
+  additions: v.number(),
+  deletions: v.number(),
+  /** Its content is not shown: no text, or too large. */
+  isBinary: v.boolean(),
+});
+
+export const FileDiff = v.object({
+  format: v.picklist(diffFormats),
+  files: v.array(ChangedFile),
+  /** Unified diff, as git writes it; absent from a summary. */
+  diff: v.optional(v.string()),
+  /** More changed than is shown. */
+  isCut: v.boolean(),
+  notCovered: v.array(NotCovered),
+});
+export type FileDiff = v.InferOutput<typeof FileDiff>;
