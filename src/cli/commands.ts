@@ -2,6 +2,7 @@
 import { machineNames } from '../../machines/index.ts';
 import type { CommandSpec, OptionSpec } from './command.ts';
 import { automationCommands } from './commands-automations.ts';
+import { fileCommands } from './commands-files.ts';
 import { modelCommands } from './commands-model.ts';
 import { ruleCommands } from './commands-rules.ts';
 import { serverCommands } from './commands-server.ts';
@@ -114,6 +115,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['exec "Summarise README.md"', 'exec --json < question.txt'],
     load: () => import('./commands/exec.ts'),
   },
+  ...fileCommands,
   {
     name: 'list',
     describe: ['List all workspaces the Hub knows.'],

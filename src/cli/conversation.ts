@@ -77,7 +77,7 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
  * Ensures the agent server and connects to it. A server that has just ended may still be offered by its Hub: one that cannot
  * be reached is ensured again. Nothing was sent to it, so nothing happens twice.
  */
-async function reachServer(
+export async function reachServer(
   context: CommandContext,
   onRequest: Approver,
   { options: silence }: Patience,

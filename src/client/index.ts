@@ -26,6 +26,18 @@ export {
   type UnprovenReason,
 } from './errors.ts';
 export { backoffMs } from './event-stream.ts';
+export {
+  type CheckpointAnswer,
+  type DiffAnswer,
+  type DiffOptions,
+  listCheckpoints,
+  type RestoredAnswer,
+  type RestoreOptions,
+  restoreCheckpoint,
+  turnDiff,
+  type UndoOptions,
+  undoTurns,
+} from './files.ts';
 export type { HubAddress } from './http.ts';
 export {
   type CallOptions,

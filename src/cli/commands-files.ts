@@ -1,0 +1,65 @@
+/** Commands about the files that turns have changed. */
+import type { CommandSpec, OptionSpec } from './command.ts';
+import { inWorkspace, json, noStart } from './shared-options.ts';
+
+const ofThread: OptionSpec = {
+  name: 'thread',
+  value: 'id',
+  describe: 'Use this conversation; default: the most recent one',
+};
+
+export const fileCommands: readonly CommandSpec[] = [
+  {
+    name: 'undo',
+    describe: [
+      'Take back turns of a conversation, with their files.',
+      'Restores what the last turns changed in the workspace by edits, commands and sub-agents. Your own later changes stay; where they concern the same files, nothing is restored and the files are listed. The output names a restore id, which takes the undo back.',
+    ],
+    options: [
+      inWorkspace,
+      ofThread,
+      { name: 'turns', value: 'count', describe: 'Take back this many turns; default: 1' },
+      { name: 'restore', value: 'id', describe: 'Take back this restore, or files since this turn' },
+      { name: 'force', describe: 'Overwrite your own later changes of these files' },
+      noStart,
+      json,
+    ],
+    examples: ['undo', 'undo --turns 3', 'undo --workspace ~/projects/site --force', 'undo --restore restore_2'],
+    load: async () => ({ run: (await import('./commands/undo.ts')).run }),
+  },
+  {
+    name: 'diff',
+    describe: [
+      'Show what a conversation has changed in the workspace.',
+      'Without --turn: all its turns that were not taken back.',
+    ],
+    options: [
+      inWorkspace,
+      ofThread,
+      { name: 'turn', value: 'id', describe: 'Show this turn only' },
+      { name: 'summary', describe: 'List the files without their changes' },
+      noStart,
+      json,
+    ],
+    examples: ['diff', 'diff --summary', 'diff --turn turn_003'],
+    load: async () => ({ run: (await import('./commands/diff.ts')).run }),
+  },
+  {
+    name: 'fork',
+    describe: [
+      'Copy a conversation, and with --worktree its files.',
+      'The copy continues from the same turns. With --worktree it works in a directory of its own beside the workspace: a git worktree with all files, ignored ones and environments included, or a plain copy without git. Git worktrees share stash, tags and clean-up with the repository.',
+    ],
+    argument: { name: 'thread', completes: 'nothing' },
+    options: [
+      inWorkspace,
+      { name: 'worktree', describe: 'Give the copy files of its own' },
+      { name: 'at', value: 'turn', describe: 'Copy up to this turn; default: all turns' },
+      { name: 'name', value: 'name', describe: 'Name the copy' },
+      noStart,
+      json,
+    ],
+    examples: ['fork thread_20261125_abc123', 'fork thread_20261125_abc123 --worktree --at turn_003'],
+    load: async () => ({ run: (await import('./commands/fork.ts')).run }),
+  },
+];

@@ -1,0 +1,137 @@
+import * as v from 'valibot';
+import type { AppServerClient, RequestOptions } from './app-server-client.ts';
+import { AppServerConnectionError } from './errors.ts';
+
+type Server = Pick<AppServerClient, 'request'>;
+
+const texts = v.optional(v.array(v.string()), () => []);
+const NotCovered = v.looseObject({ path: v.string(), reason: v.string(), size: v.optional(v.number(), 0) });
+
+const RestoredAnswer = v.looseObject({
+  restoreId: v.string(),
+  restored: texts,
+  kept: texts,
+  changedMeanwhile: texts,
+  conflicts: v.optional(v.array(v.looseObject({ path: v.string(), change: v.string(), by: v.string() })), () => []),
+  notCovered: v.optional(v.array(NotCovered), () => []),
+  runningProcesses: v.optional(v.array(v.looseObject({ id: v.string(), command: v.string() })), () => []),
+});
+/** Result of a restore; unknown fields are preserved. */
+export type RestoredAnswer = v.InferOutput<typeof RestoredAnswer>;
+
+const DiffAnswer = v.looseObject({
+  files: v.array(
+    v.looseObject({
+      path: v.string(),
+      change: v.string(),
+      additions: v.optional(v.number(), 0),
+      deletions: v.optional(v.number(), 0),
+      isBinary: v.optional(v.boolean(), false),
+    }),
+  ),
+  diff: v.optional(v.string()),
+  isCut: v.optional(v.boolean(), false),
+  notCovered: v.optional(v.array(NotCovered), () => []),
+});
+export type DiffAnswer = v.InferOutput<typeof DiffAnswer>;
+
+const CheckpointAnswer = v.looseObject({
+  turnId: v.string(),
+  kind: v.optional(v.string(), 'turn'),
+  at: v.string(),
+  files: v.optional(v.number(), 0),
+  bytes: v.optional(v.number(), 0),
+  notCovered: v.optional(v.array(NotCovered), () => []),
+  isUndone: v.optional(v.boolean(), false),
+  recovered: v.optional(v.boolean(), false),
+});
+export type CheckpointAnswer = v.InferOutput<typeof CheckpointAnswer>;
+
+export interface UndoOptions extends RequestOptions {
+  /** Default 1. */
+  readonly turns?: number;
+  /** Overwrites what others changed since. Default: that refuses the request. */
+  readonly force?: boolean;
+}
+
+export interface RestoreOptions extends RequestOptions {
+  /** Files and directories, relative to the workspace. Default: all. */
+  readonly paths?: readonly string[];
+  readonly force?: boolean;
+}
+
+export interface DiffOptions extends RequestOptions {
+  /** Default: all turns of the thread that were not taken back. */
+  readonly turnId?: string | undefined;
+  readonly format?: 'unified' | 'summary';
+}
+
+async function answerOf<S extends v.GenericSchema>(
+  server: Server,
+  schema: S,
+  [method, params]: readonly [string, Readonly<Record<string, unknown>>],
+  options: RequestOptions,
+): Promise<v.InferOutput<S>> {
+  const answer = v.safeParse(schema, await server.request(method, params, options));
+  if (!answer.success) throw new AppServerConnectionError(`${method} was answered with something else.`);
+  return answer.output;
+}
+
+/**
+ * Takes back the last turns of a thread, with what they changed in the workspace.
+ *
+ * @throws JsonRpcError -32019 with `data.conflicts` when others changed the same files since
+ * @example const { restored } = await undoTurns(server, threadId, { turns: 2 });
+ */
+export function undoTurns(
+  server: Server,
+  threadId: string,
+  { turns = 1, force = false, ...options }: UndoOptions = {},
+): Promise<RestoredAnswer> {
+  const params = { threadId, numTurns: turns, restoreFiles: true, force };
+  return answerOf(server, RestoredAnswer, ['thread/rollback', params], options);
+}
+
+/**
+ * Restores files as they were before a turn, or before a restore. The conversation stays.
+ *
+ * @throws JsonRpcError -32019 with `data.conflicts` when others changed the same files since
+ * @example await restoreCheckpoint(server, threadId, 'turn_003', { paths: ['src'] });
+ */
+export function restoreCheckpoint(
+  server: Server,
+  threadId: string,
+  turnId: string,
+  { paths, force = false, ...options }: RestoreOptions = {},
+): Promise<RestoredAnswer> {
+  const params = { threadId, turnId, force, ...(paths && { paths }) };
+  return answerOf(server, RestoredAnswer, ['checkpoint/restore', params], options);
+}
+
+/**
+ * Lists the checkpoints of a thread, oldest first.
+ *
+ * @example const checkpoints = await listCheckpoints(server, threadId);
+ */
+export async function listCheckpoints(
+  server: Server,
+  threadId: string,
+  options: RequestOptions = {},
+): Promise<readonly CheckpointAnswer[]> {
+  const schema = v.looseObject({ data: v.array(CheckpointAnswer) });
+  return (await answerOf(server, schema, ['checkpoint/list', { threadId }], options)).data;
+}
+
+/**
+ * Shows what a turn, or a whole thread, has changed in the workspace.
+ *
+ * @example const { diff } = await turnDiff(server, threadId, { turnId: 'turn_003' });
+ */
+export function turnDiff(
+  server: Server,
+  threadId: string,
+  { turnId, format = 'unified', ...options }: DiffOptions = {},
+): Promise<DiffAnswer> {
+  const params = { threadId, format, ...(turnId !== undefined && { turnId }) };
+  return answerOf(server, DiffAnswer, ['turn/diff', params], options);
+}

@@ -1,0 +1,31 @@
+/** `oratorio diff` and `oratorio undo` in the product as it is installed. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { makePlace, oratorio } from './harness.ts';
+
+t.test('a turn is shown and taken back on the command line', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const run = (command: string, ...rest: string[]) => oratorio(place, [command, '--workspace', workspace, ...rest]);
+  const at = (name: string) => join(workspace, name);
+  writeFileSync(at('a.txt'), 'one\n');
+  const chat = await run('chat', '--yes', 'run: echo two > a.txt; echo new > b.txt');
+  t.equal(chat.code, 0, chat.stderr);
+
+  const diff = await run('diff');
+  t.equal(diff.code, 0, diff.stderr);
+  t.match(diff.stdout, '-one\n+two\n');
+
+  writeFileSync(at('a.txt'), 'mine\n');
+  const refused = await run('undo');
+  t.equal(refused.code, 1);
+  t.match(refused.stderr, /a\.txt \(modified by you since\)[\s\S]*oratorio undo --force/);
+  t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['mine\n', true], 'nothing was restored');
+
+  const undone = await run('undo', '--force', '--json');
+  t.equal(undone.code, 0, undone.stderr);
+  t.match(JSON.parse(undone.stdout), { restoreId: 'restore_1', restored: ['a.txt', 'b.txt'] });
+  t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['one\n', false]);
+  await oratorio(place, ['hub', 'stop']);
+});
