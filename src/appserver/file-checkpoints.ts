@@ -67,6 +67,10 @@ export class LazyCheckpoints implements FileCheckpoints {
     return (await this.#load()).diff(...request);
   }
 
+  async merge(...request: Parameters<FileCheckpoints['merge']>): ReturnType<FileCheckpoints['merge']> {
+    return (await this.#load()).merge(...request);
+  }
+
   async copyTo(...request: Parameters<FileCheckpoints['copyTo']>): Promise<unknown> {
     return (await this.#load()).copyTo(...request);
   }

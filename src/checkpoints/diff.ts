@@ -1,8 +1,7 @@
 import { type BytePath, shownPath } from './byte-path.ts';
 import type { Contents } from './contents.ts';
-import { notCoveredOf } from './engine.ts';
 import { type Entry, isSame, type NotCovered } from './entry.ts';
-import { type History, ownerKey, plainEntry } from './history.ts';
+import { type History, notCoveredOf, ownerKey, plainEntry } from './history.ts';
 
 /** One path that turns have changed. */
 export interface ChangedFile {

@@ -5,11 +5,12 @@ import { type BytePath, bytePath, nameOf, parentOf, shownPath } from './byte-pat
 import { Contents } from './contents.ts';
 import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
-import type { NotCovered, SkipReason, StampedEntry } from './entry.ts';
+import type { NotCovered, StampedEntry } from './entry.ts';
 import { CheckpointError } from './errors.ts';
 import { History, type MarkEdge, type Owner, type SavedTurn } from './history.ts';
 import { ignoredPaths, type RunGit } from './ignored.ts';
 import type { CheckpointLimits } from './limits.ts';
+import { changesOf, type ForkChanges, planMerge } from './merge.ts';
 import { Pacer } from './pacer.ts';
 import { type Conflict, planRestore, type RestoreOp, type RestorePlan, restorePrefix } from './plan.ts';
 import { type Candidate, type Scan, scan, TooManyEntries } from './scan.ts';
@@ -27,6 +28,8 @@ export interface EngineOptions {
   readonly ownDirectories?: readonly string[];
   /** Runs git for the names that it ignores; undefined: nothing is ignored. */
   readonly git: RunGit | undefined;
+  /** Environment of git for merges of texts; undefined: texts are not merged. */
+  readonly mergeEnvironment?: Readonly<Record<string, string>> | undefined;
   /** Called before each step that changes the disk; for tests. */
   readonly onStep?: ((step: string) => void) | undefined;
 }
@@ -44,6 +47,13 @@ export interface RestoreRequest {
   readonly force: boolean;
   /** Turns of the conversation that go with the files. */
   readonly conversation: readonly string[];
+}
+
+/** Changes of a fork that come into this tree. */
+export interface MergeRequest {
+  /** Thread that they belong to from then on. */
+  readonly thread: string;
+  readonly fork: ForkChanges;
 }
 
 /** A restore that is planned and, if there are no conflicts, staged and written down. */
@@ -157,6 +167,46 @@ export class Engine {
     const saved = history.turns(thread).filter(({ turn }) => turns.includes(turn));
     const plan = planRestore(history, { turns: saved, paths: paths?.map(bytePath), force });
     if (plan.conflicts.length > 0 && !force) return { ...plan, number: undefined };
+    return this.#writeDown(plan, { thread, turns, conversation, beforeSeq });
+  }
+
+  /** Changes of this tree since the first checkpoint of a thread in it. */
+  async forkChanges(thread: string): Promise<ForkChanges> {
+    await this.#checkpoint((found) => void found.take('look', this.history.openTurns.map(ownerOf)));
+    const [first] = this.history.turns(thread);
+    const since = first?.startSeq ?? this.history.newestSeq;
+    return changesOf(this.history, this.#contents, since);
+  }
+
+  /** Saves the files as they are, and plans, stages and writes down what a fork has changed. Conflicts refuse it. */
+  async prepareMerge({ thread, fork }: MergeRequest): Promise<PreparedRestore> {
+    let beforeSeq = 0;
+    await this.#checkpoint((found) => {
+      beforeSeq = found.take('beforeRestore', []);
+    });
+    const { history } = this;
+    const environment = this.#options.mergeEnvironment;
+    const { ops, conflicts } = await planMerge({ history, contents: this.#contents, fork, environment });
+    const plan: RestorePlan = { ops, conflicts, kept: [], notCovered: fork.notCovered };
+    if (conflicts.length > 0) {
+      await this.#contents.discard();
+      return { ...plan, number: undefined };
+    }
+    await this.#contents.flush();
+    this.#database.transaction(() => this.#contents.commit());
+    this.#contents.settle();
+    return this.#writeDown(plan, { thread, turns: [], conversation: [], beforeSeq });
+  }
+
+  async #writeDown(
+    plan: RestorePlan,
+    {
+      thread,
+      turns,
+      conversation,
+      beforeSeq,
+    }: Pick<RestoreRequest, 'thread' | 'turns' | 'conversation'> & { readonly beforeSeq: number },
+  ): Promise<PreparedRestore> {
     const closed = this.#closedParents(plan.ops);
     await stage({ ...this.#applying(plan.ops), closed: new Map(closed) });
     const stored: StoredRestore = { ...plan, closed, turns, conversation };
@@ -426,9 +476,3 @@ const gone = { kind: 'skipped', mode: 0, size: 0, mtime: 0, ctime: null, ino: 0 
 const ownerOf = ({ thread, turn }: SavedTurn): Owner => ({ thread, turn });
 
 export const nameOfRestore = (number: number): string => `${restorePrefix}${number}`;
-
-export const notCoveredOf = ({ path, target, size }: StampedEntry): NotCovered => ({
-  path: shownPath(path),
-  reason: (target ?? 'special') as SkipReason,
-  size,
-});

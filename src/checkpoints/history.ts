@@ -1,6 +1,6 @@
-import type { BytePath } from './byte-path.ts';
+import { type BytePath, shownPath } from './byte-path.ts';
 import type { CheckpointDatabase, Row } from './database.ts';
-import { type Entry, type EntryKind, isSame, type StampedEntry } from './entry.ts';
+import { type Entry, type EntryKind, isSame, type NotCovered, type SkipReason, type StampedEntry } from './entry.ts';
 
 /** Owner of changes: a turn, or a restore, of a thread. */
 export interface Owner {
@@ -247,3 +247,9 @@ function turnOf(row: Row): SavedTurn {
 
 /** Entry without its stamp. */
 export const plainEntry = ({ kind, mode, size, hash, target }: Entry): Entry => ({ kind, mode, size, hash, target });
+
+export const notCoveredOf = ({ path, target, size }: StampedEntry): NotCovered => ({
+  path: shownPath(path),
+  reason: (target ?? 'special') as SkipReason,
+  size,
+});

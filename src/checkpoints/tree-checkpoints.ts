@@ -1,6 +1,13 @@
 import { type ActorRefFrom, type AnyActorRef, createActor, fromPromise } from 'xstate';
 import { type CheckpointRequestKind, type CheckpointWork, checkpointMachine } from '../../machines/index.ts';
-import { Engine, type EngineOptions, type MarkRequest, type RestoreOutcome, type RestoreRequest } from './engine.ts';
+import {
+  Engine,
+  type EngineOptions,
+  type MarkRequest,
+  type MergeRequest,
+  type RestoreOutcome,
+  type RestoreRequest,
+} from './engine.ts';
 import { CheckpointError } from './errors.ts';
 import type { RestorePlan } from './plan.ts';
 
@@ -20,7 +27,7 @@ export type RestoreResult =
 type Task = (engine: Engine) => unknown;
 type Payload =
   | { readonly kind: 'mark'; readonly mark: MarkRequest }
-  | { readonly kind: 'restore'; readonly restore: RestoreRequest }
+  | { readonly kind: 'restore'; readonly restore: RestoreRequest | MergeRequest }
   | { readonly kind: 'task'; readonly task: Task };
 
 interface Pending {
@@ -73,8 +80,8 @@ export class TreeCheckpoints {
     await this.#request(mark.edge, { kind: 'mark', mark });
   }
 
-  /** @throws CheckpointError */
-  async restore(restore: RestoreRequest): Promise<RestoreResult> {
+  /** Restores files, or brings the changes of a fork in. @throws CheckpointError */
+  async restore(restore: RestoreRequest | MergeRequest): Promise<RestoreResult> {
     return (await this.#request('restore', { kind: 'restore', restore })) as RestoreResult;
   }
 
@@ -136,7 +143,7 @@ export class TreeCheckpoints {
 
   async #plan(work: CheckpointWork): Promise<{ readonly isRefused: boolean }> {
     const [pending, { restore }] = this.#restoreOf(work);
-    const prepared = await this.#open.prepare(restore);
+    const prepared = await ('fork' in restore ? this.#open.prepareMerge(restore) : this.#open.prepare(restore));
     if (prepared.number === undefined) {
       const { conflicts, kept, notCovered } = prepared;
       pending.result = { kind: 'refused', conflicts, kept, notCovered } satisfies RestoreResult;
@@ -154,7 +161,7 @@ export class TreeCheckpoints {
   async #conclude(work: CheckpointWork): Promise<void> {
     const [pending, { restore }] = this.#restoreOf(work);
     const { number, left } = this.#running;
-    this.#options.takeBack(restore.thread, restore.conversation);
+    if (!('fork' in restore)) this.#options.takeBack(restore.thread, restore.conversation);
     const outcome = await this.#open.conclude(number, left);
     pending.result = { kind: 'restored', ...outcome } satisfies RestoreResult;
     this.#restore = undefined;

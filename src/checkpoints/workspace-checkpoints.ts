@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import { makeDirectory, writeFileAtomic } from '../lib/index.ts';
 import { diffOf, type TurnDiff } from './diff.ts';
-import { nameOfRestore, notCoveredOf } from './engine.ts';
+
 import type { NotCovered } from './entry.ts';
 import { runGitIn } from './git.ts';
-import { type Owner, ownerKey } from './history.ts';
+import { notCoveredOf, type Owner, ownerKey } from './history.ts';
 import type { RunGit } from './ignored.ts';
 import { type CheckpointLimits, smallTreeEntries } from './limits.ts';
 import { restorePrefix } from './plan.ts';
@@ -186,6 +186,15 @@ export class WorkspaceCheckpoints {
     return this.#tree(workspacePath).ask((engine) => engine.copyTo(target, owner));
   }
 
+  /** Brings what a fork has changed in its own tree into another tree, as one restore of `into`. @throws CheckpointError */
+  async merge(
+    fork: { readonly threadId: string; readonly workspacePath: string },
+    into: { readonly threadId: string; readonly workspacePath: string },
+  ): Promise<RestoreResult> {
+    const changes = await this.#tree(fork.workspacePath).ask((engine) => engine.forkChanges(fork.threadId));
+    return this.#tree(into.workspacePath).restore({ thread: into.threadId, fork: changes });
+  }
+
   /** Forgets the checkpoints of a thread that is deleted. @throws CheckpointError */
   async forget(threadId: string): Promise<void> {
     for (const root of this.#roots()) await this.#tree(root).ask((engine) => engine.forget(threadId));
@@ -220,7 +229,7 @@ export class WorkspaceCheckpoints {
     if (!existsSync(file)) writeFileAtomic(file, root, { isFlushed: false });
     const git: RunGit | undefined = gitEnvironment && runGitIn(root, gitEnvironment);
     const tree = new TreeCheckpoints({
-      ...{ treeId, root, directory, limits, git, takeBack, ownDirectories },
+      ...{ treeId, root, directory, limits, git, takeBack, ownDirectories, mergeEnvironment: gitEnvironment },
       ...(observe && { observe: (actor) => observe(actor, treeId, root) }),
     });
     this.#trees.set(treeId, tree);
@@ -255,5 +264,3 @@ const keyOf = (place: TurnPlace): string => ownerKey(ownerOf(place));
 const ownerOf = ({ threadId, turnId }: TurnPlace): Owner => ({ thread: threadId, turn: turnId });
 
 const treeIdOf = (root: string): string => createHash('sha256').update(root).digest('hex').slice(0, 24);
-
-export { nameOfRestore };

@@ -1,6 +1,6 @@
 /** Commands about the files that turns have changed. */
 import type { CommandSpec, OptionSpec } from './command.ts';
-import { inWorkspace, json, noStart } from './shared-options.ts';
+import { inWorkspace, json, noStart, yes } from './shared-options.ts';
 
 const ofThread: OptionSpec = {
   name: 'thread',
@@ -61,5 +61,25 @@ export const fileCommands: readonly CommandSpec[] = [
     ],
     examples: ['fork thread_20261125_abc123', 'fork thread_20261125_abc123 --worktree --at turn_003'],
     load: async () => ({ run: (await import('./commands/fork.ts')).run }),
+  },
+  {
+    name: 'race',
+    describe: [
+      'Run attempts side by side; apply the first that passes.',
+      'Each attempt works in a worktree of its own. When a turn ends, the check runs there; the first attempt that passes is applied to the workspace as one change, which undo takes back. The others are stopped and stay until --prune.',
+    ],
+    argument: { name: 'prompt', completes: 'nothing' },
+    options: [
+      { name: 'attempts', value: 'count', describe: 'Run this many attempts, 1 to 8; default: 3' },
+      { name: 'check', value: 'command', describe: 'Accept an attempt when this shell command succeeds in it' },
+      { name: 'model', value: 'models', describe: 'Use these models in turn, separated by commas' },
+      { name: 'prune', describe: 'Delete the attempts of earlier races' },
+      yes,
+      inWorkspace,
+      noStart,
+      json,
+    ],
+    examples: ['race "Fix the parser" --attempts 3 --check "npm test" --yes', 'race --prune'],
+    load: async () => ({ run: (await import('./commands/race.ts')).run }),
   },
 ];

@@ -108,6 +108,56 @@ export function restoreCheckpoint(
   return answerOf(server, RestoredAnswer, ['checkpoint/restore', params], options);
 }
 
+const ForkAnswer = v.looseObject({
+  thread: v.looseObject({
+    id: v.string(),
+    config: v.optional(v.looseObject({ workspaceOverride: v.optional(v.string(), '') }), { workspaceOverride: '' }),
+  }),
+});
+
+export interface ForkOptions extends RequestOptions {
+  /** Last turn of the copy. Default: the last one that has ended. */
+  readonly atTurnId?: string | undefined;
+  /** Gives it files of its own, beside the workspace. */
+  readonly worktree?: boolean;
+  readonly displayName?: string | undefined;
+}
+
+/** A copied thread. `directory` is empty when it works in the files of its original. */
+export interface ForkedThread {
+  readonly threadId: string;
+  readonly directory: string;
+}
+
+/**
+ * Copies a thread, with `worktree` also its files.
+ *
+ * @example const { threadId: copy } = await forkThread(server, threadId, { worktree: true });
+ */
+export async function forkThread(
+  server: Server,
+  threadId: string,
+  { atTurnId, worktree = false, displayName, ...options }: ForkOptions = {},
+): Promise<ForkedThread> {
+  const params = {
+    ...{ threadId, worktree },
+    ...(atTurnId !== undefined && { atTurnId }),
+    ...(displayName !== undefined && { displayName }),
+  };
+  const { thread } = await answerOf(server, ForkAnswer, ['thread/fork', params], options);
+  return { threadId: thread.id, directory: thread.config.workspaceOverride };
+}
+
+/**
+ * Brings what a fork with a worktree has changed into the workspace of its original.
+ *
+ * @throws JsonRpcError -32019 with `data.conflicts` when both changed the same files in ways that cannot be merged
+ * @example const { restoreId } = await mergeFork(server, fork.threadId);
+ */
+export function mergeFork(server: Server, threadId: string, options: RequestOptions = {}): Promise<RestoredAnswer> {
+  return answerOf(server, RestoredAnswer, ['thread/merge', { threadId }], options);
+}
+
 /**
  * Lists the checkpoints of a thread, oldest first.
  *

@@ -189,6 +189,12 @@ export const rpcMethods = {
     }),
     result: v.object({ thread: Thread }),
   },
+  'thread/merge': {
+    summary:
+      'Brings what a fork with a worktree has changed into the workspace of its original, as one change that `checkpoint/restore` takes back by its `restoreId`. Texts that both changed are merged line by line; anything else that both changed refuses it.',
+    params: v.object({ threadId: id }),
+    result: RestoredFiles,
+  },
   'checkpoint/list': {
     summary:
       'Lists the checkpoints of a conversation, oldest first: before each turn that may have changed files, and before each restore.',

@@ -3,7 +3,7 @@
  * notification and server request, every error. The last test reports what is missing.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
@@ -158,6 +158,15 @@ scenario(t, 'a conversation can be forked, also into a worktree of its own', {},
   await session.call('thread/rollback', { threadId: fork.id, numTurns: 1, restoreFiles: true });
   t.equal(inFork('a.txt'), 'turn 1\n');
   t.equal((await session.refused('thread/fork', { threadId, atTurnId: 'turn_009' })).name, 'turnNotFound');
+
+  await session.say(fork.id, 'run: echo new > added.txt');
+  await session.until('turn/completed', undefined, 4);
+  const merged = await session.call('thread/merge', { threadId: fork.id });
+  t.match(merged, { restored: ['added.txt'] });
+  t.same([read('added.txt'), read('a.txt')], ['new\n', 'turn 2\n']);
+  await session.call('checkpoint/restore', { threadId, turnId: merged.restoreId });
+  t.notOk(existsSync(join(path, 'added.txt')), 'what was merged is taken back');
+  t.equal((await session.refused('thread/merge', { threadId })).name, 'checkpointFailed');
 });
 
 scenario(

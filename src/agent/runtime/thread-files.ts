@@ -15,7 +15,7 @@ import type { Feed } from './feed.ts';
 import { forkThread } from './fork-thread.ts';
 import type { ThreadRegistry } from './thread-registry.ts';
 import type { Turns } from './turns.ts';
-import type { FileCheckpoints, ForkThread, ThreadProcesses } from './types.ts';
+import type { FileCheckpoints, FileRestore, ForkThread, ThreadProcesses } from './types.ts';
 
 export interface ThreadFilesOptions {
   readonly registry: ThreadRegistry;
@@ -81,6 +81,26 @@ export class ThreadFiles {
     return { thread: this.#options.read(thread.id), announce };
   }
 
+  async merge(threadId: string): Promise<Frozen<RestoredFiles>> {
+    const { registry, turns } = this.#options;
+    const fork = registry.get(threadId);
+    const { forkedFromThreadId } = fork;
+    const place = fork.config?.workspaceOverride;
+    if (forkedFromThreadId === undefined || place === undefined) {
+      throw new AgentError('checkpointFailed', { threadId }, 'the conversation is not a fork with a worktree');
+    }
+    const original = registry.get(forkedFromThreadId);
+    const into = { threadId: original.id, workspacePath: turns.pathOf(original) };
+    this.#requireIdle(original, into.workspacePath);
+    this.#requireIdle(fork, place);
+    return turns.hold(threadId, () =>
+      turns.hold(original.id, async () => {
+        const from = { threadId, workspacePath: place };
+        return this.#report(original.id, await this.#with((checkpoints) => checkpoints.merge(from, into)));
+      }),
+    );
+  }
+
   /** @returns the directory with the files in it */
   async #openFork(workspacePath: string, end: { threadId: string; turnId: string } | undefined): Promise<string> {
     const { openFork } = this.#options;
@@ -130,12 +150,23 @@ export class ThreadFiles {
   }
 
   async #restore(thread: StoredThread, order: RestoreOrder): Promise<Frozen<RestoredFiles>> {
-    const { turns, feed } = this.#options;
     const { id: threadId } = thread;
-    const workspacePath = turns.pathOf(thread);
-    const runningThread = turns.of(threadId) ? threadId : turns.runningIn(workspacePath);
-    if (runningThread !== undefined) throw new AgentError('turnInProgress', { threadId: runningThread });
-    const result = await this.#with((checkpoints) => checkpoints.restore({ threadId, workspacePath, ...order }));
+    const workspacePath = this.#options.turns.pathOf(thread);
+    this.#requireIdle(thread, workspacePath);
+    const request = { threadId, workspacePath, ...order };
+    return this.#report(threadId, await this.#with((checkpoints) => checkpoints.restore(request)));
+  }
+
+  /** @throws AgentError turnInProgress, with the thread that runs a turn in these files */
+  #requireIdle({ id }: StoredThread, workspacePath: string): void {
+    const { turns } = this.#options;
+    const running = turns.of(id) ? id : turns.runningIn(workspacePath);
+    if (running !== undefined) throw new AgentError('turnInProgress', { threadId: running });
+  }
+
+  /** @throws AgentError restoreConflict */
+  #report(threadId: string, result: FileRestore): Frozen<RestoredFiles> {
+    const { feed } = this.#options;
     if (result.kind === 'refused') {
       const { conflicts } = result;
       const detail = `${conflicts.length} of these files were changed since; nothing was restored`;

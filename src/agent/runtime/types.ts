@@ -84,6 +84,11 @@ export interface FileCheckpoints {
     turnId: string | undefined,
     isUnified: boolean,
   ): Promise<Omit<Frozen<FileDiff>, 'format'>>;
+  /** Brings what a fork has changed in its own tree into the tree of another thread. */
+  merge(
+    fork: { readonly threadId: string; readonly workspacePath: string },
+    into: { readonly threadId: string; readonly workspacePath: string },
+  ): Promise<FileRestore>;
   /** Copies the files into an empty directory: as they were at the end of a turn, or as they are now. */
   copyTo(
     target: string,
@@ -195,6 +200,8 @@ export interface Runtime {
   rollback(threadId: string, numTurns: number): Thread;
   /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, checkpointFailed, workspaceOverrideRefused */
   fork(threadId: string, options: ForkThread): Promise<{ readonly thread: Thread; readonly announce: () => void }>;
+  /** Brings the files of a fork into the workspace of its original. @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed */
+  merge(threadId: string): Promise<Frozen<RestoredFiles>>;
   /** Takes back the last turns with their files. @throws AgentError turnInProgress, restoreConflict, checkpointFailed */
   undo(
     threadId: string,

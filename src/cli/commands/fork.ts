@@ -1,16 +1,10 @@
-import * as v from 'valibot';
+import { forkThread } from '../../client/index.ts';
 import type { CommandContext } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { inLine } from '../render.ts';
 import { withThread } from '../thread-files.ts';
 
-const Forked = v.looseObject({
-  thread: v.looseObject({
-    id: v.string(),
-    config: v.optional(v.looseObject({ workspaceOverride: v.optional(v.string()) }), {}),
-  }),
-});
 /** A worktree gets all files of the workspace. */
 const timeoutMs = 600_000;
 
@@ -18,20 +12,16 @@ const timeoutMs = 600_000;
 export async function run(context: CommandContext): Promise<number> {
   const { argument, options, output, signal } = context;
   if (argument === undefined) throw usageError('fork needs the id of a conversation.', 'fork');
-  const { at, name } = options;
+  const atTurnId = typeof options['at'] === 'string' ? options['at'] : undefined;
+  const displayName = typeof options['name'] === 'string' ? options['name'] : undefined;
   const worktree = options['worktree'] === true;
-  return withThread({ ...context, options: { ...options, thread: argument } }, async (server, threadId) => {
-    const params = {
-      ...{ threadId, worktree },
-      ...(typeof at === 'string' && { atTurnId: at }),
-      ...(typeof name === 'string' && { displayName: name }),
-    };
-    const { thread } = v.parse(Forked, await server.request('thread/fork', params, { signal, timeoutMs }));
-    const directory = thread.config.workspaceOverride;
-    if (output.json) output.document({ threadId: thread.id, directory: directory ?? null });
-    output.line(`Forked to ${thread.id}.`);
-    if (worktree && directory !== undefined) output.line(`It works in ${inLine(directory)}.`);
-    output.line(`To continue there: oratorio chat --thread ${thread.id}`);
+  return withThread({ ...context, options: { ...options, thread: argument } }, async (server, original) => {
+    const request = { atTurnId, worktree, displayName, signal, timeoutMs };
+    const { threadId, directory } = await forkThread(server, original, request);
+    if (output.json) output.document({ threadId, directory: directory === '' ? null : directory });
+    output.line(`Forked to ${threadId}.`);
+    if (worktree) output.line(`It works in ${inLine(directory)}.`);
+    output.line(`To continue there: oratorio chat --thread ${threadId}`);
     return exitCodes.ok.code;
   });
 }

@@ -1,0 +1,139 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runProgram } from '../supervise/index.ts';
+import { type BytePath, shownPath } from './byte-path.ts';
+import type { Contents } from './contents.ts';
+import { type Entry, isSame, type NotCovered, type StampedEntry } from './entry.ts';
+import { type History, notCoveredOf, plainEntry } from './history.ts';
+import { pieceBytes } from './limits.ts';
+import type { Conflict, RestoreOp } from './plan.ts';
+
+/** A path that a fork has changed since it was made. */
+export interface ForkChange {
+  readonly path: BytePath;
+  readonly before: Entry | undefined;
+  readonly after: Entry | undefined;
+}
+
+/** Changes of a fork, with the store that has their contents. */
+export interface ForkChanges {
+  readonly changes: readonly ForkChange[];
+  readonly contents: Contents;
+  readonly notCovered: readonly NotCovered[];
+}
+
+export interface MergeOptions {
+  readonly history: History;
+  readonly contents: Contents;
+  readonly fork: ForkChanges;
+  /** Environment of git; undefined: texts are not merged. */
+  readonly environment: Readonly<Record<string, string>> | undefined;
+}
+
+export interface MergePlan {
+  readonly ops: readonly RestoreOp[];
+  readonly conflicts: readonly Conflict[];
+}
+
+/** Longest text that is merged line by line. */
+const maxMergeBytes = 1_048_576;
+
+/** Compares a fork as it was made with what it is now. */
+export function changesOf(history: History, contents: Contents, since: number): ForkChanges {
+  const paths = new Set(history.changes(since, history.newestSeq).map(({ path }) => path));
+  const changes: ForkChange[] = [];
+  const notCovered: NotCovered[] = [];
+  for (const path of paths) {
+    const [before, after] = [history.at(path, since), history.current(path)];
+    const skipped = [after, before].find((each) => each?.kind === 'skipped');
+    if (skipped) notCovered.push(notCoveredOf(skipped));
+    else if (path !== '' && !isSame(before && plainEntry(before), after && plainEntry(after))) {
+      changes.push({ path, before: before && plainEntry(before), after: after && plainEntry(after) });
+    }
+  }
+  return { changes, contents, notCovered };
+}
+
+/**
+ * Plans how changes of a fork come into the workspace: what is as it was when the fork was made takes the fork's state, texts that both
+ * changed are merged line by line, and everything else is a conflict.
+ */
+export async function planMerge({ history, contents, fork, environment }: MergeOptions): Promise<MergePlan> {
+  const ops: RestoreOp[] = [];
+  const conflicts: Conflict[] = [];
+  for (const { path, before, after } of fork.changes) {
+    const have = history.current(path);
+    const present = have && plainEntry(have);
+    if (isSame(present, after)) continue;
+    let want = after;
+    if (!isSame(present, before)) {
+      want = await mergedText({ contents, fork, have, before, after, environment });
+      if (!want) {
+        const change = !before ? 'created' : !have ? 'deleted' : 'modified';
+        conflicts.push({ path: shownPath(path), change, by: 'user' });
+        continue;
+      }
+    } else if (after?.kind === 'file') await copyContent(fork.contents, contents, after);
+    ops.push({ path, have: have ?? null, want: want ?? null });
+  }
+  return { ops, conflicts };
+}
+
+async function copyContent(from: Contents, to: Contents, { hash, size }: Entry): Promise<string> {
+  const pieces: string[] = [];
+  for (const piece of from.read(hash ?? '')) pieces.push(await to.put(piece));
+  const [only = ''] = pieces;
+  return pieces.length === 1 ? only : to.putList(pieces, size);
+}
+
+interface Versions extends Omit<MergeOptions, 'history'> {
+  readonly have: StampedEntry | undefined;
+  readonly before: Entry | undefined;
+  readonly after: Entry | undefined;
+}
+
+/** @returns undefined: the versions cannot be merged */
+async function mergedText({ contents, fork, have, before, after, environment }: Versions): Promise<Entry | undefined> {
+  const versions = [have, before, after];
+  const isText = versions.every((each) => each?.kind === 'file' && each.size <= maxMergeBytes);
+  if (!isText || !have || !before || !after || !environment) return undefined;
+  const whole = (store: Contents, { hash }: Entry) => Buffer.concat([...store.read(hash ?? '')]);
+  const texts = [whole(contents, have), whole(fork.contents, before), whole(fork.contents, after)];
+  const merged = await mergeFile(texts, environment);
+  if (!merged) return undefined;
+  const pieces: string[] = [];
+  for (let at = 0; at < Math.max(1, merged.length); at += pieceBytes) {
+    pieces.push(await contents.put(merged.subarray(at, at + pieceBytes)));
+  }
+  const [only = ''] = pieces;
+  const hash = pieces.length === 1 ? only : await contents.putList(pieces, merged.length);
+  const mode = have.mode === before.mode ? after.mode : have.mode;
+  return { kind: 'file', mode, size: merged.length, hash, target: null };
+}
+
+/** Three-way merge by git, in a directory without any repository. @returns undefined: a conflict, or no text */
+async function mergeFile(
+  texts: readonly Buffer[],
+  environment: Readonly<Record<string, string>>,
+): Promise<Buffer | undefined> {
+  const directory = mkdtempSync(join(tmpdir(), 'oratorio-merge-'));
+  try {
+    const names = ['ours', 'base', 'theirs'].map((name) => join(directory, name));
+    for (const [index, content] of texts.entries()) {
+      writeFileSync(names[index] ?? '', content, { mode: 0o600 });
+    }
+    const printed: Buffer[] = [];
+    const { exitCode } = await runProgram({
+      program: 'git',
+      args: ['merge-file', '--stdout', '--quiet', ...names],
+      cwd: directory,
+      env: { ...environment, GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
+      timeoutMs: 30_000,
+      stdout: (chunk) => printed.push(chunk),
+    });
+    return exitCode === 0 ? Buffer.concat(printed) : undefined;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,40 @@
+/** `oratorio race` in the product as it is installed, with a model whose second attempt is the good one. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
+import { makePlace, oratorio } from './harness.ts';
+
+t.test('the attempt that passes the check is applied, and undo takes it back', async (t) => {
+  let attempts = 0;
+  const model = (request: UpstreamRequest) => {
+    const messages: { role: string }[] = request.body.messages;
+    if (messages.at(-1)?.role === 'tool') return answered(request, { text: 'done' });
+    attempts += 1;
+    const content = attempts === 2 ? 'good' : 'bad';
+    return answered(request, {
+      toolCalls: [{ id: 'call_1', name: 'WriteFile', arguments: { path: 'a.txt', content } }],
+    });
+  };
+  const upstream = await startMockUpstream(t, model);
+  const place = makePlace(t);
+  const workspace = place.workspace('site', { EndPoint: upstream.url, ApiKey: 'key', Model: 'm', UpstreamRetries: 0 });
+  const a = join(workspace, 'a.txt');
+  writeFileSync(a, 'before');
+  const at = ['--workspace', workspace];
+  const check = ['--check', 'grep -q good a.txt', '--attempts', '3', '--yes', '--json'];
+  const race = await oratorio(place, ['race', ...at, ...check, 'Make it good.']);
+  t.equal(race.code, 0, race.stderr);
+  const { threadId, attempts: found, applied } = JSON.parse(race.stdout);
+  t.equal(found.length, 3);
+  t.equal(found.filter(({ hasPassed }: { hasPassed: boolean }) => hasPassed).length, 1);
+  t.same([applied.restored, readFileSync(a, 'utf8')], [['a.txt'], 'good']);
+  for (const { directory } of found) t.ok(existsSync(directory), 'the attempts are kept');
+
+  const undone = await oratorio(place, ['undo', ...at, '--thread', threadId, '--restore', applied.restoreId]);
+  t.equal(undone.code, 0, undone.stderr);
+  t.equal(readFileSync(a, 'utf8'), 'before');
+  t.match((await oratorio(place, ['race', ...at, '--prune'])).stdout, 'Deleted 3 attempts.');
+  for (const { directory } of found) t.notOk(existsSync(directory));
+  await oratorio(place, ['hub', 'stop']);
+});
