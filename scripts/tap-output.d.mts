@@ -10,6 +10,7 @@ interface Result {
   readonly isGood: boolean;
   readonly counts: Counts;
   readonly milliseconds: number;
+  readonly cpuSeconds?: number;
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly isTimedOut: boolean;

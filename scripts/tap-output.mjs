@@ -1,7 +1,7 @@
 /** Reads and writes TAP. Plain JavaScript without dependencies, as `test.mjs` is. */
 
-const slowFile = /^# slow: /;
-const slowFiles = 10;
+const longFile = /^# (?:slow|costly): /;
+const longFiles = 10;
 const seconds = (milliseconds) => (milliseconds / 1000).toFixed(1);
 
 /**
@@ -16,8 +16,8 @@ export function countsOf(tap) {
 }
 
 /**
- * Filters TAP lines for a log: files as they end, every failure with its diagnostics, and the slowest files. Takes each line in
- * turn.
+ * Filters TAP lines for a log: files as they end, every failure with its diagnostics, the slowest and the costliest files. Takes
+ * each line in turn.
  */
 export function isWorthShowing() {
   let inDiagnostics = false;
@@ -29,7 +29,7 @@ export function isWorthShowing() {
       return isFailure || indent === '';
     }
     if (/^\s*(# Subtest|\d+\.\.\d+)/.test(line)) inDiagnostics = false;
-    return inDiagnostics || slowFile.test(line);
+    return inDiagnostics || longFile.test(line);
   };
 }
 
@@ -41,13 +41,16 @@ export function fileReport({ name, isGood, milliseconds, output, exitCode, signa
   return `# Subtest: ${name}\n${body}${body.endsWith('\n') ? '' : '\n'}${verdict}\n${isGood ? '' : end}\n`;
 }
 
-/** Ends the TAP of a run: the slowest files, the plan and the sum of all assertions. */
+/** Ends the TAP of a run: files by their time and by their processor time, the plan and the sum of all assertions. */
 export function summaryReport(results) {
-  const slowest = results.toSorted((a, b) => b.milliseconds - a.milliseconds).slice(0, slowFiles);
+  const slowest = results.toSorted((a, b) => b.milliseconds - a.milliseconds).slice(0, longFiles);
+  const measured = results.filter(({ cpuSeconds }) => cpuSeconds !== undefined);
+  const costliest = measured.toSorted((a, b) => b.cpuSeconds - a.cpuSeconds).slice(0, longFiles);
   const sum = (key) => results.reduce((total, { counts }) => total + counts[key], 0);
   const [pass, fail] = [sum('passed'), sum('failed')];
   return [
     ...slowest.map(({ name, milliseconds }) => `# slow: ${seconds(milliseconds).padStart(6)} s  ${name}`),
+    ...costliest.map(({ name, cpuSeconds }) => `# costly: ${cpuSeconds.toFixed(1).padStart(4)} s of CPU  ${name}`),
     `1..${results.length}`,
     `# { total: ${pass + fail}, pass: ${pass}, fail: ${fail} }`,
     '',

@@ -37,6 +37,9 @@ const isOfTap = (id: string): boolean =>
  */
 const tapChunk = 'node_modules/@tapjs/tap.js';
 
+/** Has each test process report its processor time. */
+const reportsCpuTime = `import ${JSON.stringify(new URL('cpu-time.mjs', import.meta.url).href)};`;
+
 async function removeSourceMap(file: string): Promise<void> {
   const code = await readFile(file, 'utf8');
   await writeFile(file, code.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'));
@@ -78,6 +81,7 @@ export async function bundleTests(sources: readonly string[], directory: string)
       dir: directory,
       entryFileNames: '[name].js',
       chunkFileNames: ({ name }) => (name === 'tap' ? tapChunk : 'chunks/[name]-[hash].js'),
+      banner: ({ isEntry }) => (isEntry ? reportsCpuTime : ''),
       codeSplitting: { groups: [{ name: 'tap', test: isOfTap }] },
       sourcemap: true,
       sourcemapExcludeSources: true,

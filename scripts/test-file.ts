@@ -28,6 +28,8 @@ export interface TestFileResult {
   /** Assertions. A file that fails without a failed assertion counts as one. */
   readonly counts: Counts;
   readonly milliseconds: number;
+  /** Processor time, as the file reports it at its end (`cpu-time.mjs`). */
+  readonly cpuSeconds?: number;
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly isTimedOut: boolean;
@@ -71,7 +73,9 @@ export async function runTestFile({ name, program }: TestFile, options: TestFile
   const milliseconds = performance.now() - began;
   const { isGood, counts } = judge(output, exitCode === 0 && !isTimedOut);
   if (!isGood) output = withSourcePlaces(output, options.directory);
-  return { name, isGood, counts, milliseconds, exitCode, signal, isTimedOut, output };
+  const cpu = /^# cpu: (\d+\.\d+)$/m.exec(output)?.[1];
+  const cpuSeconds = cpu === undefined ? {} : { cpuSeconds: Number(cpu) };
+  return { name, isGood, counts, milliseconds, ...cpuSeconds, exitCode, signal, isTimedOut, output };
 }
 
 /** A file without a summary broke off. */

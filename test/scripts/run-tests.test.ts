@@ -27,6 +27,7 @@ t.test('each file is reported by its name, and one that fails or dies fails the 
   t.match(stdout, /fileName: test\/fixtures\/tap\/fails\.ts\s+lineNumber: 4\s+columnNumber: 3/, 'so do places');
   t.notMatch(stdout, /\.js:\d/, 'and nothing names the bundle');
   t.match(stdout, /^# slow: +\d+\.\d s {2}test\/fixtures\/tap\/\w+\.ts$/m);
+  if (process.platform === 'linux') t.match(stdout, /^# costly: +\d+\.\d s of CPU {2}test\/fixtures\/tap\/\w+\.ts$/m);
 });
 
 t.test('a pattern without a matching file fails the run', async (t) => {

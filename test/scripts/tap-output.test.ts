@@ -26,6 +26,8 @@ t.test('a log shows files and failures', async (t) => {
     'not ok 1 - a.test.ts',
     'ok 2 - b.test.ts',
     '# slow:    1.0 s  a.test.ts',
+    '# costly:  0.5 s of CPU  a.test.ts',
+    '# cpu: 0.50',
   ];
   t.strictSame(lines.filter(isShown), [
     '    not ok 2 - broken',
@@ -35,6 +37,7 @@ t.test('a log shows files and failures', async (t) => {
     'not ok 1 - a.test.ts',
     'ok 2 - b.test.ts',
     '# slow:    1.0 s  a.test.ts',
+    '# costly:  0.5 s of CPU  a.test.ts',
   ]);
 });
 
@@ -53,16 +56,19 @@ t.test('the report of a file is its TAP as a subtest, with the end of the proces
   );
 });
 
-t.test('the report of a run sums the assertions and names the ten slowest files, the slowest first', async (t) => {
+t.test('the report of a run sums the assertions and names ten files by time and by processor time', async (t) => {
   const results = Array.from({ length: 12 }, (_, n) => ({
     ...passed,
     name: `${n}.ts`,
     milliseconds: n * 1_000,
+    cpuSeconds: 12 - n,
     output: '',
   }));
   const failed = { ...passed, name: 'bad.ts', isGood: false, counts: { passed: 1, failed: 4 }, output: '' };
   const lines = summaryReport([...results, failed]).split('\n');
   t.equal(lines.filter((line) => line.startsWith('# slow: ')).length, 10);
   t.equal(lines[0], '# slow:   11.0 s  11.ts');
+  t.equal(lines.filter((line) => line.startsWith('# costly: ')).length, 10);
+  t.equal(lines[10], '# costly: 12.0 s of CPU  0.ts');
   t.strictSame(lines.slice(-3), ['1..13', '# { total: 29, pass: 25, fail: 4 }', '']);
 });
