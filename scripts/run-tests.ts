@@ -4,7 +4,7 @@
  * name, so that long files run alone at the end, and withholds the output of a file until all before it have ended.
  *
  * Takes files and patterns, none for all, and those options of `tap run` that limit jobs and time (`--jobs=2`). The last
- * lines name the slowest files. Exits with 1 if a file fails.
+ * lines name the slowest and the costliest files. Exits with 1 if a file fails.
  */
 import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ import { TapConfig } from '@tapjs/config';
 import { fileReport, summaryReport } from './tap-output.mjs';
 import { bundleTests } from './test-bundles.ts';
 import { runTestFile, type TestFileOptions, type TestFileResult } from './test-file.ts';
+import { realJobs, runTogether } from './test-jobs.ts';
 import { longestFirst, readDurations, writeDurations } from './test-order.ts';
 import { bundleTestPrograms } from './test-programs.ts';
 import { root } from './toolchain.mjs';
@@ -48,22 +49,23 @@ function optionsIn(directory: string): TestFileOptions {
   };
 }
 
-/** Runs `jobs` files at a time, and those that need the machine for themselves afterwards. */
+/** Runs files together, and those that need the machine for themselves afterwards. */
 async function runAll(names: readonly string[], directory: string): Promise<readonly TestFileResult[]> {
   const options = optionsIn(directory);
   const results: TestFileResult[] = [];
-  const runInTurn = async (queue: string[]): Promise<void> => {
-    for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
-      const result = await runTestFile({ name, program: join(directory, name.replace(/\.ts$/, '.js')) }, options);
-      results.push(result);
-      process.stdout.write(fileReport(result, results.length));
-    }
+  const run = async (name: string): Promise<void> => {
+    const result = await runTestFile({ name, program: join(directory, name.replace(/\.ts$/, '.js')) }, options);
+    results.push(result);
+    process.stdout.write(fileReport(result, results.length));
   };
   const ordered = longestFirst(names, readDurations());
   const isAlone = (name: string): boolean => values.serial?.includes(name) ?? false;
-  const shared = ordered.filter((name) => !isAlone(name));
-  await Promise.all(Array.from({ length: values.jobs ?? 1 }, () => runInTurn(shared)));
-  await runInTurn(ordered.filter(isAlone));
+  await runTogether(
+    ordered.filter((name) => !isAlone(name)),
+    run,
+    realJobs(values.jobs ?? 1),
+  );
+  for (const name of ordered.filter(isAlone)) await run(name);
   return results;
 }
 

@@ -1,0 +1,85 @@
+/** Decides how many test files run at a time. */
+import { availableParallelism, cpus } from 'node:os';
+
+export interface Jobs {
+  /** Files that run at a time while no core is idle. */
+  readonly least: number;
+  /** Files that run at a time where all of them wait: bounds memory. */
+  readonly most: number;
+  /** Part of the processor time since the last call that was idle, from 0 to 1. */
+  readonly idleShare: () => number;
+  /** Calls `look` now and then, until the function that it returns is called. */
+  readonly every: (look: () => void) => () => void;
+}
+
+/** Share of the machine that a file more can use. */
+const worthUsing = 0.15;
+const lookMs = 500;
+
+/** Real processors and time. @param most files at a time */
+export const realJobs = (most: number): Jobs => {
+  let before = processorTimes();
+  return {
+    least: Math.min(most, 2 * availableParallelism()),
+    most,
+    idleShare: () => {
+      const now = processorTimes();
+      const [idle, all] = [now.idle - before.idle, now.all - before.all];
+      before = now;
+      return all === 0 ? 0 : idle / all;
+    },
+    every: (look) => {
+      const timer = setInterval(look, lookMs);
+      return () => clearInterval(timer);
+    },
+  };
+};
+
+function processorTimes(): { readonly idle: number; readonly all: number } {
+  const times = cpus().map((cpu) => cpu.times);
+  const idle = times.reduce((sum, time) => sum + time.idle, 0);
+  return { idle, all: times.reduce((sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq, idle) };
+}
+
+/**
+ * Runs `run` for each name, in order: `least` at a time, and one more whenever processor time was left over, because many files
+ * mostly wait. Resolves when all have ended; rejects with the first rejection.
+ */
+export function runTogether(
+  names: readonly string[],
+  run: (name: string) => Promise<void>,
+  { least, most, idleShare, every }: Jobs,
+): Promise<void> {
+  const queue = [...names];
+  let running = 0;
+  return new Promise((resolve, reject) => {
+    const start = (name: string): void => {
+      running += 1;
+      run(name).then(
+        () => {
+          running -= 1;
+          fill();
+        },
+        (error) => {
+          stop();
+          reject(error);
+        },
+      );
+    };
+    const startNext = (): void => {
+      const name = queue.shift();
+      if (name !== undefined) start(name);
+    };
+    const fill = (): void => {
+      while (running < least && queue.length > 0) startNext();
+      if (running > 0) return;
+      stop();
+      resolve();
+    };
+    const stop = every(() => {
+      const isIdle = idleShare() >= worthUsing;
+      if (isIdle && running < most) startNext();
+    });
+    fill();
+  });
+}

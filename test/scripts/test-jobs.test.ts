@@ -1,0 +1,66 @@
+import t from 'tap';
+import { runTogether } from '../../scripts/test-jobs.ts';
+import { flush } from '../machines/harness.ts';
+
+/** Files that the test ends, on processors that it occupies. */
+class Runner {
+  readonly started: string[] = [];
+  isStopped = false;
+  idle = 0;
+  look = (): void => undefined;
+  readonly #ends = new Map<string, () => void>();
+  readonly ended: Promise<void>;
+
+  constructor(names: readonly string[], [least, most]: readonly [number, number]) {
+    const run = (name: string) => {
+      this.started.push(name);
+      return new Promise<void>((resolve) => this.#ends.set(name, resolve));
+    };
+    this.ended = runTogether(names, run, {
+      least,
+      most,
+      idleShare: () => this.idle,
+      every: (look) => {
+        this.look = look;
+        return () => {
+          this.isStopped = true;
+        };
+      },
+    });
+  }
+
+  async end(...names: readonly string[]): Promise<void> {
+    for (const name of names) this.#ends.get(name)?.();
+    await flush();
+  }
+}
+
+t.test('while no core is idle, a file starts when one ends', async (t) => {
+  const runner = new Runner(['a', 'b', 'c'], [2, 4]);
+  runner.look();
+  t.strictSame(runner.started, ['a', 'b']);
+  await runner.end('b');
+  t.strictSame(runner.started, ['a', 'b', 'c']);
+  await runner.end('a', 'c');
+  await runner.ended;
+  t.ok(runner.isStopped);
+});
+
+t.test('while a core is idle, more files start, up to the limit', async (t) => {
+  const runner = new Runner(['a', 'b', 'c', 'd', 'e'], [1, 3]);
+  runner.idle = 0.5;
+  for (let times = 0; times < 4; times += 1) runner.look();
+  t.strictSame(runner.started, ['a', 'b', 'c']);
+  runner.idle = 0;
+  await runner.end('a', 'b');
+  t.strictSame(runner.started, ['a', 'b', 'c'], 'with one left, none starts');
+  await runner.end('c');
+  t.strictSame(runner.started, ['a', 'b', 'c', 'd']);
+  await runner.end('d');
+  await runner.end('e');
+  await runner.ended;
+});
+
+t.test('a run without files ends at once', async () => {
+  await new Runner([], [4, 4]).ended;
+});
