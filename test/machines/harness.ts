@@ -19,6 +19,14 @@ import { eventName, guardName, nodeId } from '../../src/inspect/names.ts';
 
 /** `running PROBE.FAILED [reachesFailureThreshold] → unhealthy`: name of a transition in a test, with `∅` for a missing target. */
 export function nameOf(transition: AnyTransitionDefinition): string {
+  const name = names.get(transition) ?? newNameOf(transition);
+  names.set(transition, name);
+  return name;
+}
+
+const names = new WeakMap<AnyTransitionDefinition, string>();
+
+function newNameOf(transition: AnyTransitionDefinition): string {
   const guard = guardName(transition.guard);
   const target = transition.target?.map(nodeId).join(', ') ?? '∅';
   return transitionName(nodeId(transition.source), eventName(transition), guard, target);
@@ -83,8 +91,34 @@ export function failure(kind: ProcessFailure['kind'], isRetryable: boolean, mess
   return Object.assign(new Error(message), { failure: { kind, message, isRetryable } satisfies ProcessFailure });
 }
 
-export function asked<T, I>(questions: Question<T, I>[]) {
-  return fromPromise<T, I>(({ input, signal }) => {
+/** Part of what an actor is started with: leads to the world in which it is. */
+export interface Scope {
+  readonly system: AnyActorRef['system'];
+}
+
+/**
+ * Worlds by the system of their actors. So one machine with fake actors serves all worlds of a kind: to make a machine takes a
+ * millisecond, and properties need thousands of worlds.
+ */
+export class Worlds<W> {
+  readonly #bySystem = new WeakMap<Scope['system'], W>();
+
+  /** To be called before the actor starts. */
+  add({ system }: Scope, world: W): void {
+    this.#bySystem.set(system, world);
+  }
+
+  of({ system }: Scope): W {
+    const world = this.#bySystem.get(system);
+    if (world === undefined) throw new Error('an actor of this system was started before its world was known');
+    return world;
+  }
+}
+
+/** @param list of questions, to which each start of the actor adds one */
+export function asked<T, I>(list: Question<T, I>[] | ((scope: Scope) => Question<T, I>[])) {
+  return fromPromise<T, I>(({ input, signal, system }) => {
+    const questions = typeof list === 'function' ? list({ system }) : list;
     return new Promise<T>((resolve, reject) => {
       const question: Question<T, I> = {
         input,
@@ -116,21 +150,10 @@ export class FakeOs {
     this.clock = clock;
   }
 
-  driver(kind: FakeProcess['kind']) {
-    return fromCallback<ProcessCommand, ProcessInput>(({ input, receive, sendBack }) => {
-      const process: FakeProcess = {
-        kind,
-        incarnation: input.incarnation,
-        mode: input.mode,
-        pid: this.#nextPid++,
-        commands: [],
-        // An adopted process is alive from the beginning, a spawned one from `spawned` on.
-        alive: input.mode === 'adopt',
-        released: false,
-        over: false,
-        send: (event) => sendBack(event),
-      };
-      this.processes.push(process);
+  /** Actor that stands for one process of the operating system of its world. */
+  static driver(kind: FakeProcess['kind'], osOf: (scope: Scope) => FakeOs) {
+    return fromCallback<ProcessCommand, ProcessInput>(({ input, receive, sendBack, system }) => {
+      const process = osOf({ system }).#request(kind, input, sendBack);
       receive((command) => {
         process.commands.push(command.type);
       });
@@ -138,6 +161,23 @@ export class FakeOs {
         process.released = true;
       };
     });
+  }
+
+  #request(kind: FakeProcess['kind'], input: ProcessInput, send: FakeProcess['send']): FakeProcess {
+    const process: FakeProcess = {
+      kind,
+      incarnation: input.incarnation,
+      mode: input.mode,
+      pid: this.#nextPid++,
+      commands: [],
+      // An adopted process is alive from the beginning, a spawned one from `spawned` on.
+      alive: input.mode === 'adopt',
+      released: false,
+      over: false,
+      send,
+    };
+    this.processes.push(process);
+    return process;
   }
 
   /** Processes of this kind whose group exists. */

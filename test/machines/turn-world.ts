@@ -16,7 +16,7 @@ import {
   turnMachine,
   turnStateOf,
 } from '../../machines/index.ts';
-import { asked, flush, open, type Question, transitionLog } from './harness.ts';
+import { asked, flush, open, type Question, transitionLog, Worlds } from './harness.ts';
 
 export const approvalTimeoutMs = 300_000;
 export const cancelGraceMs = 5_000;
@@ -39,27 +39,13 @@ export class World {
   readonly actor: Actor<typeof turnMachine>;
 
   constructor({ maxRounds = 10, maxRetries = 0, fallbackModels = 0, endChecks = 0 }: Partial<TurnInput> = {}) {
-    const machine = turnMachine.provide({
-      actors: {
-        prepare: asked(this.prepare),
-        check: asked(this.check),
-        fallBack: asked(this.fallBack),
-        compact: asked(this.compact),
-        infer: asked(this.infer),
-        review: asked(this.review),
-        secure: asked(this.secure),
-        runTools: asked(this.runTools),
-        checkEnd: asked(this.checkEnd),
-        conclude: asked(this.conclude),
-        settle: asked(this.settle),
-      },
-    });
-    this.actor = createActor(machine, {
+    this.actor = createActor(fakeTurn, {
       id: 'turn',
       clock: this.clock,
       inspect: transitionLog(this.taken, (actor) => actor.id === 'turn'),
       input: { threadId: 'thread', turnId: 'turn_001', maxRounds, maxRetries, fallbackModels, endChecks, seed: 1 },
     });
+    worlds.add(this.actor, this);
     this.actor.on('*', (event) => this.emitted.push(event));
     this.actor.start();
   }
@@ -94,6 +80,23 @@ export class World {
     return effects.flatMap((questions) => questions.filter(({ isOpen }) => isOpen)).length;
   }
 }
+
+const worlds = new Worlds<World>();
+const fakeTurn = turnMachine.provide({
+  actors: {
+    prepare: asked((scope) => worlds.of(scope).prepare),
+    check: asked((scope) => worlds.of(scope).check),
+    fallBack: asked((scope) => worlds.of(scope).fallBack),
+    compact: asked((scope) => worlds.of(scope).compact),
+    infer: asked((scope) => worlds.of(scope).infer),
+    review: asked((scope) => worlds.of(scope).review),
+    secure: asked((scope) => worlds.of(scope).secure),
+    runTools: asked((scope) => worlds.of(scope).runTools),
+    checkEnd: asked((scope) => worlds.of(scope).checkEnd),
+    conclude: asked((scope) => worlds.of(scope).conclude),
+    settle: asked((scope) => worlds.of(scope).settle),
+  },
+});
 
 /** An answer without calls, changed by `over`. */
 export const answerOf = (over: Partial<Inference> = {}): Inference => ({

@@ -16,7 +16,7 @@ import {
   type SupervisionPolicy,
 } from '../../machines/index.ts';
 import { nodeId } from '../../src/inspect/names.ts';
-import { asked, FakeOs, failure, flush, open, type Question, transitionLog } from './harness.ts';
+import { asked, FakeOs, failure, flush, open, type Question, transitionLog, Worlds } from './harness.ts';
 
 export const policy: SupervisionPolicy = {
   restart: 'onFailure',
@@ -51,21 +51,12 @@ export class Workspace {
   readonly actor: ActorRefFrom<typeof agentServerMachine>;
 
   constructor(changes: Partial<SupervisionPolicy> = {}) {
-    const machine = agentServerMachine.provide({
-      actors: {
-        prepare: asked(this.preparations),
-        process: this.os.driver('server'),
-        readiness: asked(this.readiness),
-        apiProxy: apiProxyMachine.provide({
-          actors: { process: this.os.driver('sidecar'), readiness: asked(this.sidecarReadiness) },
-        }),
-      },
-    });
-    this.actor = createActor(machine, {
+    this.actor = createActor(fakeAgentServer, {
       clock: this.clock,
       input: { workspacePath: '/w', policy: { ...policy, ...changes }, seed: 1 },
       inspect: transitionLog(this.taken, (actor) => actor === this.actor),
     });
+    workspaces.add(this.actor, this);
     this.actor.subscribe({ error: (error) => this.errors.push(error) });
     this.actor.on('*', (event) => this.emitted.push(event));
     this.actor.start();
@@ -204,6 +195,21 @@ export class Workspace {
   }
 }
 
+const workspaces = new Worlds<Workspace>();
+const fakeAgentServer = agentServerMachine.provide({
+  actors: {
+    prepare: asked((scope) => workspaces.of(scope).preparations),
+    process: FakeOs.driver('server', (scope) => workspaces.of(scope).os),
+    readiness: asked((scope) => workspaces.of(scope).readiness),
+    apiProxy: apiProxyMachine.provide({
+      actors: {
+        process: FakeOs.driver('sidecar', (scope) => workspaces.of(scope).os),
+        readiness: asked((scope) => workspaces.of(scope).sidecarReadiness),
+      },
+    }),
+  },
+});
+
 /** The machine of a sidecar alone, below a parent that records its notifications. */
 export class SidecarWorld {
   readonly clock = new SimulatedClock();
@@ -214,9 +220,6 @@ export class SidecarWorld {
   readonly actor: ActorRefFrom<typeof apiProxyMachine>;
 
   constructor(changes: Partial<SupervisionPolicy> = {}, adopt = false) {
-    const machine = apiProxyMachine.provide({
-      actors: { process: this.os.driver('sidecar'), readiness: asked(this.readiness) },
-    });
     const listener = fromCallback<{ readonly type: string }>(({ receive }) => {
       receive((event) => {
         this.reported.push(event);
@@ -225,7 +228,8 @@ export class SidecarWorld {
     // A child shares the clock and the inspector of the system above it.
     const inspect = transitionLog(this.taken, (actor) => actor === this.actor);
     const parent = createActor(listener, { clock: this.clock, inspect }).start();
-    this.actor = createActor(machine, {
+    sidecars.add(parent, this);
+    this.actor = createActor(fakeSidecar, {
       parent,
       input: { workspacePath: '/w', policy: { ...policy, ...changes }, seed: 1, adopt, sidecar: 7 },
     });
@@ -298,6 +302,14 @@ export class SidecarWorld {
   }
 }
 
+const sidecars = new Worlds<SidecarWorld>();
+const fakeSidecar = apiProxyMachine.provide({
+  actors: {
+    process: FakeOs.driver('sidecar', (scope) => sidecars.of(scope).os),
+    readiness: asked((scope) => sidecars.of(scope).readiness),
+  },
+});
+
 /** The Hub's machine, every step of which is answered by the test. */
 export class HubWorld {
   readonly clock = new SimulatedClock();
@@ -315,29 +327,12 @@ export class HubWorld {
   readonly actor: ActorRefFrom<typeof hubMachine>;
 
   constructor() {
-    const machine = hubMachine.provide({
-      actors: {
-        boot: asked(this.boot),
-        claim: asked(this.claim),
-        listen: asked(this.listen),
-        recover: asked(this.recover),
-        watchAddress: fromCallback<AddressCommand>(({ receive }) => {
-          receive(({ type }) => {
-            this.addressCommands.push(type);
-          });
-          return () => {
-            this.isAddressReleased = true;
-          };
-        }),
-        drain: asked(this.drain),
-        close: asked(this.close),
-      },
-    });
-    this.actor = createActor(machine, {
+    this.actor = createActor(fakeHub, {
       clock: this.clock,
       input: { drainDeadlineMs: 10_000 },
       inspect: transitionLog(this.taken, (actor) => actor === this.actor),
     });
+    hubs.add(this.actor, this);
     this.actor.on('*', (event) => this.emitted.push(event));
     this.actor.start();
   }
@@ -377,3 +372,24 @@ export class HubWorld {
     await flush();
   }
 }
+
+const hubs = new Worlds<HubWorld>();
+const fakeHub = hubMachine.provide({
+  actors: {
+    boot: asked((scope) => hubs.of(scope).boot),
+    claim: asked((scope) => hubs.of(scope).claim),
+    listen: asked((scope) => hubs.of(scope).listen),
+    recover: asked((scope) => hubs.of(scope).recover),
+    watchAddress: fromCallback<AddressCommand>(({ receive, system }) => {
+      const hub = hubs.of({ system });
+      receive(({ type }) => {
+        hub.addressCommands.push(type);
+      });
+      return () => {
+        hub.isAddressReleased = true;
+      };
+    }),
+    drain: asked((scope) => hubs.of(scope).drain),
+    close: asked((scope) => hubs.of(scope).close),
+  },
+});
