@@ -28,10 +28,17 @@ export function redact(text: string, secrets: readonly string[]): string {
  * recognised: pass whole texts, or use `StreamRedactor`.
  */
 export function redactorFor(secrets: readonly string[]): (text: string) => string {
-  const spellings = spellingsOf(secrets);
-  if (spellings.length === 0) return (text) => text;
-  const known = new RegExp(spellings.map(escaped).join('|'), 'g');
-  return (text) => text.replace(known, redacted);
+  const given = [...secrets];
+  let spellings: readonly string[] | undefined;
+  let known: RegExp | undefined;
+  return (text) => {
+    if (text === '') return text;
+    spellings ??= spellingsOf(given);
+    // Most texts have none, and an expression of a private key's hundreds of spellings takes long to compile.
+    if (!spellings.some((spelling) => text.includes(spelling))) return text;
+    known ??= new RegExp(spellings.map(escaped).join('|'), 'g');
+    return text.replace(known, redacted);
+  };
 }
 
 /**

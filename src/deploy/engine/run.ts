@@ -2,7 +2,7 @@ import { type ProgramEnd, runProgram as run } from '../../supervise/index.ts';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 import { PrintedLines, Tail } from './lines.ts';
-import { outputRedactorFor } from './redactor.ts';
+import { outputRedactorFor, type Redactor } from './redactor.ts';
 import type { RunOptions, RunResult } from './types.ts';
 
 export interface ProgramCall extends RunOptions {
@@ -31,7 +31,8 @@ const lingerMs = 1_000;
  */
 export async function runProgram(call: ProgramCall): Promise<RunResult> {
   const { program, args, env, cwd, input, inputFile, outputFile, hasTerminal = false, timeoutMs, signal } = call;
-  const [stdout, stderr] = [collect(call), collect(call)];
+  const clean = outputRedactorFor(call.secrets ?? []);
+  const [stdout, stderr] = [collect(call, clean), collect(call, clean)];
   const end = await run({
     ...{ program, args, env, cwd, timeoutMs, signal, graceMs, lingerMs },
     stdin: inputFile ?? input ?? (hasTerminal ? 'inherit' : undefined),
@@ -54,8 +55,7 @@ interface CollectedOutput {
 }
 
 /** Collects one output: its end for the result, and its lines for `onLine`. */
-function collect({ secrets = [], onLine }: ProgramCall): CollectedOutput {
-  const clean = outputRedactorFor(secrets);
+function collect({ secrets = [], onLine }: ProgramCall, clean: Redactor): CollectedOutput {
   const tail = new Tail(defaults.outputBytes);
   const lines = onLine && new PrintedLines({ secrets, clean, onLine });
   return {
