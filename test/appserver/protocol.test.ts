@@ -344,7 +344,7 @@ t.test('a turn continues when its client disconnects, and another client can fol
 
 t.test('an unreachable upstream fails the turn with a typed error', async (t) => {
   const upstream = { endpoint: 'http://127.0.0.1:9/v1', apiKey: 'sk-upstream-secret' };
-  const { path, home } = makeWorkspace(t);
+  const { path, home } = makeWorkspace(t, { UpstreamRetries: 0 });
   const { server, log } = await startServer(t, undefined, {
     workspacePath: path,
     env: { ORATORIO_HOME: home },
