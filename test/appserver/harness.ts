@@ -48,10 +48,12 @@ export function readLock(path: string, home?: string): AppServerLock | undefined
 export async function eventually<T>(probe: () => T | undefined | Promise<T | undefined>, what: string): Promise<T> {
   const deadline = performance.now() + deadlineMs;
   for (;;) {
+    const began = performance.now();
     const found = await probe();
     if (found !== undefined) return found;
     if (performance.now() > deadline) throw new Error(`did not happen within ${deadlineMs} ms: ${what}`);
-    await sleep(10);
+    // To read all processes must not take most of a core.
+    await sleep(Math.min(Math.max(10, 4 * (performance.now() - began)), 100));
   }
 }
 

@@ -266,10 +266,11 @@ export function processesUnder(root: string): FoundProcess[] {
     const pid = Number(name);
     if (!Number.isInteger(pid) || pid === process.pid) continue;
     try {
-      const argv = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-      const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-      const traces = [...argv, ...environment, readlinkSync(`/proc/${pid}/cwd`)];
+      const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      const variables = readFileSync(`/proc/${pid}/environ`, 'utf8');
+      const traces = [commandLine, variables, readlinkSync(`/proc/${pid}/cwd`)];
       if (!traces.some((trace) => trace.includes(root))) continue;
+      const [argv, environment] = [commandLine.split('\0'), variables.split('\0')];
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
       // Behind the name, which is in parentheses and may contain anything: state, parent.
       const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);

@@ -70,6 +70,9 @@ function trustAll(t: Teardown, home: string): void {
   t.teardown(() => homes.delete(home));
 }
 
+/** Pause between two probes: one that takes long, as reading all processes does, must not take most of a core. */
+export const pauseAfter = (probeMs: number): number => Math.min(Math.max(10, 4 * probeMs), 100);
+
 /** Tries until `probe` gives something, at most `deadlineMs`. */
 export async function eventually<T>(
   probe: () => T | undefined | Promise<T | undefined>,
@@ -78,12 +81,13 @@ export async function eventually<T>(
 ) {
   const deadline = Date.now() + deadlineMs;
   for (;;) {
+    const began = performance.now();
     const value = await probe();
     if (value !== undefined && value !== false) return value as Exclude<T, false | undefined>;
     if (Date.now() > deadline) {
       throw new Error(`did not happen within ${deadlineMs} ms: ${typeof what === 'string' ? what : what()}`);
     }
-    await sleep(10);
+    await sleep(pauseAfter(performance.now() - began));
   }
 }
 
