@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import type { Node, Parser } from 'web-tree-sitter';
 import { packageRoot } from '../../lib/index.ts';
 
@@ -15,7 +16,16 @@ export function bashParser(): Promise<ParseScript> {
   return loading;
 }
 
+/**
+ * Keeps V8 from optimising WebAssembly: already at the first script it spent 400 ms of processor time on the parser, whose
+ * baseline code reads a script in less than a millisecond.
+ */
+function keepBaselineCode(): void {
+  for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag);
+}
+
 async function load(): Promise<ParseScript> {
+  keepBaselineCode();
   const { Parser, Language } = await import('web-tree-sitter');
   // The default export of the option's type is that of Emscripten, which takes the bytes themselves, too.
   await Parser.init({ wasmBinary: await readFile(wasmFile('web-tree-sitter', 'web-tree-sitter.wasm')) });
