@@ -14,6 +14,7 @@ const patterns = [
   'test/fixtures/agent-servers/*.ts',
   'test/agent/store/writer.ts',
   'test/deploy/apply/kill-child.ts',
+  'test/deploy/fake-engine/docker.mjs',
   'test/review/store/store-worker.ts',
   'test/review/jobs/lane-worker.ts',
   'test/review/git/prepare-elsewhere.ts',
@@ -35,13 +36,13 @@ const findsItsProgramInDist = {
 };
 
 /**
- * Writes `NAME.js` into `directory` for each source `NAME.ts`, for `program` in `test/programs.ts`. The directory has to be in
+ * Writes `NAME.js` into `directory` for each source `NAME.ts` or `NAME.mjs`, for `program` in `test/programs.ts`. The directory has to be in
  * the checkout, where a bundle finds the packages that it does not contain.
  */
 export async function bundleTestPrograms(directory: string): Promise<void> {
   const sources = globSync(patterns, { cwd: root });
   await build({
-    input: Object.fromEntries(sources.map((source) => [source.replace(/\.ts$/, ''), join(root, source)])),
+    input: Object.fromEntries(sources.map((source) => [source.replace(/\.m?[jt]s$/, ''), join(root, source)])),
     platform: 'node',
     external: isExternal,
     resolve: { alias: bundledForms },

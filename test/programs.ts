@@ -17,7 +17,7 @@ export function program(source: string): string {
   const bundles = process.env['ORATORIO_TEST_PROGRAMS'];
   if (bundles === undefined) return at(source);
   const built = shipped[source];
-  return built === undefined ? `${bundles}/${source.replace(/\.ts$/, '.js')}` : at(built);
+  return built === undefined ? `${bundles}/${source.replace(/\.m?[jt]s$/, '.js')}` : at(built);
 }
 
 /** Variables of this process that every program of this checkout may have: its commands, and the compiled code of the run. */

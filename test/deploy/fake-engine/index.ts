@@ -18,10 +18,9 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import type { ServiceName } from '../../../src/deploy/stack-plan.ts';
-import { programEnvironment } from '../../programs.ts';
+import { program, programEnvironment } from '../../programs.ts';
 
 /** State of a container after its start. `unchecked`: it runs and has no health check. */
 export type FakeBehaviour = 'healthy' | 'starting' | 'unhealthy' | 'unchecked' | 'exits' | 'restarts' | 'outOfMemory';
@@ -110,7 +109,7 @@ export interface FakeEngine {
   setVolume(name: string, content: string): void;
 }
 
-const program = fileURLToPath(new URL('docker.mjs', import.meta.url));
+const engine = program('test/deploy/fake-engine/docker.mjs');
 
 /** Makes one, in a directory that goes with the test. */
 export function fakeEngine(t: Test, scenario: FakeScenario = {}): FakeEngine {
@@ -121,7 +120,7 @@ export function fakeEngine(t: Test, scenario: FakeScenario = {}): FakeEngine {
   for (const name of ['bin', 'home', 'volumes']) mkdirSync(at(name));
   for (const name of ['docker', 'docker-compose'] as const) {
     const known = `globalThis.fakeEngineDirectory = ${JSON.stringify(directory)};\nglobalThis.fakeEngineCommand = [${JSON.stringify(name)}, ...process.argv.slice(2)];`;
-    writeFileSync(at('bin', name), `#!${process.execPath}\n${known}\nimport(${JSON.stringify(program)});\n`);
+    writeFileSync(at('bin', name), `#!${process.execPath}\n${known}\nimport(${JSON.stringify(engine)});\n`);
     chmodSync(at('bin', name), 0o755);
   }
   let current = scenario;
