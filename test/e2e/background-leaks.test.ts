@@ -22,10 +22,12 @@ t.test(`${rounds} rounds of kill -9 of agent server and Hub leave no background 
   const sleepers = (seconds: number) =>
     processesUnder(place.root).filter(({ argv }) => argv[0] === 'sleep' && argv[1] === String(seconds));
 
+  // The server of the round before, if it runs.
+  let running: { readonly pid: number; readonly endpoints: { readonly appServerWebSocket: string } } | undefined;
   for (let round = 0; round < rounds; round += 1) {
     const victim = victims[round % victims.length];
     const seconds = 90_000 + round;
-    const record = await oratorioJson(place, 'ensure', workspace);
+    const record = running ?? (await oratorioJson(place, 'ensure', workspace));
     const client = await AppServerClient.connect(record.endpoints.appServerWebSocket);
     await answerOf(
       await say(client, workspace, `call Exec ${JSON.stringify({ command: forks(seconds), background: true })}`),
@@ -44,6 +46,7 @@ t.test(`${rounds} rounds of kill -9 of agent server and Hub leave no background 
       t.equal(sleepers(seconds).length, 4, 'its background processes run on');
       await runningHub(place).client.stop(workspace);
     } else t.not(again.pid, record.pid, `round ${round}: another server runs`);
+    running = victim === 'hub' ? undefined : again;
     t.same(sleepers(seconds), [], `round ${round}: nothing is left after the death of ${victim}`);
   }
   await runningHub(place).shutdown();
