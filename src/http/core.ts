@@ -7,6 +7,7 @@ import { type AnyRoute, type AnyWebSocketRoute, noParams, type Resource, Router 
 import { Sockets } from './sockets.ts';
 import { SseChannels } from './sse.ts';
 import { Flusher, type StreamHost } from './stream.ts';
+import { offeredSubprotocols } from './subprotocols.ts';
 import type { Method, Reply, RequestContext, ServerOptions } from './types.ts';
 
 const isReading = (method: Method) => method === 'GET';
@@ -92,15 +93,21 @@ export class Core {
   }
 
   /**
-   * Decides about a WebSocket handshake. Throws HttpError to refuse it.
+   * Decides about a WebSocket handshake, in the order of the contract: Host, origin, auth. Throws HttpError to refuse it.
    * Returns what `auth` made of the request.
    */
   admitSocket(request: Parameters<AnyWebSocketRoute['auth']>[0], route: AnyWebSocketRoute): never {
     const host = this.#checkHost(request);
-    const principal = route.auth(request) as never;
     if (isForeign(host, request.header('sec-fetch-site'), request.header('origin'))) throw originNotAllowed();
+    const principal = route.auth(request) as never;
     if (this.draining) throw new HttpError(503, 'deadlineExceeded', 'The server is shutting down.');
     return principal;
+  }
+
+  /** The subprotocol that answers a handshake; '' for none. */
+  subprotocolOf(route: AnyWebSocketRoute, header: string | undefined): string {
+    const { subprotocol } = route;
+    return subprotocol !== undefined && offeredSubprotocols(header).includes(subprotocol) ? subprotocol : '';
   }
 
   #checkHost(request: Pick<RequestContext, 'header'>): string {

@@ -7,6 +7,7 @@ import type { BodyAccount, BodyGate, Method, Reply, RequestContext, Schema, SseS
 
 export type BytesReply = Extract<Reply, { kind: 'bytes' }>;
 export type StreamReply = Extract<Reply, { kind: 'stream' }>;
+export type PipeReply = Extract<Reply, { kind: 'pipe' }>;
 
 /** 20 kB/s: uWebSockets.js itself cuts a body slower than that after 8 to 12 s, without an answer. */
 const bodyBytesPerMs = 20;
@@ -59,6 +60,8 @@ export abstract class Exchange implements RequestContext<never> {
   protected abstract stream(source: SseSource, history: readonly Uint8Array[], headers: readonly Header[]): void;
   /** Writes the head of an answer and lets it be written. */
   protected abstract openStream(reply: StreamReply): void;
+  /** Writes an answer whose body another stream delivers. */
+  protected abstract openPipe(reply: PipeReply): void;
   /** Cuts the connection: the answer could not be written to its end. */
   protected abstract abandon(): void;
   /** Starts to feed `body`, or finishes it at once when the request has none. */
@@ -118,11 +121,14 @@ export abstract class Exchange implements RequestContext<never> {
 
   /** Sends the answer, unless one was sent or the client has gone. Throws, unsettled, for an invalid reply. */
   answer(reply: Reply): void {
-    if (this.settled) return;
+    if (this.settled) {
+      if (reply.kind === 'pipe') reply.body.destroy();
+      return;
+    }
     const history = reply.kind === 'sse' ? reply.source.replay(reply.lastEventId) : [];
     this.settled = true;
     this.#closeAccount();
-    this.#isWriting = reply.kind === 'stream' && !this.head;
+    this.#isWriting = (reply.kind === 'stream' || reply.kind === 'pipe') && !this.head;
     if (this.#isWriting) this.core.streamOpened();
     this.core.release(this);
     try {
@@ -130,12 +136,23 @@ export abstract class Exchange implements RequestContext<never> {
       else {
         const headers = this.core.withHeaders(reply.headers, this.path);
         if (reply.kind === 'stream') this.openStream({ ...reply, headers });
+        else if (reply.kind === 'pipe') this.#pipe({ ...reply, headers });
         else this.transmit(headers === reply.headers ? reply : { ...reply, headers }, this.core.draining);
       }
     } catch (error) {
       this.abandon();
       this.core.bug(error);
     }
+  }
+
+  #pipe(reply: PipeReply): void {
+    if (!this.head) {
+      this.openPipe(reply);
+      return;
+    }
+    const { status, headers, body } = reply;
+    body.destroy();
+    this.transmit({ kind: 'bytes', status, headers, body: '' }, this.core.draining);
   }
 
   /** The client has gone: aborts the work for it. */

@@ -34,6 +34,8 @@ export {
   proofOf,
   publishedAs,
 } from './proof.ts';
-export { bytes, empty, json, jsonBytes, sse, stream, text } from './reply.ts';
-export { securityHeaders, staticFiles } from './static-files.ts';
+export { bytes, empty, json, jsonBytes, pipe, sse, stream, text } from './reply.ts';
+export { closeCodes } from './sockets.ts';
+export { securityHeaders, staticDocument, staticFiles } from './static-files.ts';
+export { offeredSubprotocols } from './subprotocols.ts';
 export type * from './types.ts';

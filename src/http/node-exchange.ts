@@ -1,11 +1,12 @@
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
 import type { Body } from './body.ts';
 import type { Core } from './core.ts';
-import { type BytesReply, Exchange, type StreamReply } from './exchange.ts';
+import { type BytesReply, Exchange, type PipeReply, type StreamReply } from './exchange.ts';
 import { framingFault } from './framing.ts';
 import { type Header, HttpError } from './http-error.ts';
 import { methods } from './methods.ts';
 import { peerUidOf } from './peer-owner.ts';
+import { PipeWriter } from './pipe.ts';
 import { SseReader } from './sse.ts';
 import { isBodiless, statusLine } from './status.ts';
 import { type StreamHost, StreamWriter } from './stream.ts';
@@ -162,6 +163,40 @@ export class NodeExchange extends Exchange {
     });
     open(writer);
     writer.begin();
+  }
+
+  protected openPipe({ status, headers, body }: PipeReply): void {
+    const res = this.#res;
+    const closing = this.core.draining ? ['connection', 'close'] : [];
+    res.writeHead(status, reasonOf(status), [...headers.flat(), ...closing]);
+    const writer = new NodePipe(this.core.streamHost, body, res);
+    res.on('drain', () => writer.writable());
+    res.once('close', () => {
+      writer.gone();
+      if (!res.writableFinished) this.leave();
+    });
+    writer.begin();
+  }
+}
+
+class NodePipe extends PipeWriter {
+  readonly #res: ServerResponse;
+
+  constructor(host: Pick<StreamHost, 'onOver'>, body: PipeReply['body'], res: ServerResponse) {
+    super(host, body);
+    this.#res = res;
+  }
+
+  protected send(chunk: Uint8Array): boolean {
+    return this.#res.destroyed || this.#res.write(chunk);
+  }
+
+  protected finish(): void {
+    this.#res.end();
+  }
+
+  protected disconnect(): void {
+    this.#res.destroy();
   }
 }
 

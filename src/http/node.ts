@@ -12,6 +12,12 @@ import { closeCodes, Peer } from './sockets.ts';
 import { statusLine } from './status.ts';
 import type { HttpServer, ServerOptions } from './types.ts';
 
+interface PendingUpgrade {
+  readonly socket: NetSocket;
+  readonly res: ServerResponse;
+  readonly upgrade: (principal: never) => void;
+}
+
 class NodePeer extends Peer {
   readonly #ws: WebSocket;
 
@@ -80,6 +86,8 @@ export class NodeServer implements HttpServer {
         clientTracking: false,
         perMessageDeflate: false,
         maxPayload: route.maxPayloadBytes,
+        handleProtocols: (_offered: Set<string>, req: IncomingMessage) =>
+          this.#core.subprotocolOf(route, req.headers['sec-websocket-protocol']) || false,
       };
       this.#upgraders.set(route, new WebSocketServer(settings));
     }
@@ -120,7 +128,7 @@ export class NodeServer implements HttpServer {
     if (this.#refused.has(socket)) return;
     const res = new ServerResponse(req);
     const x = new NodeExchange(this.#core, req, res);
-    const route = this.#core.router.literals.get(x.path)?.webSocket;
+    const route = this.#webSocketAt(x.path);
     if (route === undefined || req.headers.upgrade?.toLowerCase() !== 'websocket' || req.method !== 'GET') {
       // Another protocol was offered (h2c): a server may ignore that (RFC 9110, section 7.8), here for the last request of a connection.
       answerOn(socket, res);
@@ -129,14 +137,48 @@ export class NodeServer implements HttpServer {
       else this.#core.fail(x, new HttpError(400, 'invalidRequest', 'A request with a body cannot ask for an upgrade.'));
       return;
     }
+    const { remoteAddress } = x;
+    const upgrade = (principal: never) =>
+      this.#upgraders.get(route)?.handleUpgrade(req, socket, head, (ws) => {
+        const peer = new NodePeer(ws, route, principal, remoteAddress);
+        socket.on('drain', () => this.#core.sockets.drained(peer, (error) => void this.#core.bug(error)));
+        this.#opened(ws, peer);
+      });
     try {
       if (x.fault !== undefined) throw x.fault;
       const principal = this.#core.admitSocket(x, route);
-      const remoteAddress = x.remoteAddress;
-      this.#upgraders.get(route)?.handleUpgrade(req, socket, head, (ws) => {
-        this.#opened(ws, new NodePeer(ws, route, principal, remoteAddress));
-      });
+      if (route.prepare) void this.#prepare(route, x, principal, { socket, res, upgrade });
+      else upgrade(principal);
     } catch (error) {
+      answerOn(socket, res);
+      this.#core.fail(x, error);
+    }
+  }
+
+  #webSocketAt(path: string): AnyWebSocketRoute | undefined {
+    try {
+      return this.#core.router.find(path)?.resource.webSocket;
+    } catch {
+      // A path that cannot be decoded is refused as that of an ordinary request.
+      return undefined;
+    }
+  }
+
+  /** The handshake waits for the route. A client that goes meanwhile aborts the signal of `x`. */
+  async #prepare(route: AnyWebSocketRoute, x: NodeExchange, principal: never, on: PendingUpgrade): Promise<void> {
+    const { socket, res, upgrade } = on;
+    const leave = () => x.leave();
+    socket.once('close', leave);
+    try {
+      const prepared = await route.prepare?.(x, principal);
+      if (x.settled) prepared?.close();
+      else {
+        socket.off('close', leave);
+        x.settled = true;
+        upgrade(prepared?.principal as never);
+      }
+    } catch (error) {
+      if (x.settled) return;
       answerOn(socket, res);
       this.#core.fail(x, error);
     }

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { Header } from './http-error.ts';
 import type { Reply, ReplyStream, SseSource } from './types.ts';
 
@@ -53,6 +54,11 @@ export function empty(status = 204, headers?: readonly Header[]): BytesReply {
 /** An event stream: what `source` replays for `lastEventId`, then what it publishes until it ends. */
 export function sse(source: SseSource, lastEventId: string | undefined): Reply {
   return { kind: 'sse', source, lastEventId };
+}
+
+/** A body that another stream delivers, at the pace of the client. Throws TypeError for a header that cannot be sent safely. */
+export function pipe(status: number, contentType: string, body: Readable, headers: readonly Header[] = []): Reply {
+  return { kind: 'pipe', status, headers: checked([['content-type', contentType], ...headers]), body };
 }
 
 /** A body that is written as it comes. Throws TypeError for a header that cannot be sent safely. */

@@ -2,7 +2,14 @@ import type { AnyWebSocketRoute } from './router.ts';
 import type { ServerOptions, Socket } from './types.ts';
 
 /** Close codes of RFC 6455, section 7.4.1. */
-export const closeCodes = { goingAway: 1001, notText: 1003, tooBig: 1009, internalError: 1011, tryAgainLater: 1013 };
+export const closeCodes = {
+  goingAway: 1001,
+  notText: 1003,
+  tooBig: 1009,
+  internalError: 1011,
+  restart: 1012,
+  tryAgainLater: 1013,
+};
 
 /** One WebSocket as the routes see it; adapters add the wire. */
 export abstract class Peer implements Socket<never> {
@@ -71,6 +78,11 @@ export class Sockets {
     this.#peers.add(peer);
     this.#pinger ??= setInterval(() => this.#ping(), this.#options.limits.pingMs ?? 30_000).unref();
     guarded(peer, onBug, () => peer.route.open(peer));
+  }
+
+  /** The connection took bytes that waited. */
+  drained(peer: Peer, onBug: (error: unknown) => void): void {
+    if (!peer.closing && peer.route.drain) guarded(peer, onBug, () => peer.route.drain?.(peer));
   }
 
   received(peer: Peer, text: string, onBug: (error: unknown) => void): void {

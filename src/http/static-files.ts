@@ -105,6 +105,12 @@ function compressed(body: Buffer, coding: Coding): Buffer {
   return zlib.brotliCompressSync(body, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 6 } });
 }
 
+/** Handler of one document that is made, not read: served as a file of that name would be. */
+export function staticDocument(path: string, body: Buffer): (context: Pick<RequestContext, 'header'>) => Reply {
+  const file = new StaticFile(path, body);
+  return (context) => file.answer(context);
+}
+
 /**
  * Routes for every regular file under `directory` (not through symbolic links), read now: what is not listed now is 404,
  * so no request can name a path of the file system. `index.html` is also its directory. Throws when it cannot be read.

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { BaseIssue, BaseSchema } from 'valibot';
 import type { HttpError } from './http-error.ts';
 
@@ -52,6 +53,13 @@ export type Reply =
       readonly headers: readonly (readonly [string, string])[];
       /** Called once, after the headers; never for HEAD. What it writes at once leaves together with them. */
       readonly open: (stream: ReplyStream) => void;
+    }
+  | {
+      readonly kind: 'pipe';
+      readonly status: number;
+      readonly headers: readonly (readonly [string, string])[];
+      /** Read at the pace of the client, and destroyed when the client goes. An error of it cuts the connection. */
+      readonly body: Readable;
     };
 
 /**
@@ -129,15 +137,28 @@ export interface Socket<P = unknown> {
   close(code: number, reason: string): void;
 }
 
+/** A handshake after its admission; valid while `prepare` works. */
+export type Handshake = Pick<RequestContext, 'path' | 'query' | 'header' | 'signal'>;
+
 export interface WebSocketRoute<P = unknown> {
+  /** As that of a route. */
   readonly path: string;
   readonly auth: Authenticate<P>;
+  /** The subprotocol that is answered to a client that offers it. */
+  readonly subprotocol?: string;
+  /**
+   * Called after `auth`, before the handshake is answered: what it resolves with takes the place of the principal. Rejects with
+   * `HttpError` to refuse. `close` is called for each result, also when the client has gone meanwhile and no socket opens.
+   */
+  readonly prepare?: (request: Handshake, principal: unknown) => Promise<{ readonly principal: P; close(): void }>;
   /** A longer frame closes the socket with 1009. */
   readonly maxPayloadBytes: number;
   readonly maxBufferedBytes: number;
   readonly open: (socket: Socket<P>) => void;
   readonly message: (socket: Socket<P>, text: string) => void;
   readonly close: (socket: Socket<P>, code: number, reason: string) => void;
+  /** The kernel has taken bytes that waited. */
+  readonly drain?: (socket: Socket<P>) => void;
 }
 
 /** Handles a request without authentication. */
@@ -145,7 +166,10 @@ export type Handler = (context: RequestContext<never>) => Reply | Promise<Reply>
 
 /** A route whatever its principal: what a list of them holds. */
 export type AnyRoute = Omit<Route<never>, 'auth'> & { readonly auth?: Authenticate<unknown> };
-export type AnyWebSocketRoute = Omit<WebSocketRoute<never>, 'auth'> & { readonly auth: Authenticate<unknown> };
+export type AnyWebSocketRoute = Omit<WebSocketRoute<never>, 'auth' | 'prepare'> & {
+  readonly auth: Authenticate<unknown>;
+  readonly prepare?: WebSocketRoute<unknown>['prepare'];
+};
 
 /** Turns a refusal into the body of this server's error contract. */
 export type ErrorBody = (error: {

@@ -1,11 +1,12 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import type { Body } from './body.ts';
 import type { Core } from './core.ts';
-import { type BytesReply, Exchange, type StreamReply } from './exchange.ts';
+import { type BytesReply, Exchange, type PipeReply, type StreamReply } from './exchange.ts';
 import type { Header } from './http-error.ts';
 import { isBodiless, statusLine } from './status.ts';
 import type { Method, SseSource } from './types.ts';
 import { type Head, readHead, readHeaders } from './uws-head.ts';
+import { UwsPipe } from './uws-pipe.ts';
 import { UwsReader, watchReader } from './uws-sse.ts';
 import { UwsWriter } from './uws-stream.ts';
 
@@ -189,6 +190,26 @@ export class UwsExchange extends Exchange implements Head {
       return true;
     });
     open(writer);
+    writer.begin();
+  }
+
+  protected openPipe(reply: PipeReply): void {
+    const res = this.#res;
+    const { status, headers } = reply;
+    const head = () => {
+      if (status !== 200) res.writeStatus(statusLine(status));
+      for (const [name, value] of headers) res.writeHeader(name, value);
+      if (this.core.draining) res.writeHeader('connection', 'close');
+    };
+    const writer = new UwsPipe(this.core.streamHost, reply, { res, head });
+    res.onAborted(() => {
+      writer.gone();
+      this.leave();
+    });
+    res.onWritable(() => {
+      writer.writable();
+      return true;
+    });
     writer.begin();
   }
 

@@ -131,6 +131,10 @@ export class UwsServer implements HttpServer {
         else if (isBinary) peer.close(closeCodes.notText, 'Text only.');
         else sockets.received(peer, utf8.decode(message), onBug);
       },
+      drain: (ws) => {
+        const { peer } = ws.getUserData();
+        if (peer !== undefined) sockets.drained(peer, onBug);
+      },
       pong: (ws) => {
         const { peer } = ws.getUserData();
         if (peer !== undefined) peer.alive = true;
@@ -155,16 +159,39 @@ export class UwsServer implements HttpServer {
     try {
       if (x.fault !== undefined) throw x.fault;
       const principal = this.#core.admitSocket(x, route);
-      const data: UserData = { peer: undefined, principal, remoteAddress: x.remoteAddress };
+      const { remoteAddress } = x;
       const key = req.getHeader('sec-websocket-key');
       const extensions = req.getHeader('sec-websocket-extensions');
-      x.settled = true;
-      x.endTurn();
-      this.#httpConnections -= 1;
-      res.upgrade(data, key, '', extensions, context);
+      const subprotocol = this.#core.subprotocolOf(route, req.getHeader('sec-websocket-protocol'));
+      const upgrade = (found: never) => {
+        const data: UserData = { peer: undefined, principal: found, remoteAddress };
+        x.settled = true;
+        x.endTurn();
+        this.#httpConnections -= 1;
+        res.upgrade(data, key, subprotocol, extensions, context);
+      };
+      if (route.prepare) void this.#prepare(route, x, principal, (found) => res.cork(() => upgrade(found)));
+      else upgrade(principal);
     } catch (error) {
       this.#core.fail(x, error);
       x.endTurn();
+    }
+  }
+
+  /** The handshake waits for the route. A client that goes meanwhile aborts the signal of `x`. */
+  async #prepare(
+    route: AnyWebSocketRoute,
+    x: UwsExchange,
+    principal: never,
+    upgrade: (found: never) => void,
+  ): Promise<void> {
+    x.detach();
+    try {
+      const prepared = await route.prepare?.(x, principal);
+      if (x.settled) prepared?.close();
+      else upgrade(prepared?.principal as never);
+    } catch (error) {
+      this.#core.fail(x, error);
     }
   }
 
