@@ -31,6 +31,9 @@ export interface ConnectionOptions {
   readonly onBug: (error: unknown) => string;
 }
 
+/** Of a client's name, which other clients are shown. */
+const longestName = 100;
+
 /** One serialisation per event, however many connections hear it. */
 const frames = new WeakMap<ThreadEvent, string>();
 
@@ -57,6 +60,8 @@ export class Connection {
   readonly #asker: Asker;
   #stage: 'new' | 'introduced' | 'ready' | 'closed' = 'new';
   #answersApprovals = true;
+  /** Name in `initialize`. */
+  #client: string | undefined;
   #unwanted: ReadonlySet<string> = new Set();
   #wantsDeltas = true;
   #inFlight = 0;
@@ -64,8 +69,15 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#leave = options.feed.join(this.#hear);
-    this.#questions = new Questions((frame) => this.#send(frame), options.respond);
-    this.#asker = { hear: this.#hear, callTool: (call, signal) => this.#questions.callTool(call, signal) };
+    this.#questions = new Questions(
+      (frame) => this.#send(frame),
+      (requestId, decision, by) => options.respond(requestId, decision, by, this.#client),
+    );
+    this.#asker = {
+      hear: this.#hear,
+      callTool: (call, signal) => this.#questions.callTool(call, signal),
+      client: () => this.#client,
+    };
   }
 
   /** Takes one frame; everything that is to be said about it is sent. Never throws. */
@@ -153,10 +165,11 @@ export class Connection {
     this.#send(errorFrame(id, 'invalidParams', `${where}: expected ${expected}`, { path, expected }));
   }
 
-  #introduce({ capabilities }: v.InferOutput<typeof rpcMethods.initialize.params>): void {
+  #introduce({ capabilities, clientInfo }: v.InferOutput<typeof rpcMethods.initialize.params>): void {
     const { approvalSupport, streamingSupport, optOutNotificationMethods }: v.InferOutput<typeof ClientCapabilities> =
       capabilities;
     this.#stage = 'introduced';
+    this.#client = clientInfo.name.slice(0, longestName);
     this.#answersApprovals = approvalSupport;
     this.#wantsDeltas = streamingSupport;
     this.#unwanted = new Set(optOutNotificationMethods);

@@ -24,6 +24,8 @@ export interface Handled<M extends RpcMethod> {
 export interface Asker {
   readonly hear: Listener;
   readonly callTool: DynamicTools['call'];
+  /** Its name in `initialize`. */
+  readonly client?: () => string | undefined;
 }
 
 type Params<M extends RpcMethod> = v.InferOutput<(typeof rpcMethods)[M]['params']>;
@@ -147,8 +149,8 @@ function turnMethods(
       return { result: { turnId, queuedInputs: [...queuedInputs] } };
     },
     'approval/list': ({ threadId }) => ({ result: { data: [...threads.approvals(threadId)] } }),
-    'approval/respond': ({ requestId, decision }) => {
-      threads.respond(requestId, decision);
+    'approval/respond': ({ requestId, decision }, asker) => {
+      threads.respond(requestId, decision, 'user', asker.client?.());
       return { result: {} };
     },
     'process/stop': async ({ threadId, processId }) => {

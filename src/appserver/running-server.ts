@@ -15,6 +15,7 @@ import { openDashboard } from './dashboard.ts';
 import { homeOf, tokenSource } from './dashboard-access.ts';
 import { type GeneratedKey, generatedKey, generatedKeyFile } from './generated-key.ts';
 import { HealthWatch } from './health-watch.ts';
+import { Inbox, inboxRoutes } from './inbox.ts';
 import { incarnationOf, withIncarnation } from './incarnation.ts';
 import { inspectionRoutes, inspectionSocket } from './inspection.ts';
 import { type Methods, methodsOf } from './methods.ts';
@@ -64,6 +65,7 @@ export class RunningServer implements AppServer {
   readonly #assembly: Assembly;
   readonly #health: HealthWatch;
   readonly #connection: Omit<ConnectionOptions, 'wire'>;
+  readonly #inbox: Inbox;
   #isServing = false;
   #server: HttpServer | undefined;
   #services: Services | undefined;
@@ -119,6 +121,7 @@ export class RunningServer implements AppServer {
     });
     const { threads, mcp, automations, library } = this.#assembly;
     threads.feed.join(this.#active.hear);
+    this.#inbox = new Inbox(threads);
     this.#activity = new Activity(() => threads.activeTurns > 0 || automations.isExpecting);
     this.#connection = {
       methods: this.#introduced(methodsOf(threads, mcp, automations, { library, workspacePath: this.workspacePath })),
@@ -302,6 +305,7 @@ export class RunningServer implements AppServer {
       isPublic: !isLoopback(this.#address.host),
       connection: this.#connection,
       inspection: (auth) => inspectionRoutes(this.#observatory, auth),
+      inbox: (auth) => inboxRoutes(this.#inbox, auth),
       inspectionSocket: (auth) => inspectionSocket(this.#observatory, auth),
       health: {
         incarnation: this.#incarnation,
@@ -365,6 +369,7 @@ export class RunningServer implements AppServer {
       this.#workspace.withdraw();
       await this.#assembly.close();
       this.#observatory.close();
+      this.#inbox.close();
       await Promise.all([this.#services?.close(), this.#server?.close(graceMs)]);
     } finally {
       this.#log.untap();

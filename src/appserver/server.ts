@@ -24,6 +24,7 @@ export interface ServerOptions {
   readonly connection: Omit<ConnectionOptions, 'wire'>;
   readonly health: Omit<HealthOptions, 'connections' | 'connection'>;
   readonly inspection: (auth: Authenticate<undefined>) => readonly AnyRoute[];
+  readonly inbox: (auth: Authenticate<undefined>) => readonly AnyRoute[];
   readonly inspectionSocket: (auth: Authenticate<undefined>) => WebSocketRoute;
   readonly isReady: () => boolean;
   readonly logger: Logger;
@@ -50,6 +51,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
           handler: () => (isReady() ? json(200, { status: 'ok' }) : json(503, { status: 'stopping' })),
         },
         ...options.inspection((request) => authenticate(request, token)),
+        ...options.inbox((request) => authenticate(request, token)),
       ],
       webSockets: [
         webSocket(token, connection, isReady),

@@ -3,6 +3,7 @@ import { machineNames } from '../../machines/index.ts';
 import type { CommandSpec, OptionSpec } from './command.ts';
 import { automationCommands } from './commands-automations.ts';
 import { fileCommands } from './commands-files.ts';
+import { inboxCommands } from './commands-inbox.ts';
 import { modelCommands } from './commands-model.ts';
 import { ruleCommands } from './commands-rules.ts';
 import { serverCommands } from './commands-server.ts';
@@ -201,6 +202,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['logs', 'logs ~/projects/site --follow'],
     load: () => import('./commands/logs.ts'),
   },
+  ...inboxCommands,
   ...automationCommands,
   {
     name: 'machines',

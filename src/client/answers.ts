@@ -4,6 +4,7 @@
  */
 import * as v from 'valibot';
 import {
+  type ApprovalDecision,
   type AppServerState,
   type HealthState,
   HubLock,
@@ -83,6 +84,7 @@ export const RecordAnswer = v.pipe(
     pendingApprovals: v.optional(v.number(), 0),
     costUsd: nullableNumber,
     configChanged: v.optional(v.boolean(), false),
+    page: nullableText,
   }),
   v.transform((record) => ({
     ...record,
@@ -93,6 +95,30 @@ export const RecordAnswer = v.pipe(
 export type RecordAnswer = v.InferOutput<typeof RecordAnswer>;
 
 export const RecordListAnswer = v.array(RecordAnswer);
+
+const RequestAnswer = v.looseObject({
+  requestId: text,
+  threadId: text,
+  tool: v.optional(text, ''),
+  operation: v.optional(text, ''),
+  target: text,
+  workingDirectory: v.optional(text),
+  covers: v.optional(text),
+  reason: v.optional(text),
+  createdAt: v.optional(text, ''),
+  expiresAt: v.optional(text, ''),
+});
+const InboxItemAnswer = v.looseObject({
+  workspaceId: text,
+  workspacePath: text,
+  displayName: text,
+  actionUrl: text,
+  request: RequestAnswer,
+});
+export type InboxItemAnswer = v.InferOutput<typeof InboxItemAnswer>;
+export const InboxListAnswer = v.array(InboxItemAnswer);
+export const InboxDecisionAnswer = v.looseObject({ decision: open<ApprovalDecision>(), decidedBy: text });
+export type InboxDecisionAnswer = v.InferOutput<typeof InboxDecisionAnswer>;
 
 /** An event record (specification §2.6); `workspacePath` and `data` may be absent from another Hub's. */
 export const EventAnswer = v.looseObject({

@@ -7,13 +7,22 @@ import {
   type HubEventData,
   type HubEventKind,
   hubEventKinds,
+  type InboxAnswer,
   InspectionRecord,
   type NotificationInput,
   NotificationResponse,
   type RestartInput,
   ShutdownResponse,
 } from '../protocol/index.ts';
-import { EventAnswer, RecordAnswer, RecordListAnswer, StatusAnswer } from './answers.ts';
+import {
+  EventAnswer,
+  InboxDecisionAnswer,
+  type InboxItemAnswer,
+  InboxListAnswer,
+  RecordAnswer,
+  RecordListAnswer,
+  StatusAnswer,
+} from './answers.ts';
 import { HubInvalidResponseError, HubUnavailableError, ServerNotProvenError } from './errors.ts';
 import { readStream, type StreamOptions } from './event-stream.ts';
 import { callHub, callHubJson, type HubAddress, type HubRequest, isLoopbackHttp } from './http.ts';
@@ -163,6 +172,30 @@ export class HubClient {
     const query = { path, stream, bytes: bytes?.toString() };
     const response = await this.#call({ path: '/v1/appservers/logs', query, signal, idempotent: true });
     return response.text();
+  }
+
+  /**
+   * Approvals and questions of all workspaces that wait for a user, oldest first.
+   *
+   * @example for (const { displayName, request } of await hub.inbox()) console.log(displayName, request.target);
+   */
+  inbox({ signal }: CallOptions = {}): Promise<InboxItemAnswer[]> {
+    return this.#get({ path: '/v1/inbox', signal }, InboxListAnswer);
+  }
+
+  /**
+   * Decides one of them. The first answer counts: a later one throws `HubRequestError` with the code `alreadyDecided`.
+   *
+   * @example await hub.answerInbox(item.workspaceId, item.request.requestId, { decision: 'accept' });
+   */
+  answerInbox(
+    workspaceId: string,
+    requestId: string,
+    answer: InboxAnswer,
+    { signal }: CallOptions = {},
+  ): Promise<InboxDecisionAnswer> {
+    const path = `/v1/inbox/${encodeURIComponent(workspaceId)}/${encodeURIComponent(requestId)}`;
+    return this.#post(path, answer, InboxDecisionAnswer, signal, false);
   }
 
   /**

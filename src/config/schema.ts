@@ -275,7 +275,11 @@ const Hub = v.object({
     v.optional(v.pipe(v.string(loopbackOnly), v.trim(), v.check(isLoopback, loopbackOnly)), '127.0.0.1'),
     v.description('Listen address of the Hub: loopback only.'),
   ),
-  Port: port(0, 'Listen port of the Hub; 0 takes a free one.'),
+  Port: port(0, 'Listen port of the Hub; 0 takes that of its last start, or the next free one from 7717 on.'),
+  AllowedHosts: v.pipe(
+    v.optional(v.array(v.pipe(v.string(), v.nonEmpty()), 'a list of host names'), []),
+    v.description('Host names the Hub is reached by besides localhost, e.g. those of an HTTPS proxy.'),
+  ),
 });
 
 const WebSocketListener = v.object({

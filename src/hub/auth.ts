@@ -7,8 +7,26 @@ import {
   type Handler,
   keyIdOf,
   ownAuthorities,
+  sameSecret,
 } from '../http/index.ts';
 import type { Credentials } from './credentials.ts';
+
+/** Sender of a request: the holder of the Hub token in `hub.lock`, or a page with the page token. */
+export type HubCaller = 'owner' | 'page';
+
+/** Accepts the Hub token, and the page token where a page may ask. Refuses with 401 like `bearer`. */
+export function hubAuth(ownerAuth: ReturnType<typeof bearer>, pageToken: () => string): Authenticate<HubCaller> {
+  return (request) => {
+    try {
+      ownerAuth(request);
+      return 'owner';
+    } catch (error) {
+      const given = bearerToken(request.header('authorization'));
+      if (given !== undefined && sameSecret(given, pageToken())) return 'page';
+      throw error;
+    }
+  };
+}
 
 /** A client that may post notifications: the holder of the Hub token (scope null), or one agent server for its workspace. */
 export interface Principal {
@@ -26,9 +44,13 @@ export function notifierAuth(hubAuth: ReturnType<typeof bearer>, credentials: Cr
   };
 }
 
-/** Makes the handler that proves to clients that this Hub holds `token`. */
-export function hubProver(token: string, bound: AuthorityOptions['bound']): Handler {
+/** Makes the handler that proves to clients that this Hub holds its token, and to pages that it holds theirs. */
+export function hubProver(token: string, pageToken: () => string, authorities: AuthorityOptions): Handler {
   const own = keyIdOf(token);
-  const find = (key: string) => (key === own ? ({ token, use: 'token' } as const) : undefined);
-  return createProver({ role: 'hub', find, isOwn: ownAuthorities({ bound }) }).handler;
+  const find = (key: string) => {
+    if (key === own) return { token, use: 'token' } as const;
+    const page = pageToken();
+    return key === keyIdOf(page) ? ({ token: page, use: 'token' } as const) : undefined;
+  };
+  return createProver({ role: 'hub', find, isOwn: ownAuthorities(authorities) }).handler;
 }

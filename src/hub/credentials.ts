@@ -25,7 +25,12 @@ export interface Credentials {
   notificationToken(workspacePath: string): string;
   /** The workspace a notification token was made for, or null. */
   notificationScope(token: string): string | null;
+  /** Names a workspace in addresses: the same for every Hub of this home, and no path can be confirmed by guessing. */
+  workspaceId(workspacePath: string): string;
 }
+
+const idAlphabet = 'abcdefghijklmnopqrstuvwxyz234567';
+const idLength = 16;
 
 const tokenPrefix = 'ntf.';
 
@@ -45,6 +50,8 @@ export function loadCredentials(statePath: string): Credentials {
       const workspacePath = Buffer.from(path, 'base64url').toString();
       return sameBytes(mac(key, 'notify', workspacePath), Buffer.from(proof, 'base64url')) ? workspacePath : null;
     },
+    workspaceId: (workspacePath) =>
+      Array.from(mac(key, 'page', workspacePath).subarray(0, idLength), (byte) => idAlphabet[byte & 31]).join(''),
   };
 }
 

@@ -1,4 +1,4 @@
-import { HttpError } from '../http/index.ts';
+import { type Header, HttpError } from '../http/index.ts';
 import { type HubErrorBody, type HubErrorCode, hubErrors } from '../protocol/index.ts';
 
 /** A refusal in the Hub's contract (specification §2.7 and §7.1). The status comes from the table unless the code has two. */
@@ -7,8 +7,9 @@ export function hubError(
   message: string,
   details: Record<string, unknown> | null = null,
   status: number = hubErrors[code].status,
+  headers: readonly Header[] = [],
 ): HttpError {
-  return new HttpError(status, code, message, details);
+  return new HttpError(status, code, message, details, headers);
 }
 
 /** The error object of specification §2.7. */

@@ -37,6 +37,8 @@ export interface LockOwner {
  */
 export interface WorkspaceFacts {
   readonly stored: StoredWorkspace;
+  /** Names the workspace in addresses of the Hub: see `Credentials.workspaceId`. */
+  readonly id: string;
   /** Directory of the log files of this workspace's agent server; the sidecar's is `sidecar` in it. */
   readonly logDirectory: string;
   /** Real addresses while a server runs or starts, tokens included. */

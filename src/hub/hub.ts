@@ -23,6 +23,7 @@ import { createAddress, type PublishedAddress } from './address.ts';
 import { type Credentials, createToken, loadCredentials } from './credentials.ts';
 import { createEvents, type HubEvents } from './events.ts';
 import type { HubServices } from './facts.ts';
+import { followInbox, Inbox } from './inbox/index.ts';
 import { createInspection, type Inspection } from './inspection.ts';
 import { endLeftovers } from './leftovers.ts';
 import { configuredPolicy, policyOf } from './policy.ts';
@@ -78,6 +79,7 @@ interface Held {
   readonly startedAt: string;
   readonly credentials: Credentials;
   readonly events: HubEvents;
+  readonly inbox: Inbox;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly registry: Registry;
@@ -124,12 +126,14 @@ export function startHub(options: HubOptions): Hub {
       publish: events.publish,
       save: store.save,
     };
+    const inbox = new Inbox({ publish: events.publish });
     const registry = createRegistry({
       hub: services,
       resolvePath: createPathResolver(home),
       policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config, policy),
       seed: () => randomBytes(4).readInt32LE(),
-      observe(actor, path) {
+      observe(actor, path, facts) {
+        followInbox(actor, services, facts, inbox);
         inspection.observeWorkspace(actor, path);
         telemetry.observe(actor, 'agent-server', path);
       },
@@ -141,6 +145,7 @@ export function startHub(options: HubOptions): Hub {
       startedAt,
       credentials,
       events,
+      inbox,
       inspection,
       telemetry,
       registry,
@@ -181,12 +186,15 @@ export function startHub(options: HubOptions): Hub {
         const mine = claimed();
         mine.recoveries = restoreKnown(mine, logger);
         mine.server = await openServer({
+          home,
           host: options.config.Hub.Host,
           port: options.config.Hub.Port,
+          allowedHosts: options.config.Hub.AllowedHosts,
           token: mine.token,
           credentials: mine.credentials,
           registry: mine.registry,
           events: mine.events,
+          inbox: mine.inbox,
           inspection: mine.inspection,
           telemetry: mine.telemetry,
           status,

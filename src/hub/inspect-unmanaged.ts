@@ -37,6 +37,7 @@ function restingRecord(hub: HubServices, { requested, canonical }: WorkspacePath
     trust,
     restrictedSettings: [...restrictedSettings],
     ...conditionOf({ ...unmanaged, state: 'stopped', lastError: null }, null, settings),
+    page: null,
   };
 }
 

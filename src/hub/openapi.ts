@@ -8,6 +8,7 @@ import {
   type HubStatus,
   hubErrors,
   hubEventKinds,
+  type InboxItem,
   type RestartInput,
 } from '../protocol/index.ts';
 import {
@@ -137,7 +138,7 @@ function failures(route: HubRoute): OpenApiObject {
 }
 
 function parameter(
-  place: 'query' | 'header',
+  place: 'path' | 'query' | 'header',
   { name, required, description, values }: HubQueryParameter,
 ): OpenApiObject {
   return { name, in: place, required, description, schema: { type: 'string', ...(values && { enum: values }) } };
@@ -145,6 +146,7 @@ function parameter(
 
 function operation(operationId: string, route: HubRoute): OpenApiObject {
   const parameters = [
+    ...(route.params ?? []).map((each) => parameter('path', each)),
     ...(route.query ?? []).map((each) => parameter('query', each)),
     ...(route.headers ?? []).map((each) => parameter('header', each)),
   ];
@@ -184,6 +186,7 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   } satisfies v.InferInput<typeof EnsureInput>,
   StopInput: { workspacePath: '/home/me/project' },
   RestartInput: { workspacePath: '/home/me/project' } satisfies v.InferInput<typeof RestartInput>,
+  InboxAnswer: { decision: 'accept' },
   NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
   HealthReport: {
     incarnation: '7c0b8a4e-6a0f-4b52-9a55-0d4b2f6f1c11',
@@ -245,6 +248,18 @@ const exampleRecord: v.InferInput<typeof AppServerRecord> = {
   pendingApprovals: 0,
   costUsd: 0.12,
   configChanged: false,
+  page: '/w/k3v7q2xw5m4ajd4e/',
+};
+const exampleItem: v.InferInput<typeof InboxItem> = {
+  workspaceId: 'k3v7q2xw5m4ajd4e',
+  workspacePath: '/home/me/project',
+  displayName: 'project',
+  actionUrl: '/w/k3v7q2xw5m4ajd4e/#/chat/thread_1',
+  request: {
+    ...{ threadId: 'thread_1', turnId: 'turn_001', itemId: 'item_3', requestId: 'approval_1', callId: 'call_1' },
+    ...{ tool: 'Exec', approvalType: 'shell', operation: 'run', target: 'npm test', scopeKey: 'run:npm test' },
+    ...{ createdAt: startedAt, expiresAt: '2026-01-01T12:05:00.000Z' },
+  },
 };
 /** By operation. The tests hold every example against its schema. */
 const responseExamples: Readonly<Record<string, unknown>> = {
@@ -256,6 +271,8 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   getAppServer: exampleRecord,
   stopAppServer: { ...exampleRecord, state: 'stopped', phase: 'stopped', pid: null, endpoints: {}, serviceStatus: {} },
   restartAppServer: { ...exampleRecord, incarnation: 2 },
+  listInbox: [exampleItem],
+  answerInbox: { decision: 'accept', decidedBy: 'page' },
   requestNotification: { accepted: true },
   reportHealth: { accepted: true },
   recentEvents: [{ id: '5f3a91c2-17', kind: 'hub.started', at: startedAt, workspacePath: null, data: { pid: 4242 } }],

@@ -11,6 +11,7 @@ import {
   problemsOf,
   type ServiceName,
   type ServiceStatus,
+  workspacePagePath,
 } from '../protocol/index.ts';
 import { logFiles, readTail } from '../supervise/index.ts';
 import type { WorkspaceFacts } from './facts.ts';
@@ -148,6 +149,7 @@ export function recordOf(
       stored,
       settings,
     ),
+    page: workspacePagePath(facts.id),
   };
 }
 

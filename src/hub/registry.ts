@@ -47,6 +47,8 @@ export interface RegistryOptions {
 /** The workspaces of this Hub, by canonical path. */
 export interface Registry {
   readonly workspaces: ReadonlyMap<string, Workspace>;
+  /** The workspace of an address `/w/<id>/`. */
+  byId(id: string): Workspace | undefined;
   /** Puts a workspace that an earlier Hub knew under supervision, at rest. */
   restore(stored: StoredWorkspace): Workspace;
   /** Takes over what still runs of a restored workspace. */
@@ -122,6 +124,7 @@ export function createRegistry(options: RegistryOptions): Registry {
   const { hub, resolvePath } = options;
   const workspaces = new Map<string, Workspace>();
   const allFacts = new Map<string, WorkspaceFacts>();
+  const byId = new Map<string, Workspace>();
   const machine = provideMachine(hub, (path) => {
     const facts = allFacts.get(path);
     if (!facts) throw new Error(`nothing is known of ${path}`);
@@ -130,7 +133,7 @@ export function createRegistry(options: RegistryOptions): Registry {
 
   function add(stored: StoredWorkspace): Workspace {
     const path = stored.canonicalWorkspacePath;
-    const facts = createFacts(hub.statePath, stored);
+    const facts = createFacts(hub, stored);
     allFacts.set(path, facts);
     const workspace = createWorkspace(hub, {
       facts,
@@ -142,6 +145,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     // Its key is not known any more, so what it wrote could not be shown safely.
     if (!stored.proxy) rmSync(join(workspace.facts.logDirectory, 'sidecar'), { recursive: true, force: true });
     workspaces.set(path, workspace);
+    byId.set(facts.id, workspace);
     return workspace;
   }
 
@@ -295,6 +299,7 @@ export function createRegistry(options: RegistryOptions): Registry {
 
   return {
     workspaces,
+    byId: (id) => byId.get(id),
     restore: add,
     adopt(workspace) {
       const sidecar = sidecarOf(workspace.facts.stored) ?? 'none';

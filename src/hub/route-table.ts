@@ -14,6 +14,9 @@ import {
   HubErrorBody,
   type HubErrorCode,
   HubStatus,
+  InboxAnswer,
+  InboxDecision,
+  InboxItem,
   InspectionRecord,
   NotificationRequest,
   NotificationResponse,
@@ -35,6 +38,7 @@ export const hubRequestSchemas = {
   RestartInput,
   NotificationRequest,
   HealthReport,
+  InboxAnswer,
 } as const;
 export const hubResponseSchemas = {
   HubStatus,
@@ -47,6 +51,8 @@ export const hubResponseSchemas = {
   RecentEvent,
   PageInfo,
   DashboardLink,
+  InboxItem,
+  InboxDecision,
   Chart,
   InspectionRecord,
   HubError: HubErrorBody,
@@ -70,10 +76,15 @@ export type HubRouteResponse =
 
 export interface HubRoute {
   readonly method: 'GET' | 'POST';
+  /** As OpenAPI writes it: `/v1/things/{id}`. */
   readonly path: string;
   /** Whether `Authorization: Bearer <HUB_TOKEN>` is asked for. */
   readonly auth: boolean;
+  /** The page token does not open it. */
+  readonly isForOwner?: true;
   readonly summary: string;
+  /** Of the names in braces in the path. */
+  readonly params?: readonly HubQueryParameter[];
   readonly query?: readonly HubQueryParameter[];
   readonly headers?: readonly HubQueryParameter[];
   readonly request?: keyof typeof hubRequestSchemas;
@@ -87,6 +98,11 @@ export interface HubRoute {
 const { requestDeadlineMs, longRequestDeadlineMs } = defaults.http;
 const record = { kind: 'json', schema: 'AppServerRecord' } as const;
 const path = { name: 'path', required: true, description: 'Path of the workspace; absolute, any spelling.' } as const;
+const workspaceId = {
+  name: 'workspaceId',
+  required: true,
+  description: 'Id of the workspace: the last part of `page` in its record.',
+} as const;
 const lastEventId = { name: 'lastEventId', required: false, description: 'Same as the header Last-Event-ID.' } as const;
 const lastEventIdHeader = {
   name: 'Last-Event-ID',
@@ -122,6 +138,7 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/shutdown',
     auth: true,
+    isForOwner: true,
     summary: 'Stops the Hub and every agent server it manages. Answers at once; the event stream reports the rest.',
     query: [
       {
@@ -239,6 +256,41 @@ export const hubRoutes = {
     query: [path],
     response: { kind: 'json', schema: 'DashboardLink' },
     errors: ['workspaceNotFound', 'notFound'],
+    deadlineMs: requestDeadlineMs,
+  },
+  readWorkspacePage: {
+    method: 'GET',
+    path: '/w/{workspaceId}/dashboard/{path}',
+    auth: true,
+    summary:
+      'The Dashboard API of a workspace, passed on to its agent server. Other methods and its WebSockets pass as well; the page is at `/w/{workspaceId}/`.',
+    params: [
+      workspaceId,
+      { name: 'path', required: true, description: 'The rest of a path of the Dashboard; may hold slashes.' },
+    ],
+    headers: [lastEventIdHeader],
+    response: { kind: 'document', description: 'The answer of the Dashboard, or its event stream.' },
+    errors: ['notFound', 'workspaceUnavailable', 'badGateway', 'originNotAllowed'],
+    deadlineMs: longRequestDeadlineMs,
+  },
+  listInbox: {
+    method: 'GET',
+    path: '/v1/inbox',
+    auth: true,
+    summary: 'Approvals and questions of all workspaces that wait for a user, oldest first.',
+    response: { kind: 'json', schema: 'InboxItem', array: true },
+    errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+  answerInbox: {
+    method: 'POST',
+    path: '/v1/inbox/{workspaceId}/{requestId}',
+    auth: true,
+    summary: 'Decides one of them. The first answer counts, wherever it comes from; a later one is `alreadyDecided`.',
+    params: [workspaceId, { name: 'requestId', required: true, description: 'Id of the request.' }],
+    request: 'InboxAnswer',
+    response: { kind: 'json', schema: 'InboxDecision' },
+    errors: ['invalidRequest', 'alreadyDecided', 'notFound', 'workspaceUnavailable'],
     deadlineMs: requestDeadlineMs,
   },
   streamEvents: {

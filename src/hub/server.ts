@@ -1,27 +1,34 @@
-import { dirname } from 'node:path';
-import { type Authenticate, bearer, createServer, type HttpServer, loopbackHosts } from '../http/index.ts';
+import { type Authenticate, bearer, createServer, type HttpServer, knownHosts } from '../http/index.ts';
 import { loadCharts, pageRoutes } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type HubStatus } from '../protocol/index.ts';
-import { dashboardToken } from '../supervise/index.ts';
+import { dashboardToken, watchedPageToken } from '../supervise/index.ts';
 import type { HubTelemetry } from '../telemetry/index.ts';
-import { hubProver, notifierAuth } from './auth.ts';
+import { hubAuth, hubProver, notifierAuth } from './auth.ts';
 import type { Credentials } from './credentials.ts';
 import { hubErrorBody } from './errors.ts';
 import type { HubEvents } from './events.ts';
+import type { Inbox } from './inbox/index.ts';
 import type { Inspection } from './inspection.ts';
 import { normaliseNotification } from './notifications.ts';
+import { createTargets, workspacePages } from './pages/index.ts';
+import { listenAtStablePort } from './port.ts';
 import type { Registry } from './registry.ts';
 import { bindRoutes } from './routes/index.ts';
 
 export interface ServerOptions {
+  /** The user's home of Oratorio. */
+  readonly home: string;
   readonly host: string;
-  /** 0: any free port. */
+  /** 0: the port of the last start, or the next free one. */
   readonly port: number;
+  /** Host names, without a port, by which the Hub is reached besides those of this machine. */
+  readonly allowedHosts: readonly string[];
   readonly token: string;
   readonly credentials: Credentials;
   readonly registry: Registry;
   readonly events: HubEvents;
+  readonly inbox: Inbox;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly status: () => HubStatus;
@@ -36,21 +43,29 @@ export interface ServerOptions {
 /** Makes and binds the Hub's HTTP server. */
 export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const { logger, registry, events, inspection, telemetry } = options;
-  const auth = bearer(options.token);
+  const pageToken = watchedPageToken(options.home);
+  const ownerAuth = bearer(options.token);
+  const auth = hubAuth(ownerAuth, pageToken);
+  const pages = workspacePages({
+    auth,
+    pageToken,
+    isKnown: (id) => registry.byId(id) !== undefined,
+    targetOf: createTargets({ home: options.home, registry }),
+  });
   const routes = bindRoutes({
     registry,
+    inbox: options.inbox,
+    logger,
     status: options.status,
     events: events.source,
     recentEvents: events.recent,
     inspection: inspection.source,
     stately: inspection.stately,
-    // The Hub's state directory lies in the home of its user.
-    dashboardToken: (path) => dashboardToken(dirname(options.status().statePath), path),
+    dashboardToken: (path) => dashboardToken(options.home, path),
     auth,
-    notifierAuth: notifierAuth(auth, options.credentials),
     save: options.save,
-    logger,
-    prove: hubProver(options.token, () => server.bound),
+    notifierAuth: notifierAuth(ownerAuth, options.credentials),
+    prove: hubProver(options.token, pageToken, { bound: () => server.bound, names: options.allowedHosts }),
     isStopping: options.isStopping,
     notify(request, scope) {
       const notification = normaliseNotification(request, scope);
@@ -72,12 +87,15 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     {
       routes: [
         ...routes,
+        ...pages.routes,
         ...pageRoutes((directory) =>
           logger.warn('the inspector page has not been built; run: npm run build', { directory }),
         ),
       ],
-      webSockets: [inspection.statelySocket('/v1/inspect/stately', byAddress(auth))],
-      hostAllowed: loopbackHosts(),
+      webSockets: [inspection.statelySocket('/v1/inspect/stately', byAddress(auth)), pages.webSocket],
+      hostAllowed: knownHosts({ isPublic: false, names: options.allowedHosts }),
+      guard: pages.guard,
+      headers: pages.headers,
       errorBody: hubErrorBody,
       onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
       limits: {
@@ -91,9 +109,19 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     'auto',
     (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
   );
-  const bound = await server.listen({ host: options.host, port: options.port });
+  const { statePath } = options.status();
+  const bound = await listenAtStablePort(server, { host: options.host, port: options.port, statePath, logger });
   options.onListening(`http://${bound.host}:${bound.port}`);
-  return server;
+  return {
+    adapter: server.adapter,
+    bound,
+    listen: (address) => server.listen(address),
+    stats: () => server.stats(),
+    async close(graceMs) {
+      await server.close(graceMs);
+      pages.close();
+    },
+  };
 }
 
 /** The token in the address as well: clients of a WebSocket in a browser cannot send a header. */

@@ -49,10 +49,11 @@ export interface Workspace {
 }
 
 /** Facts of a workspace before anything of it runs. */
-export function createFacts(statePath: string, stored: StoredWorkspace): WorkspaceFacts {
+export function createFacts({ statePath, credentials }: HubServices, stored: StoredWorkspace): WorkspaceFacts {
   const sidecar = sidecarOf(stored);
   return {
     stored,
+    id: credentials.workspaceId(stored.canonicalWorkspacePath),
     secrets: new Set(sidecar ? [sidecar.apiKey] : []),
     logDirectory: join(statePath, 'logs', workspaceKey(stored.canonicalWorkspacePath)),
     endpoints: {},
@@ -103,7 +104,7 @@ export interface WorkspaceOptions {
   /** Seed of the restart jitter. */
   readonly seed: number;
   /** Called with the actor before it starts. */
-  readonly observe: (actor: ActorRefFrom<typeof agentServerMachine>, path: string) => void;
+  readonly observe: (actor: ActorRefFrom<typeof agentServerMachine>, path: string, facts: WorkspaceFacts) => void;
 }
 
 /** Spellings of one path whose JSON is cached: clients agree on one, or on a few. */
@@ -148,7 +149,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     error: (error) => hub.logger.error('the supervisor of a workspace has failed', { workspacePath: path, error }),
   });
   publishEvents(actor, hub, facts);
-  options.observe(actor, path);
+  options.observe(actor, path, facts);
   actor.start();
 
   const workspace: Workspace = {

@@ -469,6 +469,10 @@ export const rpcNotifications = {
     requestId: id,
     decision: v.picklist(approvalDecisions),
     decidedBy: v.picklist(['user', 'policy', 'timeout']),
+    client: v.pipe(
+      v.optional(v.string()),
+      v.description('Program through which the user decided, by the name in its initialize.'),
+    ),
   }),
   /** Of one request to the model. */
   'item/usage/delta': v.object({ threadId: id, turnId: id, usage: TokenUsage }),

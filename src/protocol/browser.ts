@@ -6,6 +6,13 @@ export * from './workspace-state.ts';
 export const pageViews = ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'] as const;
 export type PageView = (typeof pageViews)[number];
 
+/** Path of the page of a workspace on the Hub; its Dashboard API is below it. */
+export const workspacePagePath = (workspaceId: string): string => `/w/${workspaceId}/`;
+export const workspacePageShape = /^\/w\/([a-z2-7]{16})(?=\/|$)/;
+
+/** Subprotocol of the WebSockets of a page: `new WebSocket(url, [pageSubprotocol, token])`. The server echoes the first only. */
+export const pageSubprotocol = 'oratorio';
+
 /** The event stream: `event:` is the trace type, `data:` an EventSummary. Others are prefixed with a dot's owner. */
 export const streamEvents = {
   /** First of every connection: `{bootId, newest}`. */

@@ -45,6 +45,19 @@ export const defaults = {
     addressCheckMs: 5_000,
     /** Pause between two publications of `hub.lock`. */
     addressRestMs: 250,
+    /** Port of the first start of a Hub, and how many after it are tried before the system chooses one. */
+    firstPort: 7717,
+    portTries: 100,
+    /** Shortest and longest `Retry-After` of the page of a workspace whose agent server is away. */
+    retryAfterMs: 1_000,
+    retryAfterMaxMs: 30_000,
+    /** Bytes that wait for a slow page before its agent server is paused, and at which it resumes. */
+    tunnelPauseBytes: mebibyte,
+    tunnelResumeBytes: mebibyte / 4,
+    /** Bytes that wait for a slow agent server before the WebSocket of a page is closed. */
+    tunnelUpBytes: 8 * mebibyte,
+    /** For the connection of a page's WebSocket to its agent server. */
+    tunnelOpenMs: 10_000,
   },
   apiProxy: { readyDeadlineMs: 15_000, readyPollMs: 100, requestTimeoutMs: 3_000 },
   client: {

@@ -25,6 +25,18 @@ export const hubErrors = {
   headersTooLarge: { status: 431, when: 'Request line and headers are larger than 16 KiB.' },
   hubInternalError: { status: 500, when: 'A bug; the id in details is in the log of the Hub.' },
   hubStopping: { status: 503, when: 'The Hub is shutting down.' },
+  alreadyDecided: {
+    status: 409,
+    when: 'Another answer was first; details are `{decision, decidedBy}`.',
+  },
+  workspaceUnavailable: {
+    status: 503,
+    when: 'The agent server of a workspace page does not serve now; details name its state, Retry-After when to ask again.',
+  },
+  badGateway: {
+    status: 502,
+    when: 'The agent server of a workspace page broke off, or gave an answer that is not passed on.',
+  },
   deadlineExceeded: { status: 503, when: 'The request was not finished in time; the work that it started continues.' },
 } as const satisfies Record<string, { status: number; when: string }>;
 

@@ -101,6 +101,27 @@ export const hubEventKinds = {
       ...exit,
     }),
   },
+  'inbox.added': {
+    meaning: 'An approval or a question of a workspace waits for a user.',
+    data: v.object({
+      workspaceId: text('Id of the workspace.'),
+      requestId: text('Id of the request.'),
+      threadId: text('The conversation that waits.'),
+      tool: text('Name of the tool.'),
+      operation: text('What it is to do, in one word.'),
+      actionUrl: text('Path on the Hub of the conversation.'),
+      expiresAt: text('When it declines itself, as ISO 8601.'),
+    }),
+  },
+  'inbox.resolved': {
+    meaning: 'A request of the inbox was decided, or withdrawn because what asked has ended.',
+    data: v.object({
+      workspaceId: text('Id of the workspace.'),
+      requestId: text('Id of the request.'),
+      decision: text('The decision; cancel when it was withdrawn.'),
+      decidedBy: text('Where: terminal, page, editor, the name of a client, timeout, policy or withdrawn.'),
+    }),
+  },
   'notification.requested': {
     meaning: 'A local notification awaits display.',
     data: v.object({

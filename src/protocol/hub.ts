@@ -123,6 +123,12 @@ export const AppServerRecord = v.object({
     v.boolean(),
     v.description('True when the configuration differs from the one that the running server has read.'),
   ),
+  page: v.pipe(
+    v.nullable(v.string()),
+    v.description(
+      'Path of its page on the Hub, e.g. /w/k3v7q2xw5m4ajd4e/; null for a workspace the Hub does not know.',
+    ),
+  ),
 });
 export type AppServerRecord = v.InferOutput<typeof AppServerRecord>;
 

@@ -12,6 +12,7 @@ export * from './health.ts';
 export * from './hub.ts';
 export * from './hub-errors.ts';
 export * from './hub-events.ts';
+export * from './inbox.ts';
 export * from './inspection.ts';
 export * from './jsonrpc.ts';
 export * from './launch.ts';

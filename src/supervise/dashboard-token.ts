@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto';
-import { chmodSync, linkSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { workspaceStateDirectory } from '../config/index.ts';
-import { ensurePrivateDirectory, readBoundedFile, readJson, writeFileAtomic } from '../lib/index.ts';
+import { ensurePrivateDirectory, readJson, writeFileAtomic } from '../lib/index.ts';
+import { createTokenFile, fileStamp, makeToken, readTokenFile, tokenShape } from './token-file.ts';
 
 /** The token that opens the dashboards of one workspace, and those that it replaced. */
 export interface DashboardTokens {
@@ -18,13 +18,9 @@ const earlierName = 'dashboard.earlier.json';
 const maxEarlier = 4;
 const earlierMs = 3_600_000;
 
-/** 32 random bytes in an alphabet that needs no escaping in a URL. */
-const shape = /^[A-Za-z0-9_-]{43}$/;
-const Token = v.pipe(v.string(), v.regex(shape));
+const Token = v.pipe(v.string(), v.regex(tokenShape));
 const Earlier = v.array(v.object({ token: Token, replacedAt: v.number() }));
 type Earlier = v.InferOutput<typeof Earlier>;
-
-const makeToken = (): string => randomBytes(32).toString('base64url');
 
 /** A start that a power cut interrupts is followed by another start, which makes another token. */
 const perStart = { isFlushed: false };
@@ -43,7 +39,7 @@ export const dashboardTokenFile = (home: string, canonicalPath: string): string 
  */
 export function dashboardToken(home: string, canonicalPath: string): string {
   const directory = openDirectory(home, canonicalPath);
-  return readToken(directory) ?? createToken(directory);
+  return readTokenFile(join(directory, tokenName)) ?? createTokenFile(join(directory, tokenName));
 }
 
 /**
@@ -56,7 +52,7 @@ export function dashboardToken(home: string, canonicalPath: string): string {
 export function rotateDashboardToken(home: string, canonicalPath: string, nowMs = Date.now()): void {
   removeUserWideToken(home);
   const directory = openDirectory(home, canonicalPath);
-  const replaced = readToken(directory);
+  const replaced = readTokenFile(join(directory, tokenName));
   const earlier = [
     ...(replaced === undefined ? [] : [{ token: replaced, replacedAt: nowMs }]),
     ...readEarlier(directory).filter((each) => isExchangeable(each, nowMs)),
@@ -122,44 +118,12 @@ function directoriesIn(parent: string): readonly string[] {
   }
 }
 
-function readToken(directory: string): string | undefined {
-  const file = join(directory, tokenName);
-  const token = readBoundedFile(file)?.trim();
-  // A copy of the file may have been opened to others.
-  if (token !== undefined && process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0)
-    chmodSync(file, 0o600);
-  return token !== undefined && shape.test(token) ? token : undefined;
-}
-
 function readEarlier(directory: string): Earlier {
   const read = readJson(join(directory, earlierName), Earlier);
   return read.kind === 'ok' ? read.value : [];
 }
 
-/** The process that links its file first has made the token: the others read that. */
-function createToken(directory: string): string {
-  const file = join(directory, tokenName);
-  const own = join(directory, `.${tokenName}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
-  try {
-    writeFileSync(own, `${makeToken()}\n`, { mode: 0o600, flag: 'wx' });
-    linkSync(own, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    rmSync(own, { force: true });
-  }
-  const token = readToken(directory);
-  if (token !== undefined) return token;
-  // The file that is there holds no token.
-  writeFileAtomic(file, `${makeToken()}\n`);
-  return readToken(directory) ?? '';
-}
-
 /** Changes when one of the files does; the tokens of a file that cannot be examined stay as they were. */
 function stamp(directory: string): string {
-  const of = (name: string) => {
-    const found = statSync(join(directory, name), { throwIfNoEntry: false });
-    return found === undefined ? '' : `${found.ino} ${found.mtimeMs} ${found.size}`;
-  };
-  return `${of(tokenName)} ${of(earlierName)}`;
+  return `${fileStamp(join(directory, tokenName))} ${fileStamp(join(directory, earlierName))}`;
 }

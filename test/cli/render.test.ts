@@ -32,6 +32,9 @@ const record: RecordAnswer = {
   lastStartedAt: null,
   lastExitedAt: null,
   trust: 'restricted',
+  page: null,
+  ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null },
+  ...{ pendingApprovals: 0, costUsd: null, configChanged: false },
   restrictedSettings: ['EndPoint'],
 };
 

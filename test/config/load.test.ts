@@ -56,7 +56,7 @@ t.test('specification 2.1: defaults', async (t) => {
   });
   t.same([config.EnabledTools, config.McpServers, config.SubAgent.MaxDepth], [[], {}, 1]);
   t.same([config.ApiKey, config.Model, config.EndPoint], ['', '', '']);
-  t.same(config.Hub, { Host: '127.0.0.1', Port: 0 });
+  t.same(config.Hub, { Host: '127.0.0.1', Port: 0, AllowedHosts: [] });
   t.match(config.AgUi, { Enabled: false, Path: '/ag-ui' });
   t.same(config.DashBoard, {
     Enabled: true,

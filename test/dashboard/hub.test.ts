@@ -1,6 +1,6 @@
 /** Dashboards of agent servers that a Hub manages. */
 import t from 'tap';
-import { dashboardToken } from '../../src/supervise/index.ts';
+import { dashboardToken, pageToken } from '../../src/supervise/index.ts';
 import { eventually, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
 import { oratorio, request } from './harness.ts';
 
@@ -62,9 +62,9 @@ t.test('inspect prints the address of the actors with the token of the dashboard
   const none = makeWorkspace(t, { ...quick, DashBoard: { Enabled: false } });
   const stopped = await oratorio(t, hub.home, 'inspect', workspace, '--print-url').ended;
   t.match(stopped, { code: 6, text: /No agent server runs for/ });
-  const { endpoints, canonicalWorkspacePath } = await hub.ensure(workspace);
+  const { endpoints, canonicalWorkspacePath, page } = await hub.ensure(workspace);
   const token = dashboardToken(hub.home, canonicalWorkspacePath);
-  const url = `${endpoints['dashboard']}#token=${token}&at=/actors`;
+  const url = `${hub.lock.apiBaseUrl}${page}#token=${pageToken(hub.home)}&at=/actors`;
   t.match(await oratorio(t, hub.home, 'inspect', workspace, '--print-url').ended, { code: 0, text: `${url}\n` });
   t.match(JSON.parse((await oratorio(t, hub.home, 'inspect', workspace, '--print-url', '--json').ended).text), { url });
   const record = await oratorio(t, hub.home, 'inspect', workspace).ended;

@@ -154,7 +154,7 @@ t.test('the command prints an address that opens, refuses revoked tokens, and en
   t.equal(address, `http://127.0.0.1:${port}/DashBoard#token=${dashboardToken(home, path)}`);
   const old = dashboardToken(home, path);
   t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 200);
-  t.match(await oratorio(t, home, 'dashboard', '--new-token').ended, { code: 0, text: /Made new dashboard tokens/ });
+  t.match(await oratorio(t, home, 'dashboard', '--new-token').ended, { code: 0, text: /Made new tokens/ });
   t.not(readFileSync(dashboardTokenFile(home, path), 'utf8').trim(), old);
   t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 401);
   const second = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port));

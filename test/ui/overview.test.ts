@@ -130,7 +130,9 @@ function recordOf(path: string, more: Partial<AppServerRecord> = {}): AppServerR
     ...{ serverVersion: '0.1.0', startedByHub: true, exitCode: null, lastError: null, recentStderr: null },
     ...{ displayName: path.split('/').at(-1) ?? '', phase: 'running', adopted: false, incarnation: 1, restartCount: 0 },
     ...{ nextAttemptAt: null, lastStartedAt: new Date(ago(minute)).toISOString(), lastExitedAt: null },
-    ...{ trust: 'trusted', restrictedSettings: [] },
+    ...{ trust: 'trusted', restrictedSettings: [], page: null },
+    ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null },
+    ...{ pendingApprovals: 0, costUsd: null, configChanged: false },
     ...more,
   };
 }

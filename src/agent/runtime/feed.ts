@@ -12,10 +12,16 @@ export type ThreadEvent =
 
 export type Listener = (event: ThreadEvent) => void;
 
+type ApprovalEvent = Extract<ThreadEvent, { method: 'item/approval/request' | 'item/approval/resolved' }>;
+
+const isOfApproval = (event: ThreadEvent): event is ApprovalEvent =>
+  event.method === 'item/approval/request' || event.method === 'item/approval/resolved';
+
 /** Distributes events: new threads to all listeners, events of a thread to its subscribers. Each listener gets an event once. */
 export class Feed {
   readonly #listeners = new Set<Listener>();
   readonly #subscribers = new Map<string, Set<Listener>>();
+  readonly #approvalListeners = new Set<Listener>();
   readonly #onFault: (error: unknown) => void;
 
   /** @param onFault called when a listener throws; the others receive the event nevertheless */
@@ -47,11 +53,20 @@ export class Feed {
     for (const listener of this.#listeners) this.#notify(listener, event);
   }
 
+  /** Adds a listener of the approvals of all threads, those in memory included. Returns a function that ends that. */
+  watchApprovals(listener: Listener): () => void {
+    this.#approvalListeners.add(listener);
+    return () => this.#approvalListeners.delete(listener);
+  }
+
   /** Notifies the subscribers of a thread, and `also` if it is not among them. */
   publish(threadId: string, event: ThreadEvent, also?: Listener): void {
     const listeners = this.#subscribers.get(threadId);
     if (listeners) for (const listener of listeners) this.#notify(listener, event);
     if (also && !listeners?.has(also)) this.#notify(also, event);
+    if (!isOfApproval(event)) return;
+    // A sub-agent's is published for its parents, too.
+    if (event.params.threadId === threadId) for (const each of this.#approvalListeners) this.#notify(each, event);
   }
 
   #notify(listener: Listener, event: ThreadEvent): void {

@@ -19,7 +19,7 @@ import { ThreadTools } from './thread-tools.ts';
 import { Tracer } from './tracer.ts';
 import { TurnControl } from './turn-control.ts';
 import type { RuntimeSettings } from './turn-host.ts';
-import { type DaySpending, Turns } from './turns.ts';
+import { type DaySpending, type MadeDecision, Turns } from './turns.ts';
 import type { DynamicTools, FileCheckpoints, Runtime, ThreadProcesses } from './types.ts';
 
 export interface ThreadServiceOptions {
@@ -184,6 +184,8 @@ export class ThreadService implements Runtime {
   readonly steer: Runtime['steer'] = (...request) => this.#control.steer(...request);
   readonly approvals: Runtime['approvals'] = (threadId) => this.#control.approvals(threadId);
   readonly respond: Runtime['respond'] = (...answer) => this.#control.respond(...answer);
+  /** Decision about an approval, while it is remembered. */
+  readonly decisionOf = (requestId: string): MadeDecision | undefined => this.#control.decisionOf(requestId);
 
   resume(threadId: string, asker: Listener, dynamicTools?: DynamicTools) {
     const thread = this.read(threadId, { includeTurns: true });

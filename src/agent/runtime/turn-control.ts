@@ -4,7 +4,7 @@ import type { StoredThread } from '../thread-store.ts';
 import type { Feed, Listener } from './feed.ts';
 import type { InputQueue } from './input-queue.ts';
 import type { ThreadRegistry } from './thread-registry.ts';
-import type { Turns } from './turns.ts';
+import type { MadeDecision, Turns } from './turns.ts';
 import type { RunningTurn, TurnOptions } from './types.ts';
 import { requireSamePlace, withRealPath } from './worktree.ts';
 
@@ -112,11 +112,14 @@ export class TurnControl {
     return this.#turns.approvals(threadId);
   }
 
-  respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy' = 'user'): void {
-    if (this.#turns.respond(requestId, decision, by)) return;
-    throw new AgentError(this.#turns.hasExpired(requestId) ? 'approvalTimeout' : 'approvalNotFound', {
-      requestId,
-    });
+  respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy' = 'user', client?: string): void {
+    if (this.#turns.respond(requestId, decision, by, client)) return;
+    const hasExpired = this.#turns.decisionOf(requestId)?.decidedBy === 'timeout';
+    throw new AgentError(hasExpired ? 'approvalTimeout' : 'approvalNotFound', { requestId });
+  }
+
+  decisionOf(requestId: string): MadeDecision | undefined {
+    return this.#turns.decisionOf(requestId);
   }
 
   /** Interrupts every turn; no turn starts any more. */

@@ -19,6 +19,7 @@ import { StorageError } from '../thread-store.ts';
 import type { SubagentOrder, Tool, ToolResult } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
 import type { OpenedWorktree, OpenWorktree } from '../worktrees/index.ts';
+import type { DecidedBy } from './call-review.ts';
 import type { Feed, Listener, ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
 import { PendingTurnWrites } from './pending-turn-writes.ts';
@@ -76,6 +77,8 @@ export interface DaySpending {
   today(): number;
 }
 
+type Resolved = Extract<ThreadEvent, { method: 'item/approval/resolved' }>;
+
 interface Running {
   readonly run: TurnRun;
   readonly thread: StoredThread;
@@ -86,8 +89,16 @@ interface Running {
   readonly subagents: Semaphore;
 }
 
-/** Number of expired approvals that are remembered for late answers. */
-const maxExpired = 1_000;
+/** Number of decided approvals that are remembered for late answers. */
+const maxDecisions = 1_000;
+
+/** Decision about an approval, and its author. */
+export interface MadeDecision {
+  readonly decision: ApprovalDecision;
+  readonly decidedBy: DecidedBy;
+  /** Program through which a user decided, by the name that it introduced itself with. */
+  readonly client?: string | undefined;
+}
 
 /** The running turns, at most one in a thread: starts and interrupts them, and passes decisions to them. */
 export class Turns {
@@ -95,9 +106,9 @@ export class Turns {
   readonly #running = new Map<string, Running>();
   readonly #whenIdle = new Set<() => void>();
   readonly #learnedWindows = new Map<string, number>();
-  readonly #expired = new Set<string>();
   /** Threads whose turns are being taken back. */
   readonly #held = new Set<string>();
+  readonly #decisions = new Map<string, MadeDecision>();
   readonly #pendingWrites = new PendingTurnWrites();
 
   constructor(options: TurnsOptions) {
@@ -148,14 +159,18 @@ export class Turns {
   }
 
   /** False: no approval of this id is pending. */
-  respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy'): boolean {
-    for (const { run } of this.#running.values()) if (run.decide(requestId, decision, by)) return true;
+  respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy', client?: string): boolean {
+    for (const { run } of this.#running.values()) {
+      if (!run.decide(requestId, decision, by)) continue;
+      this.#rememberDecision(requestId, { decision, decidedBy: by, client });
+      return true;
+    }
     return false;
   }
 
-  /** True when this approval was not answered in time. */
-  hasExpired(requestId: string): boolean {
-    return this.#expired.has(requestId);
+  /** Decision about an approval, while it is remembered. */
+  decisionOf(requestId: string): MadeDecision | undefined {
+    return this.#decisions.get(requestId);
   }
 
   /** @throws AgentError turnInProgress, storageFailed */
@@ -284,21 +299,29 @@ export class Turns {
     };
   }
 
-  #publish(threadId: string, event: ThreadEvent): void {
+  #publish(threadId: string, published: ThreadEvent): void {
     const running = this.#running.get(threadId);
-    if (event.method === 'item/approval/resolved' && event.params.decidedBy === 'timeout') {
-      this.#rememberExpired(event.params.requestId);
-    }
+    const event = published.method === 'item/approval/resolved' ? this.#withClient(published) : published;
     this.#options.feed.publish(threadId, event, running?.asker);
     // Clients of the parent answer for its sub-agents too.
     const parentId = running?.thread.parentThreadId;
     if (parentId !== undefined && event.method.startsWith('item/approval/')) this.#publish(parentId, event);
   }
 
-  #rememberExpired(requestId: string): void {
-    this.#expired.add(requestId);
-    const [oldest] = this.#expired;
-    if (this.#expired.size > maxExpired && oldest !== undefined) this.#expired.delete(oldest);
+  /** Adds what only this class knows of a decision, and remembers those that no client made. */
+  #withClient(event: Resolved): Resolved {
+    const { requestId, decision, decidedBy } = event.params;
+    const { client } = this.#decisions.get(requestId) ?? {};
+    if (!this.#decisions.has(requestId)) this.#rememberDecision(requestId, { decision, decidedBy });
+    return client === undefined || event.params.client !== undefined
+      ? event
+      : { ...event, params: { ...event.params, client } };
+  }
+
+  #rememberDecision(requestId: string, made: MadeDecision): void {
+    this.#decisions.set(requestId, made);
+    const [oldest] = this.#decisions.keys();
+    if (this.#decisions.size > maxDecisions && oldest !== undefined) this.#decisions.delete(oldest);
   }
 
   #isWithin({ id, parentThreadId }: StoredThread, ancestorId: string): boolean {

@@ -246,7 +246,7 @@ export interface Runtime {
 
   approvals(threadId?: string): readonly ApprovalRequest[];
   /** @throws AgentError approvalNotFound, approvalTimeout */
-  respond(requestId: string, decision: ApprovalDecision, by?: 'user' | 'policy'): void;
+  respond(requestId: string, decision: ApprovalDecision, by?: 'user' | 'policy', client?: string): void;
 
   models(): Promise<ModelListResult>;
   /** Interrupts every turn and resolves when all have ended; no turn starts any more. */

@@ -2,7 +2,12 @@ import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import { openViewer, type Viewer, ViewerError } from '../../dashboard/index.ts';
 import { createLogger } from '../../log/index.ts';
 import { dashboardPaths } from '../../protocol/index.ts';
-import { dashboardToken, revokeDashboardTokens, watchedDashboardTokens } from '../../supervise/index.ts';
+import {
+  dashboardToken,
+  revokeDashboardTokens,
+  revokePageToken,
+  watchedDashboardTokens,
+} from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -16,8 +21,9 @@ export async function run(context: CommandContext): Promise<number> {
   const { options, output, home, signal } = context;
   if (options['new-token'] === true) {
     revokeDashboardTokens(home);
+    revokePageToken(home);
     output.line(
-      'Made new dashboard tokens for all workspaces: pages that are open ask for them, old addresses open nothing.',
+      'Made new tokens for the Hub’s page and all dashboards: pages that are open ask for them, old addresses open nothing.',
     );
     return exitCodes.ok.code;
   }

@@ -1,5 +1,6 @@
 import { proveServer, ServerNotProvenError } from '../../client/index.ts';
-import { dashboardToken } from '../../supervise/index.ts';
+import type { ProofRole } from '../../protocol/index.ts';
+import { dashboardToken, knownPageToken } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -13,10 +14,10 @@ export async function run(context: CommandContext): Promise<number> {
   const { argument, options, output, signal } = context;
   if (argument === undefined) return openHubPage(context);
   const path = workspacePath(context, argument);
-  return withHubOf(context, path, async ({ hub }) => {
+  return withHubOf(context, path, async ({ hub, lock }) => {
     const record = await hub.byWorkspace(path, { signal });
     if (options['open'] === true || options['print-url'] === true) {
-      const page = actorsPage(record, context.home);
+      const page = actorsPage(record, context.home, lock.apiBaseUrl);
       await requireProof(page, signal);
       await showPage(context, page);
       return exitCodes.ok.code;
@@ -29,17 +30,22 @@ export async function run(context: CommandContext): Promise<number> {
 
 const openHubPage = (context: CommandContext): Promise<number> =>
   withHub(context, async ({ lock: { apiBaseUrl, token } }) => {
-    await showPage(context, { address: `${apiBaseUrl.replace(/\/+$/, '')}/`, token });
+    // An earlier version of the Hub has no token of its own for pages.
+    await showPage(context, { address: new URL('/', apiBaseUrl).href, token: knownPageToken(context.home) ?? token });
     return exitCodes.ok.code;
   });
 
 interface Served {
   readonly canonicalWorkspacePath: string;
   readonly endpoints: Readonly<Record<string, string>>;
+  /** Path on the Hub; null where the Hub serves none. */
+  readonly page: string | null;
 }
 
-/** Where the agent server of a workspace shows its actors. @throws CliError when it does not run, or has no dashboard */
-function actorsPage({ endpoints, canonicalWorkspacePath }: Served, home: string): PageAddress {
+type ProvenPage = PageAddress & { readonly role: ProofRole };
+
+/** Where the page of a workspace shows its actors. @throws CliError when no agent server runs, or has no dashboard */
+function actorsPage({ endpoints, canonicalWorkspacePath, page }: Served, home: string, hub: string): ProvenPage {
   if (endpoints['appServerWebSocket'] === undefined) {
     throw new CliError(
       'startFailed',
@@ -52,13 +58,16 @@ function actorsPage({ endpoints, canonicalWorkspacePath }: Served, home: string)
     const hint = 'Set DashBoard.Enabled to true in its config.json, then: oratorio restart';
     throw new CliError('startFailed', `The agent server of ${canonicalWorkspacePath} serves no dashboard.`, hint);
   }
-  return { address, token: dashboardToken(home, canonicalWorkspacePath), at: '/actors' };
+  const at = '/actors';
+  const token = knownPageToken(home);
+  if (page !== null && token !== undefined) return { role: 'hub', address: new URL(page, hub).href, token, at };
+  return { role: 'dashboard', address, token: dashboardToken(home, canonicalWorkspacePath), at };
 }
 
 /** The address carries a token: it is not handed to a browser while another program serves it. @throws CliError */
-async function requireProof({ address, token = '' }: PageAddress, signal: AbortSignal): Promise<void> {
+async function requireProof({ role, address, token = '' }: ProvenPage, signal: AbortSignal): Promise<void> {
   try {
-    await proveServer({ role: 'dashboard', url: new URL(address).origin, token, signal });
+    await proveServer({ role, url: new URL(address).origin, token, signal });
   } catch (error) {
     if (!(error instanceof ServerNotProvenError)) throw error;
     throw new CliError('failure', error.message, 'See which program listens there: ss -ltnp');

@@ -1,16 +1,33 @@
-import type { AnyRoute, Authenticate, Reply, RequestContext } from '../../http/index.ts';
+import { type AnyRoute, type Authenticate, HttpError, type Reply, type RequestContext } from '../../http/index.ts';
+import type { HubCaller } from '../auth.ts';
+import { withoutTokensOf } from '../mask.ts';
 import type { HubRoute } from '../route-table.ts';
 
 /** Gives an entry of the route table its handler. */
 export type Bind = (route: HubRoute, handler: (context: RequestContext<never>) => Reply | Promise<Reply>) => AnyRoute;
 
-/** Makes the binder of a Hub whose protected routes ask for `auth`. */
-export function binder(auth: Authenticate<unknown>): Bind {
-  return ({ method, path, deadlineMs, auth: isProtected }, handler) => ({
+/** A route that is not for pages: the page token is as good as none. */
+export const ownersOnly =
+  (auth: Authenticate<HubCaller>): Authenticate<HubCaller> =>
+  (request) => {
+    if (auth(request) === 'owner') return 'owner';
+    throw new HttpError(401, 'unauthorized', 'This route needs the token of the Hub.', {}, [
+      ['www-authenticate', 'Bearer error="invalid_token"'],
+    ]);
+  };
+
+/** Makes the binder of a Hub whose protected routes ask for `auth`. Answers to pages carry no token of another server. */
+export function binder(auth: Authenticate<HubCaller>): Bind {
+  return ({ method, path, deadlineMs, auth: isProtected, isForOwner }, handler) => ({
     method,
-    path,
+    path: path.replace(/\{(\w+)\}/g, ':$1'),
     deadlineMs,
-    ...(isProtected && { auth }),
-    handler,
+    ...(isProtected && { auth: isForOwner ? ownersOnly(auth) : auth }),
+    handler(context) {
+      const caller: HubCaller | undefined = context.principal;
+      const reply = handler(context);
+      if (caller !== 'page') return reply;
+      return reply instanceof Promise ? reply.then(withoutTokensOf) : withoutTokensOf(reply);
+    },
   });
 }

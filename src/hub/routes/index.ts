@@ -2,25 +2,28 @@ import * as v from 'valibot';
 import type { AnyRoute, Authenticate, Handler, Reply, RequestContext, SseSource } from '../../http/index.ts';
 import { bytes, HttpError, json, jsonBytes, sse } from '../../http/index.ts';
 import type { HubStatus, NotificationRequest, RecentEvent } from '../../protocol/index.ts';
-import type { Principal } from '../auth.ts';
+import type { HubCaller, Principal } from '../auth.ts';
 import { hubError } from '../errors.ts';
 import { parseNotification } from '../notifications.ts';
 import type { Registry } from '../registry.ts';
 import { hubRoutes } from '../route-table.ts';
 import { appServerRoutes } from './appservers.ts';
 import { binder } from './bind.ts';
+import { type InboxRoutesOptions, inboxRoutes } from './inbox.ts';
 import { logRoute } from './logs.ts';
 import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
 import { type ReportRouteOptions, reportRoute } from './report.ts';
 
-export interface RoutesOptions extends PageRoutesOptions, ReportRouteOptions {
+export interface RoutesOptions extends PageRoutesOptions, ReportRouteOptions, InboxRoutesOptions {
   readonly registry: Registry;
   readonly status: () => HubStatus;
   readonly events: SseSource;
   /** Events that are held, oldest first. */
   readonly recentEvents: () => readonly RecentEvent[];
-  /** Accepts the Hub token. */
-  readonly auth: Authenticate<unknown>;
+  /** Accepts the Hub token and the page token. */
+  readonly auth: Authenticate<HubCaller>;
+  /** Accepts the Hub token or the scoped token of an agent server. */
+  readonly notifierAuth: Authenticate<Principal>;
   /** Proves that this Hub holds its token. */
   readonly prove: Handler;
   readonly isStopping: () => boolean;
@@ -79,6 +82,7 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     bind(hubRoutes.shutDown, shutdown),
     ...appServerRoutes(bind, registry, options.isStopping),
     logRoute(bind, registry),
+    ...inboxRoutes(bind, options),
     bind(hubRoutes.streamEvents, (context) => sse(options.events, lastEventId(context))),
     bind(hubRoutes.recentEvents, ({ query }) => json(200, recentEvents(options, query.get('path'), query.get('kind')))),
     ...pageApiRoutes(bind, options, lastEventId),

@@ -1,5 +1,6 @@
 import { type AnyRoute, json, type RequestContext, type SseSource, sse } from '../../http/index.ts';
 import { type DashboardLink, dashboardPaths, type PageInfo, version } from '../../protocol/index.ts';
+import type { HubCaller } from '../auth.ts';
 import { hubError } from '../errors.ts';
 import type { Registry } from '../registry.ts';
 import { hubRoutes } from '../route-table.ts';
@@ -20,8 +21,10 @@ const page: PageInfo = { kind: 'hub', version, views: ['overview', 'actors', 'ev
 export function pageApiRoutes(bind: Bind, options: PageRoutesOptions, lastEventId: LastEventId): AnyRoute[] {
   return [
     bind(hubRoutes.getPage, () => json(200, page)),
-    bind(hubRoutes.getDashboardLink, async ({ query }) =>
-      json(200, await dashboardLink(options, query.get('path') ?? undefined), [['cache-control', 'no-store']]),
+    bind(hubRoutes.getDashboardLink, async ({ query, principal }) =>
+      json(200, await dashboardLink(options, query.get('path') ?? undefined, principal), [
+        ['cache-control', 'no-store'],
+      ]),
     ),
     bind(hubRoutes.streamInspection, (context) => {
       const format = context.query.get('format');
@@ -34,12 +37,17 @@ export function pageApiRoutes(bind: Bind, options: PageRoutesOptions, lastEventI
 
 type LastEventId = (context: RequestContext<never>) => string | undefined;
 
-/** The token goes into the fragment: it is never sent, neither to a server nor in a Referer. */
+/**
+ * The token goes into the fragment: it is never sent, neither to a server nor in a Referer. A page has the page token, and gets
+ * the address on its own origin that this token opens.
+ */
 async function dashboardLink(
   { registry, dashboardToken }: PageRoutesOptions,
   path: string | undefined,
+  caller: HubCaller,
 ): Promise<DashboardLink> {
-  const { endpoints, serviceStatus, state, canonicalWorkspacePath } = await registry.inspect(path);
+  const { endpoints, serviceStatus, state, canonicalWorkspacePath, page } = await registry.inspect(path);
+  if (caller === 'page' && page !== null) return { url: page };
   const endpoint = endpoints['dashboard'];
   if (endpoint === undefined || (state !== 'running' && state !== 'unhealthy')) {
     const reason = serviceStatus['dashboard']?.reason ?? null;

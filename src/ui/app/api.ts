@@ -1,3 +1,5 @@
+import { addressAt } from './server.ts';
+
 /** Requests to the server that served this page. */
 export interface Api {
   /** JSON of `path` (from the root). Rejects with `ApiError` when it is refused, or is not answered. */
@@ -38,7 +40,8 @@ interface ErrorBody {
   };
 }
 
-async function refusal(response: Response): Promise<ApiError> {
+/** Error of a request that the server refused, in its own words. */
+export async function refusal(response: Response): Promise<ApiError> {
   const answer = (await response.json().catch(() => null)) as ErrorBody | null;
   const { code = 'unknown', message = `The server answered ${response.status}.`, details } = answer?.error ?? {};
   return new ApiError(response.status, code, message, details ?? {});
@@ -47,8 +50,9 @@ async function refusal(response: Response): Promise<ApiError> {
 /**
  * @param token resolves with the token when the server has proved itself, null without one; rejects with `ApiError`
  * @param onRefused called when the server does not accept the token (any more)
+ * @param base see `Server.base`
  */
-export function createApi(token: () => Promise<string | null>, onRefused: () => void): Api {
+export function createApi(token: () => Promise<string | null>, onRefused: () => void, base: string): Api {
   async function request(
     method: string,
     path: string,
@@ -58,7 +62,7 @@ export function createApi(token: () => Promise<string | null>, onRefused: () => 
   ): Promise<Response> {
     const bearer = await token();
     signal?.throwIfAborted();
-    const response = await fetch(path, {
+    const response = await fetch(addressAt(base, path), {
       method,
       headers: {
         ...(bearer !== null && { authorization: `Bearer ${bearer}` }),
@@ -84,6 +88,6 @@ export function createApi(token: () => Promise<string | null>, onRefused: () => 
       return text === '' ? null : JSON.parse(text);
     },
     curl: (path) =>
-      `curl -H "authorization: Bearer $ORATORIO_TOKEN" '${new URL(path, location.origin).href.replaceAll("'", '%27')}'`,
+      `curl -H "authorization: Bearer $ORATORIO_TOKEN" '${new URL(addressAt(base, path), location.origin).href.replaceAll("'", '%27')}'`,
   };
 }

@@ -3,6 +3,7 @@ import { messageOf } from '../../lib/browser.ts';
 import { dashboardPaths } from '../../protocol/browser.ts';
 import { type Api, ApiError, createApi } from './api.ts';
 import { type Commands, createCommands } from './commands.ts';
+import { handOver } from './handover.ts';
 import { createLive, type Live } from './live.ts';
 import { createPreferences, type Preferences } from './preferences.ts';
 import { createTrust, isForeign } from './proof.ts';
@@ -68,7 +69,7 @@ export function createApp(): App {
   const isLoggedIn = signal(token.peek()?.startsWith(loginMark) ?? false);
   const now = signal(Date.now());
   const toasts = signal<readonly Toast[]>([]);
-  const server = serverOf(location);
+  const server = serverOf(document);
   /** No view is shown, and no request carries a token. */
   const shut = () => {
     token.value = null;
@@ -113,7 +114,7 @@ export function createApp(): App {
         () => setTimeout(knockAgain, knockMs, kept),
       );
   };
-  const api = createApi(provenToken, refuse);
+  const api = createApi(provenToken, refuse, server.base);
   const live = createLive({ paths: server.streams, token: provenToken, onRefused: refuse });
   setInterval(() => {
     now.value = Date.now();
@@ -151,6 +152,9 @@ export function createApp(): App {
     entry.value = 'knocking';
     load();
   };
+  // The pages of the Hub and of its workspaces are opened by the same token.
+  if (server.role === 'hub')
+    handOver({ name: 'hub', proven: provenToken, lacksToken: () => token.peek() === null, onToken: use });
   const drop = (toast: Toast) => {
     toasts.value = toasts.peek().filter((each) => each !== toast);
   };

@@ -1,4 +1,10 @@
-import { dashboardPaths, type PageView, type ProofRole, pageViews } from '../../protocol/browser.ts';
+import {
+  dashboardPaths,
+  type PageView,
+  type ProofRole,
+  pageViews,
+  workspacePageShape,
+} from '../../protocol/browser.ts';
 import type { PageInfo } from '../../protocol/index.ts';
 import type { Api } from './api.ts';
 
@@ -16,6 +22,8 @@ export interface Page extends Omit<PageInfo, 'kind' | 'views'> {
 /** Differences between the servers that serve this page. */
 export interface Server {
   readonly kind: Page['kind'];
+  /** Path before that of each request: `/w/<id>` for the page of a workspace on the Hub, else empty. */
+  readonly base: string;
   /** As what it proves itself. */
   readonly role: ProofRole;
   /** Its name where a workspace would have its path. */
@@ -41,6 +49,7 @@ const ofWorkspace = 'In the workspace, this command opens the page with a valid 
 const servers: Readonly<Record<Page['kind'], Server>> = {
   hub: {
     kind: 'hub',
+    base: '',
     role: 'hub',
     name: 'Hub',
     firstView: 'overview',
@@ -51,6 +60,7 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
   },
   workspace: {
     kind: 'workspace',
+    base: '',
     role: 'dashboard',
     name: 'Workspace',
     firstView: 'overview',
@@ -61,6 +71,7 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
   },
   review: {
     kind: 'review',
+    base: '',
     role: 'backend',
     name: 'Reviews',
     firstView: 'queue',
@@ -78,8 +89,28 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
   },
 };
 
-/** The server that served this page, by the path: each of the three has its own. */
-export function serverOf({ pathname }: Pick<Location, 'pathname'>): Server {
+/** The page of a workspace as the Hub serves it. Streams carry the id in their names, which tabs share. */
+function onHub(base: string): Server {
+  const { streams, ...workspace } = servers.workspace;
+  return {
+    ...workspace,
+    base,
+    role: 'hub',
+    streams: { events: `${base}${streams.events}`, inspect: `${base}${streams.inspect}` },
+  };
+}
+
+/** The address of `path` at a server. Below a base only what begins with `/dashboard/` is served. */
+export function addressAt(base: string, path: string): string {
+  if (base === '') return path;
+  return path.toLowerCase().startsWith('/dashboard/') ? `${base}${path}` : `${base}/dashboard${path}`;
+}
+
+/** The server that served this page, by the path: each has its own. */
+export function serverOf({ baseURI }: Pick<Document, 'baseURI'>): Server {
+  const { pathname } = new URL(baseURI);
+  const [base] = workspacePageShape.exec(pathname) ?? [];
+  if (base !== undefined) return onHub(base);
   if (/^\/dashboard(\/|$)/i.test(pathname)) return servers.workspace;
   return /^\/review(\/|$)/i.test(pathname) ? servers.review : servers.hub;
 }

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser';
 import { type Backoff, exponentialBackoffMs, jitters, messageOf } from '../../lib/browser.ts';
-import { ApiError } from './api.ts';
+import { ApiError, refusal } from './api.ts';
 
 /** One record of a server-sent event stream. */
 export interface StreamEvent {
@@ -121,7 +121,8 @@ async function* connect(options: StreamOptions, lastEventId: string | undefined)
     });
     const verdict = verdicts[response.status];
     if (verdict) throw new Verdict(verdict);
-    if (!response.ok || !response.body) throw new Error(`The server answered ${response.status}.`);
+    if (!response.ok) throw await refusal(response);
+    if (!response.body) throw new Error(`The server answered ${response.status} without a stream.`);
     options.onOpen(lastEventId !== undefined);
     options.onConnection({ state: 'live' });
     const parser = new SseParser();

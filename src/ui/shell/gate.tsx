@@ -60,10 +60,10 @@ function Foreign({ app }: { readonly app: App }) {
 
 function Refused({ app }: { readonly app: App }) {
   const methods = useSignal<AuthMethods['methods']>([]);
-  const { kind, gate } = app.server;
+  const { kind, base, gate } = app.server;
   useEffect(() => {
     document.title = 'Oratorio';
-    if (kind !== 'workspace') return;
+    if (kind !== 'workspace' || base !== '') return;
     const abort = new AbortController();
     app.api.get<AuthMethods>(dashboardPaths.auth, abort.signal).then(
       (answer) => {
@@ -74,7 +74,7 @@ function Refused({ app }: { readonly app: App }) {
       },
     );
     return () => abort.abort();
-  }, [app, kind]);
+  }, [app, kind, base]);
   return (
     <main class="gate">
       <Logo />

@@ -26,6 +26,11 @@ export function Header({
     <header class="head">
       <Logo />
       <p class="where">
+        {app.server.base !== '' && (
+          <>
+            <a href="/">Hub</a>{' '}
+          </>
+        )}
         <b>{page.workspacePath === undefined ? `Oratorio ${app.server.name}` : tail.replace(/^[/\\]/, '')}</b>
         <span class="quiet mono cut" title={page.workspacePath}>
           {head}

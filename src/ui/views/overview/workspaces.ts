@@ -143,7 +143,7 @@ export function createWorkspaces(app: App) {
       }
     },
 
-    /** Opens the Dashboard of a workspace in a tab of its own. Its address holds a token, so it is asked for only now. */
+    /** Opens the page of a workspace in a tab of its own, which gets its token from this one. */
     async openDashboard(path: string): Promise<void> {
       try {
         const { url } = await app.api.get<{ url: string }>(`/v1/appservers/dashboard?${new URLSearchParams({ path })}`);

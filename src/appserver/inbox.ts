@@ -1,0 +1,123 @@
+import type * as v from 'valibot';
+import { AgentError, type ThreadEvent, type ThreadService } from '../agent/index.ts';
+import {
+  type AnyRoute,
+  type Authenticate,
+  HttpError,
+  json,
+  type RequestContext,
+  type SseSource,
+  sse,
+} from '../http/index.ts';
+import { sseFrame } from '../lib/index.ts';
+import {
+  InboxAnswer,
+  type InboxDecision,
+  type InboxFeedEvent,
+  type inboxFeed,
+  inboxFeedPath,
+  placeOf,
+  type ResolvedRequest,
+} from '../protocol/index.ts';
+
+/** Decisions that a reader which was away may still learn. */
+const maxResolved = 200;
+
+type Threads = Pick<ThreadService, 'approvals' | 'respond' | 'decisionOf' | 'feed'>;
+
+interface Reader {
+  readonly listener: (batch: Uint8Array) => void;
+  readonly onEnd: () => void;
+}
+
+/**
+ * Approvals of all threads for the Hub: what waits, and each change. A reader begins with the whole state, so that the Hub holds
+ * nothing that is stale: not after its own restart, and not after that of this server.
+ */
+export class Inbox implements SseSource {
+  readonly #threads: Threads;
+  readonly #readers = new Set<Reader>();
+  readonly #resolved: ResolvedRequest[] = [];
+  readonly #leave: () => void;
+
+  constructor(threads: Threads) {
+    this.#threads = threads;
+    this.#leave = threads.feed.watchApprovals((event) => this.#hear(event));
+  }
+
+  /** @throws HttpError 404 `approvalNotFound`, 409 `alreadyDecided` with how */
+  decide(requestId: string, { decision, client = 'api' }: v.InferOutput<typeof InboxAnswer>): InboxDecision {
+    const made = this.#decisionOf(requestId);
+    if (made) throw alreadyDecided(made);
+    try {
+      this.#threads.respond(requestId, decision, 'user', client);
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      throw new HttpError(404, 'approvalNotFound', 'No such request waits for a decision.', { requestId });
+    }
+    return { decision, decidedBy: placeOf(client) };
+  }
+
+  replay(): readonly Uint8Array[] {
+    return [frame('state', { open: [...this.#threads.approvals()], resolved: [...this.#resolved] })];
+  }
+
+  subscribe(listener: (batch: Uint8Array) => void, onEnd: () => void): () => void {
+    const reader = { listener, onEnd };
+    this.#readers.add(reader);
+    return () => this.#readers.delete(reader);
+  }
+
+  close(): void {
+    this.#leave();
+    for (const { onEnd } of [...this.#readers]) onEnd();
+    this.#readers.clear();
+  }
+
+  #decisionOf(requestId: string): InboxDecision | undefined {
+    const made = this.#threads.decisionOf(requestId);
+    if (!made) return undefined;
+    const { decision, decidedBy, client } = made;
+    return { decision, decidedBy: decidedBy === 'user' ? placeOf(client ?? 'api') : decidedBy };
+  }
+
+  #hear(event: ThreadEvent): void {
+    if (event.method === 'item/approval/request') this.#tell('added', event.params);
+    if (event.method !== 'item/approval/resolved') return;
+    const { requestId, decision, decidedBy, client } = event.params;
+    const by = decidedBy === 'user' ? placeOf(client ?? 'api') : decidedBy;
+    const resolved: ResolvedRequest = { requestId, decision, decidedBy: by };
+    if (this.#resolved.push(resolved) > maxResolved) this.#resolved.shift();
+    this.#tell('resolved', resolved);
+  }
+
+  #tell<E extends InboxFeedEvent>(name: E, data: v.InferOutput<(typeof inboxFeed)[E]>): void {
+    if (this.#readers.size === 0) return;
+    const bytes = frame(name, data);
+    for (const { listener } of [...this.#readers]) listener(bytes);
+  }
+}
+
+function frame<E extends InboxFeedEvent>(event: E, data: v.InferOutput<(typeof inboxFeed)[E]>): Buffer {
+  return Buffer.from(sseFrame({ event, data: JSON.stringify(data) }));
+}
+
+const alreadyDecided = (made: InboxDecision): HttpError =>
+  new HttpError(409, 'alreadyDecided', `It was decided already: ${made.decision}, by ${made.decidedBy}.`, made);
+
+/** The inbox for the Hub, with the token of the WebSocket. */
+export function inboxRoutes(inbox: Inbox, auth: Authenticate<unknown>): AnyRoute[] {
+  return [
+    { method: 'GET', path: inboxFeedPath, auth, deadlineMs: 0, handler: () => sse(inbox, undefined) },
+    {
+      method: 'POST',
+      path: `${inboxFeedPath}/:requestId`,
+      auth,
+      bodyLimit: 4_096,
+      handler: async (context: RequestContext) => {
+        const answer = await context.json(InboxAnswer);
+        return json(200, inbox.decide(context.params['requestId'] ?? '', answer));
+      },
+    },
+  ];
+}

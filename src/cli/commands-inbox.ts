@@ -1,0 +1,46 @@
+/** Commands that show and answer what waits for a user in all workspaces. */
+import type { CommandSpec } from './command.ts';
+import { json, noStart } from './shared-options.ts';
+
+const request = { name: 'id', completes: 'nothing' } as const;
+
+export const inboxCommands: readonly CommandSpec[] = [
+  {
+    name: 'inbox',
+    describe: [
+      'List what waits for your approval in all workspaces.',
+      'Oldest first, with the whole command or path. With --watch: follows until Ctrl-C; with --json one event a line.',
+    ],
+    options: [{ name: 'watch', describe: 'Follow until Ctrl-C' }, json, noStart],
+    examples: ['inbox', 'inbox --watch'],
+    load: async () => ({ run: (await import('./commands/inbox.ts')).list }),
+  },
+  {
+    name: 'inbox allow',
+    describe: [
+      'Allow one of them.',
+      'The id is in the list; its beginning is enough while no other begins like it. The first answer counts, wherever it comes from.',
+    ],
+    argument: request,
+    options: [
+      {
+        name: 'for',
+        value: 'scope',
+        choices: ['once', 'session', 'always'],
+        describe: 'Allow once (default), for the conversation, or always',
+      },
+      json,
+      noStart,
+    ],
+    examples: ['inbox allow approval_3f2a', 'inbox allow approval_3f2a --for session'],
+    load: async () => ({ run: (await import('./commands/inbox.ts')).allow }),
+  },
+  {
+    name: 'inbox decline',
+    describe: ['Decline one of them.', 'With --end-turn the agent stops as well.'],
+    argument: request,
+    options: [{ name: 'end-turn', describe: 'End the turn, too' }, json, noStart],
+    examples: ['inbox decline approval_3f2a', 'inbox decline approval_3f2a --end-turn'],
+    load: async () => ({ run: (await import('./commands/inbox.ts')).decline }),
+  },
+];

@@ -1,0 +1,105 @@
+import type { HubClient, InboxItemAnswer } from '../../client/index.ts';
+import { visible } from '../../lib/index.ts';
+import type { ApprovalDecision } from '../../protocol/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError, usageError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { clientInfo, withHub } from '../hub.ts';
+import { eventLine, inLine } from '../render.ts';
+
+/** `oratorio inbox` */
+export async function list(context: CommandContext): Promise<number> {
+  const { output, options, signal } = context;
+  return withHub(context, async ({ hub }) => {
+    if (options['watch'] === true) return watch(context, hub);
+    const items = await hub.inbox({ signal });
+    if (output.json) output.document(items);
+    else if (items.length === 0) output.line('Nothing waits for you.');
+    else for (const item of items) for (const line of linesOf(item, context)) output.line(line);
+    return exitCodes.ok.code;
+  });
+}
+
+/** Prints the present requests first; an item that comes in between may be printed by its event too. */
+async function watch({ output, signal }: CommandContext, hub: HubClient): Promise<number> {
+  const events = hub.events({ signal });
+  const show = async (requestId?: string) => {
+    for (const item of await hub.inbox({ signal })) {
+      if (requestId !== undefined && item.request.requestId !== requestId) continue;
+      if (!output.json) for (const line of linesOf(item, { output })) output.line(line);
+    }
+  };
+  await show();
+  for await (const event of events) {
+    if (event.kind !== 'inbox.added' && event.kind !== 'inbox.resolved') continue;
+    if (output.json) output.jsonLine(event);
+    else if (event.kind === 'inbox.added') await show(String(event.data['requestId']));
+    else output.line(eventLine(event, output.colors));
+  }
+  return exitCodes.ok.code;
+}
+
+function linesOf({ displayName, request }: InboxItemAnswer, { output }: Pick<CommandContext, 'output'>): string[] {
+  const { bold, dim } = output.colors;
+  const { requestId, tool, operation, target, workingDirectory, covers, reason, expiresAt } = request;
+  const facts = [
+    ...(workingDirectory === undefined ? [] : [`in ${inLine(workingDirectory)}`]),
+    ...(covers === undefined ? [] : [`covers ${inLine(covers)}`]),
+    ...(reason === undefined ? [] : [inLine(reason)]),
+    `declined at ${expiresAt}`,
+  ];
+  // Every line of a target is indented, so that none passes for a line of ours.
+  const shown = visible(target).split('\n');
+  return [
+    `${bold(inLine(requestId))}  ${inLine(displayName)}  ${inLine(tool)}: ${inLine(operation)}`,
+    ...shown.map((line) => `    ${line}`),
+    `  ${dim(facts.join(' · '))}`,
+  ];
+}
+
+const scopes: Readonly<Record<string, ApprovalDecision>> = {
+  once: 'accept',
+  session: 'acceptForSession',
+  always: 'acceptAlways',
+};
+
+/** `oratorio inbox allow` */
+export const allow = (context: CommandContext): Promise<number> =>
+  answer(context, scopes[String(context.options['for'] ?? 'once')] ?? 'accept');
+
+/** `oratorio inbox decline` */
+export const decline = (context: CommandContext): Promise<number> =>
+  answer(context, context.options['end-turn'] === true ? 'cancel' : 'decline');
+
+async function answer(context: CommandContext, decision: ApprovalDecision): Promise<number> {
+  const { argument, output, signal } = context;
+  if (argument === undefined) throw usageError('It needs the id of a request; see: oratorio inbox', 'inbox');
+  return withHub(context, async ({ hub }) => {
+    const item = one(await hub.inbox({ signal }), argument);
+    const { workspaceId, request } = item;
+    const made = await hub.answerInbox(
+      workspaceId,
+      request.requestId,
+      { decision, client: clientInfo.name },
+      { signal },
+    );
+    if (output.json) output.document({ requestId: request.requestId, ...made });
+    else
+      output.line(
+        `${isAllowed(decision) ? 'Allowed' : 'Declined'}: ${inLine(`${request.operation} ${request.target}`)}`,
+      );
+    return exitCodes.ok.code;
+  });
+}
+
+const isAllowed = (decision: ApprovalDecision): boolean => decision.startsWith('accept');
+
+/** @throws CliError unless the id, or its beginning, names exactly one request */
+function one(items: readonly InboxItemAnswer[], id: string): InboxItemAnswer {
+  const exact = items.filter(({ request }) => request.requestId === id);
+  const found = exact.length > 0 ? exact : items.filter(({ request }) => request.requestId.startsWith(id));
+  const [only] = found;
+  if (only && found.length === 1) return only;
+  const what = found.length > 1 ? `${found.length} requests begin with ${id}.` : `No request ${id} waits.`;
+  throw new CliError('failure', what, 'See what waits: oratorio inbox');
+}

@@ -1,0 +1,51 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Header, RequestContext } from '../../http/index.ts';
+
+/**
+ * Headers of a request that the agent server gets as the page sent them. A list of what passes, not of what does not: tokens,
+ * cookies, origins and whatever a browser or a proxy adds stay at the Hub.
+ */
+const passedIn = ['accept', 'content-type', 'if-match', 'if-none-match', 'last-event-id', 'range'] as const;
+
+/** Headers of an answer that the page gets. `Set-Cookie`, `Location` and hop-by-hop headers are missing here. */
+const passedOut = [
+  'cache-control',
+  'content-range',
+  'etag',
+  'last-modified',
+  'retry-after',
+  'x-accel-buffering',
+] as const;
+
+export function innerHeaders(request: Pick<RequestContext, 'header'>, token: string): Record<string, string> {
+  const passed = passedIn.flatMap((name) => {
+    const value = request.header(name);
+    return value === undefined ? [] : [[name, value]];
+  });
+  return { ...Object.fromEntries(passed), authorization: `Bearer ${token}` };
+}
+
+/** Control characters other than a tab: uWebSockets.js would write them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+const control = /[\u0000-\u0008\u000a-\u001f\u007f]/;
+
+export function outerHeaders(answer: IncomingHttpHeaders): Header[] {
+  return passedOut.flatMap((name): Header[] => {
+    const value = answer[name];
+    return typeof value !== 'string' || control.test(value) ? [] : [[name, value]];
+  });
+}
+
+/** Types that a browser only shows as what they are. A page of the Hub's origin runs nothing that an agent has written. */
+const inert =
+  /^(?:application\/(?:json|problem\+json|x-ndjson|schema\+json)|text\/(?:plain|event-stream|csv)|image\/(?:png|jpeg|gif|webp))(?:\s*;|$)/i;
+
+/** Content type and its companions for an answer of an agent server; anything else is a download. */
+export function inertType(contentType: string | undefined): {
+  readonly type: string;
+  readonly headers: readonly Header[];
+} {
+  if (contentType !== undefined && inert.test(contentType) && !control.test(contentType))
+    return { type: contentType, headers: [] };
+  return { type: 'application/octet-stream', headers: [['content-disposition', 'attachment']] };
+}

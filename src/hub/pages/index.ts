@@ -1,0 +1,109 @@
+/**
+ * The pages of workspaces on the Hub's own origin, below `/w/<id>/`: one address, one token and one tunnel reach everything. The
+ * page is the Hub's; its Dashboard API, streams and WebSockets are passed on to the agent server, whose tokens never come out.
+ */
+import {
+  type AnyRoute,
+  type AnyWebSocketRoute,
+  type Authenticate,
+  empty,
+  type Guard,
+  type Header,
+  HttpError,
+  isForeign,
+  type Method,
+  type Reply,
+  type RequestContext,
+  securityHeaders,
+} from '../../http/index.ts';
+import { defaults } from '../../protocol/index.ts';
+import type { HubCaller } from '../auth.ts';
+import { hubError } from '../errors.ts';
+import { pageDocument } from './document.ts';
+import { createForwarder } from './forward.ts';
+import { innerPathOf, pagePathOf } from './inner-path.ts';
+import type { Target } from './target.ts';
+import { tunnelRoute } from './tunnel.ts';
+
+export { createTargets, unavailable } from './target.ts';
+
+const pattern = '/w/*';
+const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const isBelow = (path: string): boolean => path.startsWith('/w/');
+
+export interface PagesOptions {
+  readonly auth: Authenticate<HubCaller>;
+  readonly pageToken: () => string;
+  readonly isKnown: (id: string) => boolean;
+  /** See `createTargets`. */
+  readonly targetOf: (id: string, signal: AbortSignal) => Promise<Target>;
+}
+
+export interface Pages {
+  readonly routes: readonly AnyRoute[];
+  readonly webSocket: AnyWebSocketRoute;
+  /** Refuses requests of other pages below `/w/`, before they are routed. A link to a page may be anywhere. */
+  readonly guard: Guard;
+  readonly headers: (path: string | undefined) => readonly Header[];
+  close(): void;
+}
+
+export function workspacePages(options: PagesOptions): Pages {
+  const { auth, pageToken, isKnown, targetOf } = options;
+  const forwarder = createForwarder();
+  const document = pageDocument();
+
+  /** The page itself, open to everybody: there is no data in it and no token. */
+  function page(context: RequestContext<never>, id: string, rest: string): Reply {
+    if (!isKnown(id)) throw hubError('notFound', 'There is no such workspace.');
+    return rest === '/' ? document(context) : empty(308, [['location', `/w/${id}/`]]);
+  }
+
+  function serve(context: RequestContext<never>): Reply | Promise<Reply> {
+    const asked = pagePathOf(context.path);
+    if (context.method === 'GET' && asked && isRoot(asked.rest)) return page(context, asked.id, asked.rest);
+    auth(context);
+    if (asked === undefined) throw hubError('notFound', 'There is no such workspace.');
+    const { id, rest } = asked;
+    const inner = innerPathOf(rest);
+    if (inner === undefined) throw hubError('notFound', 'There is no such route.');
+    return pass(context, id, inner);
+  }
+
+  async function pass(context: RequestContext<never>, id: string, inner: string): Promise<Reply> {
+    const query = new URLSearchParams(context.query);
+    query.delete('token');
+    const search = query.size === 0 ? '' : `?${query}`;
+    return forwarder.forward(context, await targetOf(id, context.signal), `${inner}${search}`);
+  }
+
+  return {
+    routes: methods.map((method) => ({
+      method,
+      path: pattern,
+      deadlineMs: defaults.http.longRequestDeadlineMs,
+      handler: serve,
+    })),
+    webSocket: tunnelRoute({ path: pattern, pageToken, targetOf }) as AnyWebSocketRoute,
+    guard(request) {
+      if (!isBelow(request.path) || isDocument(request.path)) return;
+      const host = request.header('host') ?? '';
+      const site = request.header('sec-fetch-site');
+      const origin = request.header('origin');
+      // Both, where both are there: an Origin that is not ours is not made better by what stands beside it.
+      if (site === 'none' || isForeign(host, site, origin) || isForeign(host, undefined, origin))
+        throw new HttpError(403, 'originNotAllowed', 'The request comes from a page of another origin.');
+    },
+    headers: (path) => (path !== undefined && isBelow(path) ? dataHeaders : []),
+    close: () => forwarder.close(),
+  };
+}
+
+const isRoot = (rest: string): boolean => rest === '' || rest === '/';
+
+function isDocument(path: string): boolean {
+  const asked = pagePathOf(path);
+  return asked !== undefined && isRoot(asked.rest);
+}
+
+const dataHeaders: readonly Header[] = [...securityHeaders, ['cache-control', 'no-store']];

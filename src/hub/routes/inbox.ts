@@ -1,0 +1,60 @@
+import type { AnyRoute, Reply, RequestContext } from '../../http/index.ts';
+import { json } from '../../http/index.ts';
+import { messageOf } from '../../lib/index.ts';
+import type { Logger } from '../../log/index.ts';
+import { InboxAnswer, placeOf } from '../../protocol/index.ts';
+import type { HubCaller } from '../auth.ts';
+import { hubError } from '../errors.ts';
+import { type AnswerOutcome, alreadyDecided, answerRequest, type Inbox } from '../inbox/index.ts';
+import { unavailable } from '../pages/index.ts';
+import type { Registry } from '../registry.ts';
+import { hubRoutes } from '../route-table.ts';
+import type { Bind } from './bind.ts';
+
+export interface InboxRoutesOptions {
+  readonly registry: Registry;
+  readonly inbox: Inbox;
+  readonly logger: Logger;
+}
+
+/** Programs by the token they have, where a client does not name itself. */
+const clients: Readonly<Record<HubCaller, string>> = { owner: 'api', page: 'oratorio-page' };
+
+/** Lists the requests of all workspaces, and takes answers. The agent server that asks decides which was first. */
+export function inboxRoutes(bind: Bind, { registry, inbox, logger }: InboxRoutesOptions): AnyRoute[] {
+  async function answer(context: RequestContext<never>): Promise<Reply> {
+    const { workspaceId = '', requestId = '' } = context.params;
+    const caller: HubCaller = context.principal;
+    const { decision, client = clients[caller] } = await context.json(InboxAnswer);
+    inbox.requireOpen(workspaceId, requestId);
+    const workspace = registry.byId(workspaceId);
+    const endpoint = workspace?.facts.endpoints['appServerWebSocket'];
+    if (!workspace) throw hubError('notFound', 'There is no such workspace.');
+    if (endpoint === undefined) throw unavailable(workspace);
+    const outcome = await answerRequest(endpoint, requestId, { decision, client }, context.signal).catch(
+      (error: unknown): AnswerOutcome => {
+        logger.warn('an answer of the inbox did not reach its agent server', {
+          ...{ workspacePath: workspace.path, requestId },
+          reason: messageOf(error),
+        });
+        throw unavailable(workspace);
+      },
+    );
+    const about = { id: workspaceId, path: workspace.path };
+    if (outcome.kind === 'unknown') {
+      // It has ended, and the report of that is under way.
+      inbox.requireOpen(workspaceId, requestId);
+      throw hubError('notFound', 'No such request waits for a decision.');
+    }
+    inbox.resolve(about, { requestId, ...outcome.made });
+    if (outcome.kind === 'alreadyDecided') throw alreadyDecided(outcome.made);
+    logger.info('a request of the inbox was decided', {
+      ...{ workspacePath: workspace.path, requestId, decision },
+      by: placeOf(client),
+      remoteAddress: context.remoteAddress,
+    });
+    return json(200, outcome.made);
+  }
+
+  return [bind(hubRoutes.listInbox, () => json(200, inbox.list())), bind(hubRoutes.answerInbox, answer)];
+}

@@ -1,0 +1,35 @@
+/**
+ * A tab without a token, opened by a link or a notification, gets that of another tab of this origin: no address has to carry
+ * it. The other tab answers only while its server proves itself, so that a program that has taken the port gets nothing.
+ */
+type Message =
+  | { readonly type: 'ask'; readonly tab: string }
+  | { readonly type: 'token'; readonly to: string; readonly token: string };
+
+export interface HandoverOptions {
+  /** The same in all tabs that one token opens. */
+  readonly name: string;
+  /** Resolves with the token of this tab once the server has proved itself; null without one. */
+  readonly proven: () => Promise<string | null>;
+  /** This tab has no token. */
+  readonly lacksToken: () => boolean;
+  readonly onToken: (token: string) => void;
+}
+
+/** Answers the tabs that ask, and asks for this one if it has no token. */
+export function handOver({ name, proven, lacksToken, onToken }: HandoverOptions): void {
+  if (typeof BroadcastChannel === 'undefined') return;
+  const channel = new BroadcastChannel(`oratorio:token:${name}`);
+  const tab = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+  const answer = async (to: string) => {
+    // A tab whose server does not prove itself stays silent; another one may answer.
+    const token = await proven().catch(() => null);
+    if (token !== null) channel.postMessage({ type: 'token', to, token } satisfies Message);
+  };
+  channel.onmessage = ({ data }: MessageEvent<Message>) => {
+    if (data.type === 'ask') {
+      if (!lacksToken()) void answer(data.tab);
+    } else if (data.to === tab && lacksToken()) onToken(data.token);
+  };
+  if (lacksToken()) channel.postMessage({ type: 'ask', tab } satisfies Message);
+}

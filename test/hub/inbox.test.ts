@@ -1,0 +1,230 @@
+/** The inbox over real sockets: a Hub, agent servers with the demo model, and clients that answer at the same time. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import * as v from 'valibot';
+import { AppServerClient } from '../../src/client/index.ts';
+import { type AppServerRecord, InboxItem } from '../../src/protocol/index.ts';
+import { pageToken } from '../../src/supervise/index.ts';
+import { oratorio } from '../dashboard/harness.ts';
+import { eventually, killIfThere, makeWorkspace, quick, request, startTestHub, type TestHub } from './harness.ts';
+
+const settings = { ...quick, Provider: 'demo', DashBoard: { Enabled: false } };
+const text = (words: string) => [{ type: 'text', text: words }];
+const hub = await startTestHub(t);
+const workspace = makeWorkspace(t, settings);
+const record = await hub.ensure(workspace);
+const workspaceId = idOf(record);
+
+function idOf({ page }: Pick<AppServerRecord, 'page'>): string {
+  return page?.split('/')[2] ?? '';
+}
+
+const socketOf = (of: AppServerRecord) => of.endpoints['appServerWebSocket'] ?? '';
+
+/** A client that starts turns and answers nothing by itself. */
+async function connect(t: Test, of: AppServerRecord, name = 'test'): Promise<AppServerClient> {
+  const client = await AppServerClient.connect(socketOf(of), { clientInfo: { name, version: '1' } });
+  t.teardown(() => client.close());
+  return client;
+}
+
+/** Begins a turn that asks to run `touch <name>`. */
+async function ask(client: AppServerClient, name: string): Promise<string> {
+  const { thread } = (await client.request('thread/start', {})) as { thread: { id: string } };
+  await client.request('turn/start', { threadId: thread.id, input: text(`run: touch ${name}`) });
+  return thread.id;
+}
+
+const inboxOf = async (of: TestHub): Promise<InboxItem[]> => (await of.call('GET', '/v1/inbox')).body;
+
+const itemOf = (threadId: string, of = hub) =>
+  eventually(
+    async () => (await inboxOf(of)).find(({ request: each }) => each.threadId === threadId),
+    `the request of ${threadId}`,
+  );
+
+const answer = (requestId: string, decision: string, id = workspaceId) =>
+  hub.call('POST', `/v1/inbox/${id}/${requestId}`, { decision });
+
+t.test('a request is listed with all it asks, and decided once', async (t) => {
+  const events = await hub.events();
+  const client = await connect(t, record);
+  const threadId = await ask(client, 'first');
+  const item = await itemOf(threadId);
+  t.match(v.parse(InboxItem, item), {
+    workspaceId,
+    workspacePath: record.canonicalWorkspacePath,
+    displayName: record.displayName,
+    actionUrl: `/w/${workspaceId}/#/chat/${threadId}`,
+    request: { tool: 'Exec', operation: 'run', target: 'touch first', workingDirectory: record.canonicalWorkspacePath },
+  });
+  const { requestId } = item.request;
+  t.match(await events.wait('inbox.added'), {
+    workspacePath: record.canonicalWorkspacePath,
+    data: { workspaceId, requestId, threadId, tool: 'Exec', actionUrl: item.actionUrl },
+  });
+  t.notMatch(JSON.stringify(events.seen), /touch first/, 'the stream carries no command');
+  t.match(await answer(requestId, 'perhaps'), { status: 400, body: { error: { code: 'invalidRequest' } } });
+  t.match(await answer(requestId, 'accept'), { status: 200, body: { decision: 'accept', decidedBy: 'api' } });
+  t.match(await answer(requestId, 'decline'), {
+    status: 409,
+    body: { error: { code: 'alreadyDecided', details: { decision: 'accept', decidedBy: 'api' } } },
+  });
+  t.match(await events.wait('inbox.resolved'), { data: { requestId, decision: 'accept', decidedBy: 'api' } });
+  await eventually(() => existsSync(join(workspace, 'first')), 'the command runs');
+  t.same(await inboxOf(hub), []);
+  t.match(hub.output(), /a request of the inbox was decided/);
+  t.notMatch(hub.output(), new RegExp(hub.lock.token));
+  t.match(await answer('approval_none', 'accept'), { status: 404 });
+  t.match(await answer(requestId, 'accept', 'aaaaaaaaaaaaaaaa'), { status: 404 });
+  events.close();
+});
+
+t.test('the inbox names the place of a decision that was made elsewhere', async (t) => {
+  const events = await hub.events();
+  const terminal = await connect(t, record, 'oratorio-cli');
+  const { requestId } = (await itemOf(await ask(terminal, 'second'))).request;
+  await terminal.request('approval/respond', { requestId, decision: 'decline' });
+  t.match(await answer(requestId, 'accept'), {
+    status: 409,
+    body: { error: { details: { decision: 'decline', decidedBy: 'terminal' } } },
+  });
+  t.match(await events.wait('inbox.resolved'), { data: { decision: 'decline', decidedBy: 'terminal' } });
+  const page = { ...hub.lock, token: pageToken(hub.home) };
+  const next = (await itemOf(await ask(terminal, 'third'))).request;
+  const path = `/v1/inbox/${workspaceId}/${next.requestId}`;
+  t.match(await request(page, 'POST', path, { decision: 'accept' }), { status: 200, body: { decidedBy: 'page' } });
+  t.notOk(existsSync(join(workspace, 'second')));
+  events.close();
+});
+
+t.test('oratorio inbox lists, allows and declines', async (t) => {
+  const client = await connect(t, record);
+  const first = (await itemOf(await ask(client, 'fourth'))).request;
+  const second = (await itemOf(await ask(client, 'fifth'))).request;
+  const list = await oratorio(t, hub.home, 'inbox').ended;
+  t.match(list, { code: 0, text: /touch fourth[\s\S]*touch fifth/ });
+  t.match(JSON.parse((await oratorio(t, hub.home, 'inbox', '--json').ended).text), [{ workspaceId }, { workspaceId }]);
+  t.match(await oratorio(t, hub.home, 'inbox', 'allow', 'approval_').ended, { code: 1, text: /2 requests begin/ });
+  const allowed = await oratorio(t, hub.home, 'inbox', 'allow', first.requestId).ended;
+  t.match(allowed, { code: 0, text: /Allowed: run touch fourth/ });
+  const declined = await oratorio(t, hub.home, 'inbox', 'decline', second.requestId.slice(0, 20)).ended;
+  t.match(declined, { code: 0, text: /Declined: run touch fifth/ });
+  t.match(await answer(first.requestId, 'decline'), {
+    status: 409,
+    body: { error: { details: { decidedBy: 'terminal' } } },
+  });
+  await eventually(() => existsSync(join(workspace, 'fourth')), 'the command runs');
+  t.match(await oratorio(t, hub.home, 'inbox').ended, { text: /Nothing waits/ });
+});
+
+t.test('an agent server that is killed leaves nothing behind', async (t) => {
+  const other = makeWorkspace(t, settings);
+  const running = await hub.ensure(other);
+  const events = await hub.events();
+  const { request: asked } = await itemOf(await ask(await connect(t, running), 'never'));
+  killIfThere(running.pid ?? 0);
+  const isIt = ({ data }: { data: Record<string, unknown> }) => data['requestId'] === asked.requestId;
+  t.match(await events.wait('inbox.resolved', isIt), { data: { decision: 'cancel', decidedBy: 'withdrawn' } });
+  t.same(await inboxOf(hub), []);
+  t.match(await answer(asked.requestId, 'accept', idOf(running)), {
+    status: 409,
+    body: { error: { details: { decidedBy: 'withdrawn' } } },
+  });
+  await hub.call('POST', '/v1/appservers/stop', { workspacePath: other });
+  events.close();
+});
+
+t.test('regression: H9 three approvers and cut connections: each request is decided exactly once', async (t) => {
+  const runs = Number(process.env['ORATORIO_TEST_INBOX_RUNS'] ?? 12);
+  const owner = await connect(t, record);
+  const events = await hub.events();
+  const page = { ...hub.lock, token: pageToken(hub.home) };
+  let number = 0;
+
+  /** The outcome of one approver: its decision counted, or another one's did, or it was cut off and cannot know. */
+  type Outcome = { readonly kind: 'won' | 'lost' | 'cut'; readonly decision: string };
+  const decision = fc.constantFrom('accept', 'decline');
+
+  async function overRpc(name: string, requestId: string, word: string, isCut: boolean): Promise<Outcome> {
+    const client = await AppServerClient.connect(socketOf(record), { clientInfo: { name, version: '1' } });
+    const outcome = client.request('approval/respond', { requestId, decision: word }).then(
+      (): Outcome => ({ kind: 'won', decision: word }),
+      (error: Error): Outcome => ({ kind: /Approval/.test(error.message) ? 'lost' : 'cut', decision: word }),
+    );
+    if (isCut) client.close();
+    return outcome.finally(() => client.close());
+  }
+
+  async function overInbox(requestId: string, word: string, isCut: boolean): Promise<Outcome> {
+    const cut = new AbortController();
+    const headers = { authorization: `Bearer ${page.token}` };
+    const url = `${page.apiBaseUrl}/v1/inbox/${workspaceId}/${requestId}`;
+    const sent = fetch(url, { method: 'POST', headers, body: JSON.stringify({ decision: word }), signal: cut.signal });
+    if (isCut) setImmediate(() => cut.abort());
+    return sent.then(
+      ({ status }): Outcome => ({ kind: status === 200 ? 'won' : 'lost', decision: word }),
+      (): Outcome => ({ kind: 'cut', decision: word }),
+    );
+  }
+
+  const approver = fc.record({ word: decision, isCut: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(approver, approver, approver, fc.boolean(), async (terminal, editor, device, isInboxFirst) => {
+      number += 1;
+      const file = `raced-${number}`;
+      const { requestId, threadId } = (await itemOf(await ask(owner, file))).request;
+      const approvers = [
+        () => overRpc('oratorio-cli', requestId, terminal.word, terminal.isCut),
+        () => overRpc('oratorio-acp', requestId, editor.word, editor.isCut),
+        () => overInbox(requestId, device.word, device.isCut),
+      ];
+      if (isInboxFirst) approvers.reverse();
+      const outcomes = await Promise.all(approvers.map((decide) => decide()));
+      const winners = outcomes.filter(({ kind }) => kind === 'won');
+      if (winners.length > 1) throw new Error(`decided ${winners.length} times`);
+      // Where all were cut off, the request may still wait: then this answer is the first.
+      const last = await request(page, 'POST', `/v1/inbox/${workspaceId}/${requestId}`, { decision: 'decline' });
+      if (winners.length === 1 && last.status !== 409) throw new Error(`decided, and ${last.status}`);
+      const made: string = last.status === 409 ? last.body.error.details.decision : last.body.decision;
+      if (winners[0] && winners[0].decision !== made) throw new Error(`${winners[0].decision} became ${made}`);
+      const resolved = await events.wait('inbox.resolved', ({ data }) => data['requestId'] === requestId);
+      if (resolved.data['decision'] !== made) throw new Error(`reported as ${resolved.data['decision']}`);
+      const items = await eventually(async () => {
+        const { thread } = (await owner.request('thread/read', { threadId, includeTurns: true })) as {
+          thread: { turns: { status: string; items: { type: string; decision?: string }[] }[] };
+        };
+        const turn = thread.turns.at(-1);
+        return turn && turn.status !== 'running' && turn.status !== 'waitingApproval' ? turn.items : undefined;
+      }, 'the turn ends');
+      const responses = items.filter(({ type }) => type === 'approvalResponse');
+      if (responses.length !== 1 || responses[0]?.decision !== made) throw new Error(JSON.stringify(responses));
+      if (existsSync(join(workspace, file)) !== (made === 'accept')) throw new Error(`${made}, and the command …`);
+    }),
+    { numRuns: runs, seed: 11, endOnFailure: true },
+  );
+  const count = (kind: string) => events.seen.filter((event) => event.kind === kind).length;
+  t.equal(count('inbox.added'), number);
+  t.equal(count('inbox.resolved'), number, 'one report for each request');
+  events.close();
+});
+
+t.test('the next Hub finds what waits; what was decided meanwhile is not asked again', async (t) => {
+  const client = await connect(t, record);
+  const waits = (await itemOf(await ask(client, 'waits'))).request;
+  const { requestId } = (await itemOf(await ask(client, 'decided'))).request;
+  await hub.kill('SIGKILL');
+  await client.request('approval/respond', { requestId, decision: 'decline' });
+  const next = await startTestHub(t, { home: hub.home });
+  t.equal(idOf(await next.record(workspace)), workspaceId, 'the id of a workspace is the same');
+  t.equal(next.lock.apiBaseUrl, hub.lock.apiBaseUrl, 'and so is the address');
+  const item = await itemOf(waits.threadId, next);
+  t.same(item.request, waits);
+  t.equal((await inboxOf(next)).length, 1);
+  const path = (id: string) => `/v1/inbox/${workspaceId}/${id}`;
+  t.match(await next.call('POST', path(requestId), { decision: 'accept' }), { status: 409 });
+  t.match(await next.call('POST', path(waits.requestId), { decision: 'cancel' }), { status: 200 });
+  await next.shutdown();
+});
