@@ -7,6 +7,7 @@ import { inboxCommands } from './commands-inbox.ts';
 import { modelCommands } from './commands-model.ts';
 import { ruleCommands } from './commands-rules.ts';
 import { serverCommands } from './commands-server.ts';
+import { logLevels } from './log-levels.ts';
 import { effort, inWorkspace, json, noStart, plan, workspace, yes } from './shared-options.ts';
 
 const thread: OptionSpec = {
@@ -119,7 +120,10 @@ export const commands: readonly CommandSpec[] = [
   ...fileCommands,
   {
     name: 'list',
-    describe: ['List all workspaces the Hub knows.'],
+    describe: [
+      'List all workspaces the Hub knows.',
+      'A table on a terminal, tab-separated rows without a heading elsewhere: name, state, model, since, restarts, last turn, cost, page, trouble.',
+    ],
     options: [noStart, json],
     examples: ['list', 'list --json'],
     load: () => import('./commands/list.ts'),
@@ -161,7 +165,10 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'restart',
-    describe: ['Restart the agent server of a workspace.'],
+    describe: [
+      'Restart the agent server of a workspace.',
+      'The configuration is checked first: a server that runs is not stopped for one that cannot be used. A server started by hand is replaced by one that the Hub manages.',
+    ],
     argument: workspace,
     options: [noStart, json],
     examples: ['restart', 'restart ~/projects/site'],
@@ -169,7 +176,10 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'stop',
-    describe: ['Stop the agent server of a workspace.', 'Returns when all its processes have ended.'],
+    describe: [
+      'Stop the agent server of a workspace.',
+      'Returns when all its processes have ended. A server started by hand ends, too.',
+    ],
     argument: workspace,
     options: [noStart, json],
     examples: ['stop', 'stop ~/projects/site'],
@@ -191,15 +201,20 @@ export const commands: readonly CommandSpec[] = [
     name: 'logs',
     describe: [
       'Print the log of the agent server of a workspace.',
-      'The log is its standard error. Tokens are removed.',
+      'The log is its standard error. Tokens are removed. With --json: the lines as they were written.',
     ],
     argument: workspace,
     options: [
       { name: 'follow', alias: 'f', describe: 'Follow the log until Ctrl-C' },
+      { name: 'tail', value: 'lines', describe: 'Print only the last lines' },
+      { name: 'since', value: 'time', describe: 'Print lines since 10m, 2h, or a time' },
+      { name: 'level', value: 'level', choices: logLevels, describe: 'Print this level and more urgent ones' },
+      { name: 'grep', value: 'pattern', describe: 'Print lines that match a regular expression' },
       { name: 'stdout', describe: 'Print standard output instead of standard error' },
       noStart,
+      json,
     ],
-    examples: ['logs', 'logs ~/projects/site --follow'],
+    examples: ['logs', 'logs --tail 20', 'logs --level warn --since 1h', 'logs ~/projects/site --follow'],
     load: () => import('./commands/logs.ts'),
   },
   ...inboxCommands,

@@ -1,18 +1,13 @@
 /** Records and events as lines for people. Nothing here shows a token. */
 import type { ReceivedEvent, RecordAnswer, StatusAnswer } from '../client/index.ts';
-import { visible } from '../lib/index.ts';
+import { dollars, visible } from '../lib/index.ts';
+import { modelWords, stateWordOf } from '../protocol/index.ts';
 import type { Output } from './output.ts';
+import { unmarked } from './paint.ts';
+import { withoutToken } from './without-token.ts';
+import { lastTurnOf, paintedState } from './workspace-table.ts';
 
 type Colors = Output['colors'];
-
-/** An address without its token. */
-export function withoutToken(url: string): string {
-  if (!URL.canParse(url)) return url;
-  const parsed = new URL(url);
-  parsed.search = '';
-  parsed.hash = '';
-  return parsed.href;
-}
 
 /** A state in the colour of how good it is. */
 export function coloured(state: string, { green, yellow, red, dim }: Colors): string {
@@ -45,10 +40,11 @@ export const pairs = (rows: readonly (readonly [string, string])[], { dim }: Col
 /** Rows under a heading, aligned by what they look like without colour. */
 export function columns(heading: readonly string[], cells: readonly (readonly string[])[], { dim }: Colors): string[] {
   const rows = cells.map((row) => row.map(inLine));
-  const widths = heading.map((title, index) => Math.max(title.length, ...rows.map((row) => (row[index] ?? '').length)));
+  const width = (cell: string) => unmarked(cell).length;
+  const widths = heading.map((title, index) => Math.max(title.length, ...rows.map((row) => width(row[index] ?? ''))));
   const line = (row: readonly string[]) =>
     row
-      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .map((cell, index) => cell + ' '.repeat(Math.max(0, (widths[index] ?? 0) - width(cell))))
       .join('  ')
       .trimEnd();
   return [dim(line(heading)), ...rows.map(line)];
@@ -70,23 +66,46 @@ function trustRow({ trust, restrictedSettings }: RecordAnswer, { yellow }: Color
   return [['trust', ignored === '' ? trust : yellow(trust + ignored)]];
 }
 
+function troubleRows({ problems }: RecordAnswer, { red, bold }: Colors): (readonly [string, string])[] {
+  return problems.flatMap(({ what, where, next }) => [
+    ['trouble', red(where === null || what.includes(where) ? what : `${what} (${where})`)] as const,
+    ...(next === null ? [] : [['', `→ ${bold(next)}`] as const]),
+  ]);
+}
+
+/** Model, last turn, cost and pending approvals, as far as they are known. */
+function workRows(record: RecordAnswer, now: number): (readonly [string, string])[] {
+  const { model, lastTurn, costUsd, pendingApprovals } = record;
+  return [
+    ...(model === null ? [] : [['model', modelWords(model)] as const]),
+    ...(lastTurn === null ? [] : [['last turn', lastTurnOf(record, now)] as const]),
+    ...(costUsd === null || costUsd === 0 ? [] : [['cost', dollars(costUsd)] as const]),
+    ...(pendingApprovals === 0 ? [] : [['waiting', `${pendingApprovals} for approval`] as const]),
+  ];
+}
+
 /** Everything about one workspace worth a person's while. */
-export function recordLines(record: RecordAnswer, colors: Colors): string[] {
+export function recordLines(record: RecordAnswer, colors: Colors, now = Date.now()): string[] {
   const { bold, dim, red } = colors;
   const owner = record.startedByHub
     ? record.adopted
       ? 'adopted by the Hub'
       : 'managed by the Hub'
-    : 'not managed by the Hub';
-  const phase = record.phase === record.state ? '' : dim(`  ${record.phase}`);
+    : 'started by hand, not managed by the Hub';
+  const word = stateWordOf(record);
+  const phase = record.phase === word ? '' : dim(`  ${record.phase}`);
+  // The last error is often the text of a problem: it is printed once.
+  const isExplained = record.problems.some(({ what }) => record.lastError?.includes(what));
   const rows: (readonly [string, string])[] = [
-    ['state', `${coloured(record.state, colors)}${phase}`],
+    ['state', `${paintedState(word, colors)}${phase}`],
+    ...troubleRows(record, colors),
     ...(record.pid === null ? [] : ([['process', `${record.pid}  ${dim(owner)}`]] as const)),
+    ...workRows(record, now),
     ...(record.serverVersion === null ? [] : ([['version', record.serverVersion]] as const)),
     ...(record.restartCount === 0 ? [] : ([['restarts', String(record.restartCount)]] as const)),
     ...(record.nextAttemptAt === null ? [] : ([['next attempt', record.nextAttemptAt]] as const)),
     ...(record.exitCode === null ? [] : ([['exit code', String(record.exitCode)]] as const)),
-    ...(record.lastError === null ? [] : ([['last error', red(record.lastError)]] as const)),
+    ...(record.lastError === null || isExplained ? [] : ([['last error', red(record.lastError)]] as const)),
     ...trustRow(record, colors),
     ...serviceLines(record, colors),
   ];

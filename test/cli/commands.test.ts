@@ -159,7 +159,10 @@ t.test('machines runs without a Hub', async (t) => {
 /** A home whose Hub is a stand-in that knows one workspace. */
 async function withStandIn(t: Test) {
   const home = temporaryHome(t);
-  const record = recordOf('/w', { endpoints: { appServerWebSocket: 'ws://127.0.0.1:5/ws?token=secret-token' } });
+  const record = recordOf('/w', {
+    startedByHub: true,
+    endpoints: { appServerWebSocket: 'ws://127.0.0.1:5/ws?token=secret-token' },
+  });
   const notFound = {
     error: { code: 'workspaceNotFound', message: 'No workspace there.', details: { workspacePath: '/x' } },
   };
@@ -183,11 +186,11 @@ async function withStandIn(t: Test) {
 
 t.test('records are printed as text, or as JSON with --json', async (t) => {
   const { home, hub } = await withStandIn(t);
-  t.match(await cli(home, 'list'), { code: 0, stdout: /STATE +PROCESS +PORT +WORKSPACE\nrunning +4242 +5 +\/w/ });
+  t.match(await cli(home, 'list'), { code: 0, stdout: /^w\tready\t–\t[^\t]+\t\d+\t–\t–\t–\t\n$/ });
   t.match(JSON.parse((await cli(home, 'list', '--json')).stdout), [{ state: 'running' }]);
   for (const command of ['ensure', 'stop', 'restart', 'inspect']) {
     const human = await cli(home, command, '/w');
-    t.match(human, { code: 0, stdout: /\/w\n +state +running/ }, command);
+    t.match(human, { code: 0, stdout: /\/w\n +state +ready/ }, command);
     t.notMatch(human.stdout + human.stderr, 'secret-token');
     t.match(JSON.parse((await cli(home, command, '/w', '--json')).stdout), { canonicalWorkspacePath: '/w' });
   }
@@ -235,7 +238,7 @@ t.test('up prints the record, then events until Ctrl-C, and leaves everything ru
   t.equal(code, 0);
   t.match(
     stdout,
-    new RegExp(`Hub found +${hub.baseUrl}[\\s\\S]*state +running[\\s\\S]*statecharts[\\s\\S]*Left running. To stop`),
+    new RegExp(`Hub found +${hub.baseUrl}[\\s\\S]*state +ready[\\s\\S]*statecharts[\\s\\S]*Left running. To stop`),
   );
   t.match(stderr, /The Hub is version 9.9.9/);
   t.notMatch(stdout, 'secret-token');

@@ -10,9 +10,11 @@ import { declineUnattended, questionOf } from '../../src/cli/approvals.ts';
 import { listLines, runLine, showLines } from '../../src/cli/commands/cron-render.ts';
 import { CliError, quoted } from '../../src/cli/errors.ts';
 import { explain } from '../../src/cli/explain.ts';
+import { logLine } from '../../src/cli/log-lines.ts';
 import { Output } from '../../src/cli/output.ts';
-import { eventLine, recordLines } from '../../src/cli/render.ts';
+import { columns, eventLine, recordLines } from '../../src/cli/render.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
+import { rowOf, tableHeading } from '../../src/cli/workspace-table.ts';
 import { HubUnavailableError, JsonRpcError } from '../../src/client/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
@@ -98,6 +100,14 @@ const recordWith = (text: string) => ({
   nextAttemptAt: text,
   lastStartedAt: null,
   lastExitedAt: null,
+  health: text,
+  problems: [{ code: text, what: text, where: text, next: text }],
+  lastTurn: { status: text, endedAt: text, code: text, message: text },
+  failuresInARow: 2,
+  model: { name: text, provider: text, host: text },
+  pendingApprovals: 1,
+  costUsd: 1,
+  configChanged: true,
 });
 
 const at = '2026-01-01T00:00:00.000Z';
@@ -163,6 +173,9 @@ t.test(
       ])
         output.failure(explain(error));
       for (const line of recordLines(recordWith(text), colors)) output.line(line);
+      for (const line of columns(tableHeading, [rowOf(recordWith(text), 0, colors)], colors)) output.line(line);
+      output.line(logLine(text, colors));
+      output.line(logLine(JSON.stringify({ at: text, level: text, name: text, msg: text, [text]: text }), colors));
       output.line(eventLine({ id: text, kind: text, at: text, workspacePath: text, data: { [text]: text } }, colors));
       for (const line of listLines([automationWith(text)], 0, colors)) output.line(line);
       for (const line of showLines(automationWith(text), 0, colors)) output.line(line);

@@ -3,7 +3,8 @@ import t from 'tap';
 import { appended } from '../../src/cli/commands/logs.ts';
 import { CliError, quoted } from '../../src/cli/errors.ts';
 import { explain } from '../../src/cli/explain.ts';
-import { columns, eventLine, recordLines, withoutToken } from '../../src/cli/render.ts';
+import { columns, eventLine, recordLines } from '../../src/cli/render.ts';
+import { withoutToken } from '../../src/cli/without-token.ts';
 import { HubRequestError, HubUnavailableError, JsonRpcError, type RecordAnswer } from '../../src/client/index.ts';
 
 const plain = createColors(false);
@@ -36,6 +37,14 @@ const record: RecordAnswer = {
   ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null },
   ...{ pendingApprovals: 0, costUsd: null, configChanged: false },
   restrictedSettings: ['EndPoint'],
+  health: 'unknown',
+  problems: [{ code: 'exited', what: 'It fell over.', where: null, next: 'oratorio logs /w' }],
+  lastTurn: { status: 'failed', endedAt: '2026-01-01T00:00:00Z', code: 'upstreamUnauthorized', message: null },
+  failuresInARow: 6,
+  model: { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' },
+  pendingApprovals: 1,
+  costUsd: 0.5,
+  configChanged: false,
 };
 
 t.test('a record as text has all its facts and no token', async (t) => {
@@ -48,6 +57,12 @@ t.test('a record as text has all its facts and no token', async (t) => {
     'ws://127.0.0.1:1/ws',
     'Off.',
     'restricted: EndPoint ignored',
+    'It fell over.',
+    'oratorio logs /w',
+    'gpt-x at api.openai.com',
+    'key refused ×6',
+    '$0.5',
+    '1 for approval',
   ])
     t.match(text, part);
   t.notMatch(text, 'secret-token');

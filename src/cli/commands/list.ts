@@ -1,25 +1,27 @@
-import type { RecordAnswer } from '../../client/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { withHub } from '../hub.ts';
-import { columns } from '../render.ts';
+import { columns, inLine } from '../render.ts';
+import { rowOf, tableHeading } from '../workspace-table.ts';
 
-function row({ state, pid, endpoints, canonicalWorkspacePath, restrictedSettings }: RecordAnswer): string[] {
-  const { appServerWebSocket } = endpoints;
-  const port =
-    appServerWebSocket !== undefined && URL.canParse(appServerWebSocket) ? new URL(appServerWebSocket).port : '';
-  const note = restrictedSettings.length === 0 ? '' : `  (restricted: ${restrictedSettings.join(', ')})`;
-  return [state, pid === null ? '-' : String(pid), port || '-', canonicalWorkspacePath + note];
-}
-
-/** `oratorio list` */
+/** `oratorio list`: a table on a terminal, tab-separated rows elsewhere. */
 export async function run(context: CommandContext): Promise<number> {
   const { output, signal } = context;
   const records = await withHub(context, ({ hub }) => hub.list({ signal }));
-  if (output.json) output.document(records);
-  else if (records.length === 0) output.line('The Hub knows no workspace yet. Begin with: oratorio up <workspace>');
-  else
-    for (const line of columns(['STATE', 'PROCESS', 'PORT', 'WORKSPACE'], records.map(row), output.colors))
-      output.line(line);
+  if (output.json) {
+    output.document(records);
+    return exitCodes.ok.code;
+  }
+  if (records.length === 0) {
+    output.note('The Hub knows no workspace yet. Begin with: oratorio up <workspace>');
+    return exitCodes.ok.code;
+  }
+  const now = Date.now();
+  const rows = records.map((record) => rowOf(record, now, output.colors));
+  if (output.isTTY) for (const line of columns(tableHeading, rows, output.colors)) output.line(line);
+  else for (const row of rows) output.line(row.map(cell).join('\t'));
   return exitCodes.ok.code;
 }
+
+/** A cell cannot begin another one. */
+const cell = (text: string): string => inLine(text).replaceAll('\t', ' ');

@@ -1,15 +1,21 @@
+import { endByHand, noteEnd, runsByHand } from '../by-hand.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { during, withHub } from '../hub.ts';
+import { during, withHubOf } from '../hub.ts';
 import { recordLines } from '../render.ts';
 import { workspacePath } from '../workspace.ts';
 
-/** `oratorio stop [workspace]` */
+/** `oratorio stop [workspace]`: a server that was started by hand ends, too. */
 export async function run(context: CommandContext): Promise<number> {
   const { output, signal } = context;
   const path = workspacePath(context, context.argument);
-  const record = await withHub(context, ({ hub }) =>
-    during(context, `Stopping the agent server of ${path}`, () => hub.stop(path, { signal })),
+  const record = await withHubOf(context, path, ({ hub }) =>
+    during(context, `Stopping the agent server of ${path}`, async () => {
+      const stopped = await hub.stop(path, { signal });
+      if (!runsByHand(stopped)) return stopped;
+      await endByHand(context, path);
+      return noteEnd(hub, path, signal);
+    }),
   );
   if (output.json) output.document(record);
   else for (const line of recordLines(record, output.colors)) output.line(line);

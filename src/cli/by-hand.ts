@@ -1,0 +1,57 @@
+/** Agent servers that no Hub manages: ended by the command that the user gives, when their lock proves them the user's. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HubClient, RecordAnswer } from '../client/index.ts';
+import { defaults } from '../protocol/index.ts';
+import { isAlive, lockHolder, probeLock, readAppServer, readHolder, workspaceFiles } from '../supervise/index.ts';
+import type { CommandContext } from './command.ts';
+import { CliError } from './errors.ts';
+import { canonical } from './workspace.ts';
+
+const pollMs = 50;
+
+/** Whether a live server of this workspace is not managed by the Hub. */
+export const runsByHand = ({ state, startedByHub, pid }: RecordAnswer): boolean =>
+  !startedByHub && pid !== null && (state === 'running' || state === 'unhealthy');
+
+/**
+ * Ends the agent server that holds the lock of a workspace: SIGTERM, then waits until the lock is free. The process must
+ * have published itself in this user's home, and hold the lock where the kernel says who does.
+ *
+ * @throws CliError workspaceLocked for another process, and for one that does not end
+ */
+export async function endByHand({ home, signal }: CommandContext, workspace: string): Promise<void> {
+  const files = workspaceFiles(home, canonical(workspace));
+  if (probeLock(files.mutexPath) !== 'held') return;
+  const read = readAppServer(files);
+  const holder = lockHolder(files.mutexPath);
+  const published = read.kind === 'ok' && isAlive(read.value.identity) === 'alive' ? read.value.pid : null;
+  if (published === null || (holder !== null && holder !== published)) {
+    throw notOurs(workspace, holder ?? readHolder(files).pid, files.mutexPath);
+  }
+  process.kill(published, 'SIGTERM');
+  const deadline = performance.now() + defaults.supervise.gracefulStopMs + defaults.supervise.killVerifyMs;
+  while (probeLock(files.mutexPath) === 'held') {
+    if (performance.now() > deadline) {
+      const what = `Process ${published}, which serves ${workspace}, does not end after SIGTERM.`;
+      throw new CliError('workspaceLocked', what, `End it: kill -9 ${published}`, 'workspaceLocked');
+    }
+    await sleep(pollMs, undefined, { signal });
+  }
+}
+
+function notOurs(workspace: string, pid: number | null, mutexPath: string): CliError {
+  const who = pid === null ? 'A process' : `Process ${pid}`;
+  const hint = pid === null ? `Find it: fuser ${mutexPath}` : `Stop it where it was started, or end it: kill ${pid}`;
+  const what = `${who} holds the lock of ${workspace}, and has not published itself as your agent server.`;
+  return new CliError('workspaceLocked', what, hint, 'workspaceLocked');
+}
+
+/** Asks the Hub to note that the server is gone; waits until its record says so. */
+export async function noteEnd(hub: HubClient, workspace: string, signal: AbortSignal): Promise<RecordAnswer> {
+  const deadline = performance.now() + defaults.supervise.killVerifyMs;
+  for (;;) {
+    const record = await hub.stop(workspace, { signal });
+    if (!runsByHand(record) || performance.now() > deadline) return record;
+    await sleep(pollMs, undefined, { signal });
+  }
+}

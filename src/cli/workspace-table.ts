@@ -1,0 +1,86 @@
+/** Workspaces as a table: what `list` prints. */
+import type { RecordAnswer } from '../client/index.ts';
+import { dollars } from '../lib/index.ts';
+import { lastTurnWords, modelWords, type StateTone, stateWordOf, toneOfState } from '../protocol/index.ts';
+import type { Output } from './output.ts';
+import { withoutToken } from './without-token.ts';
+
+type Colors = Output['colors'];
+
+export const tableHeading = [
+  'NAME',
+  'STATE',
+  'MODEL',
+  'SINCE',
+  'RESTARTS',
+  'LAST TURN',
+  'COST',
+  'PAGE',
+  'TROUBLE',
+] as const;
+
+const nothing = '–';
+
+/** The word of a state in the colour of how good it is. */
+export function paintedState(word: string, { green, yellow, red, dim }: Colors): string {
+  const paints: Readonly<Record<StateTone, (text: string) => string>> = {
+    ok: green,
+    warn: yellow,
+    progress: yellow,
+    danger: red,
+    neutral: dim,
+  };
+  return paints[toneOfState(word)](word);
+}
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** How long ago something was, in its largest unit: `12 s`. A time that cannot be read, or none, is a dash. */
+export function ageOf(at: string | null, now: number): string {
+  const ms = now - Date.parse(at ?? '');
+  if (Number.isNaN(ms)) return nothing;
+  const [unit, length] = units.find(([, size]) => ms >= size) ?? ['s', 1_000];
+  return `${Math.max(0, Math.floor(ms / length))} ${unit}`;
+}
+
+/** When the present state began: the start of a server that runs, the end of one that does not. */
+export const sinceOf = ({ state, lastStartedAt, lastExitedAt }: RecordAnswer): string | null =>
+  state === 'stopped' || state === 'exited' ? (lastExitedAt ?? lastStartedAt) : lastStartedAt;
+
+export function lastTurnOf({ lastTurn, failuresInARow }: RecordAnswer, now: number): string {
+  if (lastTurn === null) return nothing;
+  return `${lastTurnWords(lastTurn, failuresInARow)}, ${ageOf(lastTurn.endedAt, now)} ago`;
+}
+
+/** The first problem and the command that helps, in one line; a note for a server that another program has started. */
+export function troubleOf({ problems, state, startedByHub, pendingApprovals }: RecordAnswer): string {
+  const [problem] = problems;
+  if (problem) return problem.next === null ? problem.what : `${problem.what} → ${problem.next}`;
+  if (pendingApprovals > 0) return `${pendingApprovals} waiting for approval`;
+  return state === 'running' && !startedByHub ? 'started by hand' : '';
+}
+
+/** Where the page of a workspace is, without a token. */
+export const pageOf = ({ endpoints }: RecordAnswer): string =>
+  endpoints['dashboard'] === undefined ? nothing : withoutToken(endpoints['dashboard']);
+
+/** One row. @param now milliseconds since the epoch */
+export function rowOf(record: RecordAnswer, now: number, colors: Colors): string[] {
+  const { displayName, model, restartCount, costUsd } = record;
+  return [
+    displayName,
+    paintedState(stateWordOf(record), colors),
+    model === null ? nothing : modelWords(model),
+    ageOf(sinceOf(record), now),
+    String(restartCount),
+    lastTurnOf(record, now),
+    costUsd === null || costUsd === 0 ? nothing : dollars(costUsd),
+    pageOf(record),
+    troubleOf(record),
+  ];
+}
