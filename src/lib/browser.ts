@@ -2,3 +2,4 @@
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';
+export { withoutTokens } from './without-tokens.ts';

@@ -256,3 +256,51 @@ scene('the page of a Hub shows the events of the Hub', { kind: 'hub', at: '/even
 });
 
 t.end();
+
+scene(
+  'the events of a workspace begin with the last ones, and older ones are fetched on request',
+  {
+    at: '/events',
+    prepare: (backend) => {
+      backend.state.eventsPerPage = 20;
+      backend.state.recentEvents = Array.from({ length: 45 }, (_, index) => event(45 - index));
+    },
+  },
+  async (_t, { page }) => {
+    await live(page);
+    await summary(page, '20 of 20');
+    await page.getByRole('button', { name: 'Older events' }).click();
+    await summary(page, '40 of 40');
+    await page.getByRole('button', { name: 'Older events' }).click();
+    await summary(page, '45 of 45');
+    await page.getByRole('button', { name: 'Older events' }).waitFor({ state: 'detached' });
+    await page.locator('.events .vlist').evaluate((list) => list.scrollTo({ top: 0 }));
+    await rows(page).getByText('"done 1"').waitFor();
+  },
+);
+
+scene(
+  'the events of a Hub begin with its ring, without a token; a failed turn is no success',
+  {
+    kind: 'hub',
+    at: '/events',
+    prepare: (backend) => {
+      const url = 'ws://127.0.0.1:1/ws?token=secret-of-it';
+      const data = { pid: 5, endpoints: { appServerWebSocket: url } };
+      const at = '2026-11-21T12:00:00.000Z';
+      backend.state.hubEvents = [
+        { id: 'b-1', kind: 'appserver.running', at, workspacePath: '/w/shop', data },
+        { id: 'b-2', kind: 'appserver.health', at, workspacePath: '/w/shop', data: { health: 'failing' } },
+      ];
+    },
+  },
+  async (t, { page }) => {
+    await live(page);
+    await summary(page, '2 of 2');
+    await shows(t, 'match', () => page.locator('.events').textContent(), 'ws://127.0.0.1:1/ws?token=…');
+    t.notMatch(await page.content(), 'secret-of-it');
+    await rows(page).locator('.kind.danger').getByText('appserver.health').waitFor();
+    const [file] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('x')]);
+    t.notMatch(await readFile(await file.path(), 'utf8'), 'secret-of-it', 'nor do saved lines');
+  },
+);

@@ -34,7 +34,7 @@ scene(
     await shows(t, 'match', sums, /Segments6 thinking · 6 response/);
     await shows(t, 'match', sums, /Tokens600 in · 120 out/);
     await shows(t, 'match', () => page.locator('.status .pill').textContent(), 'Ready');
-    await shows(t, 'match', () => page.locator('.status').textContent(), /Model gpt-test from openai/);
+    await shows(t, 'match', () => page.locator('.status').textContent(), /Model gpt-test/);
     await page.locator('.connection.live').waitFor();
 
     const summaries = () => backend.requests.filter((request) => request.includes('/summary')).length;
@@ -121,6 +121,8 @@ scene(
 
 function recordOf(path: string, more: Partial<AppServerRecord> = {}): AppServerRecord {
   return {
+    ...{ health: 'healthy', problems: [], lastTurn: null, failuresInARow: 0 },
+    ...{ model: null, pendingApprovals: 0, costUsd: null, configChanged: false },
     ...{ workspacePath: path, canonicalWorkspacePath: path, state: 'running', pid: 4242 },
     endpoints: { appServerWebSocket: 'ws://127.0.0.1:1/?token=secret-of-it' },
     serviceStatus: {
@@ -194,9 +196,9 @@ scene(
     t.ok(backend.requests.includes('POST /v1/appservers/ensure'));
     t.same(backend.bodies, [{ workspacePath: '/w/beta' }]);
     backend.actor('/w/beta', ['starting', 'starting.spawning'], {});
-    await row(page, 'beta').getByText('Starting · spawning').waitFor();
+    await row(page, 'beta').getByText('Starting', { exact: true }).waitFor();
     backend.actor('/w/beta', ['running'], { pid: 99 });
-    await row(page, 'beta').getByText('99').waitFor();
+    await row(page, 'beta').getByText('Ready').waitFor();
 
     await row(page, 'alpha').getByRole('button', { name: 'Stop' }).click();
     await page.getByRole('button', { name: 'Keep it' }).click();
@@ -222,7 +224,7 @@ scene(
   async (t, { page, backend, context }) => {
     const [tab] = await Promise.all([
       context.waitForEvent('page'),
-      row(page, 'alpha').getByRole('button', { name: 'Dashboard' }).click(),
+      row(page, 'alpha').getByRole('button', { name: 'Open' }).click(),
     ]);
     await tab.waitForURL(/opened/);
     t.equal(tab.url(), `${backend.origin}/opened?path=%2Fw%2Falpha#token=of-the-workspace`);
@@ -248,10 +250,10 @@ scene(
     await page.waitForURL(/workspace=%2Fw%2Falpha/);
     await page.keyboard.press('Escape');
     await facts.waitFor({ state: 'detached' });
-    await open('/overview?workspace=/w/beta&state=exited');
+    await open('/overview?workspace=/w/beta&state=trouble');
     await facts.getByText('Out of memory, again.').waitFor();
     await shows(t, 'same', () => page.locator('.vrow b').allTextContents(), ['beta']);
-    await page.getByRole('button', { name: /^Exited/ }).click();
+    await page.getByRole('button', { name: /^Trouble/ }).click();
     await row(page, 'alpha').waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('gam');
@@ -261,12 +263,132 @@ scene(
   },
 );
 
+const refused = {
+  code: 'upstreamUnauthorized',
+  what: 'api.openai.com refuses the key: The upstream answered 401 (6 turns in a row)',
+  where: 'api.openai.com',
+  next: 'oratorio login',
+};
+const failedTurn = {
+  status: 'failed' as const,
+  endedAt: new Date(ago(12_000)).toISOString(),
+  code: 'upstreamUnauthorized',
+  message: 'The upstream answered 401.',
+};
+const model = { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' };
+
+scene(
+  'a running workspace whose turns fail is failing, with the whole reason and what to do; so is one that gave up before this Hub',
+  {
+    kind: 'hub',
+    at: '/overview',
+    prepare: (backend) => {
+      backend.actor('/w/shop', ['running'], { pid: 4242 });
+      backend.actor('/w/edited', ['running'], { pid: 4243 });
+      backend.state.records = [
+        recordOf('/w/shop', { health: 'failing', problems: [refused], lastTurn: failedTurn, failuresInARow: 6, model }),
+        recordOf('/w/edited', {
+          configChanged: true,
+          problems: [
+            {
+              ...{ code: 'configChanged', what: 'The configuration has changed: restart to apply.', where: null },
+              next: 'oratorio restart /w/edited',
+            },
+          ],
+        }),
+        recordOf('/w/infra', {
+          ...{ state: 'stopped', phase: 'stopped', pid: null, restartCount: 5 },
+          problems: [
+            {
+              ...{ code: 'gaveUp', what: 'Gave up after 6 failures within 120 s (last: SIGKILL).', where: null },
+              next: 'oratorio logs /w/infra',
+            },
+          ],
+        }),
+      ];
+      const ended = { workspacePath: '/w/infra', at: new Date(ago(minute)).toISOString() };
+      backend.state.hubEvents = [
+        { id: 'e-1', kind: 'appserver.exited', ...ended, data: { signal: 'SIGKILL', stopped: false } },
+        { id: 'e-2', kind: 'appserver.exited', ...ended, data: { signal: null, exitCode: 0, stopped: true } },
+      ];
+    },
+  },
+  async (t, { page, backend }) => {
+    const textOf = (name: string) => () => row(page, name).textContent();
+    await row(page, 'shop').getByText('Failing').waitFor();
+    await shows(t, 'match', textOf('shop'), /401 ×6, \d+ \w+ ago.*refuses the key.*→ oratorio login/);
+    await shows(t, 'match', textOf('shop'), /gpt-x at api\.openai\.com/);
+    await shows(
+      t,
+      'match',
+      textOf('infra'),
+      /Gave up 5 restarts.*Gave up after 6 failures.*→ oratorio logs \/w\/infra/,
+    );
+    await row(page, 'edited').getByRole('button', { name: 'Restart to apply' }).click();
+    await shows(t, 'match', async () => backend.requests.join(), 'POST /v1/appservers/restart');
+    await page.getByRole('button', { name: 'Trouble 2' }).waitFor();
+
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const text of [/refuses the key/, /oratorio login/, /Gave up after 6 failures/]) {
+      const box = await page.getByText(text).first().boundingBox();
+      t.ok(box && box.x >= 0 && box.x + box.width <= 391, `a phone shows ${text} in its width`);
+    }
+    t.ok(await row(page, 'infra').getByRole('button', { name: 'Start' }).isVisible(), 'and the action');
+    t.notOk(await overflowsAt(page, 390));
+    await page.setViewportSize({ width: 1280, height: 800 });
+
+    await row(page, 'infra').locator('b').click();
+    const facts = page.locator('.drawer');
+    await facts.getByRole('region', { name: 'Crashes' }).getByText('ended by SIGKILL').waitFor();
+    const text = (await facts.textContent()) ?? '';
+    t.equal(text.split('Gave up after 6 failures').length, 2, 'the reason once');
+    t.notMatch(text, 'by hand');
+    t.notMatch(text, 'exit code 0', 'a stop on request is no crash');
+    t.match(await facts.getByRole('link', { name: 'Show its log' }).getAttribute('href'), 'logs?path=%2Fw%2Finfra');
+  },
+);
+
+scene(
+  'the overview of a workspace is never better than its last turns',
+  {
+    at: '/overview',
+    prepare: (backend) => {
+      fill(backend);
+      backend.state.modules.push({
+        name: 'automations',
+        state: 'running',
+        facts: { next: '2026-11-22T08:06:09.783Z' },
+      });
+      backend.state.condition = {
+        ...{ health: 'failing', problems: [refused], lastTurn: failedTurn, failuresInARow: 6, model },
+      };
+    },
+  },
+  async (t, { page }) => {
+    const status = () => page.locator('.status').textContent();
+    await shows(t, 'match', () => page.locator('.status .pill').textContent(), 'Failing');
+    await shows(t, 'match', status, /Model gpt-x at api\.openai\.com/);
+    await shows(t, 'match', status, /Last turn 401 ×6/);
+    const banner = page.locator('.banner.danger');
+    await shows(t, 'match', () => banner.textContent(), /refuses the key/);
+    await shows(t, 'equal', () => banner.locator('code').textContent(), 'oratorio login');
+    const modules = await part(page, 'Modules').textContent();
+    t.match(modules, /Next Sun.*2026.*\(Europe\/Berlin\)/, 'a time is written once');
+    t.notMatch(modules, '09.783Z');
+    t.notMatch(await part(page, 'All time').textContent(), /Compactions/, 'a counter at zero tells nothing');
+    t.same(await axe(page), []);
+    t.notOk(await overflowsAt(page, 390));
+  },
+);
+
 scene(
   'a Hub without workspaces shows the command that adds one',
   { kind: 'hub', at: '/overview' },
   async (t, { page }) => {
     await page.getByText('No workspace yet').waitFor();
     await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio up <dir>');
+    const box = await page.locator('.empty').boundingBox();
+    t.ok(box && box.height < 300, `it is as high as its text: ${box?.height}`);
   },
 );
 
@@ -286,13 +408,13 @@ scene(
   async (t, { page, backend }) => {
     await page.waitForFunction(() => document.querySelector('[role=grid]')?.getAttribute('aria-rowcount') === '1001');
     t.ok((await page.locator('.vrow').count()) < 60);
-    await shows(t, 'match', () => page.locator('.filter-bar').textContent(), 'Running 900');
+    await shows(t, 'match', () => page.locator('.filter-bar').textContent(), 'Ready 900');
     await page.getByRole('grid').focus();
     await page.keyboard.press('End');
     await row(page, 'project-0990').waitFor();
     backend.actor('/w/project-0990', ['unhealthy'], { lastError: 'It does not answer.' });
     await page.keyboard.press('Home');
-    await row(page, 'project-0990').getByText('Unhealthy').waitFor();
+    await row(page, 'project-0990').getByText('Not answering').waitFor();
   },
 );
 

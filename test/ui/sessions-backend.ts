@@ -22,9 +22,11 @@ import {
   type InspectionRecord,
   type ModuleState,
   PageInfo,
+  RecentEvent,
   SessionDeleted,
   SessionPage,
   SessionsCleared,
+  type WorkspaceCondition,
 } from '../../src/protocol/index.ts';
 import { answerProof } from '../prove.ts';
 import { type EventInput, listed, Session, Stream } from './sessions-record.ts';
@@ -77,6 +79,8 @@ export async function startBackend(
     restrictedSettings: [] as string[],
     droppedEvents: 0,
     records: [] as AppServerRecord[],
+    hubEvents: [] as RecentEvent[],
+    condition: undefined as WorkspaceCondition | undefined,
     /** The next request to such a path is answered with this error. */
     failures: new Map<string, { readonly status: number; readonly code: string; readonly message: string }>(),
     /** Requests to such a path are answered when this is resolved. */
@@ -125,6 +129,7 @@ export async function startBackend(
       ...{ droppedEvents: state.droppedEvents, modules: state.modules },
       ...{ trust: state.restrictedSettings.length > 0 ? 'restricted' : 'trusted' },
       restrictedSettings: state.restrictedSettings,
+      ...(state.condition && { condition: state.condition }),
       recentEvents: all
         .sort((a, b) => b.id - a.id)
         .slice(0, 20)
@@ -233,6 +238,16 @@ export async function startBackend(
           },
         },
         HubStatus,
+      ],
+    ],
+    [
+      /^GET \/v1\/events\/recent$/,
+      (_, query) => [
+        200,
+        state.hubEvents.filter(({ kind, workspacePath }) => {
+          return [kind, null].includes(query.get('kind')) && [workspacePath, null].includes(query.get('path'));
+        }),
+        v.array(RecentEvent),
       ],
     ],
     [/^GET \/v1\/appservers$/, () => [200, state.records, v.array(AppServerRecord)]],

@@ -288,7 +288,7 @@ scene(
   { kind: 'hub', at: '/settings' },
   async (t, { page }) => {
     await page.getByRole('heading', { name: 'Settings: not on this page' }).waitFor();
-    await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio dashboard --open');
+    await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio inspect <workspace> --open');
     await shows(t, 'same', () => page.locator('.rail a').allTextContents(), ['Overview', 'Actors', 'Events', 'Logs']);
     await page.waitForFunction(() => document.title.includes('Hub'));
     await shows(t, 'match', () => page.title(), 'Hub');

@@ -19,6 +19,7 @@ import type {
   EventSummary,
   LogLine,
   PageInfo,
+  RecentEvent,
 } from '../../src/protocol/index.ts';
 import { answerProof } from '../prove.ts';
 
@@ -211,6 +212,8 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
     runs: [] as AutomationRun[],
     sessions: [] as DashboardSession[],
     recentEvents: [] as EventSummary[],
+    eventsPerPage: 500,
+    hubEvents: [] as RecentEvent[],
     logs: [] as LogLine[],
     appservers: [] as AppServerRecord[],
     /** By `process stream`. */
@@ -285,6 +288,14 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
       'GET /v1/page': () => [200, state.page],
       'POST /dashboard/api/logout': () => [200, {}],
       'GET /dashboard/api/summary': () => [200, { ...summary, recentEvents: state.recentEvents }],
+      'GET /dashboard/api/events': () => {
+        const before = Number(url.searchParams.get('before') ?? Number.MAX_SAFE_INTEGER);
+        const limit = Math.min(Number(url.searchParams.get('limit') ?? 500), state.eventsPerPage);
+        const older = state.recentEvents.filter(({ id }) => id < before);
+        const shown = older.slice(0, limit);
+        return [200, { events: shown, ...(older.length > limit && { next: shown.at(-1)?.id }) }];
+      },
+      'GET /v1/events/recent': () => [200, state.hubEvents],
       'GET /dashboard/api/sessions': () => [
         200,
         {

@@ -73,6 +73,10 @@ const looks: Readonly<Record<string, Look>> = {
   recovering: moving,
   watching: well,
 };
+/** The look of a word for a workspace's state, by how good it is. */
+export const lookOfTone = (tone: Tone): Look =>
+  ({ neutral: rest, progress: moving, ok: well, warn: attention, danger: broken })[tone];
+
 const unknown: Look = { tone: 'neutral', shape: 'diamond' };
 
 /** The public state of an actor: its outermost active state. */

@@ -51,7 +51,7 @@ function NotHere({ app, view }: { readonly app: App; readonly view: ViewName }) 
   return (
     <Empty
       title={`${views[view].title}: not on this page`}
-      {...(isHub && { command: 'oratorio dashboard --open --workspace <dir>' })}
+      {...(isHub && { command: 'oratorio inspect <workspace> --open' })}
     >
       <p>
         {isHub ? 'This belongs to one workspace. Open the page of that workspace:' : 'This server has nothing of it.'}

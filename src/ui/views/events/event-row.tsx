@@ -19,12 +19,18 @@ const looks: readonly (readonly [pattern: RegExp, look: Look])[] = [
 ];
 const plain: Look = { tone: 'neutral', shape: 'ring' };
 
-const lookOfType = (type: string): Look => looks.find(([pattern]) => pattern.test(type))?.[1] ?? plain;
+/** A turn that ended with a failure is no success, whatever its type says. */
+function lookOfEntry({ type, fields }: Entry): Look {
+  const data = fields['data'] as { readonly status?: unknown; readonly health?: unknown } | undefined;
+  if (data?.status === 'failed' || data?.health === 'failing') return { tone: 'danger', shape: 'cross' };
+  if (data?.status === 'cancelled' || data?.health === 'degraded') return { tone: 'warn', shape: 'triangle' };
+  return looks.find(([pattern]) => pattern.test(type))?.[1] ?? plain;
+}
 
 /** One event in a line: when, what, whose, and the beginning of its data. */
 export function EventRow({ entry }: { readonly entry: Entry }) {
   if (entry.isGap) return <div class="event gap warn">{gapText(entry)}</div>;
-  const { tone, shape } = lookOfType(entry.type);
+  const { tone, shape } = lookOfEntry(entry);
   return (
     <div class="event">
       <time class="mono quiet" dateTime={new Date(entry.at).toISOString()}>

@@ -1,3 +1,4 @@
+import { withoutTokens } from '../../../lib/browser.ts';
 import { streamEvents } from '../../../protocol/browser.ts';
 import type { StreamEvent } from '../../app/live.ts';
 import { type Filter, matches } from './filter.ts';
@@ -72,8 +73,9 @@ export class Firehose {
 
   /** Adds earlier events, oldest first; those that the stream has sent, or is about to send, are left out. */
   begin(events: readonly StreamEvent[]): void {
+    const last = Math.min(0, (this.#entries[0]?.seq ?? 1) - 1);
     const earlier = events
-      .map((event, index) => ({ ...entryOf(event), seq: index + 1 - events.length }))
+      .map((event, index) => ({ ...entryOf(event), seq: last + index + 1 - events.length }))
       .filter((entry) => this.#isEarlier(entry));
     this.#entries.unshift(...earlier);
     this.#shown.unshift(...earlier.filter((entry) => this.#isWanted(entry)));
@@ -147,10 +149,16 @@ export class Firehose {
   }
 }
 
-const numberOf = ({ fields }: Omit<Entry, 'seq'>): number | undefined =>
-  typeof fields['id'] === 'number' ? fields['id'] : undefined;
+/** Number of a trace event, or of an event of the Hub, whose ids are `epoch-number`. */
+function numberOf({ fields, id }: Omit<Entry, 'seq'>): number | undefined {
+  if (typeof fields['id'] === 'number') return fields['id'];
+  const number = /^\w+-(\d+)$/.exec(id)?.[1];
+  return number === undefined ? undefined : Number(number);
+}
 
-function entryOf({ id, event, data }: StreamEvent): Omit<Entry, 'seq'> {
+/** The one place where a record becomes one for people: its addresses lose their tokens. */
+function entryOf({ id, event, data: sent }: StreamEvent): Omit<Entry, 'seq'> {
+  const data = withoutTokens(sent);
   const fields = fieldsOf(data);
   const at = typeof fields['at'] === 'string' ? Date.parse(fields['at']) : Number.NaN;
   const isGap = event === streamEvents.gap || event === 'hub.gap';

@@ -2,8 +2,9 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { dashboardPaths } from '../../../protocol/browser.ts';
-import type { DashboardSummary } from '../../../protocol/index.ts';
+import type { RecentEvent, RecentEvents } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
+import type { StreamEvent } from '../../app/stream.ts';
 import { useAnnouncer } from '../../parts/announce.ts';
 import { copyText } from '../../parts/copy.tsx';
 import { download, fileName } from '../../parts/download.ts';
@@ -22,7 +23,7 @@ const bound = 10_000;
 const rowHeights = { compact: 28, comfortable: 36 } as const;
 
 export default function EventsView({ app }: { readonly app: App }) {
-  const { firehose, said, redraw } = useFirehose(app);
+  const { firehose, said, redraw, older } = useFirehose(app);
   const route = app.router.route.value;
   const filter = route.query['q'] ?? '';
   const box = useRef<HTMLInputElement>(null);
@@ -69,6 +70,11 @@ export default function EventsView({ app }: { readonly app: App }) {
           box={box}
           summary={`${shown.length.toLocaleString()} of ${firehose.size.toLocaleString()}`}
         />
+        {older && (
+          <button type="button" onClick={older}>
+            Older events
+          </button>
+        )}
         <button type="button" aria-pressed={firehose.isPaused} onClick={togglePause} title="Pause or resume (p)">
           <Glyph name={firehose.isPaused ? 'play' : 'pause'} />
           {firehose.isPaused ? `Paused · ${firehose.unseen.toLocaleString()} waiting` : 'Pause'}
@@ -145,6 +151,8 @@ export default function EventsView({ app }: { readonly app: App }) {
 function useFirehose(app: App) {
   const firehose = useMemo(() => new Firehose(bound), []);
   const version = useSignal(0);
+  /** Fetches earlier events; undefined at the first one. */
+  const older = useSignal<(() => void) | undefined>(undefined);
   const announcer = useAnnouncer(sentence);
   const redraw = () => {
     version.value += 1;
@@ -171,10 +179,13 @@ function useFirehose(app: App) {
         redrawSoon();
       },
     });
-    void recent(app, abort.signal).then((events) => {
+    const fetchOlder = async (before?: number) => {
+      const { events, next } = await recent(app, abort.signal, before);
       firehose.begin(events);
+      older.value = next === undefined ? undefined : () => void fetchOlder(next);
       redrawSoon();
-    });
+    };
+    void fetchOlder();
     return () => {
       abort.abort();
       stop();
@@ -183,7 +194,7 @@ function useFirehose(app: App) {
   }, [app, firehose]);
   // Read here, so that the component that uses it is drawn again.
   version.value;
-  return { firehose, said: announcer.said, redraw };
+  return { firehose, said: announcer.said, redraw, older: older.value };
 }
 
 const isFailure = (type: string): boolean => /failed|error|exited|unhealthy/.test(type);
@@ -194,17 +205,37 @@ function sentence(counts: ReadonlyMap<string, number>): string {
   return `${fresh} new ${fresh === 1 ? 'event' : 'events'}${failed > 0 ? `, ${failed} failed` : ''}`;
 }
 
-/** Last events of a workspace, oldest first, so that the view does not begin empty. A Hub offers none. */
-async function recent(app: App, signal: AbortSignal) {
-  if (app.page.peek()?.kind !== 'workspace') return [];
+interface Earlier {
+  readonly events: readonly StreamEvent[];
+  /** Where older ones begin; absent at the first one. */
+  readonly next?: number | undefined;
+}
+
+const nothing: Earlier = { events: [] };
+const pageSize = 500;
+
+/** Last events, oldest first, so that the view does not begin empty: the ring of a Hub, the traces of a workspace. */
+async function recent(app: App, signal: AbortSignal, before?: number): Promise<Earlier> {
+  const kind = app.page.peek()?.kind;
   try {
-    const { recentEvents } = await app.api.get<DashboardSummary>(dashboardPaths.summary, signal);
-    return [...recentEvents]
-      .reverse()
-      .map((event) => ({ id: String(event.id), event: event.type, data: JSON.stringify(event) }));
+    if (kind === 'hub') {
+      const events = await app.api.get<readonly RecentEvent[]>('/v1/events/recent', signal);
+      return { events: events.map(({ id, ...event }) => ({ id, event: event.kind, data: JSON.stringify(event) })) };
+    }
+    if (kind !== 'workspace') return nothing;
+    const query = new URLSearchParams({
+      limit: String(pageSize),
+      ...(before !== undefined && { before: String(before) }),
+    });
+    const { events, next } = await app.api.get<RecentEvents>(`${dashboardPaths.events}?${query}`, signal);
+    const oldestFirst = [...events].reverse();
+    return {
+      events: oldestFirst.map((each) => ({ id: String(each.id), event: each.type, data: JSON.stringify(each) })),
+      next,
+    };
   } catch {
     // The stream reports whether the server can be reached.
-    return [];
+    return nothing;
   }
 }
 

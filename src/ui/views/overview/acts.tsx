@@ -1,14 +1,14 @@
-import type { Action, Workspace, Workspaces } from './workspaces.ts';
+import type { Action, Shown, Workspaces } from './workspaces.ts';
 
 interface ActsProps {
   readonly store: Workspaces;
-  readonly workspace: Workspace;
+  readonly workspace: Shown;
   readonly tabIndex: 0 | -1;
   readonly act: (action: Action, path: string) => void;
 }
 
 /** Actions on a workspace in its state. */
-export function Acts({ store, workspace: { path, state }, tabIndex, act }: ActsProps) {
+export function Acts({ store, workspace: { path, state, record }, tabIndex, act }: ActsProps) {
   const busy = store.busy.value.get(path);
   const isUp = state === 'running' || state === 'unhealthy';
   const isDown = state === 'stopped' || state === 'exited';
@@ -28,10 +28,13 @@ export function Acts({ store, workspace: { path, state }, tabIndex, act }: ActsP
   );
   return (
     <>
+      {record?.configChanged && button('Restart to apply', () => act('restart', path), isUp)}
       {isDown && button(busy === 'ensure' ? 'Starting…' : 'Start', () => act('ensure', path))}
-      {!isDown && button(busy === 'restart' ? 'Restarting…' : 'Restart', () => act('restart', path), isUp)}
+      {!isDown &&
+        !record?.configChanged &&
+        button(busy === 'restart' ? 'Restarting…' : 'Restart', () => act('restart', path), isUp)}
       {!isDown && button(busy === 'stop' ? 'Stopping…' : 'Stop', () => act('stop', path), state !== 'stopping')}
-      {isUp && button('Dashboard', () => void store.openDashboard(path))}
+      {isUp && button('Open', () => void store.openDashboard(path))}
     </>
   );
 }

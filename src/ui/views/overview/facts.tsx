@@ -1,27 +1,31 @@
+import { dollars } from '../../../lib/browser.ts';
+import { modelWords } from '../../../protocol/browser.ts';
 import type { AppServerRecord } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
+import { CommandLine } from '../../parts/copy.tsx';
 import { Fact, FactList } from '../../parts/fact-list.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
 import { Mark } from '../../parts/icons.tsx';
 import { bothTimes, dayTime, distance } from '../../parts/time.ts';
 import { fullState } from '../../parts/tone.ts';
 import { Acts } from './acts.tsx';
-import { Restriction } from './restriction.tsx';
+import { Crashes } from './crashes.tsx';
+import { capital, LastTurn } from './words.tsx';
 import { withoutSecret } from './workspace.tsx';
-import { type Action, troubleOf, type Workspace, type Workspaces } from './workspaces.ts';
+import { type Action, type Shown, troubleOf, type Workspaces } from './workspaces.ts';
 
 interface FactsProps {
   readonly app: App;
   readonly store: Workspaces;
-  readonly workspace: Workspace;
+  readonly workspace: Shown;
   readonly act: (action: Action, path: string) => void;
   readonly onClose: () => void;
 }
 
 /** All that the Hub knows of one workspace, and what to do about it. */
 export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
-  const { path, look, states } = workspace;
+  const { path, look, word, states, problems } = workspace;
   const record = store.factsOf(path);
   const trouble = troubleOf(workspace);
   return (
@@ -36,29 +40,35 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
       <section class="scroll" tabIndex={0} aria-label="Facts">
         <div class="strip">
           <span class={`pill ${look.tone}`}>
-            <Mark tone={look.tone} shape={look.shape} /> {fullState(states)}
+            <Mark tone={look.tone} shape={look.shape} /> {capital(word)}
           </span>
           <Acts store={store} workspace={workspace} tabIndex={0} act={act} />
         </div>
-        {trouble !== '' && (
-          <p class={`trouble ${look.tone}`} role="status">
-            {trouble}
-          </p>
-        )}
-        <Restriction path={path} settings={record?.restrictedSettings} />
+        <Problems problems={problems} otherwise={trouble} tone={look.tone} />
         <FactList>
           <Fact name="Path">{path}</Fact>
-          <Fact name="Process">{workspace.pid ?? '–'}</Fact>
+          <Fact name="Phase">{fullState(states)}</Fact>
+          <Fact name="Process">{record?.pid ?? '–'}</Fact>
           <Fact name="Version">{workspace.version ?? record?.serverVersion ?? '–'}</Fact>
           {record && (
             <>
+              {record.model && <Fact name="Model">{modelWords(record.model)}</Fact>}
+              {record.lastTurn && (
+                <Fact name="Last turn">
+                  <LastTurn record={record} now={app.now.value} />
+                </Fact>
+              )}
+              {record.costUsd !== null && record.costUsd > 0 && <Fact name="Cost">{dollars(record.costUsd)}</Fact>}
+              {record.pendingApprovals > 0 && <Fact name="Waiting">{record.pendingApprovals} for approval</Fact>}
               <Fact name="Restarts">
                 {record.restartCount}
                 {record.nextAttemptAt !== null && `, next ${distance(Date.parse(record.nextAttemptAt), app.now.value)}`}
               </Fact>
-              <Fact name="Started">
-                {record.startedByHub ? (record.adopted ? 'by an earlier Hub' : 'by this Hub') : 'by hand'}
-              </Fact>
+              {record.pid !== null && (
+                <Fact name="Started">
+                  {record.startedByHub ? (record.adopted ? 'by an earlier Hub' : 'by this Hub') : 'by hand'}
+                </Fact>
+              )}
               <Fact name="Trust">{record.trust}</Fact>
               <Moment name="Last start" at={record.lastStartedAt} />
               <Moment name="Last exit" at={record.lastExitedAt} />
@@ -67,7 +77,11 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
           <Fact name="Chart">
             <a href={href({ view: 'actors', path: [path] })}>Show its state chart</a>
           </Fact>
+          <Fact name="Log">
+            <a href={href({ view: 'logs', query: { path } })}>Show its log</a>
+          </Fact>
         </FactList>
+        <Crashes app={app} path={path} lastExitedAt={record?.lastExitedAt ?? null} />
         {record && <Services record={record} />}
         {record?.recentStderr && (
           <section class="whole" aria-label="What it wrote last">
@@ -77,6 +91,37 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
         )}
       </section>
     </aside>
+  );
+}
+
+interface ProblemsProps {
+  readonly problems: Shown['problems'];
+  /** Problem of the live state, until a record of it has come. */
+  readonly otherwise: string;
+  readonly tone: string;
+}
+
+/** Each problem once, with the command that helps. */
+function Problems({ problems, otherwise, tone }: ProblemsProps) {
+  if (problems.length === 0) {
+    return otherwise === '' ? null : (
+      <p class={`trouble ${tone}`} role="status">
+        {otherwise}
+      </p>
+    );
+  }
+  return (
+    <ul class="troubles">
+      {problems.map(({ code, what, where, next }) => (
+        <li key={code}>
+          <p class={`trouble ${tone}`} role="status">
+            {what}
+          </p>
+          {where !== null && !what.includes(where) && <p class="quiet">{where}</p>}
+          {next !== null && <CommandLine text={next} />}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -93,7 +138,7 @@ function Services({ record }: { readonly record: AppServerRecord }) {
   const services = Object.entries(record.serviceStatus);
   if (services.length === 0) return null;
   return (
-    <table class="table">
+    <table class="table services">
       <thead>
         <tr>
           <th>Service</th>

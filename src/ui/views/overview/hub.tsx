@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { modelWords } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { Confirm } from '../../parts/dialog.tsx';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FilterBar } from '../../parts/filter-bar.tsx';
-import { age, humanName, splitPath } from '../../parts/format.ts';
+import { age, splitPath } from '../../parts/format.ts';
 import { Cell, ColumnHeader, HeaderRow } from '../../parts/grid.tsx';
 import { Mark } from '../../parts/icons.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
@@ -15,9 +16,15 @@ import { amount, counted } from '../sessions/words.ts';
 import { Acts } from './acts.tsx';
 import { Facts } from './facts.tsx';
 import { Restriction } from './restriction.tsx';
-import { type Action, createWorkspaces, troubleOf, type Workspace, type Workspaces } from './workspaces.ts';
+import { capital, LastTurn } from './words.tsx';
+import { type Action, createWorkspaces, type Shown, troubleOf, type Workspaces } from './workspaces.ts';
 
-const states = ['running', 'exited', 'unhealthy', 'stopped'] as const;
+/** Filters by how a workspace is. */
+const groups = [
+  { key: 'trouble', label: 'Trouble', has: ({ look }: Shown) => look.tone === 'danger' || look.tone === 'warn' },
+  { key: 'ready', label: 'Ready', has: ({ word }: Shown) => word === 'ready' },
+  { key: 'stopped', label: 'Stopped', has: ({ word }: Shown) => word === 'stopped' || word === 'ended' },
+] as const;
 
 /** A Hub may have hundreds of workspaces; the facts of each name its restriction too. */
 const maxBanners = 3;
@@ -132,9 +139,10 @@ function useSelected(app: App): readonly [string | undefined, (path: string | un
 /** A browser refuses addresses that change too often. */
 const addressMs = 200;
 
-function matches(workspace: Workspace, text: string, state: string | undefined): boolean {
-  if (state !== undefined && workspace.state !== state) return false;
-  const all = `${workspace.path} ${workspace.states.join(' ')} ${troubleOf(workspace)}`.toLowerCase();
+function matches(workspace: Shown, text: string, group: string | undefined): boolean {
+  if (group !== undefined && !groups.find(({ key }) => key === group)?.has(workspace)) return false;
+  const { path, word, states } = workspace;
+  const all = `${path} ${word} ${states.join(' ')} ${troubleOf(workspace)}`.toLowerCase();
   return text
     .toLowerCase()
     .split(/\s+/)
@@ -144,7 +152,7 @@ function matches(workspace: Workspace, text: string, state: string | undefined):
 interface StripProps {
   readonly app: App;
   readonly store: Workspaces;
-  readonly all: readonly Workspace[];
+  readonly all: readonly Shown[];
   readonly shown: number;
   readonly box: { current: HTMLInputElement | null };
 }
@@ -162,11 +170,11 @@ function HubStrip({ app, store, all, shown, box }: StripProps) {
         onText={(text) => app.router.set({ q: text })}
         box={box}
         summary={shown === all.length ? amount(all.length) : `${amount(shown)} of ${amount(all.length)}`}
-        pills={states.map((state) => ({
-          key: state,
-          label: `${humanName(state)} ${amount(all.filter((each) => each.state === state).length)}`,
-          isOn: query['state'] === state,
-          toggle: () => app.router.set({ state: query['state'] === state ? undefined : state }),
+        pills={groups.map(({ key, label, has }) => ({
+          key,
+          label: `${label} ${amount(all.filter(has).length)}`,
+          isOn: query['state'] === key,
+          toggle: () => app.router.set({ state: query['state'] === key ? undefined : key }),
         }))}
       />
       {status && (
@@ -184,8 +192,8 @@ function HubStrip({ app, store, all, shown, box }: StripProps) {
 interface BodyProps {
   readonly app: App;
   readonly store: Workspaces;
-  readonly all: readonly Workspace[];
-  readonly shown: readonly Workspace[];
+  readonly all: readonly Shown[];
+  readonly shown: readonly Shown[];
   readonly selected: string | undefined;
   readonly select: (path: string | undefined) => void;
   readonly act: (action: Action, path: string) => void;
@@ -218,6 +226,7 @@ function Body({ app, store, all, shown, selected, select, act, list }: BodyProps
       role="grid"
       count={shown.length}
       rowHeight={isComfortable ? 40 : 32}
+      isMeasured={true}
       rowKey={(index) => shown[index]?.path ?? index}
       header={<Head />}
       handle={list}
@@ -243,7 +252,8 @@ const Head = () => (
     <ColumnHeader>Workspace</ColumnHeader>
     <ColumnHeader>State</ColumnHeader>
     <ColumnHeader class="c-since number">Since</ColumnHeader>
-    <ColumnHeader class="c-pid number">Process</ColumnHeader>
+    <ColumnHeader class="c-model">Model</ColumnHeader>
+    <ColumnHeader class="c-turn">Last turn</ColumnHeader>
     <ColumnHeader class="c-trouble">Problem</ColumnHeader>
     <ColumnHeader>Actions</ColumnHeader>
   </HeaderRow>
@@ -251,37 +261,60 @@ const Head = () => (
 
 interface RowProps {
   readonly store: Workspaces;
-  readonly workspace: Workspace;
+  readonly workspace: Shown;
   readonly now: number;
   readonly isSelected: boolean;
   readonly act: (action: Action, path: string) => void;
 }
 
 function Row({ store, workspace, now, isSelected, act }: RowProps) {
-  const { path, states, look, since, pid } = workspace;
+  const { path, states, look, word, since } = workspace;
   const { head, tail } = splitPath(path);
-  const trouble = troubleOf(workspace);
+  const record = store.factsOf(path);
+  const restarts = record?.restartCount ?? 0;
   return (
     <>
-      <Cell class="cut" title={path}>
+      <Cell class="c-name cut" title={path}>
         <b>{tail}</b> <span class="quiet">{head}</span>
       </Cell>
-      <Cell class="cut">
-        <span class={`pill ${look.tone}`}>
+      <Cell class="c-state">
+        <span class={`pill ${look.tone}`} title={fullState(states)}>
           <Mark tone={look.tone} shape={look.shape} />
-          {humanName(fullState(states))}
+          {capital(word)}
         </span>
+        {restarts > 0 && <span class="quiet"> {counted(restarts, 'restart')}</span>}
       </Cell>
       <Cell class="c-since number" title={Number.isNaN(since) ? '' : bothTimes(since)}>
         {Number.isNaN(since) ? '–' : age(now - since)}
       </Cell>
-      <Cell class="c-pid number mono">{pid ?? '–'}</Cell>
-      <Cell class={`c-trouble cut ${look.tone === 'danger' ? 'danger' : ''}`} title={trouble}>
-        {trouble}
+      <Cell class="c-model cut">{record?.model ? modelWords(record.model) : '–'}</Cell>
+      <Cell class="c-turn cut">{record ? <LastTurn record={record} now={now} /> : '–'}</Cell>
+      <Cell class="c-trouble">
+        <Trouble workspace={workspace} />
       </Cell>
       <Cell class="acts">
         <Acts store={store} workspace={workspace} tabIndex={isSelected ? 0 : -1} act={act} />
       </Cell>
+    </>
+  );
+}
+
+/** The whole reason, and the command that helps. */
+function Trouble({ workspace }: { readonly workspace: Shown }) {
+  const { look, problems, record } = workspace;
+  const text = troubleOf(workspace);
+  const next = problems[0]?.next;
+  const waiting = record?.pendingApprovals ?? 0;
+  return (
+    <>
+      {text !== '' && <span class={look.tone === 'danger' ? 'danger' : ''}>{text}</span>}
+      {typeof next === 'string' && (
+        <>
+          {' '}
+          <span aria-hidden="true">→</span> <code>{next}</code>
+        </>
+      )}
+      {waiting > 0 && <span class="warn">{counted(waiting, 'approval')} waiting</span>}
     </>
   );
 }

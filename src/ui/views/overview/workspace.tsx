@@ -1,7 +1,15 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { dollars } from '../../../lib/browser.ts';
-import type { DashboardSession, DashboardSummary, EventSummary, ModuleState } from '../../../protocol/index.ts';
+import { modelWords, stateWordOf, toneOfState } from '../../../protocol/browser.ts';
+import type {
+  DashboardSession,
+  DashboardSummary,
+  EventSummary,
+  ModelInUse,
+  ModuleState,
+  WorkspaceCondition,
+} from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
 import { CommandLine } from '../../parts/copy.tsx';
@@ -10,12 +18,13 @@ import { age, humanName } from '../../parts/format.ts';
 import { Mark } from '../../parts/icons.tsx';
 import { Sparkline } from '../../parts/sparkline.tsx';
 import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
-import { bothTimes, clockTime, distance } from '../../parts/time.ts';
-import type { Shape, Tone } from '../../parts/tone.ts';
+import { bothTimes, clockTime, dayTime, distance, zone } from '../../parts/time.ts';
+import { lookOfTone, type Shape, type Tone } from '../../parts/tone.ts';
 import { entryOf, isFailed } from '../sessions/trace/entry.ts';
 import { amount, costOf, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
 import { Restriction } from './restriction.tsx';
 import { createSummary } from './summary-store.ts';
+import { capital, LastTurn } from './words.tsx';
 
 /** State and activity of the agent server of this workspace. */
 export function WorkspaceOverview({ app }: { readonly app: App }) {
@@ -28,6 +37,7 @@ export function WorkspaceOverview({ app }: { readonly app: App }) {
       {summary ? (
         <>
           <Status app={app} summary={summary} activity={store.activity.value} />
+          <Problems condition={summary.condition} />
           <Restriction path={summary.workspacePath} settings={summary.restrictedSettings} />
           <Losses summary={summary} />
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
@@ -51,29 +61,42 @@ interface StatusProps {
   readonly activity: readonly number[];
 }
 
+/** Rates the workspace: never better than its last turns, its tools and the connection to it. */
+function standingOf({ activeTurns, pendingApprovals, condition }: DashboardSummary, isConnected: boolean) {
+  if (!isConnected) return { tone: 'neutral', text: 'Not connected' } as const;
+  if (pendingApprovals > 0) return { tone: 'warn', text: `${counted(pendingApprovals, 'approval')} pending` } as const;
+  const word = condition === undefined ? 'ready' : wordOf(condition);
+  if (word !== 'ready') return { tone: toneOfState(word), text: capital(word) } as const;
+  if (activeTurns > 0) return { tone: 'progress', text: `${counted(activeTurns, 'turn')} running` } as const;
+  return { tone: 'ok', text: 'Ready' } as const;
+}
+
+const wordOf = ({ health, problems }: WorkspaceCondition) =>
+  stateWordOf({ state: 'running', phase: 'running', exitCode: null, health, problems });
+
 /** One line that says whether all is well. */
 function Status({ app, summary, activity }: StatusProps) {
-  const { activeTurns, pendingApprovals, provider, model } = summary;
+  const { activeTurns, pendingApprovals, provider, model, condition } = summary;
   const sum = activity.reduce((a, b) => a + b, 0);
-  const tone: Tone = pendingApprovals > 0 ? 'warn' : activeTurns > 0 ? 'progress' : 'ok';
-  const shape: Shape = pendingApprovals > 0 ? 'triangle' : activeTurns > 0 ? 'arc' : 'disc';
+  const { tone, text } = standingOf(summary, app.live.connections.events.value.state !== 'reconnecting');
+  const { shape } = lookOfTone(tone);
   return (
     <div class="strip status">
       <h1 class="unseen">Overview</h1>
       <p class={`pill ${tone}`} role="status">
         <Mark tone={tone} shape={shape} />
-        {pendingApprovals > 0
-          ? `${counted(pendingApprovals, 'approval')} pending`
-          : activeTurns > 0
-            ? `${counted(activeTurns, 'turn')} running`
-            : 'Ready'}
+        {text}
       </p>
       {pendingApprovals > 0 && <span>{counted(activeTurns, 'turn')} running</span>}
       {activeTurns > 0 && <a href={href({ view: 'sessions', query: { status: 'running' } })}>Show what runs</a>}
       <span>
-        <span class="quiet">Model</span> <b>{model || 'none'}</b>{' '}
-        <span class="quiet">from {provider || 'no provider'}</span>
+        <span class="quiet">Model</span> <b>{modelText(condition?.model ?? null, model, provider)}</b>
       </span>
+      {condition && (
+        <span>
+          <span class="quiet">Last turn</span> <LastTurn record={condition} now={app.now.value} />
+        </span>
+      )}
       <span class="push">
         <Sparkline values={activity} label={`${counted(sum, 'event')} in the last minute`} />{' '}
         <span class="quiet">{amount(sum)} events/min</span>
@@ -85,9 +108,31 @@ function Status({ app, summary, activity }: StatusProps) {
   );
 }
 
-/** Times are shown as times of this clock. */
+/** `gpt-x at api.openai.com`; of an older server the name and the kind of the provider. */
+function modelText(inUse: ModelInUse | null, model: string, provider: string): string {
+  if (inUse) return modelWords({ ...inUse, name: inUse.name || model });
+  return provider === 'demo' ? 'demo (offline)' : model || 'none';
+}
+
+/** Problems of turns and tools, and the command that helps. */
+function Problems({ condition }: { readonly condition: WorkspaceCondition | undefined }) {
+  return (
+    <>
+      {condition?.problems.map(({ code, what, next }) => (
+        <Banner key={code} tone={condition.health === 'failing' ? 'danger' : 'warn'}>
+          <p>{what}</p>
+          {next !== null && <CommandLine text={next} />}
+        </Banner>
+      ))}
+    </>
+  );
+}
+
+/** Times are shown as times of this clock, once. */
 const factText = (value: string | number | boolean): string =>
-  typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value) ? bothTimes(Date.parse(value)) : String(value);
+  typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)
+    ? `${dayTime(Date.parse(value))} (${zone()})`
+    : String(value);
 
 function Losses({ summary: { droppedEvents } }: { readonly summary: DashboardSummary }) {
   if (droppedEvents === 0) return null;
@@ -152,6 +197,10 @@ function Modules({ modules }: { readonly modules: readonly ModuleState[] }) {
 /** Removes the query of an address: it may contain a key. */
 export const withoutSecret = (url: string): string => url.replace(/[?#].*$/, '');
 
+/** Leaves out counters at zero. */
+const isAboveZero = ([, value]: readonly [string, string, boolean?]): boolean =>
+  value !== '0' && value !== '–' && value !== '0 ms';
+
 function Counters({ summary }: { readonly summary: DashboardSummary }) {
   const rows: readonly (readonly [string, string, boolean?])[] = [
     ['Sessions', amount(summary.sessionCount)],
@@ -183,7 +232,7 @@ function Counters({ summary }: { readonly summary: DashboardSummary }) {
   return (
     <Part title="All time">
       <dl class="counters">
-        {rows.map(([name, value, isBad]) => (
+        {rows.filter(isAboveZero).map(([name, value, isBad]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd class={isBad ? 'danger' : ''}>{value}</dd>

@@ -1,14 +1,17 @@
 import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
 import superjson from 'superjson';
 import { messageOf } from '../../../lib/browser.ts';
-import type { AppServerRecord, HubStatus, InspectionRecord } from '../../../protocol/index.ts';
+import { stateWordOf, toneOfState } from '../../../protocol/browser.ts';
+import type { AppServerRecord, HubStatus, InspectionRecord, Problem } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
-import { type Look, lookOf, publicState } from '../../parts/tone.ts';
+import { type Look, leavesOf, lookOf, lookOfTone, publicState } from '../../parts/tone.ts';
 
 const machine = 'agent-server';
 /** Facts that no transition reports are fetched again after one, together. */
 const factsMs = 500;
+/** Facts that no stream reports are fetched that often, e.g. a configuration file that was edited. */
+const idleFactsMs = 15_000;
 /** A Hub with many workspaces sends them in several pieces: they are drawn together. */
 const drawMs = 30;
 
@@ -26,6 +29,15 @@ export interface Workspace {
   readonly lastError: string | null;
 }
 
+/** A workspace as it is listed: the live state, and what the Hub's record adds to it. */
+export interface Shown extends Workspace {
+  /** The state in words of the field. */
+  readonly word: string;
+  readonly problems: readonly Problem[];
+  /** Of the same state as the live one; undefined while it is being fetched. */
+  readonly record: AppServerRecord | undefined;
+}
+
 export type Action = 'ensure' | 'restart' | 'stop';
 
 /** All workspaces of a Hub, and what can be done to them. */
@@ -39,6 +51,7 @@ export function createWorkspaces(app: App) {
   const busy = signal<ReadonlyMap<string, Action>>(new Map());
   const abort = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let idleTimer: ReturnType<typeof setTimeout> | undefined;
   let drawTimer: ReturnType<typeof setTimeout> | undefined;
 
   const all = computed(() => {
@@ -47,12 +60,17 @@ export function createWorkspaces(app: App) {
     const told = new Set(live.map(({ path }) => path));
     // A workspace that has not moved since this Hub began may be known only from the list.
     const rest = [...facts.value.values()].filter(({ canonicalWorkspacePath }) => !told.has(canonicalWorkspacePath));
-    return [...live, ...rest.map(fromRecord)].sort(inOrder);
+    const shown = [...live, ...rest.map(fromRecord)].map((each) => shownOf(each, facts.value.get(each.path)));
+    return shown.sort(inOrder);
   });
 
   function onEvents(events: readonly StreamEvent[]): void {
     for (const { data } of events) take(superjson.parse<InspectionRecord>(data));
     drawTimer ??= setTimeout(draw, drawMs);
+    refreshSoon();
+  }
+
+  function refreshSoon(): void {
     timer ??= setTimeout(refreshFacts, factsMs);
   }
 
@@ -75,7 +93,10 @@ export function createWorkspaces(app: App) {
   }
 
   async function refreshFacts(): Promise<void> {
+    clearTimeout(timer);
     timer = undefined;
+    clearTimeout(idleTimer);
+    idleTimer = setTimeout(refreshFacts, idleFactsMs);
     try {
       const [told, records] = await Promise.all([
         status.peek() ?? app.api.get<HubStatus>('/v1/status', abort.signal),
@@ -119,14 +140,18 @@ export function createWorkspaces(app: App) {
         onReset: () => {
           byId.clear();
           version.value += 1;
-          timer ??= setTimeout(refreshFacts, factsMs);
+          refreshSoon();
         },
       });
+      // The end of a turn is no transition of an agent server.
+      const stopEvents = app.live.listen('events', { onEvents: refreshSoon, onReset: refreshSoon });
       void refreshFacts();
       return () => {
         stop();
+        stopEvents();
         abort.abort();
         clearTimeout(timer);
+        clearTimeout(idleTimer);
         clearTimeout(drawTimer);
       };
     },
@@ -198,13 +223,23 @@ function fromRecord(record: AppServerRecord): Workspace {
   };
 }
 
+/** Joins the live state of a workspace with its record. A record of another state is late, and only its past is used. */
+export function shownOf(workspace: Workspace, known: AppServerRecord | undefined): Shown {
+  const record = known?.state === workspace.state ? known : undefined;
+  const problems = record?.problems ?? [];
+  const { state, states, exitCode } = workspace;
+  const phase = record?.phase ?? leavesOf(states)[0] ?? state;
+  const word = stateWordOf({ state, phase, exitCode, health: record?.health ?? 'unknown', problems });
+  return { ...workspace, look: lookOfTone(toneOfState(word)), word, problems, record };
+}
+
 /** Workspaces that need attention come first. */
 const ranks: Readonly<Record<Look['tone'], number>> = { danger: 0, warn: 1, progress: 2, ok: 3, neutral: 4 };
-const inOrder = (a: Workspace, b: Workspace): number =>
-  ranks[a.look.tone] - ranks[b.look.tone] || (a.path < b.path ? -1 : 1);
+const inOrder = (a: Shown, b: Shown): number => ranks[a.look.tone] - ranks[b.look.tone] || (a.path < b.path ? -1 : 1);
 
-/** The problem in a few words; empty without one. */
-export function troubleOf({ state, exitCode, signal: by, lastError }: Workspace): string {
+/** The problem in a sentence; empty without one. */
+export function troubleOf({ state, exitCode, signal: by, lastError, problems: [problem] }: Shown): string {
+  if (problem) return problem.what;
   if (state === 'exited') {
     const how = by !== null ? `ended by ${by}` : exitCode === null ? 'exited' : `exit code ${exitCode}`;
     return lastError === null ? how : `${how}: ${lastError}`;

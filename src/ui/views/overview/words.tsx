@@ -1,0 +1,22 @@
+import { lastTurnWords } from '../../../protocol/browser.ts';
+import type { AppServerRecord } from '../../../protocol/index.ts';
+import { bothTimes, distance } from '../../parts/time.ts';
+
+/** `not answering` as `Not answering`. */
+export const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
+interface LastTurnProps {
+  readonly record: Pick<AppServerRecord, 'lastTurn' | 'failuresInARow'>;
+  readonly now: number;
+}
+
+/** End of the last turn, and how long ago it was. */
+export function LastTurn({ record: { lastTurn, failuresInARow }, now }: LastTurnProps) {
+  if (lastTurn === null) return <>–</>;
+  const at = Date.parse(lastTurn.endedAt);
+  return (
+    <span class={lastTurn.status === 'failed' ? 'danger' : ''} title={bothTimes(at)}>
+      {lastTurnWords(lastTurn, failuresInARow)}, {distance(at, now)}
+    </span>
+  );
+}
