@@ -1,0 +1,188 @@
+/**
+ * “Why is it down?”: one broken workspace for each cause, in one Hub. The command line and the first screen of the Hub's page
+ * give the reason and what to do, also after the Hub was killed.
+ */
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { AppServerClient, startThread, startTurn } from '../../src/client/index.ts';
+import { launchBrowser } from '../browser.ts';
+import { type Action, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
+import { eventually, killIfThere } from '../hub/harness.ts';
+import { shows } from '../ui/shows.ts';
+import { type BuiltHub, makePlace, oratorio, oratorioJson, type Place, startHub } from './harness.ts';
+
+const refusal = (status: number, message: string): Action[] => [
+  { do: 'head', status, headers: { 'content-type': 'application/json' } },
+  { do: 'write', bytes: JSON.stringify({ error: { message } }) },
+];
+
+/** Runs turns to their end, however they end. */
+async function runTurns(hub: BuiltHub, workspacePath: string, count: number): Promise<void> {
+  const { endpoints } = await hub.client.ensure({ workspacePath });
+  const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '');
+  try {
+    for (let turn = 0; turn < count; turn += 1) {
+      const thread = await startThread(client, { workspacePath });
+      for await (const _event of await startTurn(client, thread, 'hello'));
+    }
+  } catch {
+    // The reason is what the test is about: it is asserted where users see it.
+  } finally {
+    client.close();
+  }
+}
+
+const record = (hub: BuiltHub, path: string) => hub.client.byWorkspace(path);
+/** Waits until the first problem of a workspace has this code. */
+const untilProblem = (hub: BuiltHub, path: string, code: string) =>
+  eventually(
+    async () => (await record(hub, path)).problems[0]?.code === code || undefined,
+    `${path} has the problem ${code}`,
+  );
+
+/** Texts that a user reads of one workspace, on the command line and on the first screen of the page. */
+interface Case {
+  readonly name: string;
+  readonly state: string;
+  /** The reason. */
+  readonly what: RegExp;
+  /** The command that helps. */
+  readonly next: RegExp;
+}
+
+const cases: readonly Case[] = [
+  { name: 'crashes', state: 'gave up', what: /Gave up after 2 failures.*SIGKILL/, next: /oratorio logs \S+crashes/ },
+  { name: 'badconfig', state: 'broken', what: /config\.json.*MaxToolCallRounds must be/, next: /oratorio restart/ },
+  { name: 'badkey', state: 'failing', what: /127\.0\.0\.1:\d+ refuses the key.*401/, next: /oratorio login/ },
+  { name: 'nomodel', state: 'failing', what: /404: no such model.*2 turns/, next: /oratorio model list/ },
+  { name: 'nomcp', state: 'degraded', what: /1 of 1 MCP servers is down \(docs/, next: /oratorio logs/ },
+  { name: 'fulldisk', state: 'failing', what: /cannot be saved/, next: /df -h/ },
+  { name: 'untrusted', state: 'ready', what: /Restricted: EndPoint is ignored/, next: /oratorio trust/ },
+  { name: 'portstolen', state: 'ready', what: /Port \d+ was not free/, next: /ss -ltnp/ },
+];
+
+/** Breaks one workspace for each case. */
+async function breakAll(t: Test, place: Place, hub: BuiltHub): Promise<void> {
+  const upstream = await startMockUpstream(t, ({ body }) =>
+    body?.model === 'missing' ? refusal(404, 'no such model') : refusal(401, 'wrong key'),
+  );
+  const through = { EndPoint: upstream.url, ApiKey: 'key-of-a-test', UpstreamRetries: 0 };
+  const restart = { Supervision: { MaxRestarts: 1, WithinSeconds: 3_600, BackoffBaseMs: 20 } };
+  const started = async (name: string, config = {}) => {
+    const path = place.workspace(name, config);
+    await hub.client.ensure({ workspacePath: path });
+    return path;
+  };
+
+  const crashes = await started('crashes', restart);
+  for (let kill = 0; kill < 2; kill += 1) {
+    const { pid } = await eventually(async () => {
+      const now = await record(hub, crashes);
+      return now.state === 'running' ? now : undefined;
+    }, 'the server runs');
+    killIfThere(pid ?? 0);
+    await eventually(async () => (await record(hub, crashes)).pid !== pid || undefined, 'the server has ended');
+  }
+  await untilProblem(hub, crashes, 'gaveUp');
+
+  const badConfig = place.workspace('badconfig');
+  writeFileSync(join(badConfig, '.oratorio', 'config.json'), '{"MaxToolCallRounds": "many"}');
+  await t.rejects(hub.client.ensure({ workspacePath: badConfig }), /MaxToolCallRounds/);
+
+  await runTurns(hub, place.workspace('badkey', { ...through, Model: 'gpt-x' }), 1);
+  await runTurns(hub, place.workspace('nomodel', { ...through, Model: 'missing' }), 1);
+  await runTurns(hub, join(place.root, 'nomodel'), 1);
+  const docs = { transport: 'stdio', command: join(place.root, 'no-such-program') };
+  await started('nomcp', { McpServers: { docs } });
+
+  const fullDisk = await started('fulldisk');
+  const { pid } = await record(hub, fullDisk);
+  execFileSync('prlimit', ['--pid', String(pid), '--fsize=0:']);
+  await runTurns(hub, fullDisk, 1);
+
+  const untrusted = join(place.root, 'untrusted');
+  mkdirSync(join(untrusted, '.oratorio'), { recursive: true });
+  writeFileSync(join(untrusted, '.oratorio', 'config.json'), '{"EndPoint": "https://attacker.example/v1"}');
+  await hub.client.ensure({ workspacePath: untrusted });
+
+  const stolen = await started('portstolen');
+  const port = Number(new URL((await record(hub, stolen)).endpoints['dashboard'] ?? '').port);
+  await hub.client.stop(stolen);
+  const thief = createServer().listen(port, '127.0.0.1');
+  await once(thief, 'listening');
+  t.teardown(() => thief.close());
+  await hub.client.ensure({ workspacePath: stolen });
+
+  for (const [name, code] of [
+    ['badkey', 'upstreamUnauthorized'],
+    ['nomodel', 'upstreamRejected'],
+    ['nomcp', 'mcpServerDown'],
+    ['fulldisk', 'storageFailed'],
+    ['portstolen', 'portMoved'],
+  ] as const) {
+    await untilProblem(hub, join(place.root, name), code);
+  }
+}
+
+async function openPage(t: Test, place: Place): Promise<Page> {
+  const browser = await launchBrowser();
+  t.teardown(() => browser.close());
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  page.setDefaultTimeout(120_000);
+  const { stdout } = await oratorio(place, ['inspect', '--print-url']);
+  await page.goto(`${stdout.trim()}&at=/overview`);
+  return page;
+}
+
+/** Both faces say the same of every case. */
+async function checkFaces(t: Test, place: Place, page: Page, wanted: readonly Case[]): Promise<void> {
+  const { stdout } = await oratorio(place, ['list']);
+  const rows = new Map(stdout.split('\n').map((line) => [line.split('\t')[0], line.split('\t')]));
+  for (const { name, state, what, next } of wanted) {
+    const [, word, , , , , , , trouble] = rows.get(name) ?? [];
+    t.equal(word, state, `list: ${name} is ${state}`);
+    t.match(trouble, what, `list: ${name} has its reason`);
+    t.match(trouble, next, `list: ${name} says what to do`);
+    const row = page.locator('.vrow', { has: page.locator('b', { hasText: new RegExp(`^/?${name}$`) }) });
+    await shows(t, 'match', () => row.textContent(), new RegExp(state, 'i'), `page: ${name} is ${state}`);
+    await shows(t, 'match', () => row.textContent(), what, `page: ${name} has its reason`);
+    await shows(t, 'match', () => row.textContent(), next, `page: ${name} says what to do`);
+  }
+}
+
+t.test(
+  'each cause is named with what to do, on the command line and on the page, before and after kill -9',
+  async (t) => {
+    const place = makePlace(t);
+    const hub = await startHub(place);
+    await breakAll(t, place, hub);
+    await checkFaces(t, place, await openPage(t, place), cases);
+
+    const inspected = await oratorio(place, ['inspect', join(place.root, 'badkey')]);
+    t.match(inspected.stdout, /state +failing[\s\S]*trouble +.*refuses the key[\s\S]*→ oratorio login/);
+    t.match(inspected.stdout, /model +gpt-x at 127\.0\.0\.1:\d+\n +last turn +401, \d+ \w ago/);
+    t.notMatch(inspected.stdout + JSON.stringify(await oratorioJson(place, 'list')), 'key-of-a-test');
+
+    await hub.kill('SIGKILL');
+    const next = await startHub(place);
+    for (const name of ['badkey', 'nomcp']) {
+      await eventually(
+        async () => (await record(next, join(place.root, name))).state === 'running' || undefined,
+        `${name} is adopted`,
+      );
+    }
+    const adopted = await record(next, join(place.root, 'nomcp'));
+    t.match(
+      adopted.serviceStatus['dashboard'],
+      { state: 'running', url: /^http:/ },
+      'an adopted server has its services',
+    );
+    await checkFaces(t, place, await openPage(t, place), cases);
+    await next.shutdown();
+  },
+);
