@@ -1,6 +1,6 @@
 /** Installs a tarball as a user would (`npm install -g`, in a prefix and a home of its own), and starts everything with it. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { installedLimitBytes, sizeOf } from './size.ts';
@@ -11,30 +11,23 @@ export function checkInstallation(tarball: string): void {
   const prefix = join(place, 'prefix');
   const site = join(place, 'site');
   mkdirSync(site);
-  const env = { PATH: `${join(prefix, 'bin')}:${process.env['PATH']}`, HOME: place, TMPDIR: place };
+  // The registry and its credentials are those of the user's npm.
+  const setting = (name: string): string => execFileSync('npm', ['config', 'get', name], { encoding: 'utf8' }).trim();
+  const npm = { npm_config_userconfig: setting('userconfig'), npm_config_cache: setting('cache') };
+  const { ORATORIO_HOME: _, XDG_CACHE_HOME: __, ...outer } = process.env;
+  const env = { ...outer, ...npm, PATH: `${join(prefix, 'bin')}:${outer['PATH']}`, HOME: place, TMPDIR: place };
   const run = (program: string, args: readonly string[]) =>
     execFileSync(program, args, { cwd: site, env, stdio: ['ignore', 'inherit', 'inherit'] });
   try {
-    // The packages come from npm's cache where it has them.
-    const cache = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim();
-    run('npm', [
-      'install',
-      '--global',
-      '--prefix',
-      prefix,
-      '--cache',
-      cache,
-      '--prefer-offline',
-      '--no-audit',
-      tarball,
-    ]);
+    run('npm', ['install', '--global', '--prefix', prefix, '--prefer-offline', '--no-audit', '--no-fund', tarball]);
     const bytes = sizeOf(prefix);
     console.error(`Installed: ${(bytes / 1e6).toFixed(1)} MB of at most ${installedLimitBytes / 1e6} MB`);
     if (bytes > installedLimitBytes) throw new Error('the installation is too large');
     run('oratorio', ['up', '--init', '--no-follow']);
     run('oratorio', ['chat', 'hello']);
   } finally {
-    execFileSync('oratorio', ['hub', 'stop'], { env, stdio: 'inherit' });
+    const installed = join(prefix, 'bin', 'oratorio');
+    if (existsSync(installed)) execFileSync(installed, ['hub', 'stop'], { env, stdio: 'inherit' });
     rmSync(place, { recursive: true, force: true });
   }
 }
