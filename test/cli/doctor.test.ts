@@ -91,7 +91,16 @@ t.test(
     const records = [
       recordOf(site, { endpoints: {} }),
       recordOf(cfg, { state: 'stopped', pid: null, endpoints: {} }),
-      recordOf(infra, { state: 'exited', pid: null, endpoints: {}, restartCount: 5, lastError: 'ended by SIGKILL' }),
+      recordOf(infra, {
+        state: 'exited',
+        pid: null,
+        endpoints: {},
+        restartCount: 5,
+        problems: [
+          { code: 'gaveUp', what: 'ended 6 times within 120 s: SIGKILL', where: null, next: `oratorio logs ${infra}` },
+          { code: 'restricted', what: 'Restricted', where: null, next: null },
+        ],
+      }),
     ];
     const hub = await fakeHub((request, response) =>
       request.url === '/v1/status' ? sendJson(response, 200, statusOf(hub.baseUrl)) : sendJson(response, 200, records),
@@ -119,9 +128,11 @@ t.test(
     });
     t.match(finding('server', infra), {
       status: 'fail',
-      saw: /restarted 5 times.*ended by SIGKILL/,
+      saw: 'gave up, restarted 5 times after failures',
       next: `oratorio logs ${infra}`,
     });
+    t.match(finding('server.gaveUp', infra), { status: 'fail', saw: /SIGKILL/, next: `oratorio logs ${infra}` });
+    t.notOk(finding('server.restricted', infra), 'trust has a finding of its own');
     t.match(finding('trust', infra), { status: 'warn', saw: /McpServers/, next: `oratorio trust ${infra}` });
     t.equal(asked, 1, 'workspaces with one provider and key share one request');
     t.notMatch(stdout, apiKey);

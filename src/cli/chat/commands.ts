@@ -1,6 +1,8 @@
 import * as v from 'valibot';
+import { undoTurns } from '../../client/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import { BackgroundProcessInfo } from '../../protocol/index.ts';
+import { linesOf, refusalOf } from '../commands/undo.ts';
 import type { Conversation } from '../conversation.ts';
 import { CliError } from '../errors.ts';
 import type { Output } from '../output.ts';
@@ -43,9 +45,9 @@ const chatCommands: Readonly<Record<string, ChatCommand>> = {
       name === undefined ? listModels(conversation, output) : useModel(name, conversation, output),
   },
   undo: {
-    usage: '[TURNS]',
-    summary: 'takes back the last turn, or the last ones, with their changes of files',
-    run: ([turns = '1'], conversation, output) => undo(turns, conversation, output),
+    usage: '[TURNS] [force]',
+    summary: 'takes back the last turns with their files; force overwrites later changes',
+    run: (words, conversation, output) => undo(words, conversation, output),
   },
   compact: {
     usage: '',
@@ -128,13 +130,22 @@ async function useModel(model: string, { server, threadId }: Conversation, outpu
   output.note(output.colors.dim(inLine(`From now on this conversation uses ${model}.`)));
 }
 
-async function undo(turns: string, { server, threadId }: Conversation, output: Output): Promise<undefined> {
-  const numTurns = Number(turns);
-  if (!Number.isInteger(numTurns) || numTurns < 1)
-    throw new CliError('usage', `/undo takes a number of turns, not ${turns}.`);
-  await server.request('thread/rollback', { threadId, numTurns });
-  const words = numTurns === 1 ? 'The last turn is' : `The last ${numTurns} turns are`;
-  output.note(output.colors.dim(`${words} taken back. Files stay as they are.`));
+/** Takes back turns with their files, as `oratorio undo` does. @throws CliError with the conflicts */
+async function undo(words: readonly string[], { server, threadId }: Conversation, output: Output): Promise<undefined> {
+  const count = words.find((word) => word !== 'force') ?? '1';
+  const turns = Number(count);
+  if (!Number.isInteger(turns) || turns < 1)
+    throw new CliError('usage', `/undo takes a number of turns, not ${count}.`, 'For example: /undo 2');
+  try {
+    const answer = await undoTurns(server, threadId, { turns, force: words.includes('force') });
+    output.note(
+      output.colors.dim(turns === 1 ? 'The last turn is taken back.' : `The last ${turns} turns are taken back.`),
+    );
+    for (const line of linesOf(answer)) output.note(output.colors.dim(line));
+  } catch (error) {
+    const refusal = refusalOf(error);
+    throw refusal ? new CliError(refusal.exit, refusal.message, 'To overwrite these changes: /undo force') : error;
+  }
 }
 
 async function compact({ server, threadId }: Conversation, output: Output): Promise<undefined> {

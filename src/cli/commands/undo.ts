@@ -41,7 +41,8 @@ function withoutThread({ thread: _, ...answer }: RestoredAnswer & { readonly thr
   return answer;
 }
 
-function linesOf(answer: RestoredAnswer): string[] {
+/** Files that a restore changed and those that it left, for people. */
+export function linesOf(answer: RestoredAnswer): string[] {
   const { restoreId, restored, kept, changedMeanwhile, notCovered, runningProcesses } = answer;
   return [
     `Restored ${restored.length} ${restored.length === 1 ? 'file or directory' : 'files and directories'}.`,
@@ -62,7 +63,8 @@ function listed(paths: readonly string[], what: string): string[] {
   ];
 }
 
-function refusalOf(error: unknown): CliError | undefined {
+/** A refused restore with its conflicts; undefined for another error. */
+export function refusalOf(error: unknown): CliError | undefined {
   if (!(error instanceof JsonRpcError) || error.code !== rpcErrors.restoreConflict.code) return undefined;
   const parsed = v.safeParse(Conflicts, error.data);
   const conflicts = parsed.success ? parsed.output.conflicts : [];

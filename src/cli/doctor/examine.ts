@@ -57,7 +57,7 @@ export async function* examine(
     const record = records.find((each) => each.canonicalWorkspacePath === path);
     const own = settings(context, path);
     learn(own.loaded);
-    for (const seen of [...own.findings, server(record, path)]) yield shown(path, seen);
+    for (const seen of [...own.findings, ...server(record, path)]) yield shown(path, seen);
     if (!own.loaded) continue;
     yield shown(path, await models.check(own.loaded));
     for (const seen of await mcp(context, own.loaded, record)) yield shown(path, seen);

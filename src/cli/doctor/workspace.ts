@@ -4,7 +4,7 @@ import * as v from 'valibot';
 import { AppServerClient, type RecordAnswer } from '../../client/index.ts';
 import { ConfigError, loadConfig } from '../../config/index.ts';
 import { messageOf } from '../../lib/index.ts';
-import { McpServerStatus } from '../../protocol/index.ts';
+import { lastTurnWords, McpServerStatus, modelWords, stateWordOf, toneOfState } from '../../protocol/index.ts';
 import { quoted } from '../errors.ts';
 import { clientInfo } from '../hub.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig, warn } from './finding.ts';
@@ -53,20 +53,37 @@ function trustIn(workspace: string, restrictedSettings: readonly string[]): Seen
   });
 }
 
-/** State of the agent server, and how often it has ended by itself. */
-export function server(record: RecordAnswer | undefined, workspace: string): Seen {
+/** Problems that checks of the files themselves report, as they are now. */
+const checkedElsewhere: ReadonlySet<string> = new Set([
+  'restricted',
+  'invalidConfig',
+  'configUnusable',
+  'mcpServerDown',
+]);
+
+const levels = { danger: fail, warn, progress: ok, ok, neutral: ok } as const;
+
+/** State of the agent server in the words of the Hub, how often it has ended by itself, and each problem. */
+export function server(record: RecordAnswer | undefined, workspace: string): readonly Seen[] {
   const id = 'server';
-  if (!record) return skip(id, 'no Hub reports about it', { next: `oratorio up ${quoted(workspace)}` });
-  const { state, restartCount, lastError, pid } = record;
+  if (!record) return [skip(id, 'no Hub reports about it', { next: `oratorio up ${quoted(workspace)}` })];
+  const { restartCount, pid, lastTurn, failuresInARow, model } = record;
+  const word = stateWordOf(record);
+  const facts = [
+    word,
+    ...(pid === null ? [] : [`process ${pid}`]),
+    ...(restartCount === 0 ? [] : [`restarted ${restartCount} times after failures`]),
+    ...(model === null ? [] : [modelWords(model)]),
+    ...(lastTurn === null ? [] : [`last turn: ${lastTurnWords(lastTurn, failuresInARow)}`]),
+  ];
+  const level = levels[toneOfState(word)];
+  const problems = record.problems.filter(({ code }) => !checkedElsewhere.has(code));
+  const reported = problems.map(({ code, what, where, next }) =>
+    (level === fail ? fail : warn)(`${id}.${code}`, what, { where, next }),
+  );
   const next = `oratorio logs ${quoted(workspace)}`;
-  const reason = lastError === null ? '' : `: ${lastError}`;
-  const restarts = restartCount === 0 ? '' : `, restarted ${restartCount} times after failures`;
-  if (state === 'running') {
-    const saw = `process ${pid}${restarts}`;
-    return restartCount === 0 ? ok(id, saw) : warn(id, saw + reason, { next });
-  }
-  if (state === 'exited' || state === 'unhealthy') return fail(id, `${state}${restarts}${reason}`, { next });
-  return ok(id, `${state}${restarts}`);
+  const isRestarted = level === ok && restartCount > 0;
+  return [(isRestarted ? warn : level)(id, facts.join(', '), { next }), ...reported];
 }
 
 const McpAnswer = v.object({ data: v.array(v.looseObject(McpServerStatus.entries)) });
