@@ -34,6 +34,12 @@ function withoutSuggestion(finding: ReturnType<typeof findingOf>) {
 }
 
 const finding = (page: Page, title: string) => page.getByRole('article', { name: title });
+/** Answers the question that comes before anything is written to the source. */
+const confirmed = (page: Page, action: string) =>
+  page
+    .getByRole('dialog', { name: `${action}?` })
+    .getByRole('button', { name: action })
+    .click();
 const voucher = 'The voucher is applied twice';
 const storedFinding = async ({ backend }: ReviewScene, findingId: string) => {
   const found = await backend.store.finding(findingId);
@@ -163,6 +169,7 @@ scene('only accepted findings are published, with their edits', { prepare: withD
   await page.locator('.summary').getByText('Two things to look at.').waitFor();
 
   await page.getByRole('button', { name: 'Publish 2 findings' }).click();
+  await confirmed(page, 'Publish 2 findings');
   await page.locator('.draft-head').getByText('Published').waitFor();
   t.match(backend.calls.at(-1), { act: 'publish', given: { override: false } });
   t.equal((await storedFinding(here, 'note')).isPublished, false);
@@ -193,6 +200,14 @@ scene(
     await page.getByRole('form', { name: 'Edit “A name that says less”' }).waitFor();
     await page.getByRole('button', { name: 'Leave as it is' }).click();
     await page.keyboard.press('p');
+    await page.getByRole('dialog', { name: 'Publish 3 findings?' }).getByText('cannot be taken back').waitFor();
+    t.notOk(
+      backend.calls.some(({ act }) => act === 'publish'),
+      'regression: p alone publishes nothing',
+    );
+    await page.getByRole('button', { name: 'Not yet' }).click();
+    await page.keyboard.press('p');
+    await confirmed(page, 'Publish 3 findings');
     await page.locator('.draft-head').getByText('Published').waitFor();
     t.match(backend.calls.at(-1), { act: 'publish' });
   },
@@ -250,6 +265,7 @@ scene(
     await page.locator('.banner', { hasText: 'a GitHub token' }).waitFor();
     await page.locator('.banner', { hasText: 'There are newer commits' }).waitFor();
     await page.getByRole('button', { name: 'Publish 1 finding' }).click();
+    await confirmed(page, 'Publish 1 finding');
     const dialog = page.getByRole('dialog', { name: 'It cannot be published as it is' });
     await dialog.getByText('a GitHub token').waitFor();
     t.same(await axe(page), []);
@@ -259,6 +275,7 @@ scene(
       [{ override: false }],
     );
     await page.getByRole('button', { name: 'Publish 1 finding' }).click();
+    await confirmed(page, 'Publish 1 finding');
     await dialog.getByRole('button', { name: 'Publish all the same' }).click();
     await page.locator('.draft-head').getByText('Published').waitFor();
     t.match(backend.calls.at(-1), { given: { override: true } });
@@ -277,6 +294,7 @@ scene(
   async (t, { page }) => {
     const refused = untilToast(page, 'a secret of this server');
     await page.getByRole('button', { name: 'Publish 1 finding' }).click();
+    await confirmed(page, 'Publish 1 finding');
     await refused;
     t.equal(await page.getByRole('dialog').count(), 0);
   },

@@ -49,7 +49,8 @@ export class ChatPrompt {
   readonly #messages: string[] = [];
   #lines: string[] = [];
   #wake: () => void = () => undefined;
-  #isClosed = false;
+  /** Ends a question when the input does. */
+  readonly #closing = new AbortController();
   #isPasting = false;
   #isContinued = false;
 
@@ -81,7 +82,8 @@ export class ChatPrompt {
   }
 
   /** Shows a question and returns what is typed then; what was typed before is no answer. @throws AbortError */
-  async question(words: string, signal: AbortSignal): Promise<string> {
+  async question(words: string, withdrawn: AbortSignal): Promise<string> {
+    const signal = AbortSignal.any([withdrawn, this.#closing.signal]);
     const typed = this.#readline.line;
     this.#clearLine();
     const at = words.lastIndexOf('\n') + 1;
@@ -90,7 +92,7 @@ export class ChatPrompt {
     try {
       return await this.#readline.question(words.slice(at), { signal });
     } finally {
-      if (signal.aborted) {
+      if (withdrawn.aborted) {
         this.#clearLine();
         this.#options.output.write('\n');
       }
@@ -101,6 +103,10 @@ export class ChatPrompt {
 
   close(): void {
     this.#readline.close();
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   readonly #onKey = (_: unknown, key: { readonly name?: string } | undefined): void => {
@@ -141,7 +147,7 @@ export class ChatPrompt {
 
   #close(): void {
     if (this.#isClosed) return;
-    this.#isClosed = true;
+    this.#closing.abort();
     this.#options.input.off('keypress', this.#onKey);
     // The shell writes its own prompt next.
     this.#options.output.write(this.#gate.isTTY ? `${pasteMode.off}\n` : '\n');

@@ -52,6 +52,7 @@ export function Dialog({
 export function Confirm({
   title,
   action,
+  cancel = 'Keep it',
   onConfirm,
   onClose,
   children,
@@ -59,6 +60,8 @@ export function Confirm({
   readonly title: string;
   /** The words on the button: `Delete job`. */
   readonly action: string;
+  /** The words on the other button. */
+  readonly cancel?: string;
   readonly onConfirm: () => void;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
@@ -69,7 +72,7 @@ export function Confirm({
         {children}
         <footer>
           <button type="button" onClick={onClose}>
-            Keep it
+            {cancel}
           </button>
           <button type="button" class="danger" onClick={onConfirm}>
             {action}

@@ -8,7 +8,7 @@ import { Glyph } from '../../../parts/glyphs.tsx';
 import { Banner } from '../../../parts/state-banner.tsx';
 import { reviewApi } from '../../review/api.ts';
 import { Outward, Pill } from '../../review/parts.tsx';
-import { byWeight, counted, draftLooks, isOpenDraft, shortSha } from '../../review/words.ts';
+import { byWeight, counted, draftLooks, isOpenDraft, shortSha, titleOf } from '../../review/words.ts';
 import type { DraftActs } from './acts.ts';
 import { Finding } from './finding.tsx';
 import { Summary } from './summary.tsx';
@@ -27,7 +27,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
   const chosenId = app.router.route.value.query['finding'];
   const hunks = useResource((signal) => reviewApi(app.api).hunks(draft.draftId, signal), [draft.draftId]);
   const editingId = useSignal<string | undefined>(undefined);
-  const asked = useSignal<'discard' | { readonly override: string } | undefined>(undefined);
+  const asked = useSignal<'discard' | 'publish' | { readonly override: string } | undefined>(undefined);
   const close = () => {
     asked.value = undefined;
   };
@@ -36,13 +36,16 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
     const result = await acts.publish(draft, override);
     if (result.outcome === 'blocked') asked.value = { override: result.message };
   };
+  const askToPublish = () => {
+    asked.value = 'publish';
+  };
   const choose = (findingId: string | undefined) => app.router.set({ finding: findingId });
   useFindingKeys(app, {
     ...{ findings, chosenId, choose, acts, isOpen },
     edit: (findingId) => {
       editingId.value = findingId;
     },
-    publish: () => void publish(false),
+    publish: askToPublish,
   });
   return (
     <section class="draft" aria-label="Draft of the review">
@@ -57,12 +60,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
             >
               Discard…
             </button>
-            <button
-              type="button"
-              class="main"
-              title="Write it to the pull request (p)"
-              onClick={() => void publish(false)}
-            >
+            <button type="button" class="main" title="Write it to the pull request (p)" onClick={askToPublish}>
               {publishWords(findings)}
             </button>
           </>
@@ -100,6 +98,19 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
           }}
         >
           <p>It is not published, and cannot be changed any more. A new review can be asked for.</p>
+        </Confirm>
+      )}
+      {asked.value === 'publish' && (
+        <Confirm
+          title={`${publishWords(findings)}?`}
+          action={publishWords(findings)}
+          cancel="Not yet"
+          onClose={close}
+          onConfirm={() => void publish(false)}
+        >
+          <p>
+            It is written to <b>{titleOf(item)}</b> where everybody with access reads it, and cannot be taken back here.
+          </p>
         </Confirm>
       )}
       {typeof asked.value === 'object' && (
@@ -145,9 +156,7 @@ function Notes({ draft, item }: { readonly draft: ReviewDraft; readonly item: Re
     <>
       {blockedBy && (
         <Banner tone="danger">
-          <p>
-            {blockedBy.message} <span class="quiet mono">{blockedBy.code}</span>
-          </p>
+          <p title={blockedBy.code}>{blockedBy.message}</p>
         </Banner>
       )}
       {isBehind && (
