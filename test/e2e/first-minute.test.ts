@@ -63,8 +63,11 @@ t.test('each line of the first minute works as it stands, and its last one leave
     const index = lines.findIndex((line) => line.startsWith(start));
     return printed.split(`${marker} ${index}\n`)[1]?.split(`${marker} `)[0] ?? '';
   };
-  t.match(outputOf('npm start'), /Hub started[\s\S]*running[\s\S]*oratorio hub stop/);
-  t.match(outputOf('oratorio up'), /Made .*projects\/site a workspace[\s\S]*Hub found[\s\S]*state +running/);
+  t.match(outputOf('npm start'), /Hub started[\s\S]*ready[\s\S]*oratorio hub stop/);
+  t.match(
+    outputOf('oratorio up'),
+    /Made .*projects\/site a workspace[\s\S]*Hub found[\s\S]*state +ready[\s\S]*page +http:\/\/127\.0\.0\.1:\d+\/w\/\w+\/\n/,
+  );
   t.match(outputOf('oratorio chat "hello"'), /Demo model \(offline, no AI\): Hello!/);
   t.match(outputOf('oratorio chat --yes'), /2 of 2 steps done/);
   t.match(readFileSync(join(place.root, 'projects/site/hello.sh'), 'utf8'), /echo hi/);

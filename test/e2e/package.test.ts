@@ -46,7 +46,7 @@ t.test('without what is not installed, a workspace starts on the packed binary a
     env: { ...place.env, XDG_CACHE_HOME: join(place.root, 'cache') },
   };
   const workspace = join(place.root, 'site');
-  t.match(await oratorio(user, ['up', workspace, '--init']), { code: 0, stdout: /state +running/ });
+  t.match(await oratorio(user, ['up', workspace, '--init']), { code: 0, stdout: /state +ready/ });
   t.match(await oratorio(user, ['chat', 'hello', '--workspace', workspace]), { code: 0, stdout: /Demo model/ });
   t.match(readdirSync(join(place.root, 'cache', 'oratorio', 'binaries')), [/\.node$/]);
   t.notMatch(hubLog(place), /uWebSockets.js does not load/);

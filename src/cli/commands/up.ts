@@ -1,11 +1,12 @@
 import { connectHub, type HubClient, type ReceivedEvent, type RecordAnswer } from '../../client/index.ts';
 import { version } from '../../protocol/index.ts';
+import { knownPageToken } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { canConfirm, confirm } from '../confirm.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { clientInfo } from '../hub.ts';
-import { pageUrl } from '../page.ts';
+import { pageFor, pageUrl } from '../page.ts';
 import { eventLine, recordLines } from '../render.ts';
 import { warnRestricted } from '../restricted.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
@@ -98,14 +99,18 @@ async function ensure({ output, signal }: CommandContext, hub: HubClient, path: 
   }
 }
 
-function printReady({ output }: CommandContext, record: RecordAnswer, hub: HubClient): void {
+function printReady(context: CommandContext, record: RecordAnswer, hub: HubClient): void {
+  const { output } = context;
   const { colors } = output;
+  const { apiBaseUrl } = hub.address;
   output.line();
   for (const line of recordLines(record, colors)) output.line(line);
   output.line();
-  output.line(
-    `  ${colors.dim('statecharts')}  ${pageUrl(hub.address.apiBaseUrl)}  ${colors.dim('(open with: oratorio inspect)')}`,
-  );
+  output.line(`  ${colors.dim('statecharts')}  ${pageUrl(apiBaseUrl)}  ${colors.dim('(open with: oratorio inspect)')}`);
+  if (record.page !== null) {
+    const page = pageFor(context, new URL(record.page, apiBaseUrl).href, knownPageToken(context.home));
+    output.line(`  ${colors.dim('page       ')}  ${page}`);
+  }
   const workspace = quoted(record.canonicalWorkspacePath);
   output.line(`  ${colors.dim('talk to it ')}  oratorio chat --workspace ${workspace}`);
   output.line(
