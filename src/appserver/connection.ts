@@ -23,6 +23,8 @@ export interface ConnectionOptions {
   readonly feed: Feed;
   /** Takes the client's word on approvals. */
   readonly respond: Runtime['respond'];
+  /** Methods that this client may call. Absent: all. */
+  readonly allowed?: ReadonlySet<RpcMethod>;
   /** Called with every request of an introduced client: the server is in use. */
   readonly onWork?: () => void;
   /** Called with the reason when a request is refused because the state cannot be written. */
@@ -103,6 +105,9 @@ export class Connection {
     if (this.#stage !== 'new' && method === 'initialize') return this.#send(errorFrame(id, 'alreadyInitialized'));
     if (!isMethod(method))
       return this.#send(errorFrame(id, 'methodNotFound', undefined, { method: method.slice(0, 100) }));
+    if (this.#options.allowed?.has(method) === false) {
+      return this.#send(errorFrame(id, 'methodNotAllowed', undefined, { method }));
+    }
     if (this.#inFlight >= defaults.jsonRpc.inFlightPerConnection) return this.#send(errorFrame(id, 'overloaded'));
     if (Array.isArray(params)) return this.#refuseParams(id, '', 'an object');
     const checked = v.safeParse(rpcMethods[method].params, params ?? {}, { abortEarly: true });

@@ -1,11 +1,19 @@
 import { ModelError, StorageError } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
-import type { Dashboard, RuntimeStatus } from '../dashboard/index.ts';
+import type { Conversations, Dashboard, RuntimeStatus } from '../dashboard/index.ts';
+import type { Socket } from '../http/index.ts';
 import type { Logger, RecentLog } from '../log/index.ts';
-import type { ModuleState, PageView, Problem, WorkspaceCondition } from '../protocol/index.ts';
+import {
+  type ModuleState,
+  type PageView,
+  type Problem,
+  pageMethods,
+  type WorkspaceCondition,
+} from '../protocol/index.ts';
 import type { DashboardTokens } from '../supervise/index.ts';
 import type { ActiveSessions } from './active-sessions.ts';
 import type { Assembly } from './assembly.ts';
+import { Connection, type ConnectionOptions } from './connection.ts';
 import type { HealthWatch } from './health-watch.ts';
 import type { Observatory } from './observatory.ts';
 import type { DashboardListener } from './services.ts';
@@ -24,11 +32,22 @@ export interface DashboardParts {
   readonly startedAt: string;
   /** Where the services answer, as far as they do. */
   readonly endpoints: () => Readonly<Record<string, string | undefined>>;
+  readonly connection: Omit<ConnectionOptions, 'wire'>;
+  readonly isReady: () => boolean;
   readonly metrics: (() => string | Promise<string>) | undefined;
   readonly logger: Logger;
 }
 
-const views: readonly PageView[] = ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'];
+const views: readonly PageView[] = [
+  'overview',
+  'chat',
+  'sessions',
+  'actors',
+  'automations',
+  'settings',
+  'events',
+  'logs',
+];
 
 /** The dashboard of an agent server that runs. */
 export async function openDashboard(
@@ -54,7 +73,7 @@ export async function openDashboard(
       flush: () => traces.flush(),
       status: () => statusOf(parts),
       isRunning: ({ sessionKey }) => active.has(sessionKey),
-      views,
+      views: Auth === 'none' ? views.filter((view) => view !== 'chat') : views,
       config: { home, workspace: workspacePath, env },
       logger,
       deletion: {
@@ -67,12 +86,24 @@ export async function openDashboard(
           if (method === 'thread/deleted') listener(params.threadId);
         }),
       automations: assembly.automations,
+      conversations: conversationsOf(parts),
       recentLog: parts.recentLog,
       inspection: () => observatory.source(),
       metrics: parts.metrics,
     },
     ownsListener,
   );
+}
+
+/** Connections of pages: the protocol of every client, with fewer methods. */
+function conversationsOf({ connection, isReady }: Pick<DashboardParts, 'connection' | 'isReady'>): Conversations {
+  const connections = new WeakMap<Socket, Connection>();
+  return {
+    isReady,
+    open: (socket) => connections.set(socket, new Connection({ ...connection, allowed: pageMethods, wire: socket })),
+    message: (socket, text) => connections.get(socket)?.receive(text),
+    close: (socket) => connections.get(socket)?.close(),
+  };
 }
 
 async function statusOf(parts: DashboardParts): Promise<RuntimeStatus> {

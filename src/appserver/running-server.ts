@@ -286,6 +286,8 @@ export class RunningServer implements AppServer {
         recentLog: this.#log.recentLog,
         startedAt: this.#startedAt,
         endpoints: () => this.endpoints,
+        connection: this.#connection,
+        isReady: () => this.#isServing,
         metrics: () => metricsText(this.#assembly, this.#stats()),
         logger,
       },

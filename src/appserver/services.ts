@@ -3,6 +3,7 @@ import { type Config, isLoopback } from '../config/index.ts';
 import type { Dashboard } from '../dashboard/index.ts';
 import {
   type AnyRoute,
+  type AnyWebSocketRoute,
   createServer,
   type HttpServer,
   knownHosts,
@@ -174,6 +175,7 @@ function addressOfGroup(group: readonly Planned[]): ListenAddress | undefined {
 /** Routes and hooks that one service adds to its server. */
 interface Face {
   readonly routes: readonly AnyRoute[];
+  readonly webSockets?: readonly AnyWebSocketRoute[];
   /** Whether it answers for a path, known or not. Absent: for what no other answers for. */
   readonly owns?: (path: string | undefined) => boolean;
   readonly guard?: ServerOptions['guard'];
@@ -205,7 +207,8 @@ const faces: { readonly [K in ServiceKey]: (planned: Planned, group: Group) => P
       import('../dashboard/index.ts'),
       options.dashboard({ ownsListener: members.length === 1, isOwn }),
     ]);
-    return { routes: dashboard.routes, guard: dashboardGuard, headers: dashboardHeaders, dashboard };
+    const { routes, webSockets } = dashboard;
+    return { routes, webSockets, guard: dashboardGuard, headers: dashboardHeaders, dashboard };
   },
 };
 
@@ -231,6 +234,7 @@ async function open(members: readonly Planned[], options: ServicesOptions) {
   const server = await createServer(
     {
       routes: carried.flatMap(({ routes }) => routes),
+      webSockets: carried.flatMap(({ webSockets = [] }) => webSockets),
       guard: (request) => faceOf(request.path)?.guard?.(request),
       headers: (path) => faceOf(path)?.headers?.(path) ?? [],
       hostAllowed: hostRule(group, dashboard !== undefined),

@@ -1,7 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { type Authenticate, bearerToken, HttpError, keyIdOf, type ProvableToken, sameSecret } from '../http/index.ts';
+import {
+  type Authenticate,
+  bearerToken,
+  HttpError,
+  keyIdOf,
+  offeredSubprotocols,
+  type ProvableToken,
+  sameSecret,
+} from '../http/index.ts';
 import { type Backoff, exponentialBackoffMs, jitters } from '../lib/index.ts';
-import { type AuthMethods, defaults, type LoginInput, type LoginResult } from '../protocol/index.ts';
+import { type AuthMethods, defaults, type LoginInput, type LoginResult, pageSubprotocol } from '../protocol/index.ts';
 import type { DashboardTokens } from '../supervise/index.ts';
 
 const { loginTtlMs, logins, loginFailures, loginPauseMs, loginPauseMaxMs } = defaults.dashboard;
@@ -72,12 +80,33 @@ export class Access {
   /** Throws HttpError 401. The answer never says which of both was expected. */
   readonly authenticate: Authenticate<Caller> = (request) => {
     const given = bearerToken(request.header('authorization'));
-    if (given !== undefined) {
-      if (sameSecret(given, this.token)) return 'token';
-      if (this.#isLoggedIn(given)) return 'login';
-    }
+    const caller = this.#callerWith(given);
+    if (caller !== undefined) return caller;
     if (this.#options.auth === 'none') return 'nobody';
     throw unauthorized('The dashboard token is missing or wrong.', given !== undefined);
+  };
+
+  #callerWith(token: string | undefined): 'token' | 'login' | undefined {
+    if (token === undefined) return undefined;
+    if (sameSecret(token, this.token)) return 'token';
+    return this.#isLoggedIn(token) ? 'login' : undefined;
+  }
+
+  /**
+   * Admits a WebSocket: a client that sends headers has its token there, a page offers it beside the subprotocol. A token is
+   * needed whatever `auth` says: what arrives here runs commands as this user.
+   *
+   * Throws HttpError 400, 401.
+   */
+  readonly authenticateSocket: Authenticate<Caller> = (request) => {
+    const offered = offeredSubprotocols(request.header('sec-websocket-protocol'));
+    if (!offered.includes(pageSubprotocol)) {
+      throw new HttpError(400, 'invalidRequest', `Offer the subprotocol ${pageSubprotocol}.`, null);
+    }
+    const given = offered.find((name) => name !== pageSubprotocol) ?? bearerToken(request.header('authorization'));
+    const caller = this.#callerWith(given);
+    if (caller === undefined) throw unauthorized('A conversation needs the dashboard token.', given !== undefined);
+    return caller;
   };
 
   /** Throws HttpError 401 for a wrong name or password, 429 while log-ins must wait, 403 when no log-in is configured. */

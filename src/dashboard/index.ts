@@ -7,6 +7,7 @@ export { Access, type AccessOptions, type Caller } from './access.ts';
 export { dashboardGuard, dashboardHeaders } from './guard.ts';
 export type {
   Automations,
+  Conversations,
   DashboardOptions,
   RuntimeStatus,
   SessionDeletion,

@@ -1,6 +1,6 @@
 import type { TraceReader } from '../agent/index.ts';
 import type { ConfigPlace } from '../config/index.ts';
-import type { SseSource } from '../http/index.ts';
+import type { SseSource, WebSocketRoute } from '../http/index.ts';
 import type { Logger, RecentLog } from '../log/index.ts';
 import type {
   Automation,
@@ -65,6 +65,12 @@ export interface SessionDeletion {
   running(): ReadonlySet<string>;
 }
 
+/** Handles the WebSockets of pages that are admitted. */
+export type Conversations = Pick<WebSocketRoute<unknown>, 'open' | 'message' | 'close'> & {
+  /** False while the server starts or stops: then no page is admitted. */
+  readonly isReady: () => boolean;
+};
+
 /** Everything that one dashboard shows, supplied by its server. */
 export interface DashboardOptions {
   readonly workspacePath: string;
@@ -87,6 +93,8 @@ export interface DashboardOptions {
   /** Reports sessions that are deleted elsewhere. Returns a function that ends the reports. */
   readonly onDeleted?: ((listener: (sessionKey: string) => void) => () => void) | undefined;
   readonly automations?: Automations | undefined;
+  /** Conversations with the agent over a WebSocket. Absent: there is no agent to speak to. */
+  readonly conversations?: Conversations | undefined;
   readonly recentLog?: RecentLog | undefined;
   /** The stream of actors. */
   readonly inspection?: (() => Promise<SseSource>) | undefined;

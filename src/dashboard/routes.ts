@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { StorageError } from '../agent/index.ts';
 import {
   type AnyRoute,
+  type AnyWebSocketRoute,
   bytes,
   createProver,
   empty,
@@ -24,11 +25,13 @@ import {
   exchangePath,
   LoginInput,
   type PageInfo,
+  pageSubprotocol,
   proofPaths,
   version,
 } from '../protocol/index.ts';
 import { automationRoutes } from './automations.ts';
 import { eventPage, recentEvents, singleEvent } from './events.ts';
+import { dashboardGuard } from './guard.ts';
 import type { Automations, DashboardOptions } from './options.ts';
 import { pageAndAssets } from './page.ts';
 import { parseQuery, wholeNumber } from './query.ts';
@@ -51,6 +54,7 @@ const lastEventIdOf = (context: Pick<RequestContext, 'header' | 'query'>) =>
 /** The routes of one dashboard, and what has to be closed with its server. */
 export interface Dashboard {
   readonly routes: readonly AnyRoute[];
+  readonly webSockets: readonly AnyWebSocketRoute[];
   /** Ends the streams. */
   close(): void;
 }
@@ -75,11 +79,33 @@ export function createDashboard(options: DashboardOptions, ownsListener: boolean
       ...openRoutes(options).flatMap(spelled),
       ...guarded.map((route) => ({ ...route, handler: explained(route.handler), auth: access.authenticate })),
     ],
+    webSockets: conversationSocket(options),
     close() {
       for (const unsubscribe of subscriptions) unsubscribe?.();
       stream.close();
     },
   };
+}
+
+/** The WebSocket of conversations, guarded as the other routes are: a server's guard does not judge upgrades. */
+function conversationSocket({ access, conversations }: DashboardOptions): AnyWebSocketRoute[] {
+  if (conversations === undefined) return [];
+  const { isReady, ...handlers } = conversations;
+  return [
+    {
+      path: dashboardPaths.socket,
+      subprotocol: pageSubprotocol,
+      auth(request) {
+        dashboardGuard(request);
+        const caller = access.authenticateSocket(request);
+        if (!isReady()) throw new HttpError(503, 'stopping', 'The agent server is not ready or shutting down.', null);
+        return caller;
+      },
+      maxPayloadBytes: defaults.jsonRpc.frameBytes,
+      maxBufferedBytes: defaults.jsonRpc.bufferedBytes,
+      ...handlers,
+    },
+  ];
 }
 
 /** A disk that is full or a database that cannot be read is no bug of ours, and says what it is. */

@@ -435,6 +435,37 @@ export const rpcMethods = {
   },
 } as const;
 export type RpcMethod = keyof typeof rpcMethods;
+
+/**
+ * Methods of the page's WebSocket (`dashboardPaths.socket`): what a person at the page needs for a conversation. Others are
+ * refused with `methodNotAllowed`: automations and settings have routes of their own there, with their own rules.
+ */
+export const pageMethods: ReadonlySet<RpcMethod> = new Set<RpcMethod>([
+  'initialize',
+  'thread/start',
+  'thread/list',
+  'thread/read',
+  'thread/rename',
+  'thread/archive',
+  'thread/unarchive',
+  'thread/delete',
+  'thread/rollback',
+  'thread/config/update',
+  'thread/compact',
+  'thread/subscribe',
+  'thread/unsubscribe',
+  'process/stop',
+  'turn/start',
+  'turn/interrupt',
+  'turn/enqueue',
+  'turn/queue/remove',
+  'turn/steer',
+  'approval/list',
+  'approval/respond',
+  'skills/list',
+  'command/list',
+  'model/list',
+]);
 /** Parameters as a client writes them. */
 export type RpcParams<M extends RpcMethod> = v.InferInput<(typeof rpcMethods)[M]['params']>;
 export type RpcResult<M extends RpcMethod> = v.InferOutput<(typeof rpcMethods)[M]['result']>;

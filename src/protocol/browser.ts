@@ -3,7 +3,16 @@ export * from './proof.ts';
 export * from './workspace-state.ts';
 
 /** Views of the page. Each server names those that it has. */
-export const pageViews = ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'] as const;
+export const pageViews = [
+  'overview',
+  'chat',
+  'sessions',
+  'actors',
+  'automations',
+  'settings',
+  'events',
+  'logs',
+] as const;
 export type PageView = (typeof pageViews)[number];
 
 /** Path of the page of a workspace on the Hub; its Dashboard API is below it. */
@@ -55,4 +64,20 @@ export const dashboardPaths = {
   deleteSessions: '/api/sessions',
   eventStream: '/api/events/stream',
   metrics: '/metrics',
+  /** JSON-RPC of the agent server over a WebSocket, restricted to `pageMethods`. */
+  socket: '/dashboard/ws',
+} as const;
+
+/** Timeouts and limits of the page's conversations. */
+export const conversationDefaults = {
+  openDeadlineMs: 15_000,
+  /** The server's own pings of a WebSocket, every 30 s, are not shown to a page. */
+  silenceMs: 60_000,
+  probeDeadlineMs: 10_000,
+  interruptDeadlineMs: 5_000,
+  approvalGuardMs: 500,
+  backoffBaseMs: 300,
+  backoffCapMs: 5_000,
+  /** Turns of the first reading of a thread, and of each further page of older ones. */
+  pageTurns: 50,
 } as const;

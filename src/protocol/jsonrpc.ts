@@ -27,6 +27,11 @@ export const rpcErrors = {
   },
   notInitialized: { code: -32002, message: 'Not initialized', when: 'The first request must be initialize.' },
   alreadyInitialized: { code: -32003, message: 'Already initialized', when: 'initialize was sent before.' },
+  methodNotAllowed: {
+    code: -32004,
+    message: 'Method not allowed',
+    when: 'The page of the dashboard has no use for it; clients of the agent server may call it.',
+  },
   threadNotFound: { code: -32010, message: 'Thread not found', when: 'There is no thread with this id.' },
   threadNotActive: { code: -32011, message: 'Thread not active', when: 'The thread is paused or archived.' },
   turnInProgress: { code: -32012, message: 'Turn in progress', when: 'The thread already runs a turn.' },
