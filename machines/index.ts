@@ -8,6 +8,7 @@ import { apiProxyMachine } from './api-proxy.ts';
 import { automationMachine } from './automation.ts';
 import { backgroundProcessMachine } from './background-process.ts';
 import { checkpointMachine } from './checkpoint.ts';
+import { conversationMachine } from './conversation.ts';
 import { hubMachine } from './hub.ts';
 import { mcpServerMachine } from './mcp-server.ts';
 import type { MachineName } from './names.ts';
@@ -25,6 +26,7 @@ export * from './api-proxy.ts';
 export * from './automation.ts';
 export * from './background-process.ts';
 export * from './checkpoint.ts';
+export * from './conversation.ts';
 export * from './failure.ts';
 export * from './hub.ts';
 export * from './mcp-server.ts';
@@ -55,6 +57,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   'review-run': reviewRunMachine,
   'stack-change': stackChangeMachine,
   'webhook-ingress': webhookIngressMachine,
+  conversation: conversationMachine,
 };
 
 /** Every machine by its name. */

@@ -13,6 +13,7 @@ export const machineNames = [
   'review-run',
   'stack-change',
   'webhook-ingress',
+  'conversation',
 ] as const;
 
 /** Name of a machine in documents, in `oratorio machines` and on the wire. */

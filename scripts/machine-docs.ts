@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { AnyStateMachine } from 'xstate';
 import { catalogue } from '../machines/index.ts';
 import { graphOf, type MachineGraph, matrixOf, mermaidOf, statesTableOf, tableOf } from '../src/inspect/index.ts';
-import { defaults } from '../src/protocol/index.ts';
+import { conversationDefaults as chat, defaults } from '../src/protocol/index.ts';
 import { root } from './toolchain.mjs';
 
 /** First comment of a file. */
@@ -56,6 +56,18 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     '1,800,000 ms (`Automations.TurnTimeoutMinutes`)',
   ],
   recoverRetry: ['Rows that could not be read or written are tried again.', milliseconds(30_000)],
+  openDeadline: [
+    'A connection of the page that has not read the thread by then is given up.',
+    milliseconds(chat.openDeadlineMs),
+  ],
+  reconnectPause: [
+    'Pause before the page connects again: doubles with every failure, jittered over its upper half.',
+    `${milliseconds(chat.backoffBaseMs)} to ${milliseconds(chat.backoffCapMs)}`,
+  ],
+  silence: ['Silence after which the page asks the server whether it is there.', milliseconds(chat.silenceMs)],
+  probeDeadline: ['How long the server may take to answer that.', milliseconds(chat.probeDeadlineMs)],
+  interruptDeadline: ['After this time a turn can be interrupted again.', milliseconds(chat.interruptDeadlineMs)],
+  approvalGuard: ['A question that has just appeared takes no answer.', milliseconds(chat.approvalGuardMs)],
   drainDeadline: [
     'How long a shutdown waits for agent servers.',
     `${milliseconds(supervise.gracefulStopMs + supervise.killVerifyMs + 2_000)}`,

@@ -4,6 +4,7 @@ import type {
   AutomationContext,
   BackgroundProcessContext,
   CheckpointContext,
+  ConversationContext,
   HubContext,
   McpServerContext,
   ReviewRunContext,
@@ -102,6 +103,15 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     wasEnabled: context.wasEnabled,
     failure: context.failure?.code ?? null,
     lastError: withoutCredentials(context.failure?.message ?? null),
+  }),
+  conversation: (context: ConversationContext) => ({
+    threadId: context.threadId,
+    turnId: context.turnId,
+    approvals: context.approvals.length,
+    outbox: context.outbox.length,
+    attempt: context.attempt,
+    delayMs: context.delayMs,
+    lastError: withoutCredentials(context.lastError),
   }),
   scheduler: (context: SchedulerContext) => ({
     recovered: context.recovered,

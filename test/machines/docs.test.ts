@@ -40,7 +40,9 @@ for (const [name, machine] of Object.entries(catalogue)) {
       if (inNote || line === 'end note' || line === '}' || state) continue;
       const known =
         /^(\[\*\]|s_\w+) --> (\[\*\]|s_\w+)( : [^:;{}"<>]*(#\d+;[^:;{}"<>]*)*)?$/.test(line) ||
-        /^s_\w+ : .+$/.test(line);
+        /^s_\w+ : .+$/.test(line) ||
+        // Between the regions of a parallel state.
+        line === '--';
       t.ok(known, line);
     }
     t.equal(depth, 0, 'braces are balanced');

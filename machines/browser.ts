@@ -1,0 +1,2 @@
+/** The machines that the page in the browser runs. */
+export * from './conversation.ts';
