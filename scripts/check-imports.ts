@@ -63,7 +63,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     ...lower,
   ],
   // The browser page: bundled on its own, speaks HTTP to the Hub.
-  ui: ['protocol', 'inspect', 'lib'],
+  ui: ['protocol', 'inspect', 'lib', 'machines'],
 };
 
 /**
@@ -176,7 +176,7 @@ export function roomOf(path: string): string | undefined {
 
 /** The only files of a room that others may name. The page and the machines get faces without Node in them. */
 function facesOf(room: string, importer: string): string[] {
-  if (room === 'machines') return [join('machines', 'index.ts')];
+  if (room === 'machines') return [join('machines', importer === 'ui' ? 'browser.ts' : 'index.ts')];
   const browser = join('src', room, 'browser.ts');
   if (importer === 'ui' && room === 'inspect') return [browser];
   if (room === 'lib' && (importer === 'ui' || importer === 'machines')) return [browser];

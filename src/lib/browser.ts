@@ -2,4 +2,5 @@
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';
+export { visible } from './visible.ts';
 export { withoutTokens } from './without-tokens.ts';

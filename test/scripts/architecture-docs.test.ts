@@ -41,9 +41,10 @@ t.test('a program loads the rooms of its task only', async (t) => {
     'review backend',
   );
   t.notOk(
-    roomsOf('page').some((room) => ['http', 'hub', 'agent', 'machines'].includes(room)),
+    roomsOf('page').some((room) => ['http', 'hub', 'agent'].includes(room)),
     'page',
   );
+  t.notOk(loadedBy(program('page')).atStart.includes('machines'), 'its machine comes with the view that runs it');
   t.ok(roomsOf('agent server').includes('mcp'), 'an import() counts');
   t.notOk(loadedBy(program('agent server')).atStart.includes('mcp'), 'on first use');
 });

@@ -33,6 +33,8 @@ export interface App {
   /** Why the page info could not be fetched, in the server's words, while it cannot. */
   readonly trouble: ReadonlySignal<string | null>;
   readonly api: Api;
+  /** Resolves with the token of this tab when the server has proved itself, null without one. Rejects with `ApiError`. */
+  readonly token: () => Promise<string | null>;
   readonly live: Live;
   readonly router: Router;
   readonly commands: Commands;
@@ -165,6 +167,7 @@ export function createApp(): App {
     entry,
     trouble,
     api,
+    token: provenToken,
     live,
     router: createRouter(server.firstView),
     commands: createCommands(),

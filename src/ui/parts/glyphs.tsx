@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 const shapes = {
   overview: <path d="M2.5 2.5h4.5v6H2.5zM9 2.5h4.5v3H9zM9 7.5h4.5v6H9zM2.5 10.5h4.5v3H2.5z" />,
   sessions: <path d="M2.5 3h11v7.5H7l-3 2.7v-2.7H2.5zM5 5.7h6M5 7.9h4" />,
+  chat: <path d="M2 2.5h9v6H6l-2.5 2v-2H2zM6.5 10.5h3l2.5 2v-2h2V6" />,
   actors: (
     <>
       <circle cx="8" cy="3.5" r="1.8" />

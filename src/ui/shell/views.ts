@@ -11,6 +11,7 @@ export const views: Readonly<
   Record<ViewName, { readonly title: string; readonly keys: string; readonly load: () => Promise<ViewModule> }>
 > = {
   overview: { title: 'Overview', keys: 'g o', load: () => import('../views/overview/index.tsx') },
+  chat: { title: 'Chat', keys: 'g c', load: () => import('../views/chat/index.tsx') },
   sessions: { title: 'Sessions', keys: 'g s', load: () => import('../views/sessions/index.tsx') },
   actors: { title: 'Actors', keys: 'g a', load: () => import('../views/actors/index.tsx') },
   automations: { title: 'Automations', keys: 'g t', load: () => import('../views/automations/index.tsx') },

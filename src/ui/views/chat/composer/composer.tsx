@@ -1,0 +1,222 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { messageOf as textOfError } from '../../../../lib/browser.ts';
+import type { InputPart, ThreadConfig } from '../../../../protocol/index.ts';
+import type { App } from '../../../app/app.ts';
+import { Glyph } from '../../../parts/glyphs.tsx';
+import type { Conversation } from '../data/conversation.ts';
+import { draftOf, keepDraft } from '../data/drafts.ts';
+import type { ChatWorkspace } from '../data/workspace.ts';
+import { Picture } from '../rows/picture.tsx';
+import { isPicture, maxPictures, pictureOf } from './images.ts';
+import { maxMessageChars, messageOf, picturesIn, writtenIn } from './message.ts';
+import { Pickers } from './pickers.tsx';
+import { filesOf, type Offer, offerFor } from './suggestions.ts';
+
+interface ComposerProps {
+  readonly app: App;
+  readonly chat: ChatWorkspace;
+  readonly conversation: Conversation;
+}
+
+/** Where a person writes. Enter sends, or queues while a turn runs; Ctrl+Enter goes to the turn that runs; Esc stops it. */
+export function Composer({ app, chat, conversation }: ComposerProps) {
+  const { threadId } = conversation;
+  const box = useRef<HTMLTextAreaElement>(null);
+  const text = useSignal(draftOf(threadId));
+  const pictures = useSignal<readonly string[]>([]);
+  const config = useSignal<ThreadConfig>({});
+  const offer = useSignal<Offer | null>(null);
+  const chosen = useSignal(0);
+  const list = useId();
+  const state = conversation.state;
+  const isRunning = state.context.turnId !== null;
+  const isGone = state.hasTag('gone');
+
+  useHeight(box, text.value);
+  const write = (next: string) => {
+    text.value = next;
+    keepDraft(threadId, next);
+  };
+  useEffect(() => {
+    conversation.onReturned = (input) => {
+      write([writtenIn(input), text.peek()].filter((part) => part !== '').join('\n\n'));
+      pictures.value = [...picturesIn(input), ...pictures.peek()].slice(0, maxPictures);
+    };
+    const leave = () => keepDraft(threadId, [...unsentTexts(conversation), text.peek()].filter(Boolean).join('\n\n'));
+    addEventListener('pagehide', leave);
+    return () => removeEventListener('pagehide', leave);
+  }, [conversation]);
+
+  const take = (): readonly InputPart[] | null => {
+    const input = messageOf(text.peek(), pictures.peek(), chat.commands.peek());
+    if (input.length === 0) return null;
+    if (text.peek().length > maxMessageChars) {
+      app.toast({ text: 'The message is too long: at most 1.2 million characters.', tone: 'danger' });
+      return null;
+    }
+    write('');
+    pictures.value = [];
+    offer.value = null;
+    return input;
+  };
+  const giveBack = (input: readonly InputPart[], error: unknown) => {
+    conversation.onReturned?.(input);
+    app.toast({ text: `Not sent: ${textOfError(error)}`, tone: 'danger' });
+  };
+  const send = () => {
+    const input = take();
+    if (!input) return;
+    if (threadId !== null) conversation.send(input);
+    else chat.begin(conversation, input, config.peek()).catch((error: unknown) => giveBack(input, error));
+  };
+  const steer = async () => {
+    if (!isRunning) return send();
+    const input = take();
+    if (input) await conversation.steer(input).catch((error: unknown) => giveBack(input, error));
+  };
+  const look = () => {
+    const { selectionStart = 0 } = box.current ?? {};
+    const files = () => filesOf(conversation.transcript);
+    offer.value = offerFor(text.peek(), selectionStart, { commands: chat.commands.peek(), files });
+    chosen.value = 0;
+  };
+  const accept = (index: number) => {
+    const suggestion = offer.peek()?.suggestions[index];
+    const element = box.current;
+    if (!suggestion || !element) return;
+    const from = offer.peek()?.from ?? 0;
+    write(text.peek().slice(0, from) + suggestion.text + text.peek().slice(element.selectionStart));
+    offer.value = null;
+    const cursor = from + suggestion.text.length;
+    queueMicrotask(() => element.setSelectionRange(cursor, cursor));
+    element.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    const shown = offer.peek()?.suggestions ?? [];
+    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+    if (shown.length > 0 && step !== 0) chosen.value = (chosen.peek() + step + shown.length) % shown.length;
+    else if (shown.length > 0 && (event.key === 'Tab' || event.key === 'Enter')) accept(chosen.peek());
+    else if (shown.length > 0 && event.key === 'Escape') offer.value = null;
+    else if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void steer();
+    else if (event.key === 'Enter' && !event.shiftKey) send();
+    else return;
+    event.preventDefault();
+  };
+  const attach = async (files: Iterable<File>) => {
+    for (const file of [...files].filter(isPicture)) {
+      if (pictures.peek().length >= maxPictures) {
+        app.toast({ text: `At most ${maxPictures} pictures fit a message.`, tone: 'danger' });
+        return;
+      }
+      try {
+        const picture = await pictureOf(file);
+        pictures.value = [...pictures.peek(), picture];
+      } catch {
+        app.toast({ text: `${file.name} is no picture that can be read.`, tone: 'danger' });
+      }
+    }
+  };
+
+  const suggestions = offer.value?.suggestions ?? [];
+  return (
+    <form
+      class="composer"
+      aria-label="Message"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        void attach(event.dataTransfer?.files ?? []);
+      }}
+    >
+      {suggestions.length > 0 && (
+        <div class="offer" role="listbox" id={list} aria-label="Suggestions">
+          {suggestions.map((suggestion, index) => (
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the text box has the keys
+            // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the text box
+            <div
+              key={suggestion.text}
+              id={`${list}-${index}`}
+              role="option"
+              aria-selected={index === chosen.value}
+              onClick={() => accept(index)}
+            >
+              <b class="mono">{suggestion.text}</b> <span class="quiet cut">{suggestion.detail}</span>
+            </div>
+          ))}
+        </div>
+      )}
+      {pictures.value.length > 0 && (
+        <ul class="attached" aria-label="Pictures">
+          {pictures.value.map((url, index) => (
+            <li key={url}>
+              <Picture url={url} />
+              <button
+                type="button"
+                class="bare"
+                aria-label={`Remove picture ${index + 1}`}
+                onClick={() => {
+                  pictures.value = pictures.peek().filter((each) => each !== url);
+                }}
+              >
+                <Glyph name="close" />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <textarea
+        ref={box}
+        name="message"
+        aria-label="Message"
+        rows={1}
+        placeholder={isRunning ? 'Enter queues, Ctrl+Enter adds to this turn, Esc stops' : 'Write to the agent'}
+        value={text.value}
+        disabled={isGone}
+        autocomplete="off"
+        aria-controls={suggestions.length > 0 ? list : undefined}
+        aria-activedescendant={suggestions.length > 0 ? `${list}-${chosen.value}` : undefined}
+        onInput={(event) => {
+          write(event.currentTarget.value);
+          look();
+        }}
+        onKeyDown={onKeyDown}
+        onPaste={(event) => {
+          const files = [...(event.clipboardData?.files ?? [])].filter(isPicture);
+          if (files.length === 0) return;
+          event.preventDefault();
+          void attach(files);
+        }}
+      />
+      <div class="tools">
+        <Pickers chat={chat} conversation={conversation} config={config} app={app} />
+        {isRunning && (
+          <button type="button" disabled={state.hasTag('interrupting')} onClick={() => conversation.interrupt()}>
+            Stop
+          </button>
+        )}
+        <button type="submit" class="main" disabled={isGone}>
+          Send
+        </button>
+      </div>
+    </form>
+  );
+}
+
+const unsentTexts = (conversation: Conversation): readonly string[] =>
+  conversation.unsent.peek().map(({ input }) => writtenIn(input));
+
+/** The box is as high as what is in it, up to the bound of the style sheet. */
+function useHeight(box: { readonly current: HTMLTextAreaElement | null }, text: string): void {
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    element.style.height = 'auto';
+    element.style.height = `${element.scrollHeight + 2}px`;
+  }, [text]);
+}

@@ -1,0 +1,62 @@
+import { fit } from '../../../shell/fuzzy.ts';
+import { wordsOf } from '../data/call-words.ts';
+import type { Transcript } from '../data/transcript.ts';
+import type { PromptCommand } from '../data/workspace.ts';
+
+/** Something that can take the place of the word before the cursor. */
+export interface Suggestion {
+  readonly text: string;
+  readonly detail: string;
+}
+
+export interface Offer {
+  /** Where the word begins that is replaced. */
+  readonly from: number;
+  readonly suggestions: readonly Suggestion[];
+}
+
+const maxShown = 8;
+
+/** Commands after `/` at the beginning; files that were spoken of after `@`. */
+export function offerFor(
+  text: string,
+  cursor: number,
+  { commands, files }: { readonly commands: readonly PromptCommand[]; readonly files: () => readonly string[] },
+): Offer | null {
+  const before = text.slice(0, cursor);
+  const command = /^\/([\w:.-]*)$/.exec(before);
+  if (command) {
+    const all = commands.map(({ name, description }) => ({ text: `/${name} `, detail: description ?? '' }));
+    return best(0, command[1] ?? '', all);
+  }
+  const mention = /(?:^|\s)@([^\s@"]*)$/.exec(before);
+  if (!mention) return null;
+  const query = mention[1] ?? '';
+  return best(
+    cursor - query.length - 1,
+    query,
+    files().map((path) => ({ text: `@${path} `, detail: '' })),
+  );
+}
+
+function best(from: number, query: string, all: readonly Suggestion[]): Offer | null {
+  const scored = all.flatMap((suggestion) => {
+    const score = fit(query, suggestion.text.slice(1));
+    return score === null ? [] : [{ suggestion, score }];
+  });
+  const suggestions = scored
+    .sort((a, b) => b.score - a.score)
+    .slice(0, maxShown)
+    .map(({ suggestion }) => suggestion);
+  return suggestions.length === 0 ? null : { from, suggestions };
+}
+
+/** Files that calls of this conversation have named, the newest first. */
+export function filesOf({ rows }: Transcript): readonly string[] {
+  const named = rows.flatMap((row) => {
+    if (row.kind !== 'tool' || !/^(?:Read|Write|Edit)File$/.test(row.tool)) return [];
+    const { target } = wordsOf(row);
+    return target === '' ? [] : [target];
+  });
+  return [...new Set(named.reverse())];
+}

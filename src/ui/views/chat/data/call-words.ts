@@ -1,0 +1,74 @@
+import { visible } from '../../../../lib/browser.ts';
+import type { ToolRow } from './rows.ts';
+
+type Words = Readonly<Record<string, unknown>>;
+
+/** Change of one file, as a call asks for it. `before` is null for a file that is written whole. */
+export interface FileChange {
+  readonly path: string;
+  readonly before: string | null;
+  readonly after: string;
+}
+
+/** Words of a call: what is done, to what. */
+export interface CallWords {
+  readonly verb: string;
+  readonly target: string;
+  readonly change: FileChange | null;
+}
+
+/** Arguments come as the model wrote them: any of its names for a thing will do. */
+function word(args: Words, ...names: string[]): string {
+  for (const name of names) {
+    const value = args[name];
+    if (typeof value === 'string') return value;
+  }
+  return '';
+}
+
+const pathOf = (args: Words): string => word(args, 'path', 'file_path', 'filePath', 'file');
+
+const shapes: Readonly<Record<string, readonly [verb: string, target: (args: Words) => string]>> = {
+  ReadFile: ['Read', pathOf],
+  WriteFile: ['Write', pathOf],
+  EditFile: ['Edit', pathOf],
+  GrepFiles: ['Search for', (args) => word(args, 'pattern', 'query')],
+  FindFiles: ['Find', (args) => word(args, 'pattern', 'glob')],
+  Exec: ['Run', (args) => word(args, 'command', 'cmd')],
+  ExecOutput: ['Read the output of', (args) => word(args, 'processId', 'id')],
+  ExecInput: ['Write to', (args) => word(args, 'processId', 'id')],
+  ExecStop: ['Stop', (args) => word(args, 'processId', 'id')],
+  WebFetch: ['Fetch', (args) => word(args, 'url')],
+  WebSearch: ['Search the web for', (args) => word(args, 'query')],
+  SpawnSubagent: ['Ask a sub-agent:', (args) => word(args, 'label', 'description', 'task', 'prompt')],
+  UpdatePlan: ['Plan', () => ''],
+};
+
+/** Longest target on the one line of a card. */
+const targetChars = 300;
+
+/** Says what a call does. Arguments that are no JSON are shown as they are. */
+export function wordsOf({ tool, argumentsText }: Pick<ToolRow, 'tool' | 'argumentsText'>): CallWords {
+  const args = parsed(argumentsText);
+  const [verb, targetOf] = shapes[tool] ?? [tool, () => (args === null ? argumentsText : '')];
+  const target = targetOf(args ?? {});
+  return { verb, target: visible(target.slice(0, targetChars), { multiline: false }), change: changeOf(tool, args) };
+}
+
+function changeOf(tool: string, args: Words | null): FileChange | null {
+  if (args === null || (tool !== 'WriteFile' && tool !== 'EditFile')) return null;
+  const path = pathOf(args);
+  if (tool === 'WriteFile') return { path, before: null, after: word(args, 'content', 'contents', 'text') };
+  const before = word(args, 'oldText', 'old_text', 'oldString', 'old_string');
+  return { path, before, after: word(args, 'newText', 'new_text', 'newString', 'new_string') };
+}
+
+function parsed(text: string): Words | null {
+  try {
+    const value: unknown = JSON.parse(text === '' ? '{}' : text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Words) : null;
+  } catch {
+    // The tool will say what is wrong with it; here it is only shown.
+    return null;
+  }
+}

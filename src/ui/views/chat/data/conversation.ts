@@ -1,0 +1,374 @@
+import { batch, type ReadonlySignal, signal } from '@preact/signals';
+import { type ActorRefFrom, createActor, type SnapshotFrom } from 'xstate';
+import { type ConversationDecision, conversationMachine } from '../../../../../machines/browser.ts';
+import { messageOf } from '../../../../lib/browser.ts';
+import { conversationDefaults } from '../../../../protocol/browser.ts';
+import type {
+  ApprovalRequest,
+  InputPart,
+  QueuedInput,
+  RpcMethod,
+  RpcParams,
+  RpcResult,
+  Thread,
+  ThreadConfig,
+} from '../../../../protocol/index.ts';
+import type { App } from '../../../app/app.ts';
+import { linkLogic } from './link.ts';
+import type { Rpc, Told } from './rpc.ts';
+import { Transcript } from './transcript.ts';
+
+type Snapshot = SnapshotFrom<typeof conversationMachine>;
+
+/** A message that the server has not accepted yet. */
+export interface Unsent {
+  readonly messageId: string;
+  readonly input: readonly InputPart[];
+}
+
+/** Other parts of the page that follow a conversation. */
+export interface Followers {
+  readonly onOpen: (conversation: Conversation) => void;
+  readonly onTold: (told: Told) => void;
+}
+
+/** One open conversation: what is shown of it, and what the person can do. */
+export class Conversation {
+  readonly threadId: string | null;
+  readonly transcript = new Transcript();
+  /** Cards that the person has opened or closed, by the key of their row. */
+  readonly opened = new Map<string, boolean>();
+  /** Approvals that another client has answered while this one was looking. */
+  readonly decidedElsewhere = new Set<string>();
+  readonly #decidedHere = new Set<string>();
+  readonly #app: App;
+  readonly #followers: Followers;
+  readonly #actor: ActorRefFrom<typeof conversationMachine>;
+  readonly #snapshot: ReturnType<typeof signal<Snapshot>>;
+  readonly #thread = signal<Thread | null>(null);
+  readonly #queue = signal<readonly QueuedInput[]>([]);
+  readonly #approvals = signal<readonly ApprovalRequest[]>([]);
+  readonly #unsent = signal<readonly Unsent[]>([]);
+  readonly #canUndo = signal(false);
+  readonly #notice = signal<string | null>(null);
+  /** How often the thread contained the same input when a message was written: more means that it has arrived. */
+  readonly #countsBefore = new Map<string, number>();
+  #rpc: Rpc | undefined;
+  readonly #whenOpen = new Set<() => void>();
+  #number = 0;
+  #isLoadingOlder = false;
+  readonly #leave: () => void;
+
+  constructor(app: App, threadId: string | null, first: readonly (readonly InputPart[])[], followers: Followers) {
+    this.#app = app;
+    this.threadId = threadId;
+    this.#followers = followers;
+    this.#unsent.value = first.map((input) => ({ messageId: this.#nextId(), input }));
+    for (const { messageId } of this.#unsent.peek()) this.#countsBefore.set(messageId, 0);
+    const machine = conversationMachine.provide({ actors: { link: this.#link() } });
+    this.#actor = createActor(machine, {
+      input: {
+        threadId,
+        policy: conversationDefaults,
+        seed: Math.floor(Math.random() * 2 ** 31),
+        outbox: this.#unsent.peek().map(({ messageId }) => messageId),
+      },
+    });
+    this.#snapshot = signal(this.#actor.getSnapshot());
+    this.#actor.subscribe((snapshot) => {
+      this.#snapshot.value = snapshot;
+    });
+    this.#leave = this.#followWindow();
+    this.#actor.start();
+  }
+
+  /** State of the conversation. */
+  get state(): Snapshot {
+    return this.#snapshot.value as Snapshot;
+  }
+
+  get thread(): ReadonlySignal<Thread | null> {
+    return this.#thread;
+  }
+
+  /** Messages that wait for the turn that runs. */
+  get queue(): ReadonlySignal<readonly QueuedInput[]> {
+    return this.#queue;
+  }
+
+  get approvals(): ReadonlySignal<readonly ApprovalRequest[]> {
+    return this.#approvals;
+  }
+
+  get unsent(): ReadonlySignal<readonly Unsent[]> {
+    return this.#unsent;
+  }
+
+  /** The server can restore files when turns are taken back. */
+  get canUndo(): ReadonlySignal<boolean> {
+    return this.#canUndo;
+  }
+
+  /** Last report of the runtime about the turn that runs: a repetition, another model. */
+  get notice(): ReadonlySignal<string | null> {
+    return this.#notice;
+  }
+
+  close(): void {
+    this.#leave();
+    this.#actor.stop();
+  }
+
+  send(input: readonly InputPart[]): void {
+    const messageId = this.#nextId();
+    this.#countsBefore.set(messageId, this.#countOf(input));
+    this.#unsent.value = [...this.#unsent.peek(), { messageId, input }];
+    this.#actor.send({ type: 'SEND', messageId });
+  }
+
+  withdraw(messageId: string): void {
+    this.#actor.send({ type: 'WITHDRAW', messageId });
+    if (this.#actor.getSnapshot().context.outbox.includes(messageId)) return;
+    this.#forget(messageId);
+  }
+
+  interrupt(): void {
+    this.#actor.send({ type: 'INTERRUPT' });
+  }
+
+  decide(requestId: string, decision: ConversationDecision): void {
+    this.#decidedHere.add(requestId);
+    this.#actor.send({ type: 'DECIDE', requestId, decision });
+  }
+
+  retry(): void {
+    this.#actor.send({ type: 'RETRY' });
+  }
+
+  /** Calls a method; rejects without a connection. */
+  call<M extends RpcMethod>(method: M, params: RpcParams<M>): Promise<RpcResult<M>> {
+    if (!this.#rpc) return Promise.reject(new Error('There is no connection to the server.'));
+    return this.#rpc.call(method, params);
+  }
+
+  /** Begins a thread with this message as soon as there is a connection; until then the message is shown as unsent. */
+  async begin(input: readonly InputPart[], params: RpcParams<'thread/start'>): Promise<string> {
+    const messageId = this.#nextId();
+    this.#unsent.value = [...this.#unsent.peek(), { messageId, input }];
+    try {
+      if (!this.#rpc) await new Promise<void>((resolve) => this.#whenOpen.add(resolve));
+      return (await this.call('thread/start', params)).thread.id;
+    } finally {
+      this.#forget(messageId);
+    }
+  }
+
+  /** Gives the running turn more to think of. Resolves with false when no turn runs. */
+  async steer(input: readonly InputPart[]): Promise<boolean> {
+    const { turnId } = this.#actor.getSnapshot().context;
+    if (this.threadId === null || turnId === null) return false;
+    await this.call('turn/steer', { threadId: this.threadId, expectedTurnId: turnId, input: [...input] });
+    return true;
+  }
+
+  async removeQueued({ id }: QueuedInput): Promise<void> {
+    if (this.threadId === null) return;
+    const { queuedInputs } = await this.call('turn/queue/remove', { threadId: this.threadId, queuedInputId: id });
+    this.#queue.value = queuedInputs;
+  }
+
+  /** Sends a waiting message now: to the turn that runs, or as a turn of its own. */
+  async sendNow(queued: QueuedInput): Promise<void> {
+    const { turnId } = this.#actor.getSnapshot().context;
+    if (this.threadId === null) return;
+    if (turnId === null) {
+      await this.removeQueued(queued);
+      return this.send(queued.input);
+    }
+    const asked = { threadId: this.threadId, expectedTurnId: turnId, queuedInputId: queued.id };
+    const { queuedInputs } = await this.call('turn/steer', asked);
+    this.#queue.value = queuedInputs;
+  }
+
+  async configure(config: ThreadConfig): Promise<void> {
+    const thread = this.#thread.peek();
+    if (this.threadId === null || !thread) return;
+    const changed = await this.call('thread/config/update', { threadId: this.threadId, config });
+    this.#thread.value = { ...thread, config: changed.config };
+  }
+
+  /** Takes back this turn and those after it, with their files. */
+  async undo(turnId: string): Promise<void> {
+    if (this.threadId === null) return;
+    const turns = [...new Set(this.transcript.rows.map((row) => row.turnId))];
+    const numTurns = turns.length - turns.indexOf(turnId);
+    const asked = { threadId: this.threadId, numTurns, restoreFiles: true };
+    const { thread } = await this.call('thread/rollback', asked);
+    this.#show(thread);
+  }
+
+  /** Reads the turns before the first one that is shown. */
+  async loadOlder(): Promise<void> {
+    const beforeTurnId = this.transcript.oldestTurnId;
+    if (
+      this.threadId === null ||
+      this.#isLoadingOlder ||
+      !this.transcript.hasOlder.peek() ||
+      beforeTurnId === undefined
+    )
+      return;
+    this.#isLoadingOlder = true;
+    try {
+      const turnLimit = this.#actor.getSnapshot().context.pageTurns;
+      const asked = { threadId: this.threadId, includeTurns: true, turnLimit, beforeTurnId };
+      const { thread } = await this.call('thread/read', asked);
+      this.transcript.prepend(thread);
+    } catch (error) {
+      this.#app.toast({ text: `Older messages could not be read: ${messageOf(error)}`, tone: 'danger' });
+    } finally {
+      this.#isLoadingOlder = false;
+    }
+  }
+
+  #link() {
+    return linkLogic({
+      token: this.#app.token,
+      version: this.#app.page.peek()?.version ?? '',
+      onOpen: (rpc, { capabilities }) => {
+        this.#rpc = rpc;
+        this.#canUndo.value = capabilities.extensions['checkpoints'] !== undefined;
+        this.#followers.onOpen(this);
+        for (const resolve of this.#whenOpen) resolve();
+        this.#whenOpen.clear();
+      },
+      onRead: (thread, outbox) => this.#read(thread, outbox),
+      onTold: (told) => this.#take(told),
+      onClosed: () => {
+        this.#rpc = undefined;
+      },
+      inputOf: (messageId) => this.#inputOf(messageId),
+      onAccepted: (messageId, { queuedInputs }) => {
+        this.#queue.value = queuedInputs;
+        this.#forget(messageId);
+      },
+      onRefused: (messageId, reason) => {
+        this.#app.toast({ text: `Not sent: ${reason}`, tone: 'danger', ms: 12_000 });
+        this.onReturned?.(this.#inputOf(messageId));
+        this.#forget(messageId);
+      },
+      onFault: (text) => void this.#app.toast({ text, tone: 'danger' }),
+    });
+  }
+
+  /** Gets the input of a message that the server refused. */
+  onReturned: ((input: readonly InputPart[]) => void) | undefined;
+
+  #read(thread: Thread, outbox: readonly string[]): readonly string[] {
+    this.#show(thread);
+    this.#approvals.value = [];
+    const accepted = outbox.filter((messageId) => this.#hasArrived(messageId));
+    for (const messageId of accepted) this.#forget(messageId);
+    return accepted;
+  }
+
+  #show(thread: Thread): void {
+    batch(() => {
+      this.#thread.value = { ...thread, turns: [] };
+      this.#queue.value = thread.queuedInputs ?? [];
+      this.transcript.replace(thread);
+    });
+  }
+
+  /** A message without an answer has arrived when the thread contains its input once more than before. */
+  #hasArrived(messageId: string): boolean {
+    const before = this.#countsBefore.get(messageId);
+    return before !== undefined && this.#countOf(this.#inputOf(messageId)) > before;
+  }
+
+  #countOf(input: readonly InputPart[]): number {
+    const wanted = textOf(input);
+    const said = this.transcript.rows.flatMap((row) => (row.kind === 'user' ? [row.input] : []));
+    const waiting = this.#queue.peek().map((queued) => queued.input);
+    return [...said, ...waiting].filter((each) => textOf(each) === wanted).length;
+  }
+
+  #inputOf(messageId: string): readonly InputPart[] {
+    return this.#unsent.peek().find((each) => each.messageId === messageId)?.input ?? [];
+  }
+
+  #forget(messageId: string): void {
+    this.#countsBefore.delete(messageId);
+    this.#unsent.value = this.#unsent.peek().filter((each) => each.messageId !== messageId);
+  }
+
+  #take(told: Told): void {
+    this.#followers.onTold(told);
+    const { params } = told;
+    if (!('threadId' in params) || params.threadId !== this.threadId) return;
+    this.transcript.take(told);
+    switch (told.method) {
+      case 'thread/queue/updated':
+        this.#queue.value = told.params.queuedInputs;
+        return;
+      case 'thread/renamed':
+        this.#change({ displayName: told.params.displayName });
+        return;
+      case 'thread/statusChanged':
+        this.#change({ status: told.params.status });
+        return;
+      case 'item/approval/request':
+        this.#approvals.value = [...this.#others(told.params.requestId), told.params];
+        return;
+      case 'item/approval/resolved':
+        if (!this.#decidedHere.has(told.params.requestId)) this.decidedElsewhere.add(told.params.requestId);
+        this.#approvals.value = this.#others(told.params.requestId);
+        return;
+      case 'system/event':
+        this.#notice.value = told.params.message;
+        return;
+      case 'turn/started':
+      case 'turn/completed':
+      case 'turn/failed':
+      case 'turn/cancelled':
+        this.#notice.value = null;
+        return;
+    }
+  }
+
+  #others(requestId: string): readonly ApprovalRequest[] {
+    return this.#approvals.peek().filter((each) => each.requestId !== requestId);
+  }
+
+  #change(changes: Partial<Thread>): void {
+    const thread = this.#thread.peek();
+    if (thread) this.#thread.value = { ...thread, ...changes };
+  }
+
+  #nextId(): string {
+    this.#number += 1;
+    return `message-${this.#number}`;
+  }
+
+  /** A tab that comes back asks at once, because a browser does not run the timers of a hidden one. */
+  #followWindow(): () => void {
+    const wake = () => {
+      if (document.visibilityState === 'visible') this.#actor.send({ type: 'WAKE' });
+    };
+    document.addEventListener('visibilitychange', wake);
+    addEventListener('online', wake);
+    return () => {
+      document.removeEventListener('visibilitychange', wake);
+      removeEventListener('online', wake);
+    };
+  }
+}
+
+/** Text by which two inputs are compared: the server adds to what was sent. */
+const textOf = (input: readonly InputPart[]): string =>
+  input
+    .map((part) => {
+      if (part.type === 'text') return part.text;
+      if (part.type === 'commandRef' || part.type === 'skillRef') return `/${part.name}`;
+      return part.type === 'fileRef' ? part.path : 'image';
+    })
+    .join('\n');

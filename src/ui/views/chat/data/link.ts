@@ -1,0 +1,228 @@
+import { fromCallback } from 'xstate';
+import type { ConversationCommand, ConversationEvent, ConversationLinkInput } from '../../../../../machines/browser.ts';
+import { messageOf } from '../../../../lib/browser.ts';
+import type { InputPart, RpcResult, Thread } from '../../../../protocol/index.ts';
+import { ApiError } from '../../../app/api.ts';
+import { openRpc, type Rpc, RpcError, rpcCodes, type Told } from './rpc.ts';
+
+/** Effects of the link on the rest of the page. */
+export interface LinkEffects {
+  readonly token: () => Promise<string | null>;
+  readonly version: string;
+  /** The connection may be used. */
+  readonly onOpen: (rpc: Rpc, server: RpcResult<'initialize'>) => void;
+  /** The thread as it is; what follows comes one by one. Returns the messages of the outbox that the thread contains. */
+  readonly onRead: (thread: Thread, outbox: readonly string[]) => readonly string[];
+  readonly onTold: (told: Told) => void;
+  readonly onClosed: () => void;
+  readonly inputOf: (messageId: string) => readonly InputPart[];
+  readonly onAccepted: (messageId: string, result: RpcResult<'turn/enqueue'>) => void;
+  readonly onRefused: (messageId: string, reason: string) => void;
+  readonly onFault: (what: string) => void;
+}
+
+/** Frames come many a second; the machine gets one event for them. */
+const heardEveryMs = 1_000;
+/** The server closed the connection because this tab did not read. */
+const tooSlow = 1013;
+
+/** Carries out the commands of the conversation machine over one connection. */
+export const linkLogic = (effects: LinkEffects) =>
+  fromCallback<ConversationCommand, ConversationLinkInput>(({ input, sendBack, receive }) => {
+    const link = new Link(effects, input, sendBack);
+    receive((command) => link.perform(command));
+    void link.open();
+    return () => link.close();
+  });
+
+class Link {
+  readonly #effects: LinkEffects;
+  readonly #input: ConversationLinkInput;
+  readonly #report: (event: ConversationEvent) => void;
+  #rpc: Rpc | undefined;
+  #isOver = false;
+  #heardAt = 0;
+  /** Notifications that came before the reading that they belong to. */
+  #early: Told[] | null = [];
+
+  constructor(effects: LinkEffects, input: ConversationLinkInput, report: (event: ConversationEvent) => void) {
+    this.#effects = effects;
+    this.#input = input;
+    this.#report = (event) => {
+      if (!this.#isOver) report(event);
+    };
+  }
+
+  async open(): Promise<void> {
+    try {
+      const token = await this.#effects.token();
+      if (this.#isOver) return;
+      this.#rpc = await openRpc({
+        token,
+        onTold: (told) => this.#hear(told),
+        onFrame: () => this.#heard(),
+        onClosed: ({ code, reason }) => this.#lost(reason, code === tooSlow),
+      });
+      if (this.#isOver) return this.#rpc.close();
+      await this.#introduce(this.#rpc);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  close(): void {
+    this.#isOver = true;
+    this.#rpc?.close();
+    this.#effects.onClosed();
+  }
+
+  perform(command: ConversationCommand): void {
+    const rpc = this.#rpc;
+    if (!rpc) return;
+    switch (command.type) {
+      case 'SEND':
+        return void this.#send(rpc, command.messageId);
+      case 'INTERRUPT':
+        return void this.#interrupt(rpc, command.turnId);
+      case 'DECIDE':
+        return void this.#decide(rpc, command);
+      case 'PROBE':
+        // The frame of the answer is what counts.
+        rpc
+          .call('approval/list', this.#input.threadId === null ? {} : { threadId: this.#input.threadId })
+          .catch(() => {});
+        return;
+    }
+  }
+
+  async #introduce(rpc: Rpc): Promise<void> {
+    const clientInfo = { name: 'page', title: 'the page', version: this.#effects.version };
+    const server = await rpc.call('initialize', { clientInfo });
+    rpc.notify('initialized');
+    this.#effects.onOpen(rpc, server);
+    const { threadId, pageTurns, outbox } = this.#input;
+    if (threadId === null) return this.#ready([], []);
+    const [, { thread }, { data }] = await Promise.all([
+      rpc.call('thread/subscribe', { threadId, replayRecent: true }),
+      rpc.call('thread/read', { threadId, includeTurns: true, turnLimit: pageTurns }),
+      rpc.call('approval/list', { threadId }),
+    ]);
+    if (this.#isOver) return;
+    const accepted = this.#effects.onRead(thread, outbox);
+    const running = thread.turns?.findLast(({ completedAt }) => completedAt === undefined);
+    this.#ready(
+      data.map(({ requestId }) => requestId),
+      accepted,
+      running?.id,
+    );
+  }
+
+  #ready(approvals: readonly string[], accepted: readonly string[], turnId: string | null = null): void {
+    this.#report({ type: 'LINK.READY', turnId, approvals, accepted });
+    const early = this.#early ?? [];
+    this.#early = null;
+    for (const told of early) this.#hear(told);
+  }
+
+  #heard(): void {
+    const now = performance.now();
+    if (now - this.#heardAt < heardEveryMs) return;
+    this.#heardAt = now;
+    this.#report({ type: 'LINK.HEARD' });
+  }
+
+  #hear(told: Told): void {
+    if (this.#isOver) return;
+    if (this.#early !== null) {
+      this.#early.push(told);
+      return;
+    }
+    this.#effects.onTold(told);
+    const { threadId } = this.#input;
+    if (threadId === null || !('threadId' in told.params) || told.params.threadId !== threadId) return;
+    switch (told.method) {
+      case 'turn/started':
+        this.#report({ type: 'TURN.STARTED', turnId: told.params.turn.id });
+        return;
+      case 'turn/completed':
+        this.#report({ type: 'TURN.ENDED', turnId: told.params.turn.id, end: 'completed' });
+        return;
+      case 'turn/failed':
+        this.#report({ type: 'TURN.ENDED', turnId: told.params.turn.id, end: 'failed' });
+        return;
+      case 'turn/cancelled':
+        this.#report({ type: 'TURN.ENDED', turnId: told.params.turn.id, end: 'cancelled' });
+        return;
+      case 'item/approval/request':
+        this.#report({ type: 'APPROVAL.REQUESTED', requestId: told.params.requestId });
+        return;
+      case 'item/approval/resolved':
+        this.#report({ type: 'APPROVAL.RESOLVED', requestId: told.params.requestId });
+        return;
+      case 'thread/deleted':
+        this.#report({ type: 'LINK.GONE' });
+        return;
+      default:
+        return;
+    }
+  }
+
+  async #send(rpc: Rpc, messageId: string): Promise<void> {
+    const { threadId } = this.#input;
+    if (threadId === null) return;
+    try {
+      const result = await rpc.call('turn/enqueue', {
+        threadId,
+        input: [...this.#effects.inputOf(messageId)],
+        sender: 'page',
+      });
+      this.#effects.onAccepted(messageId, result);
+      this.#report({ type: 'MESSAGE.ACCEPTED', messageId });
+    } catch (error) {
+      // Without an answer the next reading says whether it arrived.
+      if (!(error instanceof RpcError)) return;
+      this.#effects.onRefused(messageId, error.message);
+      this.#report({ type: 'MESSAGE.REFUSED', messageId });
+    }
+  }
+
+  async #interrupt(rpc: Rpc, turnId: string): Promise<void> {
+    const { threadId } = this.#input;
+    if (threadId === null) return;
+    try {
+      await rpc.call('turn/interrupt', { threadId, turnId });
+    } catch {
+      // It has ended meanwhile, or the connection is lost: either is reported by itself.
+      this.#report({ type: 'INTERRUPT.FAILED' });
+    }
+  }
+
+  async #decide(rpc: Rpc, { requestId, decision }: Extract<ConversationCommand, { type: 'DECIDE' }>): Promise<void> {
+    try {
+      await rpc.call('approval/respond', { requestId, decision });
+    } catch (error) {
+      const isDecided = error instanceof RpcError && error.code === rpcCodes.approvalNotFound;
+      if (!isDecided) this.#effects.onFault(`The decision did not arrive: ${messageOf(error)}`);
+      this.#report(isDecided ? { type: 'APPROVAL.RESOLVED', requestId } : { type: 'APPROVAL.FAILED', requestId });
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof RpcError && error.code === rpcCodes.threadNotFound) {
+      this.#report({ type: 'LINK.GONE' });
+      return;
+    }
+    const isRefusal = error instanceof ApiError && (error.status === 401 || error.status === 403);
+    if (isRefusal) {
+      this.#report({ type: 'LINK.REFUSED', error: error.message });
+      return;
+    }
+    this.#lost(messageOf(error), false);
+  }
+
+  #lost(reason: string, isTooMuch: boolean): void {
+    const error = reason === '' ? 'The connection was lost.' : reason;
+    this.#report({ type: 'LINK.LOST', error, isTooMuch });
+    this.#rpc?.close();
+  }
+}

@@ -1,0 +1,206 @@
+import { type ReadonlySignal, signal } from '@preact/signals';
+import type { Item, Thread, Turn } from '../../../../protocol/index.ts';
+import { appendText, endRow, ownRow, type Row, type ToolRow, textRow, toolRow, touch, touchSoon } from './rows.ts';
+import type { Told } from './rpc.ts';
+
+/** Characters of the output of a running command that are held; the whole of it comes with its end. */
+const liveOutputChars = 200_000;
+
+/**
+ * Rows of one thread: everything that was said and done. Notifications may come twice, and in part before the reading that contains
+ * them: each sets what it names, so that the rows come out the same.
+ */
+export class Transcript {
+  #rows: Row[] = [];
+  #byKey = new Map<string, Row>();
+  readonly #count = signal(0);
+  readonly #hasOlder = signal(false);
+
+  /** The rows now, oldest first. */
+  get rows(): readonly Row[] {
+    return this.#rows;
+  }
+
+  /** Counts changes of the list of rows; a change within a row is in its `version`. */
+  get changes(): ReadonlySignal<number> {
+    return this.#count;
+  }
+
+  get hasOlder(): ReadonlySignal<boolean> {
+    return this.#hasOlder;
+  }
+
+  get isAtBeginning(): boolean {
+    return !this.#hasOlder.peek();
+  }
+
+  /** The turn of the first row. */
+  get oldestTurnId(): string | undefined {
+    return this.#rows[0]?.turnId;
+  }
+
+  row(key: string): Row | undefined {
+    return this.#byKey.get(key);
+  }
+
+  tool(callId: string): ToolRow | undefined {
+    const row = this.#byKey.get(`call:${callId}`);
+    return row?.kind === 'tool' ? row : undefined;
+  }
+
+  /** Shows this thread instead. */
+  replace({ turns = [], hasOlderTurns = false }: Pick<Thread, 'turns' | 'hasOlderTurns'>): void {
+    this.#rows = [];
+    this.#byKey = new Map();
+    for (const turn of turns) this.#addTurn(turn);
+    this.#hasOlder.value = hasOlderTurns;
+    this.#changed();
+  }
+
+  /** Puts older turns before the rows. */
+  prepend({ turns = [], hasOlderTurns = false }: Pick<Thread, 'turns' | 'hasOlderTurns'>): void {
+    const newer = this.#rows;
+    this.#rows = [];
+    for (const turn of turns) if (newer[0]?.turnId !== turn.id) this.#addTurn(turn);
+    this.#rows = [...this.#rows, ...newer];
+    this.#hasOlder.value = hasOlderTurns && turns.length > 0;
+    this.#changed();
+  }
+
+  /** Takes one notification of this thread. */
+  take(told: Told): void {
+    switch (told.method) {
+      case 'item/started':
+      case 'item/completed':
+        this.#takeItem(told.params.item);
+        return;
+      case 'item/agentMessage/delta':
+      case 'item/reasoning/delta':
+        this.#grow(told.params.itemId, told.params.delta);
+        return;
+      case 'item/commandExecution/outputDelta':
+        this.#growOutput(told.params.itemId, told.params.delta);
+        return;
+      case 'turn/completed':
+      case 'turn/failed':
+      case 'turn/cancelled':
+        this.#endTurn(told.params.turn);
+        return;
+      case 'turn/started':
+        for (const item of told.params.turn.items) this.#takeItem(item);
+        return;
+      default:
+        return;
+    }
+  }
+
+  #addTurn(turn: Turn): void {
+    for (const item of turn.items) this.#takeItem(item, false);
+    if (turn.completedAt !== undefined) this.#put(endRow(turn), false);
+  }
+
+  #endTurn(turn: Turn): void {
+    for (const item of turn.items) this.#takeItem(item, false);
+    this.#put(endRow(turn), false);
+    this.#changed();
+  }
+
+  #takeItem(item: Item, isNews = true): void {
+    if (item.type === 'agentMessage' || item.type === 'reasoningContent') {
+      this.#takeText(item, isNews);
+      return;
+    }
+    const own = ownRow(item);
+    if (own) {
+      this.#put(own, isNews);
+      return;
+    }
+    this.#takePart(item, isNews);
+  }
+
+  #takeText(item: Extract<Item, { type: 'agentMessage' | 'reasoningContent' }>, isNews: boolean): void {
+    const known = this.#byKey.get(item.id);
+    if (known?.kind !== 'answer' && known?.kind !== 'thinking') {
+      this.#put(textRow(item), isNews);
+      return;
+    }
+    known.isStreaming = item.status !== 'completed';
+    if (item.text.startsWith(known.text)) appendText(known, item.text.slice(known.text.length));
+    else this.#replaceRow(known, textRow(item));
+    touch(known);
+  }
+
+  #replaceRow(old: Row, next: Row): void {
+    this.#rows[this.#rows.lastIndexOf(old)] = next;
+    this.#byKey.set(next.key, next);
+    this.#changed();
+  }
+
+  /** A part of a tool call: the call, its command, its result, its approval. */
+  #takePart(item: Item, isNews: boolean): void {
+    if (!('callId' in item)) return;
+    const tool = 'tool' in item ? item.tool : '';
+    const known = this.tool(item.callId);
+    const row = known ?? toolRow(item.turnId, item.callId, tool, item.createdAt);
+    switch (item.type) {
+      case 'toolCall':
+        row.tool = item.tool;
+        row.argumentsText = item.arguments;
+        break;
+      case 'commandExecution':
+        row.output = item.output;
+        row.exitCode = item.exitCode;
+        this.#commands.set(item.id, row);
+        if (row.argumentsText === '') row.argumentsText = JSON.stringify({ command: item.command });
+        break;
+      case 'toolResult':
+        row.result = item.text;
+        row.outcome = item.outcome;
+        row.durationMs = item.durationMs;
+        break;
+      case 'approvalRequest':
+        row.approval = { requestId: item.requestId, operation: item.operation, target: item.target };
+        break;
+      case 'approvalResponse':
+        row.decided = { decision: item.decision, decidedBy: item.decidedBy, at: item.createdAt };
+        break;
+    }
+    if (known) touch(known);
+    else this.#put(row, isNews);
+  }
+
+  /** Rows of commands by the id of their item. */
+  readonly #commands = new Map<string, ToolRow>();
+
+  #grow(itemId: string, delta: string): void {
+    const row = this.#byKey.get(itemId);
+    if (row?.kind !== 'answer' && row?.kind !== 'thinking') return;
+    if (!row.isStreaming) return;
+    appendText(row, delta);
+    touchSoon(row);
+  }
+
+  #growOutput(itemId: string, delta: string): void {
+    const row = this.#commands.get(itemId);
+    if (!row || row.outcome !== null) return;
+    row.output = `${row.output ?? ''}${delta}`.slice(-liveOutputChars);
+    touchSoon(row);
+  }
+
+  #put(row: Row, isNews: boolean): void {
+    const known = this.#byKey.get(row.key);
+    // Only a plan and the end of a turn come anew; the others come once more as completed.
+    if (known && row.kind !== 'plan' && row.kind !== 'end') return;
+    if (known) {
+      this.#replaceRow(known, row);
+      return;
+    }
+    this.#byKey.set(row.key, row);
+    this.#rows.push(row);
+    if (isNews) this.#changed();
+  }
+
+  #changed(): void {
+    this.#count.value = this.#count.peek() + 1;
+  }
+}

@@ -1,0 +1,123 @@
+import { type ReadonlySignal, signal } from '@preact/signals';
+import { messageOf } from '../../../../lib/browser.ts';
+import type { InputPart, ModelListResult, RpcResult, ThreadConfig, ThreadSummary } from '../../../../protocol/index.ts';
+import type { App } from '../../../app/app.ts';
+import { writtenIn } from '../composer/message.ts';
+import { Conversation } from './conversation.ts';
+import type { Told } from './rpc.ts';
+
+export type Model = Extract<ModelListResult, { readonly success: true }>['models'][number];
+export type PromptCommand = RpcResult<'command/list'>['data'][number];
+
+/** Name under which the page's threads are listed elsewhere. */
+const identity = { channelName: 'page' };
+
+/** The threads of the workspace and the conversation that is open; one per page, beyond the life of the view. */
+export class ChatWorkspace {
+  readonly #app: App;
+  readonly #threads = signal<readonly ThreadSummary[] | null>(null);
+  readonly #models = signal<readonly Model[]>([]);
+  readonly #commands = signal<readonly PromptCommand[]>([]);
+  /** Threads that were begun here, with what is to be said in them first. */
+  readonly #begun = new Map<string, readonly (readonly InputPart[])[]>();
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  /** The most recently active first, archived ones included; null before they were read. */
+  get threads(): ReadonlySignal<readonly ThreadSummary[] | null> {
+    return this.#threads;
+  }
+
+  get models(): ReadonlySignal<readonly Model[]> {
+    return this.#models;
+  }
+
+  get commands(): ReadonlySignal<readonly PromptCommand[]> {
+    return this.#commands;
+  }
+
+  open(threadId: string | null): Conversation {
+    const first = threadId === null ? [] : (this.#begun.get(threadId) ?? []);
+    if (threadId !== null) this.#begun.delete(threadId);
+    return new Conversation(this.#app, threadId, first, {
+      onOpen: (conversation) => void this.#read(conversation),
+      onTold: (told) => this.#take(told),
+    });
+  }
+
+  /** Begins a thread with this message, and goes there. */
+  async begin(conversation: Conversation, input: readonly InputPart[], config: ThreadConfig): Promise<void> {
+    const displayName = nameFor(input);
+    const threadId = await conversation.begin(input, { identity, config, ...(displayName !== '' && { displayName }) });
+    this.#begun.set(threadId, [input]);
+    this.#app.router.go({ view: 'chat', path: [threadId] });
+  }
+
+  async #read(conversation: Conversation): Promise<void> {
+    try {
+      const { data } = await conversation.call('thread/list', { includeArchived: true });
+      this.#threads.value = data;
+      const [models, commands] = await Promise.all([
+        conversation.call('model/list', {}),
+        conversation.call('command/list', {}),
+      ]);
+      this.#models.value = models.success ? models.models : [];
+      this.#commands.value = commands.data;
+    } catch (error) {
+      // A lost connection is shown by itself, and the next one reads again.
+      if (conversation.state.hasTag('live')) this.#app.toast({ text: messageOf(error), tone: 'danger' });
+    }
+  }
+
+  #take(told: Told): void {
+    switch (told.method) {
+      case 'thread/started':
+        this.#put({ runtime: { running: false, waitingOnApproval: false }, ...told.params.thread });
+        return;
+      case 'thread/renamed':
+        this.#change(told.params.threadId, { displayName: told.params.displayName });
+        return;
+      case 'thread/statusChanged':
+        this.#change(told.params.threadId, { status: told.params.status });
+        return;
+      case 'thread/runtimeChanged':
+        this.#change(told.params.threadId, { runtime: told.params.runtime });
+        return;
+      case 'thread/deleted':
+        this.#threads.value = this.#threads.peek()?.filter(({ id }) => id !== told.params.threadId) ?? null;
+        return;
+      default:
+        return;
+    }
+  }
+
+  #put(thread: ThreadSummary): void {
+    const known = this.#threads.peek();
+    // Threads of sub-agents belong to their parents.
+    if (!known || thread.parentThreadId !== undefined) return;
+    this.#threads.value = [thread, ...known.filter(({ id }) => id !== thread.id)];
+  }
+
+  #change(threadId: string, changes: Partial<ThreadSummary>): void {
+    const known = this.#threads.peek();
+    if (known) this.#threads.value = known.map((each) => (each.id === threadId ? { ...each, ...changes } : each));
+  }
+}
+
+const nameChars = 60;
+
+/** First words of what is said in a thread: its name until the person gives it another one. */
+function nameFor(input: readonly InputPart[]): string {
+  const [line = ''] = writtenIn(input).trim().split('\n');
+  return line.length > nameChars ? `${line.slice(0, nameChars).replace(/\s\S*$/, '')}…` : line;
+}
+
+const workspaces = new WeakMap<App, ChatWorkspace>();
+
+export function chatOf(app: App): ChatWorkspace {
+  const known = workspaces.get(app) ?? new ChatWorkspace(app);
+  workspaces.set(app, known);
+  return known;
+}

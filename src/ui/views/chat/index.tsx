@@ -1,0 +1,168 @@
+/** Chat: conversations with the agent of this workspace, the same that the terminal and editors have. */
+import { useEffect, useMemo } from 'preact/hooks';
+import type { App } from '../../app/app.ts';
+import { href } from '../../app/router.ts';
+import { Empty, Skeleton } from '../../parts/empty.tsx';
+import { Banner } from '../../parts/state-banner.tsx';
+import { Approvals } from './approvals.tsx';
+import './chat.css';
+import { Composer } from './composer/composer.tsx';
+import { Queue } from './composer/queue.tsx';
+import type { Conversation } from './data/conversation.ts';
+import { type ChatWorkspace, chatOf } from './data/workspace.ts';
+import { TranscriptList } from './rows/transcript-list.tsx';
+import { nameOf, Threads } from './threads.tsx';
+
+export default function ChatView({ app }: { readonly app: App }) {
+  const chat = chatOf(app);
+  const threadId = app.router.route.value.path[0] ?? null;
+  const conversation = useConversation(chat, threadId);
+  return (
+    <div class={`view chat ${threadId === null ? 'list' : 'open'}`}>
+      <Threads app={app} chat={chat} conversation={conversation} />
+      <Desk key={threadId} app={app} chat={chat} conversation={conversation} />
+    </div>
+  );
+}
+
+function useConversation(chat: ChatWorkspace, threadId: string | null): Conversation {
+  const conversation = useMemo(() => chat.open(threadId), [chat, threadId]);
+  useEffect(() => () => conversation.close(), [conversation]);
+  return conversation;
+}
+
+interface DeskProps {
+  readonly app: App;
+  readonly chat: ChatWorkspace;
+  readonly conversation: Conversation;
+}
+
+function Desk({ app, chat, conversation }: DeskProps) {
+  const thread = conversation.thread.value;
+  const title = thread ? nameOf(thread) : conversation.threadId === null ? 'New conversation' : 'Conversation';
+  useEffect(() => {
+    if (thread) app.subject.value = nameOf(thread);
+  }, [thread?.displayName]);
+  useStopKey(app, conversation);
+  return (
+    <section class="desk" aria-label="Conversation">
+      <header>
+        {conversation.threadId !== null && (
+          <a class="back" href={href({ view: 'chat' })}>
+            ‹ Threads
+          </a>
+        )}
+        <h1 class="cut">{title}</h1>
+        <Doing conversation={conversation} />
+      </header>
+      <LinkBanner app={app} conversation={conversation} />
+      <Body conversation={conversation} />
+      <Approvals conversation={conversation} />
+      <Queue app={app} conversation={conversation} />
+      <Composer app={app} chat={chat} conversation={conversation} />
+    </section>
+  );
+}
+
+function Body({ conversation }: { readonly conversation: Conversation }) {
+  const { state, threadId } = conversation;
+  if (state.hasTag('gone')) {
+    return (
+      <div class="transcript">
+        <Empty title="This conversation does not exist">
+          <p>It was deleted, or its address is wrong.</p>
+        </Empty>
+      </div>
+    );
+  }
+  if (threadId !== null && conversation.thread.value === null) {
+    return (
+      <div class="transcript">
+        <Skeleton />
+      </div>
+    );
+  }
+  return <TranscriptList conversation={conversation} />;
+}
+
+/** Activity of the agent, read out when it changes. */
+function Doing({ conversation }: { readonly conversation: Conversation }) {
+  const { state } = conversation;
+  const words = () => {
+    if (conversation.approvals.value.length > 0) return 'Waiting for your decision';
+    if (state.hasTag('interrupting')) return 'Stopping…';
+    if (state.context.turnId !== null) return conversation.notice.value ?? 'Working…';
+    return state.matches({ linked: { live: { turn: 'interrupted' } } }) ? 'Interrupted' : '';
+  };
+  return (
+    <p class="doing quiet" role="status">
+      {words()}
+    </p>
+  );
+}
+
+function LinkBanner({ app, conversation }: { readonly app: App; readonly conversation: Conversation }) {
+  const { state } = conversation;
+  if (state.hasTag('reconnecting')) {
+    return (
+      <Banner tone="warn">
+        <p>Disconnected. {state.context.lastError} What you write is sent when the connection is back.</p>
+        <button type="button" onClick={() => conversation.retry()}>
+          Connect now
+        </button>
+      </Banner>
+    );
+  }
+  if (state.hasTag('refused')) {
+    return (
+      <Banner tone="danger">
+        <p>The server does not accept this tab. {state.context.lastError}</p>
+        <button type="button" onClick={() => location.reload()}>
+          Reload
+        </button>
+      </Banner>
+    );
+  }
+  const isArchived = conversation.thread.value?.status === 'archived';
+  if (isArchived && conversation.threadId !== null) {
+    return (
+      <Banner tone="neutral">
+        <p>This thread is archived.</p>
+        <button
+          type="button"
+          onClick={() => {
+            conversation.call('thread/unarchive', { threadId: conversation.threadId ?? '' }).catch((error: Error) => {
+              app.toast({ text: error.message, tone: 'danger' });
+            });
+          }}
+        >
+          Unarchive
+        </button>
+      </Banner>
+    );
+  }
+  return null;
+}
+
+function useStopKey(app: App, conversation: Conversation): void {
+  useEffect(
+    () =>
+      app.commands.register([
+        {
+          id: 'chat.stop',
+          title: 'Stop the turn that runs',
+          group: 'Chat',
+          keys: ['Escape'],
+          isEnabled: () => conversation.state.context.turnId !== null,
+          run: () => conversation.interrupt(),
+        },
+        {
+          id: 'chat.new',
+          title: 'Begin a new conversation',
+          group: 'Chat',
+          run: () => app.router.go({ view: 'chat' }),
+        },
+      ]),
+    [app, conversation],
+  );
+}

@@ -1,0 +1,79 @@
+import { Lexer, type MarkedOptions, type Token, Tokenizer } from 'marked';
+
+/**
+ * Markdown without link definitions: one at the end of an answer would change what was shown at its beginning. They are
+ * shown as they were written.
+ */
+class PlainTokenizer extends Tokenizer {
+  override def(): undefined {
+    return undefined;
+  }
+
+  override reflink(): undefined {
+    return undefined;
+  }
+}
+
+const options: MarkedOptions = { gfm: true, breaks: false, silent: true, tokenizer: new PlainTokenizer() };
+
+/** Characters of one text that are read as Markdown; the rest is shown as it is. A longer answer is no prose. */
+export const maxMarkdownChars = 200_000;
+
+const lex = (text: string): readonly Token[] => new Lexer(options).lex(text);
+
+/**
+ * The blocks of a text that grows. A block that can no longer change is settled: it is not read again, and stays the same
+ * object. The blocks of a text are the same in whatever pieces it came.
+ */
+export class GrowingMarkdown {
+  readonly #settled: Token[] = [];
+  #tail = '';
+  #tailBlocks: readonly Token[] = [];
+  #endsWithReturn = false;
+  #chars = 0;
+  #isRead = true;
+
+  /** Appends a piece. Cheap: nothing is read before `blocks`. */
+  append(piece: string): void {
+    this.#chars += piece.length;
+    const text = this.#endsWithReturn && piece.startsWith('\n') ? piece.slice(1) : piece;
+    if (piece !== '') this.#endsWithReturn = piece.endsWith('\r');
+    this.#tail += text.replace(/\r\n|\r/g, '\n');
+    this.#isRead = false;
+  }
+
+  get chars(): number {
+    return this.#chars;
+  }
+
+  /** All blocks as they are now. */
+  blocks(): readonly Token[] {
+    if (!this.#isRead) {
+      this.#tailBlocks = lex(this.#tail);
+      this.#settle();
+      this.#isRead = true;
+    }
+    return [...this.#settled, ...this.#tailBlocks];
+  }
+
+  /** A block is settled when two blocks follow it, and the text between them is broken by an empty line. */
+  #settle(): void {
+    const blocks = this.#tailBlocks;
+    const solid = blocks.flatMap((block, index) => (block.type === 'space' ? [] : [index]));
+    const from = solid.at(-2);
+    if (from === undefined || from === 0) return;
+    const before = blocks.slice(0, from);
+    const raw = before.map((block) => block.raw).join('');
+    if (!raw.endsWith('\n\n') || !this.#tail.startsWith(raw)) return;
+    this.#settled.push(...before);
+    this.#tail = this.#tail.slice(raw.length);
+    this.#tailBlocks = blocks.slice(from);
+  }
+}
+
+/** The blocks of a whole text. */
+export function blocksOf(text: string): readonly Token[] {
+  const markdown = new GrowingMarkdown();
+  markdown.append(text);
+  return markdown.blocks();
+}

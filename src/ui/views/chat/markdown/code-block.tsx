@@ -1,0 +1,52 @@
+import { useState } from 'preact/hooks';
+import { visible } from '../../../../lib/browser.ts';
+import { Glyph } from '../../../parts/glyphs.tsx';
+
+/** Characters of a code block that are shown at once. */
+const shownChars = 20_000;
+
+/** Code as it was written, in one element that scrolls by itself, with a button that copies it. */
+export function CodeBlock({ text, language }: { readonly text: string; readonly language: string }) {
+  const [isWhole, setWhole] = useState(false);
+  const isLong = text.length > shownChars;
+  const name = /^[\w+#.-]{1,24}/.exec(language)?.[0] ?? '';
+  return (
+    <figure class="code">
+      <figcaption>
+        <span class="quiet">{name}</span>
+        <CopyButton text={text} />
+      </figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
+      <pre tabIndex={0}>
+        <code>{visible(isLong && !isWhole ? text.slice(0, shownChars) : text)}</code>
+      </pre>
+      {isLong && !isWhole && (
+        <button type="button" class="bare" onClick={() => setWhole(true)}>
+          Show all {text.length.toLocaleString()} characters
+        </button>
+      )}
+    </figure>
+  );
+}
+
+function CopyButton({ text }: { readonly text: string }) {
+  const [isCopied, setCopied] = useState(false);
+  return (
+    <button
+      type="button"
+      class="bare"
+      aria-label="Copy code"
+      title="Copy"
+      onClick={() => {
+        // Only secure contexts have a clipboard, whatever the types say.
+        const clipboard: Clipboard | undefined = navigator.clipboard;
+        clipboard?.writeText(text).then(
+          () => setCopied(true),
+          () => setCopied(false),
+        );
+      }}
+    >
+      <Glyph name={isCopied ? 'done' : 'copy'} />
+    </button>
+  );
+}

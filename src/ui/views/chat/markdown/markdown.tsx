@@ -1,0 +1,148 @@
+import type { Token, Tokens } from 'marked';
+import type { ComponentChildren, VNode } from 'preact';
+import { visible } from '../../../../lib/browser.ts';
+import { CodeBlock } from './code-block.tsx';
+import { decodeEntities } from './entities.ts';
+import { safeHref } from './links.ts';
+
+/**
+ * Draws the blocks of a Markdown text. Nothing of it becomes HTML: each token is one element of ours, or text. Pictures are
+ * links, because fetching one reveals to its server what was written here.
+ */
+export function Markdown({ blocks }: { readonly blocks: readonly Token[] }) {
+  return <div class="prose">{blocks.map(drawnOnce)}</div>;
+}
+
+/** By block: a settled block keeps its element, which Preact does not look into again. */
+const drawn = new WeakMap<Token, VNode>();
+
+function drawnOnce(block: Token, index: number): ComponentChildren {
+  if (block.type === 'space') return null;
+  const known = drawn.get(block);
+  if (known) return known;
+  const made = <Block key={index} token={block} />;
+  drawn.set(block, made);
+  return made;
+}
+
+const text = (written: string): string => visible(decodeEntities(written));
+
+function Block({ token }: { readonly token: Token }) {
+  return <>{block(token)}</>;
+}
+
+function blocks(tokens: readonly Token[] | undefined): ComponentChildren {
+  return tokens?.map((token, index) => <Block key={index} token={token} />);
+}
+
+function block(token: Token): ComponentChildren {
+  switch (token.type) {
+    case 'heading':
+      return <Heading token={token as Tokens.Heading} />;
+    case 'paragraph':
+      return <p>{inline(token.tokens)}</p>;
+    case 'text':
+      return token.tokens ? inline(token.tokens) : text(token.text);
+    case 'code':
+      return <CodeBlock text={token.text} language={(token as Tokens.Code).lang ?? ''} />;
+    case 'blockquote':
+      return <blockquote>{blocks(token.tokens)}</blockquote>;
+    case 'list':
+      return <List token={token as Tokens.List} />;
+    case 'table':
+      return <Table token={token as Tokens.Table} />;
+    case 'hr':
+      return <hr />;
+    case 'space':
+      return null;
+    case 'html':
+      return <p class="raw">{visible(token.raw.trimEnd())}</p>;
+    default:
+      return inline([token]);
+  }
+}
+
+/** The headings of an answer stand below those of the page. */
+function Heading({ token }: { readonly token: Tokens.Heading }) {
+  const Name = `h${Math.min(6, token.depth + 2)}` as 'h3';
+  return <Name>{inline(token.tokens)}</Name>;
+}
+
+function List({ token }: { readonly token: Tokens.List }) {
+  const items = token.items.map((item, index) => (
+    <li key={index} class={item.task ? 'task' : undefined}>
+      {item.task && <span class="box">{item.checked ? '☑ ' : '☐ '}</span>}
+      {blocks(item.tokens.filter(({ type }) => type !== 'checkbox'))}
+    </li>
+  ));
+  if (!token.ordered) return <ul>{items}</ul>;
+  const start = Number(token.start);
+  return <ol start={Number.isSafeInteger(start) ? start : 1}>{items}</ol>;
+}
+
+function Table({ token }: { readonly token: Tokens.Table }) {
+  const cell = (each: Tokens.TableCell, index: number, Name: 'th' | 'td') => (
+    <Name key={index} class={each.align === 'right' ? 'number' : undefined}>
+      {inline(each.tokens)}
+    </Name>
+  );
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
+    <div class="wide-table" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>{token.header.map((each, index) => cell(each, index, 'th'))}</tr>
+        </thead>
+        <tbody>
+          {token.rows.map((row, line) => (
+            <tr key={line}>{row.map((each, index) => cell(each, index, 'td'))}</tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function inline(tokens: readonly Token[] | undefined): ComponentChildren {
+  return tokens?.map((token, index) => <Inline key={index} token={token} />);
+}
+
+function Inline({ token }: { readonly token: Token }) {
+  switch (token.type) {
+    case 'strong':
+      return <strong>{inline(token.tokens)}</strong>;
+    case 'em':
+      return <em>{inline(token.tokens)}</em>;
+    case 'del':
+      return <del>{inline(token.tokens)}</del>;
+    case 'codespan':
+      return <code>{visible(token.text)}</code>;
+    case 'br':
+      return <br />;
+    case 'link':
+      return <Link href={token.href}>{inline(token.tokens)}</Link>;
+    case 'image':
+      return <Link href={token.href}>{`Picture: ${text(token.text) || visible(token.href)}`}</Link>;
+    case 'checkbox':
+      return null;
+    case 'html':
+      return <>{visible(token.raw)}</>;
+    case 'escape':
+      return <>{visible(token.text)}</>;
+    default:
+      return (
+        <>{'tokens' in token && token.tokens ? inline(token.tokens) : text('text' in token ? token.text : token.raw)}</>
+      );
+  }
+}
+
+/** The address is shown where it is pointed at: its words may name another one. */
+function Link({ href, children }: { readonly href: string; readonly children: ComponentChildren }) {
+  const address = safeHref(decodeEntities(href));
+  if (address === null) return <span title="Not a link that can be followed">{children}</span>;
+  return (
+    <a href={address} title={visible(address)} target="_blank" rel="noreferrer">
+      {children}
+    </a>
+  );
+}

@@ -1,0 +1,36 @@
+import { useState } from 'preact/hooks';
+import { visible } from '../../../../lib/browser.ts';
+import type { DiffRow } from '../data/diff-rows.ts';
+
+/** Rows that are shown at once, and that each press adds at least. */
+const firstRows = 200;
+
+const signs: Readonly<Record<DiffRow['kind'], string>> = { file: '', hunk: '', same: ' ', added: '+', removed: '−' };
+const words: Readonly<Partial<Record<DiffRow['kind'], string>>> = { added: 'Added: ', removed: 'Removed: ' };
+
+/** A change line by line; the sign says as much as the colour. */
+export function DiffView({ rows }: { readonly rows: readonly DiffRow[] }) {
+  const [limit, setLimit] = useState(firstRows);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
+    <div class="diff" tabIndex={0}>
+      {rows.slice(0, limit).map(({ kind, text, before, after }, index) => (
+        <div key={index} class={kind}>
+          {kind !== 'file' && (
+            <span class="at" aria-hidden="true">
+              {before ?? ''} {after ?? ''}
+            </span>
+          )}
+          <span aria-hidden="true">{signs[kind]}</span>
+          {words[kind] !== undefined && <span class="unseen">{words[kind]}</span>}
+          <code>{visible(text, { multiline: false })}</code>
+        </div>
+      ))}
+      {rows.length > limit && (
+        <button type="button" class="bare" onClick={() => setLimit(limit * 8)}>
+          Show more ({(rows.length - limit).toLocaleString()} lines)
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+import { useState } from 'preact/hooks';
+import { visible } from '../../../../lib/browser.ts';
+
+/** Characters of a text that are shown at once, and that each press adds at least. */
+const firstChars = 4_096;
+
+/** Text as it was written. A long one is shown in part, with a button for more. */
+export function LongText({
+  text,
+  isEnd = false,
+  isCode = false,
+}: {
+  readonly text: string;
+  /** The end is shown first: output that is still written. */
+  readonly isEnd?: boolean;
+  readonly isCode?: boolean;
+}) {
+  const [limit, setLimit] = useState(firstChars);
+  const shown = isEnd ? text.slice(-limit) : text.slice(0, limit);
+  const hidden = text.length - shown.length;
+  const more = hidden > 0 && (
+    <button type="button" class="bare" onClick={() => setLimit(limit * 8)}>
+      Show more ({hidden.toLocaleString()} characters)
+    </button>
+  );
+  return (
+    <>
+      {isEnd && more}
+      {isCode ? (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
+        <pre class="plain" tabIndex={0}>
+          {visible(shown)}
+        </pre>
+      ) : (
+        <p class="written">{visible(shown)}</p>
+      )}
+      {!isEnd && more}
+    </>
+  );
+}

@@ -1,0 +1,172 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { dollars, visible } from '../../../../lib/browser.ts';
+import type { InputPart } from '../../../../protocol/index.ts';
+import { Confirm } from '../../../parts/dialog.tsx';
+import { duration } from '../../../parts/format.ts';
+import { Glyph } from '../../../parts/glyphs.tsx';
+import type { Conversation } from '../data/conversation.ts';
+import type { EndRow, ErrorRow, PlanRow, Row, TextRow, UserRow } from '../data/rows.ts';
+import { maxMarkdownChars } from '../markdown/blocks.ts';
+import { Markdown } from '../markdown/markdown.tsx';
+import { LongText } from './long-text.tsx';
+import { Picture } from './picture.tsx';
+import { ToolCard } from './tool-card.tsx';
+
+interface RowProps<R extends Row = Row> {
+  readonly conversation: Conversation;
+  readonly row: R;
+}
+
+/**
+ * One row of the transcript; it is drawn anew when what it shows has changed. A row is changed in place, so its version is handed
+ * on: a component whose properties are the same is left as it is.
+ */
+export function RowView({ conversation, row }: RowProps) {
+  // Subscribes to the changes of this row.
+  const version = row.version.value;
+  switch (row.kind) {
+    case 'user':
+      return <Said row={row} />;
+    case 'answer':
+      return <Answer row={row} version={version} />;
+    case 'thinking':
+      return <Thinking row={row} version={version} />;
+    case 'tool':
+      return <ToolCard conversation={conversation} row={row} version={version} />;
+    case 'plan':
+      return <Plan row={row} />;
+    case 'notice':
+      return <p class="quiet">{visible(row.text)}</p>;
+    case 'error':
+      return <Failure row={row} />;
+    case 'end':
+      return <End conversation={conversation} row={row} />;
+  }
+}
+
+function Said({ row }: { readonly row: UserRow }) {
+  return (
+    <div class="said">
+      <span class="unseen">You: </span>
+      {row.input.map((part, index) => (
+        <Part key={index} part={part} />
+      ))}
+    </div>
+  );
+}
+
+/** One part of what a person has written. */
+export function Part({ part }: { readonly part: InputPart }): ComponentChildren {
+  switch (part.type) {
+    case 'text':
+      return <LongText text={part.text} />;
+    case 'commandRef':
+      return <p class="mono">{visible(part.rawText ?? `/${part.name} ${part.argsText ?? ''}`)}</p>;
+    case 'skillRef':
+      return <p class="mono">{visible(part.name)}</p>;
+    case 'fileRef':
+      return <p class="mono">@{visible(part.displayPath ?? part.path)}</p>;
+    case 'image':
+      return <Picture url={part.url} />;
+    case 'localImage':
+      return <p class="quiet">Picture: {visible(part.fileName ?? part.path)}</p>;
+  }
+}
+
+function Answer({ row }: { readonly row: TextRow; readonly version: number }) {
+  const isProse = row.markdown.chars <= maxMarkdownChars;
+  return (
+    <div class="answer" aria-busy={row.isStreaming}>
+      {isProse ? <Markdown blocks={row.markdown.blocks()} /> : <LongText text={row.text} />}
+    </div>
+  );
+}
+
+function Thinking({ row }: { readonly row: TextRow; readonly version: number }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <div class="thought">
+      <button type="button" class="bare" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <span class="twist" aria-hidden="true" />
+        {row.isStreaming ? 'Thinking…' : 'Thought'}
+      </button>
+      {isOpen && <LongText text={row.text} />}
+    </div>
+  );
+}
+
+const planWords = { pending: 'To do', in_progress: 'In progress', completed: 'Done' } as const;
+const planMarks = { pending: '☐', in_progress: '◐', completed: '☑' } as const;
+
+function Plan({ row }: { readonly row: PlanRow }) {
+  return (
+    <section class="plan" aria-label="Plan">
+      <h3>Plan</h3>
+      <ol>
+        {row.steps.map(({ step, status }, index) => (
+          <li key={index} class={status}>
+            <span aria-hidden="true">{planMarks[status]}</span>
+            <span class="unseen">{planWords[status]}: </span>
+            {visible(step)}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Failure({ row: { error } }: { readonly row: ErrorRow }) {
+  const wait = error.retryAfterMs === undefined ? '' : ` Try again in ${duration(error.retryAfterMs)}.`;
+  return (
+    <p class="failure danger">
+      <Glyph name="warning" /> {visible(error.message)}
+      {wait} <span class="mono quiet">{error.code}</span>
+    </p>
+  );
+}
+
+const endWords: Readonly<Record<EndRow['status'], string>> = {
+  completed: 'Done',
+  failed: 'Failed',
+  cancelled: 'Interrupted',
+  running: '',
+  waitingApproval: '',
+};
+
+function End({ conversation, row }: RowProps<EndRow>) {
+  const [isAsking, setAsking] = useState(false);
+  const { usage, durationMs } = row;
+  return (
+    <div class={`end ${row.status}`}>
+      <span>{row.interruptedBy === 'crash' ? 'Ended when the server stopped' : endWords[row.status]}</span>
+      {durationMs !== undefined && <span>{duration(durationMs)}</span>}
+      {usage && <span>{usage.totalTokens.toLocaleString()} tokens</span>}
+      {usage?.costUsd !== undefined && <span>{dollars(usage.costUsd)}</span>}
+      {conversation.canUndo.value && (
+        <button type="button" class="bare" onClick={() => setAsking(true)}>
+          Undo
+        </button>
+      )}
+      {isAsking && <Undo conversation={conversation} row={row} onClose={() => setAsking(false)} />}
+    </div>
+  );
+}
+
+function Undo({ conversation, row, onClose }: RowProps<EndRow> & { readonly onClose: () => void }) {
+  return (
+    <Confirm
+      title="Undo this turn?"
+      action="Undo"
+      onClose={onClose}
+      onConfirm={() => {
+        onClose();
+        conversation.undo(row.turnId);
+      }}
+    >
+      <p>
+        This turn and those after it are taken back, and the files of the workspace are put back as they were before it.
+      </p>
+    </Confirm>
+  );
+}

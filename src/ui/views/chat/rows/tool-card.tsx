@@ -1,0 +1,114 @@
+import { useState } from 'preact/hooks';
+import { visible } from '../../../../lib/browser.ts';
+import { duration } from '../../../parts/format.ts';
+import { Mark } from '../../../parts/icons.tsx';
+import { clockTime } from '../../../parts/time.ts';
+import type { Shape, Tone } from '../../../parts/tone.ts';
+import { wordsOf } from '../data/call-words.ts';
+import type { Conversation } from '../data/conversation.ts';
+import { rowsOfChange, rowsOfPatch } from '../data/diff-rows.ts';
+import type { Decided, ToolRow } from '../data/rows.ts';
+import { DiffView } from './diff-view.tsx';
+import { LongText } from './long-text.tsx';
+
+interface CardState {
+  readonly word: string;
+  readonly tone: Tone;
+  readonly shape: Shape;
+}
+
+/** A tool call: one line that says what it did, and its output below when it is open. */
+export function ToolCard({
+  conversation,
+  row,
+  version,
+}: {
+  readonly conversation: Conversation;
+  readonly row: ToolRow;
+  /** Of the row, which is changed in place. */
+  readonly version: number;
+}) {
+  const [chosen, setChosen] = useState<boolean | null>(conversation.opened.get(row.key) ?? null);
+  const state = stateOf(row, conversation);
+  const isOpen = chosen ?? (row.outcome === 'failed' || (row.outcome === null && row.output !== null));
+  const { verb, target, change } = wordsOf(row);
+  const toggle = () => {
+    conversation.opened.set(row.key, !isOpen);
+    setChosen(!isOpen);
+  };
+  return (
+    <section class={`card ${state.tone}`} aria-label={`${verb} ${target}`}>
+      <button type="button" class="bare" aria-expanded={isOpen} onClick={toggle}>
+        <span class="twist" aria-hidden="true" />
+        <Mark tone={state.tone} shape={state.shape} />
+        <b>{verb}</b>
+        <span class="mono cut">{target}</span>
+        <span class="quiet state">{state.word}</span>
+        {row.durationMs !== undefined && <span class="quiet">{duration(row.durationMs)}</span>}
+      </button>
+      {row.decided && <p class="quiet decided">{decidedWords(row.decided, conversation, row)}</p>}
+      {isOpen && (
+        <div class="inside">
+          {change ? <DiffView rows={rowsOfChange(change)} /> : <Arguments row={row} version={version} />}
+          <Output row={row} version={version} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface PartProps {
+  readonly row: ToolRow;
+  readonly version: number;
+}
+
+/** Whole arguments where the line above does not show them. */
+function Arguments({ row }: PartProps) {
+  const { target } = wordsOf(row);
+  const command = row.tool === 'Exec' && target.length < 120 && !target.includes('\n');
+  if (command || row.argumentsText === '' || row.argumentsText === '{}') return null;
+  return <LongText text={row.argumentsText} isCode={true} />;
+}
+
+function Output({ row }: PartProps) {
+  const isRunning = row.outcome === null;
+  const text = row.output ?? row.result ?? '';
+  if (text === '') return isRunning ? null : <p class="quiet">No output.</p>;
+  const patch = isRunning ? null : rowsOfPatch(text);
+  if (patch) return <DiffView rows={patch} />;
+  return <LongText text={text} isCode={true} isEnd={isRunning} />;
+}
+
+function stateOf(row: ToolRow, conversation: Conversation): CardState {
+  switch (row.outcome) {
+    case 'completed':
+      if (row.exitCode !== undefined && row.exitCode !== 0) {
+        return { word: `exit ${row.exitCode}`, tone: 'warn', shape: 'triangle' };
+      }
+      return { word: 'done', tone: 'ok', shape: 'disc' };
+    case 'failed':
+      return { word: 'failed', tone: 'danger', shape: 'cross' };
+    case 'declined':
+      return { word: 'not allowed', tone: 'warn', shape: 'square' };
+    case 'cancelled':
+      return { word: 'interrupted', tone: 'neutral', shape: 'square' };
+    case null: {
+      const { requestId } = row.approval ?? {};
+      const waits =
+        requestId !== undefined && conversation.approvals.value.some((each) => each.requestId === requestId);
+      if (waits) return { word: 'waits for you', tone: 'warn', shape: 'diamond' };
+      return { word: 'running', tone: 'progress', shape: 'arc' };
+    }
+  }
+}
+
+function decidedWords({ decision, decidedBy, at }: Decided, conversation: Conversation, row: ToolRow): string {
+  const isAllowed = decision === 'accept' || decision === 'acceptForSession' || decision === 'acceptAlways';
+  const time = clockTime(Date.parse(at)).slice(0, 5);
+  if (decidedBy === 'timeout') return `Declined without an answer, ${time}`;
+  if (decidedBy === 'policy')
+    return isAllowed ? `Allowed by a rule, ${time}` : `Not allowed: no person was asked, ${time}`;
+  const scope = decision === 'acceptForSession' ? ' for this session' : decision === 'acceptAlways' ? ' always' : '';
+  const where = conversation.decidedElsewhere.has(row.approval?.requestId ?? '') ? ' elsewhere' : '';
+  return `${isAllowed ? 'Allowed' : 'Declined'}${scope}${where}, ${visible(time)}`;
+}

@@ -1,0 +1,126 @@
+import {
+  elementScroll,
+  measureElement,
+  observeElementOffset,
+  observeElementRect,
+  Virtualizer,
+  type VirtualizerOptions,
+} from '@tanstack/virtual-core';
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
+import { Glyph } from '../../../parts/glyphs.tsx';
+import type { Conversation } from '../data/conversation.ts';
+import type { Row } from '../data/rows.ts';
+import { RowView } from './row-view.tsx';
+
+/** First guess of the height of a row, in CSS pixels. */
+const guessPx: Readonly<Record<Row['kind'], number>> = {
+  user: 62,
+  answer: 180,
+  thinking: 34,
+  tool: 38,
+  plan: 90,
+  notice: 30,
+  error: 60,
+  end: 32,
+};
+/** How far from the end still counts as the end. */
+const endSlackPx = 40;
+/** Rows from the top at which older ones are fetched. */
+const nearTopRows = 12;
+
+/**
+ * The rows of a conversation, of which only those in sight are in the document. It stays at the end while the end is in sight;
+ * a person who has scrolled up is left there, also when rows are added above.
+ */
+export function TranscriptList({ conversation }: { readonly conversation: Conversation }) {
+  const { transcript } = conversation;
+  // Subscribes to the list of rows.
+  const changes = transcript.changes.value;
+  const { rows } = transcript;
+  const scroller = useRef<HTMLDivElement>(null);
+  const [isAtEnd, setAtEnd] = useState(true);
+  const virtualizer = useTranscriptVirtualizer(scroller, rows);
+  const items = virtualizer.getVirtualItems();
+  const first = items[0]?.index ?? 0;
+
+  useEffect(() => {
+    if (first < nearTopRows && !transcript.isAtBeginning) void conversation.loadOlder();
+  }, [first, changes]);
+  useStartAtEnd(virtualizer, conversation, rows.length > 0);
+
+  const lookWhere = () => {
+    const element = scroller.current;
+    if (element) setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight <= endSlackPx);
+  };
+  return (
+    <div class="transcript">
+      <div
+        ref={scroller}
+        class="log"
+        role="log"
+        aria-label="Conversation"
+        aria-live="off"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
+        tabIndex={0}
+        onScroll={lookWhere}
+      >
+        <div class="log-all" style={{ height: `${virtualizer.getTotalSize()}px` }}>
+          <div class="log-part" style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }}>
+            {items.map(({ index, key }) => {
+              const row = rows[index];
+              return (
+                row && (
+                  <div key={key} ref={virtualizer.measureElement} data-index={index} class={`row row-${row.kind}`}>
+                    <RowView conversation={conversation} row={row} />
+                  </div>
+                )
+              );
+            })}
+          </div>
+        </div>
+      </div>
+      {!isAtEnd && rows.length > 0 && (
+        <button type="button" class="latest" onClick={() => virtualizer.scrollToEnd()}>
+          <Glyph name="down" /> Jump to latest
+        </button>
+      )}
+    </div>
+  );
+}
+
+type Box = { readonly current: HTMLDivElement | null };
+type LogVirtualizer = Virtualizer<HTMLDivElement, HTMLDivElement>;
+
+function useTranscriptVirtualizer(scroller: Box, rows: readonly Row[]): LogVirtualizer {
+  const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);
+  const latest = useRef(rows);
+  latest.current = rows;
+  // The virtualizer remembers what it has worked out for as long as these functions are the same ones.
+  const [stable] = useState<Omit<VirtualizerOptions<HTMLDivElement, HTMLDivElement>, 'count'>>(() => ({
+    getScrollElement: () => scroller.current,
+    estimateSize: (index) => guessPx[latest.current[index]?.kind ?? 'notice'],
+    getItemKey: (index) => latest.current[index]?.key ?? index,
+    onChange: () => redraw(undefined),
+    scrollToFn: elementScroll,
+    observeElementRect,
+    observeElementOffset,
+    measureElement,
+    overscan: 6,
+    anchorTo: 'end',
+    followOnAppend: true,
+    scrollEndThreshold: endSlackPx,
+  }));
+  const options = { ...stable, count: rows.length };
+  const [virtualizer] = useState<LogVirtualizer>(() => new Virtualizer(options));
+  virtualizer.setOptions(options);
+  useLayoutEffect(() => virtualizer._didMount(), []);
+  useLayoutEffect(() => virtualizer._willUpdate());
+  return virtualizer;
+}
+
+/** A conversation opens at its end. */
+function useStartAtEnd(virtualizer: LogVirtualizer, conversation: Conversation, hasRows: boolean): void {
+  useLayoutEffect(() => {
+    if (hasRows) virtualizer.scrollToEnd();
+  }, [conversation, hasRows]);
+}

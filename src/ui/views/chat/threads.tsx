@@ -1,0 +1,156 @@
+import { useSignal } from '@preact/signals';
+import { messageOf, visible } from '../../../lib/browser.ts';
+import type { ThreadSummary } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { href } from '../../app/router.ts';
+import { Dialog } from '../../parts/dialog.tsx';
+import { Glyph } from '../../parts/glyphs.tsx';
+import { distance } from '../../parts/time.ts';
+import type { Conversation } from './data/conversation.ts';
+import type { ChatWorkspace } from './data/workspace.ts';
+
+interface ThreadsProps {
+  readonly app: App;
+  readonly chat: ChatWorkspace;
+  readonly conversation: Conversation;
+}
+
+/** Threads that are shown before the person searches; the others are found by their names. */
+const maxShown = 200;
+
+export const nameOf = ({ displayName, id }: Pick<ThreadSummary, 'displayName' | 'id'>): string =>
+  visible(displayName ?? id, { multiline: false });
+
+/** The threads of the workspace: search, a new one, and what can be done with each. */
+export function Threads({ app, chat, conversation }: ThreadsProps) {
+  const query = useSignal('');
+  const showsArchived = useSignal(false);
+  const renamed = useSignal<ThreadSummary | null>(null);
+  const wanted = query.value.trim().toLowerCase();
+  const all = (chat.threads.value ?? []).filter(({ status }) => showsArchived.value || status !== 'archived');
+  const found = all.filter((thread) => nameOf(thread).toLowerCase().includes(wanted));
+  const doing = (work: Promise<unknown>) => {
+    work.catch((error: unknown) => app.toast({ text: messageOf(error), tone: 'danger' }));
+  };
+  return (
+    <section class="threads" aria-label="Threads">
+      <div class="tools">
+        <input
+          type="search"
+          aria-label="Search threads"
+          placeholder="Search threads"
+          value={query.value}
+          onInput={(event) => {
+            query.value = event.currentTarget.value;
+          }}
+        />
+        <a class="button" href={href({ view: 'chat' })}>
+          New
+        </a>
+      </div>
+      <ul>
+        {found.slice(0, maxShown).map((thread) => (
+          <li key={thread.id} class={thread.id === conversation.threadId ? 'open' : undefined}>
+            <a
+              href={href({ view: 'chat', path: [thread.id] })}
+              aria-current={thread.id === conversation.threadId ? 'page' : undefined}
+            >
+              <span class="cut">{nameOf(thread)}</span>
+              <span class="quiet">{stateOf(thread, app)}</span>
+            </a>
+            <button
+              type="button"
+              class="bare"
+              aria-label={`Rename ${nameOf(thread)}`}
+              onClick={() => {
+                renamed.value = thread;
+              }}
+            >
+              <Glyph name="look" />
+            </button>
+            <button
+              type="button"
+              class="bare"
+              aria-label={`${thread.status === 'archived' ? 'Unarchive' : 'Archive'} ${nameOf(thread)}`}
+              onClick={() =>
+                doing(
+                  conversation.call(thread.status === 'archived' ? 'thread/unarchive' : 'thread/archive', {
+                    threadId: thread.id,
+                  }),
+                )
+              }
+            >
+              <Glyph name={thread.status === 'archived' ? 'refresh' : 'save'} />
+            </button>
+          </li>
+        ))}
+      </ul>
+      {chat.threads.value !== null && found.length === 0 && <p class="quiet none">No threads.</p>}
+      {found.length > maxShown && <p class="quiet none">{found.length - maxShown} more: search by name.</p>}
+      <label class="choice">
+        <input
+          type="checkbox"
+          checked={showsArchived.value}
+          onChange={(event) => {
+            showsArchived.value = event.currentTarget.checked;
+          }}
+        />
+        Show archived
+      </label>
+      {renamed.value && (
+        <Rename
+          thread={renamed.value}
+          onClose={() => {
+            renamed.value = null;
+          }}
+          onName={(displayName) => {
+            const { id = '' } = renamed.peek() ?? {};
+            renamed.value = null;
+            doing(conversation.call('thread/rename', { threadId: id, displayName }));
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function stateOf({ runtime, status, lastActiveAt }: ThreadSummary, app: App): string {
+  if (runtime.waitingOnApproval) return 'waits for you';
+  if (runtime.running) return 'running';
+  return status === 'archived' ? 'archived' : distance(Date.parse(lastActiveAt), app.now.value);
+}
+
+function Rename({
+  thread,
+  onName,
+  onClose,
+}: {
+  readonly thread: ThreadSummary;
+  readonly onName: (name: string) => void;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Dialog title="Rename thread" onClose={onClose}>
+      <form
+        class="inside"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const name = String(new FormData(event.currentTarget).get('name') ?? '').trim();
+          if (name !== '') onName(name);
+        }}
+      >
+        <label>
+          Name <input name="name" maxLength={200} required defaultValue={thread.displayName ?? ''} />
+        </label>
+        <footer>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="main">
+            Rename
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

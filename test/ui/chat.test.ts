@@ -1,0 +1,237 @@
+/** Chat in the page: one conversation over a real agent server, seen at once by a second client. */
+import { always, callTool, gate, say, script, think } from '../agent/scripted-provider.ts';
+import { Client, words } from '../appserver/harness.ts';
+import { box, button, chatStage, openThread, write } from './chat-scene.ts';
+import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { shows } from './shows.ts';
+
+const { scene } = await chatStage();
+
+const first = gate();
+scene(
+  'a message begins a thread, the answer streams as Markdown, and the page and a second client see the same at once',
+  {
+    provider: script(
+      [think('Let me see.'), say('Here is a **list**:\n\n- one\n- tw'), first, say('o\n\nand `code`.')],
+      say('To the *second* client.'),
+    ),
+  },
+  async (t, { page, served }) => {
+    await write(page, 'What is here?');
+    const threadId = await openThread(page);
+    await page.locator('.said', { hasText: 'What is here?' }).waitFor();
+    await page.locator('.answer li', { hasText: 'tw' }).waitFor();
+    t.equal(await page.locator('.answer strong').textContent(), 'list');
+    await page.getByRole('status').filter({ hasText: 'Working' }).waitFor();
+    await button(page, 'Stop').waitFor();
+    const client = await Client.ready(t, served.server.webSocketUrl);
+    await client.call('thread/resume', { threadId });
+    first.open();
+    await page.locator('.answer code', { hasText: 'code' }).waitFor();
+    await page.locator('.row-end', { hasText: 'Done' }).waitFor();
+    t.match(await client.notification('turn/completed'), { params: { threadId } });
+    await client.call('turn/start', { threadId, input: words('From the terminal.') });
+    await page.locator('.said', { hasText: 'From the terminal.' }).waitFor();
+    await page.locator('.answer em', { hasText: 'second' }).waitFor();
+    t.equal(await page.locator('.said').count(), 2);
+    t.equal(await page.locator('main').count(), 1);
+    t.equal(await page.getByRole('log').count(), 1);
+    t.same(await axe(page), []);
+    t.same(await smallTargets(page), []);
+  },
+);
+
+const running = gate();
+scene(
+  'while a turn runs Enter queues, Ctrl+Enter adds to the turn, and Esc stops it; what waits stays until it is sent',
+  { provider: script([say('Working on it.'), running], say('Never asked.'), say('Now the queued one.')) },
+  async (t, { page, served }) => {
+    await write(page, 'Begin');
+    const threadId = await openThread(page);
+    await page.locator('.answer', { hasText: 'Working on it.' }).waitFor();
+    await write(page, 'Then this');
+    await page.locator('.queue li', { hasText: 'Then this' }).waitFor();
+    await box(page).fill('And mind that');
+    await box(page).press('Control+Enter');
+    await shows(t, 'equal', () => box(page).inputValue(), '');
+    await box(page).press('Escape');
+    await page.locator('.row-end', { hasText: 'Interrupted' }).waitFor();
+    await page.locator('.queue li', { hasText: 'Then this' }).waitFor();
+    await button(page, 'Edit').click();
+    await shows(t, 'equal', () => box(page).inputValue(), 'Then this');
+    t.equal(await page.locator('.queue li').count(), 0);
+    await box(page).fill('Draft that stays');
+    await page.reload();
+    await page.locator('.said', { hasText: 'Begin' }).waitFor();
+    t.equal(await box(page).inputValue(), 'Draft that stays');
+    const client = await Client.ready(t, served.server.webSocketUrl);
+    const { thread } = await client.call('thread/read', { threadId, includeTurns: true });
+    t.match(thread, { queuedInputs: [], turns: [{ status: 'cancelled', interruptedBy: 'user' }] });
+  },
+);
+
+scene(
+  'an approval shows the whole command, takes no answer at once, and runs when it is allowed; one that is answered elsewhere goes',
+  {
+    provider: script(
+      callTool('Exec', { command: `touch allowed.txt && echo ${'long '.repeat(60)}END` }),
+      say('It ran.'),
+      callTool('Exec', { command: 'touch elsewhere.txt' }),
+      say('It ran, too.'),
+      callTool('WriteFile', { path: 'a.txt', content: 'new line\n' }),
+      say('Not written.'),
+    ),
+  },
+  async (t, { page, served }) => {
+    await write(page, 'Run it');
+    const threadId = await openThread(page);
+    const approval = page.getByRole('region', { name: 'Approval' });
+    await approval.getByText('END').waitFor();
+    t.match(await approval.locator('pre').textContent(), /^touch allowed\.txt && echo (long )+END$/);
+    await button(page, 'Allow').click();
+    await page.locator('.answer', { hasText: 'It ran.' }).waitFor();
+    await page.locator('.card', { hasText: 'Allowed, ' }).waitFor();
+    const client = await Client.ready(t, served.server.webSocketUrl, { approvalSupport: true });
+    await client.call('thread/subscribe', { threadId });
+    await write(page, 'Again');
+    const request = await client.notification('item/approval/request');
+    await approval.getByText('touch elsewhere.txt').waitFor();
+    client.send({ jsonrpc: '2.0', id: request.id, result: { decision: 'accept' } });
+    await page.locator('.answer', { hasText: 'It ran, too.' }).waitFor();
+    await page.locator('.card', { hasText: 'Allowed elsewhere, ' }).waitFor();
+    await shows(t, 'equal', () => approval.count(), 0);
+    await write(page, 'And write');
+    await approval.locator('.diff .added', { hasText: 'new line' }).waitFor();
+    t.same(await axe(page), []);
+    await button(page, 'Decline').click();
+    await page.locator('.answer', { hasText: 'Not written.' }).waitFor();
+    await page.locator('.card', { hasText: 'Declined, ' }).waitFor();
+    await page.locator('.card', { hasText: 'not allowed' }).waitFor();
+  },
+);
+
+const hostile = [
+  '<img src="https://evil.example/x.png" onerror="window.stolen=1"><script>window.stolen=1</script>',
+  '',
+  '![pixel](https://evil.example/p.png) [go](javascript:window.stolen=1) [there](https://evil.example/) <b>bold</b> &copy;',
+  '',
+  `\u202Egnp.exe \u001b[31mred\u001b[0m ${'[x]('.repeat(200)}`,
+  '',
+  '```html\n<script>window.stolen=1</script>\n```',
+].join('\n');
+scene(
+  'hostile Markdown is inert text: no picture, no foreign request, only web links, and hidden characters are shown',
+  { provider: always(say(hostile)) },
+  async (t, { page }) => {
+    await write(page, hostile);
+    await openThread(page);
+    await page.locator('.row-end').waitFor();
+    t.equal(await page.locator('main img, iframe, object, embed, main script').count(), 0);
+    t.same(
+      await page
+        .locator('.answer a')
+        .evaluateAll((links) => links.map((link) => [link.getAttribute('href'), (link as HTMLAnchorElement).rel])),
+      [
+        ['https://evil.example/p.png', 'noreferrer'],
+        ['https://evil.example/', 'noreferrer'],
+      ],
+    );
+    const text = await page.locator('.answer').textContent();
+    t.match(text, /<b>bold<\/b> ©/);
+    t.match(text, /<U\+202E>gnp\.exe ␛\[31mred/);
+    t.notOk(text?.includes('\u202e') || text?.includes('\u001b'));
+    t.equal(await page.evaluate(() => (window as unknown as { stolen?: number }).stolen), undefined);
+  },
+);
+
+const many = Array.from({ length: 40 }, (_, index) => `Paragraph ${index}.`).join('\n\n');
+scene(
+  'a person who has scrolled up is left there while rows are added, and jumps to the latest; failed calls are open, long output is cut',
+  {
+    provider: script(
+      say(many),
+      [callTool('ReadFile', { path: 'missing.txt' }), callTool('Exec', { command: 'seq 1 3000' })],
+      say('The end of it.'),
+    ),
+    config: { Permissions: { Rules: [{ Tool: 'Exec', Prefix: ['seq'], Decision: 'allow' }] } },
+  },
+  async (t, { page }) => {
+    await write(page, 'Much');
+    await openThread(page);
+    await page.locator('.row-end').waitFor();
+    const log = page.getByRole('log');
+    await log.evaluate((element) => element.scrollTo(0, 0));
+    await button(page, 'Jump to latest').waitFor();
+    await write(page, 'More');
+    await page.locator('.connection.live').waitFor();
+    await page.getByRole('status').filter({ hasText: /^$/ }).first().waitFor({ state: 'attached' });
+    t.equal(await log.evaluate((element) => element.scrollTop), 0);
+    await button(page, 'Jump to latest').click();
+    await page.locator('.answer', { hasText: 'The end of it.' }).waitFor();
+    const failed = page.locator('.card.danger');
+    t.equal(await failed.getByRole('button').first().getAttribute('aria-expanded'), 'true');
+    const command = page.locator('.card', { hasText: 'seq 1 3000' });
+    t.equal(await command.getByRole('button').first().getAttribute('aria-expanded'), 'false');
+    await command.getByRole('button').first().click();
+    await command.getByText('Show more').waitFor();
+    t.ok(((await command.locator('pre').textContent()) ?? '').length < 4_200);
+  },
+);
+
+scene(
+  'threads are found, renamed and archived; the page fits a phone, where the list and a conversation are one after the other',
+  { provider: always(say('Yes.')), context: { viewport: { width: 390, height: 844 }, hasTouch: true } },
+  async (t, { page, served, go }) => {
+    const threadId = await served.say('An earlier talk');
+    await go('/chat');
+    const threads = page.getByRole('region', { name: 'Threads' });
+    await threads.getByRole('link').filter({ hasText: /\S/ }).nth(1).waitFor();
+    t.equal(await overflowsAt(page, 390), false, 'the list');
+    await threads.getByRole('button', { name: /^Rename/ }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Renamed here');
+    await button(page, 'Rename').click();
+    await threads.getByText('Renamed here').click();
+    await page.locator('.answer', { hasText: 'Yes.' }).waitFor();
+    t.equal(await openThread(page), threadId);
+    t.equal(await overflowsAt(page, 390), false, 'the conversation');
+    t.equal(await box(page).evaluate((element) => getComputedStyle(element).fontSize), '16px');
+    t.same(await axe(page), []);
+    await page.getByRole('link', { name: /Threads/ }).click();
+    await threads.getByRole('button', { name: /^Archive/ }).click();
+    await threads.getByText('No threads.').waitFor();
+    await threads.getByRole('searchbox').fill('renamed');
+    await threads.getByRole('checkbox').check();
+    await threads.getByText('archived', { exact: true }).waitFor();
+    t.same(await axe(page), []);
+  },
+);
+
+scene(
+  'pictures are pasted as data, a broken one is refused with words, and a conversation that does not exist says so',
+  { provider: always(say('A square.')) },
+  async (t, { page, go }) => {
+    const paste = (name: string, base64: string) =>
+      box(page).evaluate(
+        (element, [name, base64]) => {
+          const bytes = Uint8Array.from(atob(base64 ?? ''), (letter) => letter.charCodeAt(0));
+          const data = new DataTransfer();
+          data.items.add(new File([bytes], name ?? '', { type: 'image/png' }));
+          element.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+        },
+        [name, base64] as const,
+      );
+    await paste('broken.png', btoa('no picture'));
+    await page.getByText('broken.png is no picture that can be read.').waitFor();
+    await paste(
+      'dot.png',
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+    );
+    await button(page, 'Remove picture 1').waitFor();
+    await write(page, 'What is this?');
+    await openThread(page);
+    await page.locator('.answer', { hasText: 'A square.' }).waitFor();
+    await go('/chat/thread_nowhere');
+    await page.getByText('This conversation does not exist').waitFor();
+    t.equal(await box(page).isDisabled(), true);
+  },
+);
