@@ -1,4 +1,6 @@
 /** Chat in the page: one conversation over a real agent server, seen at once by a second client. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { always, callTool, gate, say, script, think } from '../agent/scripted-provider.ts';
 import { Client, words } from '../appserver/harness.ts';
 import { box, button, chatStage, openThread, write } from './chat-scene.ts';
@@ -233,5 +235,28 @@ scene(
     await go('/chat/thread_nowhere');
     await page.getByText('This conversation does not exist').waitFor();
     t.equal(await box(page).isDisabled(), true);
+  },
+);
+
+scene(
+  'undo takes back a turn with its files, and asks before it overwrites what others have changed',
+  {
+    provider: script(callTool('WriteFile', { path: 'made.txt', content: 'by the agent\n' }), say('Made.')),
+    config: { Permissions: { DefaultApprovalPolicy: 'autoApprove' } },
+  },
+  async (t, { page, served }) => {
+    const file = join(served.path, 'made.txt');
+    await write(page, 'Make it');
+    await openThread(page);
+    await page.locator('.answer', { hasText: 'Made.' }).first().waitFor();
+    await page.locator('.row-end').waitFor();
+    writeFileSync(file, 'by a person\n');
+    await button(page, 'Undo').click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('dialog').getByText('made.txt').waitFor();
+    t.equal(readFileSync(file, 'utf8'), 'by a person\n');
+    await page.getByRole('dialog').getByRole('button', { name: 'Overwrite' }).click();
+    await page.locator('.row').first().waitFor({ state: 'detached' });
+    t.notOk(existsSync(file));
   },
 );

@@ -15,7 +15,7 @@ import type {
 } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { linkLogic } from './link.ts';
-import type { Rpc, Told } from './rpc.ts';
+import { type Rpc, RpcError, rpcCodes, type Told } from './rpc.ts';
 import { Transcript } from './transcript.ts';
 
 type Snapshot = SnapshotFrom<typeof conversationMachine>;
@@ -197,14 +197,24 @@ export class Conversation {
     this.#thread.value = { ...thread, config: changed.config };
   }
 
-  /** Takes back this turn and those after it, with their files. */
-  async undo(turnId: string): Promise<void> {
-    if (this.threadId === null) return;
+  /**
+   * Takes back this turn and those after it, with their files. Resolves with the files that others have changed since; then
+   * nothing was taken back, and `force` overwrites them.
+   */
+  async undo(turnId: string, force: boolean): Promise<readonly string[]> {
+    if (this.threadId === null) return [];
     const turns = [...new Set(this.transcript.rows.map((row) => row.turnId))];
     const numTurns = turns.length - turns.indexOf(turnId);
-    const asked = { threadId: this.threadId, numTurns, restoreFiles: true };
-    const { thread } = await this.call('thread/rollback', asked);
-    this.#show(thread);
+    const asked = { threadId: this.threadId, numTurns, restoreFiles: true, force };
+    try {
+      const { thread } = await this.call('thread/rollback', asked);
+      this.#show(thread);
+      return [];
+    } catch (error) {
+      if (error instanceof RpcError && error.code === rpcCodes.restoreConflict) return conflictsIn(error);
+      this.#app.toast({ text: `Not undone: ${messageOf(error)}`, tone: 'danger' });
+      return [];
+    }
   }
 
   /** Reads the turns before the first one that is shown. */
@@ -361,6 +371,12 @@ export class Conversation {
       removeEventListener('online', wake);
     };
   }
+}
+
+/** Paths in the details of a refused restore. */
+function conflictsIn({ data, message }: RpcError): readonly string[] {
+  const { conflicts = [] } = data as { readonly conflicts?: readonly { readonly path: string }[] };
+  return conflicts.length === 0 ? [message] : conflicts.map(({ path }) => path);
 }
 
 /** Text by which two inputs are compared: the server adds to what was sent. */

@@ -1,4 +1,4 @@
-import { dashboardPaths, socketProtocol } from '../../../../protocol/browser.ts';
+import { dashboardPaths, pageSubprotocol } from '../../../../protocol/browser.ts';
 import type {
   ApprovalRequest,
   RpcMethod,
@@ -12,15 +12,18 @@ import type {
 export class RpcError extends Error {
   override readonly name = 'RpcError';
   readonly code: number;
+  /** Details for programs. */
+  readonly data: unknown;
 
-  constructor(code: number, message: string) {
+  constructor(code: number, message: string, data?: unknown) {
     super(message);
     this.code = code;
+    this.data = data;
   }
 }
 
 /** Codes that the page distinguishes. */
-export const rpcCodes = { threadNotFound: -32010, threadNotActive: -32011, approvalNotFound: -32021 } as const;
+export const rpcCodes = { threadNotFound: -32010, restoreConflict: -32019, approvalNotFound: -32021 } as const;
 
 /** One notification, or an approval that the server asks for. */
 export type Told =
@@ -53,7 +56,7 @@ interface Frame {
   readonly method?: string;
   readonly params?: unknown;
   readonly result?: unknown;
-  readonly error?: { readonly code: number; readonly message: string };
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
 /** The address of the WebSocket: below the page, wherever that is served. */
@@ -67,7 +70,7 @@ export function socketUrl(base: string = document.baseURI): string {
 
 /** JSON-RPC of the agent server over one WebSocket. It does not reconnect. */
 export function openRpc({ token, onTold, onFrame, onClosed }: RpcOptions): Promise<Rpc> {
-  const socket = new WebSocket(socketUrl(), token === null ? [socketProtocol] : [socketProtocol, token]);
+  const socket = new WebSocket(socketUrl(), token === null ? [pageSubprotocol] : [pageSubprotocol, token]);
   const waiting = new Map<number, Waiting>();
   let count = 0;
   const rpc: Rpc = {
@@ -87,7 +90,7 @@ export function openRpc({ token, onTold, onFrame, onClosed }: RpcOptions): Promi
     if (frame.method !== undefined) return onTold({ method: frame.method, params: frame.params } as Told);
     const asked = waiting.get(Number(frame.id));
     waiting.delete(Number(frame.id));
-    if (frame.error) asked?.reject(new RpcError(frame.error.code, frame.error.message));
+    if (frame.error) asked?.reject(new RpcError(frame.error.code, frame.error.message, frame.error.data));
     else asked?.resolve(frame.result as never);
   };
   return new Promise((resolve, reject) => {

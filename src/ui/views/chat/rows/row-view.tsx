@@ -154,16 +154,26 @@ function End({ conversation, row }: RowProps<EndRow>) {
 }
 
 function Undo({ conversation, row, onClose }: RowProps<EndRow> & { readonly onClose: () => void }) {
+  const [conflicts, setConflicts] = useState<readonly string[]>([]);
+  const undo = async (force: boolean) => {
+    const found = await conversation.undo(row.turnId, force);
+    if (found.length > 0) setConflicts(found);
+    else onClose();
+  };
+  if (conflicts.length > 0) {
+    return (
+      <Confirm title="Overwrite other changes?" action="Overwrite" onClose={onClose} onConfirm={() => void undo(true)}>
+        <p>These files were changed since, and not by this conversation:</p>
+        <ul class="mono">
+          {conflicts.map((path) => (
+            <li key={path}>{visible(path, { multiline: false })}</li>
+          ))}
+        </ul>
+      </Confirm>
+    );
+  }
   return (
-    <Confirm
-      title="Undo this turn?"
-      action="Undo"
-      onClose={onClose}
-      onConfirm={() => {
-        onClose();
-        conversation.undo(row.turnId);
-      }}
-    >
+    <Confirm title="Undo this turn?" action="Undo" onClose={onClose} onConfirm={() => void undo(false)}>
       <p>
         This turn and those after it are taken back, and the files of the workspace are put back as they were before it.
       </p>
