@@ -24,8 +24,8 @@ export const budget = {
 const notFetched = new Set(['licenses.txt']);
 /** Names that look like addresses but are namespaces of the DOM. */
 const namespaces = /^http:\/\/www\.w3\.org\/(?:1999\/xhtml|1999\/xlink|2000\/svg|1998\/Math\/MathML|2000\/xmlns)/;
-/** Addresses in texts of libraries that are never fetched: a message of superjson's. */
-const mentions = /^https:\/\/github\.com\/blitz-js\/superjson\/issues\//;
+/** Addresses in texts of libraries that are never fetched: messages of superjson and marked. */
+const mentions = /^https:\/\/github\.com\/(?:blitz-js\/superjson\/issues\/|markedjs\/marked\.)/;
 const textual = new Set(['.js', '.css', '.html', '.svg']);
 
 export interface PageWeight {
