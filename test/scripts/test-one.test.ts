@@ -1,5 +1,5 @@
 /** `npm run test:one` and `npm run test:watch`, as processes. */
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
@@ -41,8 +41,7 @@ t.test('no file and an unknown option exit 2; --help exits 0', async (t) => {
 
 /** A copy of the checkout with one source, and a test of it. */
 function sampleCheckout(t: Test, test: string): { readonly checkout: string; readonly source: string } {
-  const checkout = copyCheckout(t);
-  rmSync(join(checkout, 'dist'), { recursive: true, force: true });
+  const checkout = copyCheckout(t, false);
   mkdirSync(join(checkout, 'test', 'sample'), { recursive: true });
   const source = join(checkout, 'src', 'lib', 'sample.ts');
   writeFileSync(source, 'export const sample = 1;\n');
