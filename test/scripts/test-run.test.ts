@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
+import packageJson from '../../package.json' with { type: 'json' };
 import { root } from '../../scripts/toolchain.mjs';
 
 interface Report {
@@ -52,3 +53,9 @@ for (const [signal, code] of [
     },
   );
 }
+
+t.test('a signal for npm reaches the run: the shell that npm starts becomes the run', async (t) => {
+  const command = packageJson.scripts.test.replace('scripts/test.mjs', '-p process.pid');
+  const { pid, stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+  t.equal(stdout.trim(), String(pid), stderr);
+});
