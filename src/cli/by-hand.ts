@@ -9,6 +9,10 @@ import { canonical } from './workspace.ts';
 
 const pollMs = 50;
 
+/** Whether a process holds the lock of a workspace, whatever the Hub knows of it. */
+export const isHeld = ({ home }: CommandContext, workspace: string): boolean =>
+  probeLock(workspaceFiles(home, canonical(workspace)).mutexPath) === 'held';
+
 /** Whether a live server of this workspace is not managed by the Hub. */
 export const runsByHand = ({ state, startedByHub, pid }: RecordAnswer): boolean =>
   !startedByHub && pid !== null && (state === 'running' || state === 'unhealthy');

@@ -65,9 +65,9 @@ export function troubleOf({ problems, state, startedByHub, pendingApprovals }: R
   return state === 'running' && !startedByHub ? 'started by hand' : '';
 }
 
-/** Where the page of a workspace is, without a token. */
-export const pageOf = ({ endpoints }: RecordAnswer): string =>
-  endpoints['dashboard'] === undefined ? nothing : withoutToken(endpoints['dashboard']);
+/** Path of the page of a workspace on the Hub; of an older Hub its own address, without a token. */
+export const pageOf = ({ endpoints, page }: RecordAnswer): string =>
+  page ?? (endpoints['dashboard'] === undefined ? nothing : withoutToken(endpoints['dashboard']));
 
 /** One row. @param now milliseconds since the epoch */
 export function rowOf(record: RecordAnswer, now: number, colors: Colors): string[] {

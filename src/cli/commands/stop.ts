@@ -1,4 +1,4 @@
-import { endByHand, noteEnd, runsByHand } from '../by-hand.ts';
+import { endByHand, isHeld, noteEnd, runsByHand } from '../by-hand.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during, withHubOf } from '../hub.ts';
@@ -12,7 +12,7 @@ export async function run(context: CommandContext): Promise<number> {
   const record = await withHubOf(context, path, ({ hub }) =>
     during(context, `Stopping the agent server of ${path}`, async () => {
       const stopped = await hub.stop(path, { signal });
-      if (!runsByHand(stopped)) return stopped;
+      if (!runsByHand(stopped) && !isHeld(context, path)) return stopped;
       await endByHand(context, path);
       return noteEnd(hub, path, signal);
     }),
