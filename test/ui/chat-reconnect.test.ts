@@ -1,0 +1,71 @@
+/** Chat over an agent server that is killed while it answers. */
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { dashboardToken } from '../../src/supervise/index.ts';
+import { makeWorkspace, serving, spawnServer } from '../appserver/harness.ts';
+import { unusedPort } from '../ports.ts';
+import { chatStage, openThread, write } from './chat-scene.ts';
+
+const { open } = await chatStage();
+
+const piece = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+const end = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\ndata: [DONE]\n\n`;
+
+/** A model that begins its first answer and leaves it unfinished, and gives every further one whole. */
+async function model(t: Test): Promise<string> {
+  let count = 0;
+  const server = createServer((request, response: ServerResponse) => {
+    request.resume().on('end', () => {
+      if (request.method !== 'POST') return void response.writeHead(404).end();
+      count += 1;
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      if (count === 1) response.write(piece('The beginning of it'));
+      else response.end(piece('A whole answer.') + end);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+}
+
+t.test('after kill -9 the page reads the thread again, and sends what was written meanwhile once', async (t) => {
+  const port = await unusedPort();
+  const config = {
+    Provider: 'openai-compatible',
+    EndPoint: await model(t),
+    ApiKey: 'test-key',
+    Model: 'test-model',
+    DashBoard: { Enabled: true, Port: port },
+  };
+  const { path, home } = makeWorkspace(t, config);
+  const first = spawnServer(t, { path, home });
+  await serving(first, path);
+  const url = `http://127.0.0.1:${port}`;
+  const { page, watched } = await open(t, { url, token: dashboardToken(home, path) }, '/chat');
+  await write(page, 'Begin');
+  const threadId = await openThread(page);
+  await page.locator('.prose', { hasText: 'The beginning of it' }).waitFor();
+  first.child.kill('SIGKILL');
+  await first.ended;
+  await page.getByText('Disconnected.').waitFor();
+  await write(page, 'Written meanwhile');
+  await page.locator('.queue li', { hasText: 'Not sent yet' }).waitFor();
+  await serving(spawnServer(t, { path, home }), path);
+  await page.locator('.prose', { hasText: 'A whole answer.' }).waitFor();
+  await page.locator('.row-end', { hasText: 'Done' }).waitFor();
+  t.same(await page.locator('.said .written').allTextContents(), ['Begin', 'Written meanwhile']);
+  t.same(await page.locator('.prose').allTextContents(), ['The beginning of it', 'A whole answer.']);
+  t.equal(
+    await page.locator('.row-end').first().locator('span').first().textContent(),
+    'Ended when the server stopped',
+  );
+  t.equal(await page.locator('.queue li').count(), 0);
+  t.equal(await openThread(page), threadId);
+  t.same(watched.complaints, []);
+});
