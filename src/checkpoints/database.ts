@@ -5,6 +5,8 @@ import { CheckpointError } from './errors.ts';
 
 const version = 1;
 const busyMs = 5_000;
+/** Pages of 4 KiB. */
+const logPages = 16_384;
 
 /**
  * `entries`: what was at a path from one mark (`fromSeq`) until another (`toSeq`; null: still). A turn writes only what changed, and
@@ -110,7 +112,10 @@ export class CheckpointDatabase {
       chmodSync(file, 0o600);
       this.#sqlite.exec('PRAGMA trusted_schema = OFF');
       enableWriteAheadLog(this.#sqlite, busyMs);
-      this.#sqlite.exec('PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY');
+      // Moving the log into the database flushes the disk: rarely, and when the file is closed.
+      this.#sqlite.exec(
+        `PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = ${logPages}`,
+      );
       const found = Number(this.get('PRAGMA user_version')?.['user_version']);
       if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');
       if (found === 0) this.transaction(() => this.#sqlite.exec(schema));

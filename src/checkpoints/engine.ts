@@ -7,6 +7,7 @@ import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
 import type { NotCovered, StampedEntry } from './entry.ts';
 import { CheckpointError } from './errors.ts';
+import { type GitRestore, type GitState, movedRefs, readGitState, restoreGit } from './git-state.ts';
 import { History, type MarkEdge, type Owner, type SavedTurn } from './history.ts';
 import { ignoredPaths, type RunGit } from './ignored.ts';
 import type { CheckpointLimits } from './limits.ts';
@@ -71,6 +72,8 @@ export interface RestoreOutcome {
   /** Changed while the restore ran: left as they are. */
   readonly changedMeanwhile: readonly string[];
   readonly notCovered: readonly NotCovered[];
+  /** Absent: the turns moved neither HEAD nor a branch. */
+  readonly git?: GitRestore;
 }
 
 /** A restore as it is written down before it is applied. */
@@ -82,6 +85,12 @@ interface StoredRestore {
   readonly kept: readonly string[];
   readonly conflicts: readonly Conflict[];
   readonly notCovered: readonly NotCovered[];
+  readonly git?: { readonly before: GitState; readonly after: GitState } | undefined;
+}
+
+interface WrittenRestore extends Pick<RestoreRequest, 'thread' | 'turns' | 'conversation'> {
+  readonly beforeSeq: number;
+  readonly git?: StoredRestore['git'];
 }
 
 /** A restore that a crash has interrupted. */
@@ -167,7 +176,8 @@ export class Engine {
     const saved = history.turns(thread).filter(({ turn }) => turns.includes(turn));
     const plan = planRestore(history, { turns: saved, paths: paths?.map(bytePath), force });
     if (plan.conflicts.length > 0 && !force) return { ...plan, number: undefined };
-    return this.#writeDown(plan, { thread, turns, conversation, beforeSeq });
+    const git = paths ? undefined : this.#gitOf(saved);
+    return this.#writeDown(plan, { thread, turns, conversation, beforeSeq, git });
   }
 
   /** Changes of this tree since the first checkpoint of a thread in it. */
@@ -200,16 +210,11 @@ export class Engine {
 
   async #writeDown(
     plan: RestorePlan,
-    {
-      thread,
-      turns,
-      conversation,
-      beforeSeq,
-    }: Pick<RestoreRequest, 'thread' | 'turns' | 'conversation'> & { readonly beforeSeq: number },
+    { thread, turns, conversation, beforeSeq, git }: WrittenRestore,
   ): Promise<PreparedRestore> {
     const closed = this.#closedParents(plan.ops);
     await stage({ ...this.#applying(plan.ops), closed: new Map(closed) });
-    const stored: StoredRestore = { ...plan, closed, turns, conversation };
+    const stored: StoredRestore = { ...plan, closed, turns, conversation, git };
     const { lastKey } = this.#database.run(
       "INSERT INTO restores (at, thread, state, beforeSeq, plan) VALUES (?, ?, 'applying', ?, ?)",
       ...[Date.now(), thread, beforeSeq, JSON.stringify(stored)],
@@ -243,6 +248,7 @@ export class Engine {
     const restoreId = nameOfRestore(number);
     const owner = { thread, turn: restoreId };
     this.#options.onStep?.('conclude');
+    const git = stored.git && (await restoreGit(this.#options.root, this.#options.git, stored.git));
     await this.#checkpoint((found) => {
       const seq = found.take('restored', [owner]);
       this.history.startTurn(owner, beforeSeq);
@@ -267,6 +273,7 @@ export class Engine {
       conflicts: stored.conflicts,
       changedMeanwhile: left.map(shownPath),
       notCovered: stored.notCovered,
+      ...(git && { git }),
     };
   }
 
@@ -329,7 +336,7 @@ export class Engine {
     const pacer = this.#pacer;
     this.#requireSpace();
     onStep?.('scan');
-    const known = this.#index ?? indexOf(this.history.currentEntries());
+    const known = this.#index ?? (await indexOf(this.history.currentEntries(), pacer));
     const found = await this.#scan(known, pacer);
     try {
       const stored = await this.#store(found, pacer);
@@ -338,7 +345,7 @@ export class Engine {
       onStep?.('commit');
       await this.#database.pacedTransaction(async () => {
         this.#contents.commit();
-        const totals = { files: found.entries, bytes: found.bytes };
+        const totals = { files: found.entries, bytes: found.bytes, git: readGitState(this.#options.root) };
         let first: number | undefined;
         const take = (edge: MarkEdge, running: readonly Owner[]) => {
           const seq = this.history.addMark(edge, running, totals);
@@ -425,6 +432,24 @@ export class Engine {
     if (!directory || at === -1) return;
     const { kind, mode, size, mtime, ctime, ino } = entry ?? gone;
     directory.set(at, { kind, mode, size, mtime, ino, ctime: ctime ?? Number.NaN });
+  }
+
+  /** Where turns began and ended; undefined: nothing was moved, or not by them alone. */
+  #gitOf(turns: readonly SavedTurn[]): StoredRestore['git'] {
+    const { history } = this;
+    const states = turns.map(({ startSeq, endSeq }) => [
+      history.gitAt(startSeq),
+      endSeq === null ? undefined : history.gitAt(endSeq),
+    ]);
+    let before: GitState | undefined;
+    let after: GitState | undefined;
+    for (const [start, end] of states) {
+      if (!start || !end) return undefined;
+      if (after && movedRefs(after, start).length > 0) return undefined;
+      before ??= start;
+      after = end;
+    }
+    return before && after && movedRefs(before, after).length > 0 ? { before, after } : undefined;
   }
 
   #requireSpace(): void {

@@ -2,7 +2,7 @@ import { runProgram } from '../supervise/index.ts';
 import type { RunGit } from './ignored.ts';
 
 /** A turn can write the configuration of its repository: nothing that it names is run. */
-const quiet = ['core.hooksPath=/dev/null', 'core.fsmonitor=false'];
+const quiet = ['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'protocol.allow=never', 'gc.auto=0'];
 const timeoutMs = 60_000;
 const maxPrinted = 16 * 2 ** 20;
 
@@ -29,8 +29,9 @@ export const runGitIn =
           if (length <= maxPrinted) printed.push(chunk);
         },
       });
-      // 1: none of these paths is ignored.
-      if (cause !== 'exited' || (exitCode !== 0 && exitCode !== 1)) return undefined;
+      // 1: no path of these is ignored.
+      const isGood = exitCode === 0 || (exitCode === 1 && args[0] === 'check-ignore');
+      if (cause !== 'exited' || !isGood) return undefined;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw error;

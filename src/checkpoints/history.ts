@@ -1,6 +1,7 @@
 import { type BytePath, shownPath } from './byte-path.ts';
 import type { CheckpointDatabase, Row } from './database.ts';
 import { type Entry, type EntryKind, isSame, type NotCovered, type SkipReason, type StampedEntry } from './entry.ts';
+import { type GitState, parseGitState } from './git-state.ts';
 
 /** Owner of changes: a turn, or a restore, of a thread. */
 export interface Owner {
@@ -44,11 +45,11 @@ export class History {
   addMark(
     edge: MarkEdge,
     running: readonly Owner[],
-    { files, bytes }: { readonly files: number; readonly bytes: number },
+    { files, bytes, git }: { readonly files: number; readonly bytes: number; readonly git: GitState | undefined },
   ): number {
     return this.#database.run(
-      'INSERT INTO marks (at, edge, running, files, bytes) VALUES (?, ?, ?, ?, ?)',
-      ...[Date.now(), edge, JSON.stringify(running), files, bytes],
+      'INSERT INTO marks (at, edge, running, files, bytes, git) VALUES (?, ?, ?, ?, ?, ?)',
+      ...[Date.now(), edge, JSON.stringify(running), files, bytes, git ? JSON.stringify(git) : null],
     ).lastKey;
   }
 
@@ -174,6 +175,11 @@ export class History {
   mark(seq: number): { readonly at: number; readonly files: number; readonly bytes: number } {
     const row = this.#database.get('SELECT at, files, bytes FROM marks WHERE seq = ?', seq);
     return { at: Number(row?.['at'] ?? 0), files: Number(row?.['files'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) };
+  }
+
+  /** State of the repository at a mark; undefined: no repository. */
+  gitAt(seq: number): GitState | undefined {
+    return parseGitState(this.#database.get('SELECT git FROM marks WHERE seq = ?', seq)?.['git']);
   }
 
   /** Entries that the newest checkpoint does not cover. */

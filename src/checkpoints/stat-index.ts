@@ -1,6 +1,7 @@
 import type { BytePath } from './byte-path.ts';
 import { childOf, nameOf, parentOf } from './byte-path.ts';
 import type { EntryKind, StampedEntry } from './entry.ts';
+import type { Pacer } from './pacer.ts';
 
 /** One entry of a directory as the last scan saw it. */
 export interface Seen {
@@ -77,7 +78,7 @@ export class SeenDirectory {
 export type StatIndex = Map<BytePath, SeenDirectory>;
 
 /** Makes the index from the entries of the newest checkpoint. */
-export function indexOf(entries: Iterable<StampedEntry>): StatIndex {
+export async function indexOf(entries: Iterable<StampedEntry>, pacer: Pacer): Promise<StatIndex> {
   const children = new Map<BytePath, StampedEntry[]>();
   const directories: StampedEntry[] = [];
   for (const entry of entries) {
@@ -87,6 +88,7 @@ export function indexOf(entries: Iterable<StampedEntry>): StatIndex {
     const siblings = children.get(parent);
     if (siblings) siblings.push(entry);
     else children.set(parent, [entry]);
+    if (pacer.isDue) await pacer.pause();
   }
   const index: StatIndex = new Map();
   for (const directory of directories) {
@@ -97,6 +99,7 @@ export function indexOf(entries: Iterable<StampedEntry>): StatIndex {
     );
     for (const [at, entry] of own.entries()) seen.set(at, seenOf(entry));
     index.set(directory.path, seen);
+    if (pacer.isDue) await pacer.pause();
   }
   return index;
 }

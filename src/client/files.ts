@@ -14,6 +14,7 @@ const RestoredAnswer = v.looseObject({
   changedMeanwhile: texts,
   conflicts: v.optional(v.array(v.looseObject({ path: v.string(), change: v.string(), by: v.string() })), () => []),
   notCovered: v.optional(v.array(NotCovered), () => []),
+  git: v.optional(v.looseObject({ moved: texts, isRestored: v.boolean(), reason: v.optional(v.string()) })),
   runningProcesses: v.optional(v.array(v.looseObject({ id: v.string(), command: v.string() })), () => []),
 });
 /** Result of a restore; unknown fields are preserved. */

@@ -67,6 +67,17 @@ export const RestoredFiles = v.object({
   changedMeanwhile: v.array(v.string()),
   /** Changed by the turns, and in no checkpoint. */
   notCovered: v.array(NotCovered),
+  /** Absent: the turns moved neither HEAD nor a branch. */
+  git: v.optional(
+    v.object({
+      /** References that the turns moved; `HEAD` is one. */
+      moved: v.array(v.string()),
+      /** They are where they were; commits stay in the reflog. */
+      isRestored: v.boolean(),
+      /** Why they stay. */
+      reason: v.optional(v.string()),
+    }),
+  ),
   /** Commands in the background of the thread, which may write to the files again. */
   runningProcesses: v.optional(v.array(BackgroundProcessInfo)),
 });

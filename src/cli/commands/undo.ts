@@ -43,17 +43,21 @@ function withoutThread({ thread: _, ...answer }: RestoredAnswer & { readonly thr
 
 /** Files that a restore changed and those that it left, for people. */
 export function linesOf(answer: RestoredAnswer): string[] {
-  const { restoreId, restored, kept, changedMeanwhile, notCovered, runningProcesses } = answer;
+  const { restoreId, restored, kept, changedMeanwhile, notCovered, git, runningProcesses } = answer;
   return [
     `Restored ${restored.length} ${restored.length === 1 ? 'file or directory' : 'files and directories'}.`,
     ...listed(restored, 'restored'),
     ...listed(kept, 'kept, changed by you or another conversation'),
     ...listed(changedMeanwhile, 'left, changed while it was restored'),
+    ...(git ? [gitLine(git)] : []),
     ...notCoveredLines(notCovered),
     ...runningProcesses.map(({ id, command }) => `  still running: ${id} ${inLine(command)}`),
     `To take this back: oratorio undo --restore ${restoreId}`,
   ];
 }
+
+const gitLine = ({ moved, isRestored, reason }: NonNullable<RestoredAnswer['git']>): string =>
+  `  git: ${inLine(moved.join(', '))} ${isRestored ? 'set back' : 'left'}${reason === undefined ? '' : `, ${inLine(reason)}`}`;
 
 function listed(paths: readonly string[], what: string): string[] {
   const more = paths.length - maxListed;
