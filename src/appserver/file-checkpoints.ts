@@ -35,9 +35,9 @@ export class LazyCheckpoints implements FileCheckpoints {
     return this.#recovering;
   }
 
-  begin(place: FilePlace): void {
-    if (this.#loaded) this.#loaded.begin(place);
-    else void this.#load().then((checkpoints) => checkpoints.begin(place), this.#options.onProblem);
+  begin(place: FilePlace, isEager: boolean): void {
+    if (this.#loaded) this.#loaded.begin(place, isEager);
+    else void this.#load().then((checkpoints) => checkpoints.begin(place, isEager), this.#options.onProblem);
   }
 
   async secure(place: FilePlace): Promise<void> {

@@ -62,8 +62,10 @@ export interface RestoreFiles {
 
 interface OpenTurn {
   start: Promise<void> | undefined;
+  /** The files are saved as they were before: from now on tools may change them. */
+  hasStarted: boolean;
   /** A tool may have changed files. */
-  isNeeded: boolean;
+  isNeeded?: true;
 }
 
 const rootFile = 'root';
@@ -86,10 +88,11 @@ export class WorkspaceCheckpoints {
     await Promise.all([...this.#trees.values()].map((tree) => tree.ask(() => undefined)));
   }
 
-  /** A turn begins. A large tree is saved now, beside the first request to the model; a small one when a tool needs it. */
-  begin(place: TurnPlace): void {
-    const turn: OpenTurn = { start: undefined, isNeeded: false };
+  /** A turn begins. A large tree is saved now, beside the first request to the model; a small one when a tool needs it. @param isEager false: no tool of the turn is expected to change files */
+  begin(place: TurnPlace, isEager = true): void {
+    const turn: OpenTurn = { start: undefined, hasStarted: false };
     this.#turns.set(keyOf(place), turn);
+    if (!isEager) return;
     void this.#sizeOf(place.workspacePath).then(
       (size) => {
         if (size >= smallTreeEntries && this.#turns.get(keyOf(place)) === turn)
@@ -112,19 +115,13 @@ export class WorkspaceCheckpoints {
   settle(place: TurnPlace): Promise<void> | undefined {
     const turn = this.#turns.get(keyOf(place));
     this.#turns.delete(keyOf(place));
-    return turn?.start && this.#settle(place, turn);
-  }
-
-  async #settle(place: TurnPlace, turn: OpenTurn): Promise<void> {
-    const hasStarted = await turn.start?.then(
-      () => true,
-      () => false,
-    );
-    if (!hasStarted) return;
+    if (!turn?.start) return undefined;
     const owner = ownerOf(place);
     const tree = this.#tree(place.workspacePath);
-    if (turn.isNeeded) await tree.mark({ edge: 'end', ...owner });
-    else await tree.ask(({ history }) => history.dropTurn(owner));
+    if (turn.hasStarted && turn.isNeeded) return tree.mark({ edge: 'end', ...owner });
+    // No tool has changed files: the turn ends without a scan, and does not wait for the one that is under way.
+    void turn.start.then(() => tree.ask(({ history }) => history.dropTurn(owner))).catch(() => undefined);
+    return undefined;
   }
 
   /** Restores files. @throws CheckpointError */
@@ -205,7 +202,11 @@ export class WorkspaceCheckpoints {
   }
 
   #start(place: TurnPlace, turn: OpenTurn): Promise<void> {
-    turn.start ??= this.#tree(place.workspacePath).mark({ edge: 'start', ...ownerOf(place) });
+    turn.start ??= this.#tree(place.workspacePath)
+      .mark({ edge: 'start', ...ownerOf(place) })
+      .then(() => {
+        turn.hasStarted = true;
+      });
     return turn.start;
   }
 

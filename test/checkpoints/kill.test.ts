@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { type Bench, bench, limits, stateOf, TreeCheckpoints } from './tree-of-files.ts';
 
-/** 12 rounds in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
-const rounds = Number(process.env['ORATORIO_TEST_KILLS'] ?? 12);
+/** 8 rounds in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
+const rounds = Number(process.env['ORATORIO_TEST_KILLS'] ?? 8);
 const program = join(import.meta.dirname, 'victim.ts');
 const node = ['--conditions=development', '--disable-warning=ExperimentalWarning', program];
 

@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
 
@@ -159,4 +160,20 @@ t.test('stores are for their owner only, outside of the workspace', async (t) =>
   });
   t.ok(found.length >= 4);
   for (const [isDirectory, mode] of found) t.equal(mode, isDirectory ? 0o700 : 0o600);
+});
+
+t.test('a turn that ends before its files are saved does not wait for them, and leaves no checkpoint', async (t) => {
+  const place = bench(t);
+  place.write('a.txt', 'a');
+  const { checkpoints } = checkpointsOf(t, place);
+  const turn = { threadId: 'thread', turnId: 'turn_001', workspacePath: place.root };
+  checkpoints.begin(turn);
+  const securing = checkpoints.secure(turn);
+  t.equal(checkpoints.settle(turn), undefined);
+  await securing;
+  await setImmediate();
+  t.same(await checkpoints.list('thread', place.root), []);
+
+  checkpoints.begin({ ...turn, turnId: 'turn_002' }, false);
+  t.equal(checkpoints.settle({ ...turn, turnId: 'turn_002' }), undefined, 'nor does one that only reads');
 });

@@ -25,8 +25,9 @@ export class TurnFiles {
     this.#place = { threadId, turnId: options.turnId, workspacePath };
   }
 
-  begin(): void {
-    this.#options.host.checkpoints?.begin(this.#place);
+  /** @param isEager false: no tool of the turn is expected to change files */
+  begin(isEager: boolean): void {
+    this.#options.host.checkpoints?.begin(this.#place, isEager);
   }
 
   /** Resolves when a restore that a crash had interrupted is completed. Undefined: no restore was interrupted. */

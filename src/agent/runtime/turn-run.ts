@@ -175,7 +175,8 @@ export class TurnRun implements TurnWork, RunningTurn {
       tracer?.toolEnded(threadId, item);
     }
     if (this.#input.length > 0) items.addUserMessage(this.#input);
-    this.#files.begin();
+    const isReading = this.#isPlanning || this.#host.config.readOnly === true || this.#options.tools === 'none';
+    this.#files.begin(!isReading);
     void this.#driver.start();
   }
 

@@ -60,8 +60,8 @@ export type FileRestore =
 export interface FileCheckpoints {
   /** Resolves when what a crash has interrupted is completed. Undefined: nothing was. Never rejects. */
   recovered(): Promise<void> | undefined;
-  /** A turn begins. */
-  begin(place: FilePlace): void;
+  /** A turn begins. @param isEager false: no tool of it is expected to change files */
+  begin(place: FilePlace, isEager: boolean): void;
   /** Resolves when the files are saved as they were before any tool of the turn changed them. */
   secure(place: FilePlace): Promise<void>;
   /** Saves the files at the end of a turn. Undefined: no tool could change them. */
