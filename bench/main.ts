@@ -7,6 +7,7 @@ import { agentChat } from './agent-chat.ts';
 import { agentCraft } from './agent-craft.ts';
 import { agentRuntime } from './agent-runtime.ts';
 import { automations } from './automations.ts';
+import { checkpoints } from './checkpoints.ts';
 import { type Benchmark, type Context, isMet, machine, render, save, stopAll } from './harness.ts';
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
@@ -36,6 +37,7 @@ const benchmarks: readonly Benchmark[] = [
   models,
   lab,
   automations,
+  checkpoints,
   traces,
   page,
   reviewAnchors,

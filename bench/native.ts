@@ -10,6 +10,8 @@ export interface NativePrograms {
   readonly sseLoad: string;
   readonly httpLoad: string;
   readonly chatLoad: string;
+  /** Walk of a tree: the limit of a scan. */
+  readonly treeWalk: string;
 }
 
 function compiler(): string {
@@ -39,5 +41,6 @@ export function buildNative(): NativePrograms {
     sseLoad: build('sse-load'),
     httpLoad: build('http-load'),
     chatLoad: build('chat-load'),
+    treeWalk: build('tree-walk'),
   };
 }

@@ -21,11 +21,13 @@ interface Held {
 export class Tree {
   /** Canonical and absolute. */
   readonly root: string;
+  readonly #rootBytes: BytePath;
   /** The chain of directories that was used last, from the root. */
   #chain: Held[] = [];
 
   constructor(root: string) {
     this.root = root;
+    this.#rootBytes = Buffer.from(root).toString('latin1');
   }
 
   /** Path of an entry for system calls, valid until the next call. @throws the system's error when a directory on the way is missing or is a link */
@@ -43,10 +45,6 @@ export class Tree {
 
   close(): void {
     for (const { fd } of this.#chain.splice(0)) closeSync(fd);
-  }
-
-  get #rootBytes(): string {
-    return Buffer.from(this.root).toString('latin1');
   }
 
   /** Path of an open directory. */

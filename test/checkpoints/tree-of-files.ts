@@ -13,6 +13,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -176,8 +177,13 @@ const steps: readonly Step[] = [
   (root, random) => rmSync(anyPath(root, random) as unknown as string, { recursive: true }),
   (root, random) => mkdirSync(anyPath(root, random), { recursive: true, mode: random(2) === 0 ? 0o755 : 0o700 }),
   (root, random) => renameSync(anyPath(root, random), anyPath(root, random)),
-  (root, random) => chmodSync(anyPath(root, random), modes[random(modes.length)] ?? 0o644),
-  (root, random) => symlinkSync(random(2) === 0 ? 'a' : '../../etc/passwd', anyPath(root, random)),
+  (root, random) => {
+    const path = anyPath(root, random);
+    // A directory without `x` would hide its content from the test itself, unless it runs as root.
+    const possible = statSync(path).isDirectory() ? [0o755, 0o700, 0o775] : modes;
+    chmodSync(path, possible[random(possible.length)] ?? 0o644);
+  },
+  (root, random) => symlinkSync(random(2) === 0 ? 'a' : '../missing/target', anyPath(root, random)),
   (root, random) => linkSync(anyPath(root, random), anyPath(root, random)),
   (root, random) => truncateSync(anyPath(root, random), random(20)),
   (root, random) => {
