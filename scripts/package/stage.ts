@@ -1,6 +1,6 @@
 /** Lays the files of the published package into a directory. */
 import { createHash } from 'node:crypto';
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { minifySync } from 'rolldown/utils';
@@ -59,6 +59,20 @@ function stageBinaries(directory: string): void {
   }
 }
 
+const importedPackage = /(?:from|import\() ?'((?:@[\w.-]+\/)?[a-z][\w.-]*)(?:\/[^']*)?'/g;
+
+/** Packages in the bundles of the page, which have no source maps: those that its sources import, and all that these need. */
+function packagesOfThePage(): readonly string[] {
+  const sources = filesBelow(at('src/ui')).filter((file) => /\.tsx?$/.test(file) && !file.endsWith('vite.config.ts'));
+  const imported = sources.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(importedPackage)]);
+  const found = new Set(imported.map(([, name = '']) => name).filter((name) => existsSync(at(`node_modules/${name}`))));
+  for (const name of found) {
+    const { dependencies = {} } = readJson<Partial<Manifest>>(`node_modules/${name}/package.json`);
+    for (const needed of Object.keys(dependencies)) found.add(needed);
+  }
+  return [...found].sort();
+}
+
 /** Lays everything that is packed into `directory`, in place of what is there. `dist/` is built. */
 export function stage(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
@@ -70,14 +84,7 @@ export function stage(directory: string): void {
   stageBuild(directory);
   stageBinaries(directory);
   const maps = filesBelow(at('dist')).filter((file) => file.endsWith('.map'));
-  const copied = [
-    'uWebSockets.js',
-    'web-tree-sitter',
-    'tree-sitter-bash',
-    'preact',
-    '@preact/signals',
-    '@tanstack/virtual-core',
-  ];
+  const copied = ['uWebSockets.js', 'web-tree-sitter', 'tree-sitter-bash', ...packagesOfThePage()];
   const notices = thirdPartyNotices(
     maps,
     copied.map((name) => at(`node_modules/${name}`)),

@@ -28,7 +28,17 @@ t.test(
     t.notOk(manifest.devDependencies);
     t.notOk(manifest.scripts, 'nothing is compiled or run by an installation');
     const notices = readFileSync(join(installed, 'THIRD-PARTY-NOTICES.md'), 'utf8');
-    for (const name of ['@octokit/core', 'zod', 'pg', 'prom-client', 'uws-pack', 'web-tree-sitter', 'preact'])
+    for (const name of [
+      '@octokit/core',
+      'zod',
+      'pg',
+      'prom-client',
+      'uws-pack',
+      'web-tree-sitter',
+      'preact',
+      '@preact/signals-core',
+      'marked',
+    ])
       t.match(notices, `\n## ${name} `);
   },
 );
