@@ -276,7 +276,7 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   requestNotification: { accepted: true },
   reportHealth: { accepted: true },
   recentEvents: [{ id: '5f3a91c2-17', kind: 'hub.started', at: startedAt, workspacePath: null, data: { pid: 4242 } }],
-  getPage: { kind: 'hub', version: '0.1.0', views: ['overview', 'actors', 'events', 'logs'] },
+  getPage: { kind: 'hub', version: '0.1.0', views: ['overview', 'inbox', 'actors', 'events', 'logs'] },
   getDashboardLink: { url: 'http://127.0.0.1:41236/DashBoard#token=<DASHBOARD_TOKEN>' },
 };
 

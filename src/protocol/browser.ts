@@ -12,6 +12,7 @@ export const pageViews = [
   'settings',
   'events',
   'logs',
+  'inbox',
 ] as const;
 export type PageView = (typeof pageViews)[number];
 

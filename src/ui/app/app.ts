@@ -155,8 +155,16 @@ export function createApp(): App {
     load();
   };
   // The pages of the Hub and of its workspaces are opened by the same token.
-  if (server.role === 'hub')
-    handOver({ name: 'hub', proven: provenToken, lacksToken: () => token.peek() === null, onToken: use });
+  if (server.role === 'hub') {
+    const lacksToken = () => token.peek() === null;
+    const ask = handOver({ name: 'hub', proven: provenToken, lacksToken, onToken: use });
+    // Once, and after the refusal: an answer that came before it would be forgotten with it.
+    const stopWaiting = isRefused.subscribe((refused) => {
+      if (!refused) return;
+      queueMicrotask(() => stopWaiting());
+      setTimeout(ask);
+    });
+  }
   const drop = (toast: Toast) => {
     toasts.value = toasts.peek().filter((each) => each !== toast);
   };

@@ -16,9 +16,9 @@ export interface HandoverOptions {
   readonly onToken: (token: string) => void;
 }
 
-/** Answers the tabs that ask, and asks for this one if it has no token. */
-export function handOver({ name, proven, lacksToken, onToken }: HandoverOptions): void {
-  if (typeof BroadcastChannel === 'undefined') return;
+/** Answers the tabs that ask. Returns a function that asks for this one. */
+export function handOver({ name, proven, lacksToken, onToken }: HandoverOptions): () => void {
+  if (typeof BroadcastChannel === 'undefined') return () => {};
   const channel = new BroadcastChannel(`oratorio:token:${name}`);
   const tab = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
   const answer = async (to: string) => {
@@ -31,5 +31,5 @@ export function handOver({ name, proven, lacksToken, onToken }: HandoverOptions)
       if (!lacksToken()) void answer(data.tab);
     } else if (data.to === tab && lacksToken()) onToken(data.token);
   };
-  if (lacksToken()) channel.postMessage({ type: 'ask', tab } satisfies Message);
+  return () => channel.postMessage({ type: 'ask', tab } satisfies Message);
 }

@@ -1,0 +1,114 @@
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { InboxItem } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { Empty, Skeleton } from '../../parts/empty.tsx';
+import { FaultBanner } from '../../parts/state-banner.tsx';
+import { bothTimes, distance } from '../../parts/time.ts';
+import { createInbox, type Entry, type InboxStore, keyOf } from './store.ts';
+import './inbox.css';
+
+/** A click or key that was meant for something else must not answer a request that has just appeared. */
+const settleMs = 500;
+
+/** Approvals and questions of all workspaces, oldest first. */
+export default function Inbox({ app }: { readonly app: App }) {
+  const store = useMemo(() => createInbox(app), [app]);
+  useEffect(() => store.start(), [store]);
+  const entries = store.entries.value;
+  return (
+    <div class="view inbox">
+      <h1 class="unseen">Inbox</h1>
+      <FaultBanner error={store.error.value} at={null} retry={() => void store.load()} />
+      {entries === null && store.error.value === null && <Skeleton rows={3} />}
+      {entries?.length === 0 && (
+        <Empty title="Nothing waits for you">
+          <p>Requests for approval of all workspaces appear here.</p>
+        </Empty>
+      )}
+      <ol class="requests" aria-live="polite">
+        {entries?.map((entry) => (
+          <Request key={keyOf(entry.item)} app={app} store={store} entry={entry} />
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function Request({ app, store, entry }: { readonly app: App; readonly store: InboxStore; readonly entry: Entry }) {
+  const { item, outcome } = entry;
+  const { displayName, workspacePath, actionUrl, request } = item;
+  const expiresAt = Date.parse(request.expiresAt);
+  return (
+    <li class={outcome === null ? 'request' : 'request decided'}>
+      <header>
+        <b title={workspacePath}>{displayName}</b> wants to {request.operation}{' '}
+        <span class="quiet">({request.tool})</span>
+      </header>
+      <pre class="mono target">{request.target}</pre>
+      <dl>
+        {request.workingDirectory !== undefined && <Fact name="In" text={request.workingDirectory} />}
+        {request.covers !== undefined && <Fact name="Covers" text={request.covers} />}
+        {request.reason !== undefined && <Fact name="Reason" text={request.reason} />}
+        {request.proposedRule && (
+          <Fact name="Always saves" text={`${request.proposedRule.tool}: ${request.proposedRule.prefix.join(' ')} …`} />
+        )}
+      </dl>
+      {outcome === null ? (
+        <Answers store={store} entry={entry} />
+      ) : (
+        <p class="outcome" role="status">
+          {outcome}
+        </p>
+      )}
+      <footer>
+        <a href={actionUrl}>Open the conversation</a>
+        {outcome === null && (
+          <span class="quiet" title={bothTimes(expiresAt)}>
+            Declined {distance(expiresAt, app.now.value)} without an answer
+          </span>
+        )}
+      </footer>
+    </li>
+  );
+}
+
+function Fact({ name, text }: { readonly name: string; readonly text: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{text}</dd>
+    </div>
+  );
+}
+
+/** Buttons that answer once the request has stood for a moment. */
+function Answers({ store, entry }: { readonly store: InboxStore; readonly entry: Entry }) {
+  const [hasSettled, setHasSettled] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setHasSettled(true), settleMs);
+    return () => clearTimeout(timer);
+  }, []);
+  const isOff = !hasSettled || entry.sending !== null;
+  return (
+    <div class="answers">
+      {answersTo(entry.item).map(([decision, label]) => (
+        <button
+          key={decision}
+          type="button"
+          class={decision === 'accept' ? 'main' : undefined}
+          disabled={isOff}
+          onClick={() => void store.answer(entry.item, decision)}
+        >
+          {label}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+const answersTo = ({ request }: InboxItem): readonly (readonly [decision: string, label: string])[] => [
+  ['accept', 'Allow once'],
+  ['acceptForSession', 'Allow in this conversation'],
+  ...(request.proposedRule ? ([['acceptAlways', 'Always allow']] as const) : []),
+  ['decline', 'Decline'],
+];

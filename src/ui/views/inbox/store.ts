@@ -1,0 +1,99 @@
+import { signal } from '@preact/signals';
+import { messageOf } from '../../../lib/browser.ts';
+import type { InboxDecision, InboxItem } from '../../../protocol/index.ts';
+import { ApiError } from '../../app/api.ts';
+import type { App } from '../../app/app.ts';
+import type { StreamEvent } from '../../app/stream.ts';
+import { outcomeOf } from './words.ts';
+
+/** A request as the view shows it; one that was decided while the view is open stays, with its outcome. */
+export interface Entry {
+  readonly item: InboxItem;
+  readonly outcome: string | null;
+  /** Decision that is under way. */
+  readonly sending: string | null;
+}
+
+export const keyOf = ({ workspaceId, request }: InboxItem): string => `${workspaceId}/${request.requestId}`;
+
+interface Resolved {
+  readonly at: string;
+  readonly data: {
+    readonly workspaceId: string;
+    readonly requestId: string;
+    readonly decision: string;
+    readonly decidedBy: string;
+  };
+}
+
+/** Requests of all workspaces: read at the start and whenever the stream says that they have changed. */
+export function createInbox(app: App) {
+  const entries = signal<readonly Entry[] | null>(null);
+  const error = signal<string | null>(null);
+
+  function change(key: string, more: Partial<Entry>): void {
+    entries.value = entries.peek()?.map((entry) => (keyOf(entry.item) === key ? { ...entry, ...more } : entry)) ?? null;
+  }
+
+  async function load(): Promise<void> {
+    try {
+      const items = await app.api.get<readonly InboxItem[]>('/v1/inbox');
+      const waiting = new Set(items.map(keyOf));
+      const known = entries.peek() ?? [];
+      const stale = known.map((entry) =>
+        entry.outcome === null && !waiting.has(keyOf(entry.item))
+          ? { ...entry, sending: null, outcome: outcomeOf('cancel', 'withdrawn', Date.now()) }
+          : entry,
+      );
+      const seen = new Set(known.map(({ item }) => keyOf(item)));
+      const added = items.filter((item) => !seen.has(keyOf(item)));
+      entries.value = [...stale, ...added.map((item) => ({ item, outcome: null, sending: null }))];
+      error.value = null;
+    } catch (fault) {
+      error.value = messageOf(fault);
+    }
+  }
+
+  function take(events: readonly StreamEvent[]): void {
+    for (const { event, data } of events) {
+      if (event !== 'inbox.resolved') continue;
+      const { at, data: made } = JSON.parse(data) as Resolved;
+      change(`${made.workspaceId}/${made.requestId}`, {
+        outcome: outcomeOf(made.decision, made.decidedBy, Date.parse(at)),
+        sending: null,
+      });
+    }
+    if (events.some(({ event }) => event === 'inbox.added')) void load();
+  }
+
+  return {
+    entries,
+    error,
+    load,
+    start(): () => void {
+      void load();
+      return app.live.listen('events', { onEvents: take, onReset: () => void load() });
+    },
+    async answer(item: InboxItem, decision: string): Promise<void> {
+      const { workspaceId, request } = item;
+      const key = keyOf(item);
+      change(key, { sending: decision });
+      try {
+        const path = `/v1/inbox/${workspaceId}/${encodeURIComponent(request.requestId)}`;
+        const made = await app.api.send<InboxDecision>('POST', path, { decision });
+        change(key, { sending: null, outcome: outcomeOf(made.decision, made.decidedBy, Date.now()) });
+      } catch (fault) {
+        const made = fault instanceof ApiError && fault.code === 'alreadyDecided' ? fault.details : null;
+        if (made) {
+          const outcome = outcomeOf(String(made['decision']), String(made['decidedBy']), Date.now());
+          change(key, { sending: null, outcome });
+          return;
+        }
+        app.toast({ text: messageOf(fault), tone: 'danger', ms: 10_000 });
+        change(key, { sending: null });
+      }
+    },
+  };
+}
+
+export type InboxStore = ReturnType<typeof createInbox>;

@@ -1,0 +1,106 @@
+/** The Hub's page and the page of a workspace below it, in a browser: inbox, phones, and kill -9 of either server. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BrowserContext, Page } from 'playwright-core';
+import t from 'tap';
+import { AppServerClient } from '../../src/client/index.ts';
+import { pageToken } from '../../src/supervise/index.ts';
+import { launchBrowser } from '../browser.ts';
+import { eventually, killIfThere, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
+
+const hub = await startTestHub(t);
+const workspace = makeWorkspace(t, { ...quick, Provider: 'demo' });
+const record = await hub.ensure(workspace);
+const { apiBaseUrl } = hub.lock;
+const token = pageToken(hub.home);
+const browser = await launchBrowser();
+t.teardown(() => browser.close());
+const context: BrowserContext = await browser.newContext({ reducedMotion: 'reduce' });
+context.setDefaultTimeout(120_000);
+const complaints: string[] = [];
+context.on('weberror', (error) => complaints.push(String(error.error())));
+
+/** A client that starts turns and answers nothing by itself. */
+async function ask(name: string, command: string, of = hub) {
+  const { endpoints } = await of.record(workspace);
+  const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', {
+    clientInfo: { name: 'oratorio-cli', version: '1' },
+  });
+  t.teardown(() => client.close());
+  const { thread } = (await client.request('thread/start', { displayName: name })) as { thread: { id: string } };
+  await client.request('turn/start', { threadId: thread.id, input: [{ type: 'text', text: `run: ${command}` }] });
+  return client;
+}
+
+const live = (page: Page) => page.locator('.connection.live').waitFor();
+
+t.test('a request appears on a phone, is not answered at once, and is decided there or elsewhere', async (t) => {
+  const page = await context.newPage();
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto(`${apiBaseUrl}/#token=${token}&at=/inbox`);
+  await page.getByText('Nothing waits for you').waitFor();
+  await live(page);
+  const long = `touch allowed-here ${'x'.repeat(300)}`;
+  await ask('phone', long);
+  const request = page.locator('.request').first();
+  await request.getByText(long).waitFor();
+  const allow = request.getByRole('button', { name: 'Allow once' });
+  t.equal(await page.evaluate(() => document.activeElement?.tagName), 'BODY', 'no focus is stolen');
+  t.ok((await request.locator('.target').boundingBox())?.y ?? 0, 'the command is shown');
+  const [above, below] = [await request.locator('.target').boundingBox(), await allow.boundingBox()];
+  t.ok((above?.y ?? 0) < (below?.y ?? 0), 'above the buttons');
+  t.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, 'nothing is wider than the phone');
+  t.match(await request.getByRole('link').getAttribute('href'), new RegExp(`^${record.page}#/chat/`));
+  await allow.click();
+  await request.getByText(/^Allowed on a page, /).waitFor();
+  await eventually(() => existsSync(join(workspace, 'allowed-here')), 'the command runs');
+
+  const terminal = await ask('terminal', 'touch elsewhere');
+  const second = page.locator('.request').nth(1);
+  await second.getByText('touch elsewhere').waitFor();
+  const { data } = (await terminal.request('approval/list', {})) as { data: { requestId: string }[] };
+  await terminal.request('approval/respond', { requestId: data[0]?.requestId, decision: 'decline' });
+  await second.getByText(/^Declined in the terminal, /).waitFor();
+  t.equal(await second.getByRole('button').count(), 0);
+  await page.close();
+});
+
+t.test('pages reconnect after kill -9 of the agent server and of the Hub, and show each session once', async (t) => {
+  const page = await context.newPage();
+  await page.goto(`${apiBaseUrl}${record.page}#token=${token}&at=/sessions`);
+  const names = () => page.locator('.c-name a').allTextContents();
+  const row = (name: string) => page.locator('.c-name a', { hasText: name }).waitFor();
+  await row('phone');
+  await live(page);
+  t.notMatch(page.url(), token, 'the address keeps no token');
+  const { url, stored } = await page.evaluate(() => ({
+    url: document.baseURI,
+    stored: Object.keys(localStorage).filter((key) => /token/.test(key)),
+  }));
+  t.match(url, `${apiBaseUrl}${record.page}`);
+  t.same(stored, []);
+
+  killIfThere(record.pid ?? 0);
+  await eventually(async () => {
+    const now = await hub.record(workspace);
+    return now.state === 'running' && now.pid !== record.pid ? now : undefined;
+  }, 'the agent server is restarted');
+  await ask('after the agent server', 'touch x');
+  await row('after the agent server');
+
+  const tab = await context.newPage();
+  await tab.goto(`${apiBaseUrl}/#/inbox`);
+  await tab.locator('.request').first().waitFor();
+  t.pass('a tab without a token gets it from the other one');
+  await hub.kill('SIGKILL');
+  await page.locator('.connection.reconnecting').waitFor();
+  const next = await startTestHub(t, { home: hub.home });
+  t.equal(next.lock.apiBaseUrl, apiBaseUrl);
+  await live(page);
+  await live(tab);
+  await ask('after the Hub', 'touch y', next);
+  await row('after the Hub');
+  t.same((await names()).sort(), ['after the Hub', 'after the agent server', 'phone', 'terminal'], 'each once');
+  t.same(complaints, []);
+  await next.shutdown();
+});
