@@ -41,6 +41,7 @@ export * from './turn.ts';
 export * from './turn-selectors.ts';
 export * from './turn-types.ts';
 export * from './webhook-ingress.ts';
+export { type MachineWords, machineWords } from './words/index.ts';
 export * from './workspace-health.ts';
 
 const machines: Readonly<Record<MachineName, AnyStateMachine>> = {

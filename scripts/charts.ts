@@ -1,16 +1,25 @@
-/** Draws every machine of the catalogue into `dist/charts.json`, which the Hub serves and the page shows. */
+/** Writes every machine of the catalogue, drawn, into `dist/charts.json`, which the Hub serves and the page shows. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { AnyStateMachine } from 'xstate';
 import { catalogue } from '../machines/index.ts';
-import { chartOf, chartsFile } from '../src/inspect/index.ts';
+import { chartOf, drawChart } from '../src/inspect/chart.ts';
+import { decodeWhole } from '../src/inspect/encode.ts';
+import { chartsFile, graphOf } from '../src/inspect/index.ts';
+import type { Chart } from '../src/protocol/index.ts';
+import { currentDrawings } from './drawings.ts';
 
-/**
- * Writes the charts of the catalogue.
- * @param draw makes one chart; to compute all layouts takes ten seconds
- * @returns the path of the file
- */
-export async function writeCharts(file: string = chartsFile(), draw: typeof chartOf = chartOf): Promise<string> {
-  const charts = await Promise.all(Object.entries(catalogue).map(([name, machine]) => draw(name, machine)));
+/** The chart of a machine from its drawings; it is laid out, which takes a second, when they are of another version of it. */
+export async function drawnChart(name: string, machine: AnyStateMachine): Promise<Chart> {
+  const drawings = currentDrawings(name, machine);
+  if (!drawings) return chartOf(name, machine);
+  const graph = graphOf(name, machine);
+  return drawChart(graph, decodeWhole(graph, drawings.whole));
+}
+
+/** Writes the charts of the catalogue. Returns the path of the file. */
+export async function writeCharts(file: string = chartsFile()): Promise<string> {
+  const charts = await Promise.all(Object.entries(catalogue).map(([name, machine]) => drawnChart(name, machine)));
   await mkdir(dirname(file), { recursive: true });
   await writeFile(
     file,

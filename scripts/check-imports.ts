@@ -176,7 +176,9 @@ export function roomOf(path: string): string | undefined {
 
 /** The only files of a room that others may name. The page and the machines get faces without Node in them. */
 function facesOf(room: string, importer: string): string[] {
-  if (room === 'machines') return [join('machines', importer === 'ui' ? 'browser.ts' : 'index.ts')];
+  // The page fetches the whole catalogue only for a simulation.
+  if (room === 'machines')
+    return ['index.ts', ...(importer === 'ui' ? ['browser.ts'] : [])].map((face) => join('machines', face));
   const browser = join('src', room, 'browser.ts');
   if (importer === 'ui' && room === 'inspect') return [browser];
   if (room === 'lib' && (importer === 'ui' || importer === 'machines')) return [browser];

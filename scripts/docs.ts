@@ -9,6 +9,7 @@ import { appServerDocument } from './appserver-docs.ts';
 import { architectureDocument } from './architecture-docs.ts';
 import { configDocument } from './config-docs.ts';
 import { deployFiles } from './deploy-files.ts';
+import { renewDrawings, staleDrawings } from './drawings.ts';
 import { hubApiDocument } from './hub-api-docs.ts';
 import { machineDocuments } from './machine-docs.ts';
 import { observabilityDocument } from './metrics-docs.ts';
@@ -50,19 +51,23 @@ function check(): boolean {
     return difference === null ? [] : [`${file} ${difference}`];
   });
   problems.push(...strays.map((file) => `${file} belongs to no machine`));
+  const drawings = staleDrawings();
+  problems.push(...drawings.machines.map((name) => `The drawings of ${name} are not of this version of it`));
+  problems.push(...drawings.strays.map((name) => `The drawings of ${name} belong to no machine`));
   for (const problem of problems) console.error(problem);
   if (problems.length > 0) console.error('Run "npm run docs" and commit what it writes.');
   return problems.length === 0;
 }
 
-function write(): void {
+async function write(): Promise<void> {
   for (const [file, text] of documents) {
     const path = join(root, file);
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, text);
   }
   for (const file of strays) rmSync(join(root, file));
+  await renewDrawings();
 }
 
-if (!process.argv.includes('--check')) write();
+if (!process.argv.includes('--check')) await write();
 else if (!check()) process.exitCode = 1;

@@ -46,6 +46,7 @@ import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
 import { StartupError } from './startup-error.ts';
+import { turnTitle } from './turn-title.ts';
 
 export interface AssemblyOptions {
   /** Canonical. */
@@ -228,12 +229,9 @@ export function assemble(options: AssemblyOptions): Assembly {
     spending,
     clean: (text) => cleaner.clean(text),
     onBug,
-    observe(actor, threadId, turnId) {
-      observe(actor, {
-        id: `${threadId}/${turnId}`,
-        machine: 'turn',
-        title: `${turnId} · ${threadId.replace(/^thread_(\d+_)?/, '')}`,
-      });
+    observe(actor, threadId, turnId, input) {
+      const title = turnTitle(input, (text) => cleaner.clean(text));
+      observe(actor, { id: `${threadId}/${turnId}`, machine: 'turn', title: title || turnId });
     },
     onTurnEnd,
     onDeleted(threadId) {

@@ -24,10 +24,14 @@ const flows: readonly (readonly Direction[])[] = [
  */
 export async function chartOf(name: string, machine: AnyStateMachine): Promise<Chart> {
   const graph = graphOf(name, machine);
+  return drawChart(graph, await wholeOf(graph));
+}
+
+/** The layout of the whole machine that fits a pane best. */
+export async function wholeOf(graph: MachineGraph): Promise<Layout> {
   const layouts = await Promise.all(flows.map((directions) => layOut(graph, directions)));
   const misfit = (layout: Layout) => Math.max(layout.width / paneRatio, layout.height);
-  const best = layouts.reduce((a, b) => (misfit(b) < misfit(a) ? b : a));
-  return drawChart(graph, best);
+  return layouts.reduce((a, b) => (misfit(b) < misfit(a) ? b : a));
 }
 
 export function drawChart(graph: MachineGraph, layout: Layout): Chart {

@@ -24,6 +24,22 @@ export interface Layout {
   readonly routes: ReadonlyMap<string, { readonly points: Point[]; readonly label: Point }>;
 }
 
+/** Sizes and distances of one kind of drawing. */
+export interface LayoutStyle {
+  readonly spacing: Readonly<Record<string, string>>;
+  /** Distance of inner states from the border of a state. */
+  readonly inset: number;
+  /** Room for a simple state, or for the head of a compound one. */
+  readonly boxOf: (node: GraphNode) => Extent;
+  /** Room for the words of an arrow; undefined: it has none. */
+  readonly labelOf: (bundle: EdgeBundle) => Extent | undefined;
+}
+
+interface Extent {
+  readonly width: number;
+  readonly height: number;
+}
+
 const spacing = {
   'elk.algorithm': 'layered',
   'elk.edgeRouting': 'ORTHOGONAL',
@@ -41,6 +57,29 @@ const spacing = {
   'elk.spacing.portPort': '12',
   'elk.spacing.nodeSelfLoop': '14',
   'elk.randomSeed': '1',
+};
+
+/** The whole machine: every state open, everything it does in its box, every word on an arrow. */
+const wholeStyle = (graph: MachineGraph): LayoutStyle => ({
+  spacing,
+  inset: 16,
+  boxOf: (node) => boxSize(node, internalsOf(graph, node.id)),
+  labelOf: (bundle) => linesSize(bundle.edges.flatMap(edgeLines)),
+});
+
+/** A drawing around a focus: distances halved, because its words must stay large. */
+export const compactSpacing: Readonly<Record<string, string>> = {
+  ...spacing,
+  'elk.layered.spacing.nodeNodeBetweenLayers': '12',
+  'elk.layered.spacing.edgeNodeBetweenLayers': '8',
+  'elk.layered.spacing.edgeEdgeBetweenLayers': '6',
+  'elk.spacing.nodeNode': '10',
+  'elk.spacing.edgeNode': '8',
+  'elk.spacing.edgeEdge': '6',
+  'elk.spacing.labelLabel': '4',
+  'elk.spacing.portPort': '8',
+  'elk.spacing.nodeSelfLoop': '8',
+  'elk.spacing.componentComponent': '10',
 };
 
 /** Transitions with a target, grouped by the two states they join. */
@@ -65,11 +104,17 @@ export function internalsOf(graph: MachineGraph, id: string): GraphEdge[] {
  * Each compound state is laid out by itself, so that a flow to the right may hold states that flow down; an arrow that
  * crosses the border of a compound state passes through a port there and is put together again at the end.
  */
-export async function layOut(graph: MachineGraph, directions: readonly Direction[]): Promise<Layout> {
-  const elk = await loadElk();
-  const drawing = new Drawing(graph, directions);
-  return drawing.read(await elk.layout<ElkNode>(drawing.canvas));
+export async function layOut(
+  graph: MachineGraph,
+  directions: readonly Direction[],
+  style: LayoutStyle = wholeStyle(graph),
+): Promise<Layout> {
+  elk ??= loadElk();
+  const drawing = new Drawing(graph, directions, style);
+  return drawing.read(await (await elk).layout<ElkNode>(drawing.canvas));
 }
+
+let elk: Promise<ELK> | undefined;
 
 /** A CommonJS module: its `module.exports`, which Node hands over as the default export, is the constructor. */
 async function loadElk(): Promise<ELK> {
@@ -86,15 +131,17 @@ class Drawing {
   readonly canvas: ElkNode;
   readonly #graph: MachineGraph;
   readonly #directions: readonly Direction[];
+  readonly #style: LayoutStyle;
   readonly #nodes = new Map<string, GraphNode>();
   readonly #ports = new Map<string, ElkPort[]>();
   readonly #edges = new Map<string, ElkExtendedEdge[]>();
   /** Ids of the pieces of each bundle's line, from source to target; the label is on the piece named `labelled`. */
   readonly #pieces = new Map<string, { readonly ids: string[]; readonly labelled: string }>();
 
-  constructor(graph: MachineGraph, directions: readonly Direction[]) {
+  constructor(graph: MachineGraph, directions: readonly Direction[], style: LayoutStyle) {
     this.#graph = graph;
     this.#directions = directions;
+    this.#style = style;
     for (const node of graph.nodes) this.#nodes.set(node.id, node);
     for (const bundle of bundlesOf(graph)) this.#route(bundle);
     const root = graph.nodes.find((node) => node.parent === null);
@@ -102,7 +149,7 @@ class Drawing {
     this.canvas = {
       id: canvasId,
       layoutOptions: {
-        ...spacing,
+        ...this.#style.spacing,
         'elk.direction': this.#direction(0),
         'elk.padding': '[top=8,left=8,bottom=8,right=8]',
         'elk.json.shapeCoords': 'ROOT',
@@ -182,7 +229,8 @@ class Drawing {
   #piece(container: string, bundleId: string, from: string, to: string, labelled?: EdgeBundle): string {
     const edges = this.#edges.get(container) ?? [];
     const id = `${bundleId}@${container}`;
-    const label = labelled && { text: bundleId, ...linesSize(labelled.edges.flatMap(edgeLines)) };
+    const size = labelled && this.#style.labelOf(labelled);
+    const label = size && { text: bundleId, ...size };
     edges.push({ id, sources: [from], targets: [to], ...(label && { labels: [label] }) });
     this.#edges.set(container, edges);
     return id;
@@ -190,7 +238,8 @@ class Drawing {
 
   #node(node: GraphNode): ElkNode {
     const children = this.#graph.nodes.filter((child) => child.parent === node.id);
-    const box = boxSize(node, internalsOf(this.#graph, node.id));
+    const box = this.#style.boxOf(node);
+    const { inset } = this.#style;
     if (children.length === 0) return { id: elkId(node.id), width: box.width, height: box.height };
     const ports = this.#ports.get(node.id) ?? [];
     return {
@@ -199,9 +248,9 @@ class Drawing {
       children: children.map((child) => this.#node(child)),
       edges: this.#edges.get(node.id) ?? [],
       layoutOptions: {
-        ...spacing,
+        ...this.#style.spacing,
         'elk.direction': this.#direction(this.#ancestors(node.id).length + 1),
-        'elk.padding': `[top=${box.height + 6},left=16,bottom=16,right=16]`,
+        'elk.padding': `[top=${box.height + 6},left=${inset},bottom=${inset},right=${inset}]`,
         'elk.nodeSize.constraints': 'MINIMUM_SIZE',
         'elk.nodeSize.minimum': `(${box.width},${box.height})`,
         ...(ports.length > 0 && { 'elk.portConstraints': 'FIXED_SIDE' }),

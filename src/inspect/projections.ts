@@ -34,6 +34,7 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     attempt: context.attempt,
     delayMs: context.delayMs,
     failures: context.failures.length,
+    failureWindowMs: context.policy.withinMs,
     probeFailures: context.probeFailures,
     stopReason: context.stopReason,
     exitCode: context.exitCode,
@@ -47,6 +48,7 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     attempt: context.attempt,
     delayMs: context.delayMs,
     failures: context.failures.length,
+    failureWindowMs: context.policy.withinMs,
     exitCode: context.exitCode,
     signal: context.signal,
     lastError: withoutCredentials(context.lastError),
@@ -66,6 +68,7 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     attempt: context.attempt,
     delayMs: context.delayMs,
     failures: context.failures.length,
+    failureWindowMs: context.policy.withinMs,
     lastError: withoutCredentials(context.lastError),
   }),
   'background-process': (context: BackgroundProcessContext) => ({

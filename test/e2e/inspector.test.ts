@@ -134,6 +134,8 @@ onPage(
     await shows(t, 'match', () => page.locator('.facts').textContent(), `PID${pid}`);
     await shows(t, 'ok', async () => (await litSoFar(page)).includes('running'));
 
+    // All words are on their arrows then, those of taken ones too.
+    await page.keyboard.press('z');
     await forget(page);
     process.kill(pid ?? 0, 'SIGKILL');
     await eventually(
@@ -321,7 +323,7 @@ onPage(
       t,
       'match',
       async () => (await turns.locator('[role=treeitem] b').allTextContents()).join(),
-      /turn_001 · /,
+      /run: touch done; echo it is done/,
     );
     await turns.locator('.facts', { hasText: /pending1/i }).waitFor();
     await shows(t, 'match', () => turns.locator('.facts').textContent(), /pending1/i);

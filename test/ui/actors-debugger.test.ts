@@ -28,6 +28,11 @@ const path = encodeURIComponent(demo);
 const eventsOf = (page: Page) => page.locator('.log .step b').allTextContents();
 const state = (page: Page) => page.locator('.actor-head .state b').textContent();
 const isGone = (page: Page, selector: string) => page.locator(selector).first().waitFor({ state: 'detached' });
+/** Draws every state and every word, not only those around the active state. */
+const showAll = async (page: Page): Promise<void> => {
+  await page.keyboard.press('z');
+  await page.locator('.tools button[aria-pressed=true]', { hasText: 'All' }).waitFor();
+};
 const failProbes = (workspace: Workspace) => {
   for (const error of ['no answer', 'no answer', 'still no answer']) {
     workspace.send({ type: 'PROBE.FAILED', incarnation: workspace.getSnapshot().context.incarnation, error });
@@ -71,6 +76,7 @@ const flashesOf = (page: Page): Promise<readonly Flash[]> =>
 onPage('a taken edge flashes, then only the last one stays marked', async (t, { page, workspace }) => {
   await select(page, 'demo');
   await lit(page, 'stopped');
+  await showAll(page);
   t.equal(await page.locator('.edge.fresh').count(), 0, 'edges taken before do not flash');
   await noteFlashes(page);
   await bringUp(workspace);
@@ -91,6 +97,7 @@ onPage(
   async (t, { page, workspace }) => {
     await select(page, 'demo');
     await lit(page, 'stopped');
+    await showAll(page);
     await noteFlashes(page);
     workspace.send({ type: 'ENSURE' });
     await lit(page, 'starting.spawning');
@@ -137,7 +144,7 @@ onPage(
       () => card.textContent(),
       /running.*→.*unhealthy.*reachesFailureThreshold.*recordUnhealthy.*1 times of what is held/s,
     );
-    await shows(t, 'equal', () => page.locator('.label.picked').count(), 1);
+    await shows(t, 'equal', () => page.locator('.edge.picked').count(), 1);
     await card.getByRole('button', { name: /PROBE.FAILED$/ }).click();
     await page.locator('.banner', { hasText: 'The past' }).waitFor();
     await page.keyboard.press('l');
@@ -147,6 +154,58 @@ onPage(
     await shows(t, 'match', possible, /PROBE.PASSED.*→ running/s, 'what can happen now');
     const label = () => page.locator('.pane svg').getAttribute('aria-label');
     await shows(t, 'match', label, /^Statechart agent-server\. Active: unhealthy\. Possible events: .*PROBE\.PASSED/);
+  },
+  { at: `/actors/${path}`, prepare: unhealthy },
+);
+
+onPage(
+  'a pressed state is drawn around, and the words of its events are below; All shows every state',
+  async (t, { page }) => {
+    const list = page.locator('.next-events');
+    await list.getByRole('heading', { name: 'What can happen now' }).waitFor();
+    await shows(
+      t,
+      'match',
+      () => list.textContent(),
+      /PROBE\.PASSED if it is about this process → running note that it answers again/,
+    );
+    t.equal(await page.locator('.node[data-state="stopping.killing"]').count(), 0, 'another composite state is closed');
+    await shows(t, 'match', () => page.locator('.node[data-state="stopping"]').textContent(), /stopping▸ 6 states/);
+    await page.locator('.node[data-state="stopping"] > .name').click();
+    await page.locator('.node[data-state="stopping.killing"]').waitFor();
+    await list.getByRole('heading', { name: 'What can happen in stopping · choosing' }).waitFor();
+    await page.keyboard.press('o');
+    await list.getByRole('heading', { name: 'What can happen now' }).waitFor();
+    await showAll(page);
+    await shows(t, 'equal', () => page.locator('.node').count(), 26);
+  },
+  { at: `/actors/${path}`, prepare: unhealthy, context: { viewport: { width: 1440, height: 900 } } },
+);
+
+onPage(
+  'a copy of an actor is stepped without a request, asks what it cannot know, and is left again',
+  async (t, { page, backend }) => {
+    await page.getByRole('button', { name: 'Simulate from here' }).click();
+    await page.locator('.simulation-banner', { hasText: 'the real actor is not touched' }).waitFor();
+    const before = backend.requests.length;
+    await page.locator('.sends button', { hasText: 'PROBE.PASSED' }).click();
+    await lit(page, 'running');
+    await page.getByRole('button', { name: 'Reset' }).click();
+    await page.locator('.sends button', { hasText: 'PROCESS.EXITED' }).click();
+    await page.locator('.simulation', { hasText: 'which way?' }).waitFor();
+    t.same(await axe(page), [], 'axe reports nothing');
+    await page.getByRole('button', { name: 'Go to exited · givenUp' }).click();
+    await lit(page, 'exited.givenUp');
+    await shows(
+      t,
+      'match',
+      () => page.locator('.simulated-steps').textContent(),
+      /1\. PROCESS\.EXITED → exited · deciding/,
+    );
+    t.equal(backend.requests.length, before, 'nothing was sent');
+    await page.getByRole('button', { name: 'Leave' }).click();
+    await lit(page, 'unhealthy');
+    await shows(t, 'equal', () => state(page), 'unhealthy');
   },
   { at: `/actors/${path}`, prepare: unhealthy },
 );
@@ -196,7 +255,7 @@ onPage(
       t,
       'match',
       () => why(),
-      /It was running .*PROBE\.FAILED \(3rd in a row\) → unhealthy because reachesFailureThreshold/,
+      /^Not answering because it did not answer, the third time in a row\. ?It was running .*PROBE\.FAILED \(3rd in a row\) → unhealthy because too many answers are missing in a row/,
     );
     workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
     await page.locator('.panel > .why', { hasText: /PROCESS\.EXITED.*So it is exited · backingOff/s }).waitFor();
@@ -204,7 +263,7 @@ onPage(
       t,
       'match',
       () => why(),
-      /unhealthy.*PROCESS\.EXITED → exited · deciding.*So it is exited · backingOff/s,
+      /^Restarting because the process ended with SIGKILL\..*unhealthy.*PROCESS\.EXITED → exited · deciding.*So it is exited · backingOff/s,
     );
   },
   { at: `/actors/${path}`, prepare: unhealthy },
@@ -383,7 +442,7 @@ onPage(
     t.equal(await page.locator('.doings').count(), 0, 'a recording cannot be acted on');
     await page.keyboard.press('ArrowLeft');
     await lit(page, 'running');
-    await page.getByRole('button', { name: 'End' }).click();
+    await page.getByRole('button', { name: 'End', exact: true }).click();
     await lit(page, 'unhealthy');
     await page.getByRole('button', { name: 'Close the recording' }).click();
     await lit(page, 'stopping');

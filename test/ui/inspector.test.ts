@@ -27,6 +27,7 @@ const eventsOf = (page: Page) => page.locator('.log .step b').allTextContents();
 onPage('the active state is highlighted, and every step is in the log', async (t, { page, workspace }) => {
   await select(page, 'demo');
   await lit(page, 'stopped');
+  await page.keyboard.press('z');
   await bringUp(workspace, { sidecar: 1 });
   await lit(page, 'running');
   await shows(t, 'equal', () => page.locator('.node.active').count(), 1);
@@ -172,6 +173,8 @@ onPage(
 onPage('the chart can be fitted, followed, zoomed by key and wheel, and dragged', async (t, { page }) => {
   await select(page, 'demo');
   const percent = async () => Number.parseInt((await page.locator('.tools output').textContent()) ?? '', 10);
+  await lit(page, 'stopped');
+  await page.keyboard.press('z');
   await page.locator('.overview').waitFor();
   const followed = await percent();
   await page.keyboard.press('f');

@@ -64,7 +64,7 @@ export interface ThreadServiceOptions {
   /** Logs a bug and returns its id. */
   readonly onBug: (error: unknown) => string;
   /** Receives the machine of every turn before it starts. */
-  readonly observe?: (actor: AnyActorRef, threadId: string, turnId: string) => void;
+  readonly observe?: (actor: AnyActorRef, threadId: string, turnId: string, input: readonly InputPart[]) => void;
   /** Called when a thread is deleted, one in memory included. */
   readonly onDeleted?: ((threadId: string) => void) | undefined;
   /** Called after the last event of every turn of a stored thread. */

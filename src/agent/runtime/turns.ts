@@ -65,7 +65,9 @@ export interface TurnsOptions {
   readonly spending: DaySpending;
   readonly clean: (text: string) => string;
   readonly onBug: (error: unknown) => string;
-  readonly observe: ((actor: AnyActorRef, threadId: string, turnId: string) => void) | undefined;
+  readonly observe:
+    | ((actor: AnyActorRef, threadId: string, turnId: string, input: readonly InputPart[]) => void)
+    | undefined;
   /** Records when a thread was last active. */
   readonly touch: (threadId: string, at: string) => void;
   readonly onEnd: (thread: StoredThread, turn: Turn) => void;
@@ -194,7 +196,7 @@ export class Turns {
       turnId,
       input,
       options,
-      observe: observe && ((actor) => observe(actor, id, turnId)),
+      observe: observe && ((actor) => observe(actor, id, turnId, input)),
     });
     const { items: _, ...turn } = run.snapshot();
     inStore(id, () =>

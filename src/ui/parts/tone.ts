@@ -86,11 +86,14 @@ export const publicState = (states: readonly string[]): string => states[0] ?? '
 export const leavesOf = (states: readonly string[]): string[] =>
   states.filter((state) => !states.some((other) => other.startsWith(`${state}.`)));
 
+/** Words for states whose names are those of the machine. */
+const stateNames: Readonly<Record<string, string>> = { 'exited.givenUp': 'gave up' };
+
 /** The state in full: `starting · probing`; regions side by side are joined by a comma. */
 export function fullState(states: readonly string[]): string {
   return (
     leavesOf(states)
-      .map((leaf) => leaf.split('.').join(' · '))
+      .map((leaf) => stateNames[leaf] ?? leaf.split('.').join(' · '))
       .join(', ') || '–'
   );
 }

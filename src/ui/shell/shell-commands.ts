@@ -8,6 +8,7 @@ import type { Page } from '../app/server.ts';
 import { copyText } from '../parts/copy.tsx';
 import type { Overlay } from './frame.tsx';
 import { views } from './views.ts';
+import { workspaceFindings } from './workspace-findings.ts';
 
 const findingsPerFinder = 8;
 
@@ -88,15 +89,7 @@ async function findSessions(app: App, query: string, signal: AbortSignal): Promi
 
 async function findWorkspaces(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
   const records = await app.api.get<readonly AppServerRecord[]>('/v1/appservers', signal);
-  return records
-    .filter(({ canonicalWorkspacePath }) => canonicalWorkspacePath.toLowerCase().includes(query.toLowerCase()))
-    .slice(0, findingsPerFinder)
-    .map(({ canonicalWorkspacePath, displayName }) => ({
-      id: `workspace:${canonicalWorkspacePath}`,
-      title: displayName,
-      detail: canonicalWorkspacePath,
-      run: () => app.router.go({ view: 'actors', path: [canonicalWorkspacePath] }),
-    }));
+  return workspaceFindings(app, records, query);
 }
 
 async function findPulls(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {

@@ -17,24 +17,22 @@ interface Box extends Size {
   readonly y: number;
 }
 
-const margin = 20;
-/** Room for the line of words above a chart. */
-const head = 44;
+const margin = 8;
 const largest = 2.5;
 const smallest = 0.12;
 
 /** The camera that shows a box whole, in the middle, not larger than `limit`. */
 export function fitBox(box: Box, pane: Size, limit = 1): Camera {
-  const room = { width: Math.max(80, pane.width - 2 * margin), height: Math.max(80, pane.height - margin - head) };
+  const room = { width: Math.max(80, pane.width - 2 * margin), height: Math.max(80, pane.height - 2 * margin) };
   const scale = Math.max(smallest, Math.min(limit, room.width / box.width, room.height / box.height));
   return {
     scale,
     x: pane.width / 2 - (box.x + box.width / 2) * scale,
-    y: (pane.height + head - margin) / 2 - (box.y + box.height / 2) * scale,
+    y: pane.height / 2 - (box.y + box.height / 2) * scale,
   };
 }
 
-export const fitChart = (chart: Chart, pane: Size): Camera => fitBox({ x: 0, y: 0, ...size(chart) }, pane, 1.25);
+export const fitChart = (chart: Size, pane: Size): Camera => fitBox({ x: 0, y: 0, ...size(chart) }, pane, 1.25);
 
 const size = ({ width, height }: Size): Size => ({ width, height });
 
@@ -69,7 +67,7 @@ function keepInside(camera: Camera, chart: Chart, pane: Size): Camera {
   return {
     scale,
     x: clamp(camera.x, pane.width, chart.width * scale, margin),
-    y: clamp(camera.y, pane.height, chart.height * scale, head),
+    y: clamp(camera.y, pane.height, chart.height * scale, margin),
   };
 }
 

@@ -1,10 +1,10 @@
 import { useEffect, useReducer, useRef } from 'preact/hooks';
 import { boxLines, chartFont as font, pathOf } from '../../../inspect/browser.ts';
 import type { Chart, ChartEdge, ChartNode } from '../../../protocol/index.ts';
-import { duration } from '../../parts/format.ts';
 import { lookOf } from '../../parts/tone.ts';
 import type { Actor } from './model.ts';
-import { heatOf, type Statistics, statisticsAt } from './statistics.ts';
+import { Count } from './state-count.tsx';
+import { heatOf, statisticsAt } from './statistics.ts';
 import type { Store } from './store.ts';
 
 /** How long an edge is thick after it was taken. */
@@ -16,7 +16,7 @@ interface DrawingProps {
   readonly chart: Chart;
 }
 
-/** Everything inside the chart. */
+/** The whole chart: every state open, every word on its arrow. */
 export function Drawing({ store, actor, chart }: DrawingProps) {
   const active = new Set(actor.states);
   const last = actor.log.at(-1);
@@ -50,7 +50,7 @@ export function Drawing({ store, actor, chart }: DrawingProps) {
           isPicked={picked('edge', edge.id)}
         />
       ))}
-      {counts && chart.nodes.map((node) => <Count key={node.id} node={node} statistics={statistics} />)}
+      {counts && chart.nodes.map((node) => <Count key={node.id} id={node.id} box={node} statistics={statistics} />)}
     </>
   );
 }
@@ -59,7 +59,7 @@ export function Drawing({ store, actor, chart }: DrawingProps) {
  * Edges that flash now, each with what makes one flash another one than that before: taken a moment ago, or by the
  * selected step.
  */
-function useFlashes(store: Store, actor: Actor): ReadonlyMap<string, number> {
+export function useFlashes(store: Store, actor: Actor): ReadonlyMap<string, number> {
   const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);
   const seen = useRef({ n: -1, at: 0 });
   const now = Date.now();
@@ -158,17 +158,6 @@ function StateBox({ chart, node, tone, heat, isPicked }: StateBoxProps) {
         </text>
       ))}
     </g>
-  );
-}
-
-/** How often a state was entered and for how long it was active, above its box. */
-function Count({ node, statistics }: { readonly node: ChartNode; readonly statistics: Statistics }) {
-  const counted = statistics[node.id];
-  if (!counted || counted.visits === 0) return null;
-  return (
-    <text class="count" data-count={node.id} x={node.x + node.width - 4} y={node.y - 3}>
-      {`${counted.visits}× ${duration(counted.ms)}`}
-    </text>
   );
 }
 

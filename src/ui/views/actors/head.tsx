@@ -1,5 +1,4 @@
-import { useState } from 'preact/hooks';
-import { age, duration, humanName, splitPath } from '../../parts/format.ts';
+import { age, duration, humanName } from '../../parts/format.ts';
 import { Mark } from '../../parts/icons.tsx';
 import { Banner } from '../../parts/state-banner.tsx';
 import { fullState, lookOf } from '../../parts/tone.ts';
@@ -7,11 +6,12 @@ import type { Fact } from './diff.ts';
 import { factText } from './facts.ts';
 import type { Actor } from './model.ts';
 import type { Action, Store } from './store.ts';
+import { nameOf } from './tree-rows.ts';
 
 /** Head of the selected actor: name, state, duration, parent, facts and actions. */
 export function Head({ store, actor }: { readonly store: Store; readonly actor: Actor }) {
   const { tone, shape } = lookOf(actor);
-  const { head, tail } = splitPath(actor.title);
+  const { head, tail } = nameOf(actor);
   const leaf = store.chart.value?.nodes.findLast((node) => actor.states.includes(node.id) && node.description !== '');
   const parent = actor.parent === null ? undefined : store.travel.shown.value.byId.get(actor.parent);
   const isPresent = store.travel.moment.value === null && store.opened.value === null;
@@ -60,11 +60,11 @@ export function Head({ store, actor }: { readonly store: Store; readonly actor: 
 }
 
 function Actions({ store, actor }: { readonly store: Store; readonly actor: Actor }) {
-  const [asks, setAsks] = useState(false);
+  const asks = store.asksToStop.value;
   const busy = store.busy.value;
   const isDown = ['stopped', 'exited'].includes(actor.states[0] ?? '');
   const act = (action: Action) => {
-    setAsks(false);
+    store.askToStop(false);
     void store.act(action, actor.id, actor.title);
   };
   const button = (action: Action, words: string, onClick: () => void, isOff: boolean) => (
@@ -79,7 +79,7 @@ function Actions({ store, actor }: { readonly store: Store; readonly actor: Acto
         <button type="button" class="danger" onClick={() => act('stop')}>
           Stop it
         </button>
-        <button type="button" ref={(element) => element?.focus()} onClick={() => setAsks(false)}>
+        <button type="button" ref={(element) => element?.focus()} onClick={() => store.askToStop(false)}>
           Keep it
         </button>
       </fieldset>
@@ -89,14 +89,14 @@ function Actions({ store, actor }: { readonly store: Store; readonly actor: Acto
     <div class="doings">
       {button('ensure', 'Start', () => act('ensure'), !isDown)}
       {button('restart', 'Restart', () => act('restart'), false)}
-      {button('stop', 'Stop', () => setAsks(true), actor.states[0] === 'stopped')}
+      {button('stop', 'Stop', () => store.askToStop(true), actor.states[0] === 'stopped')}
     </div>
   );
 }
 
 function Facts({ actor }: { readonly actor: Actor }) {
   const facts = Object.entries(actor.projection).filter(
-    ([name, value]) => !isNothing(value) || (name === 'exitCode' && value === 0),
+    ([name, value]) => name !== 'failureWindowMs' && (!isNothing(value) || (name === 'exitCode' && value === 0)),
   );
   if (facts.length === 0) return null;
   return (

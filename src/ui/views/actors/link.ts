@@ -31,10 +31,12 @@ export function followLink(router: Router) {
     actor,
     tab: computed((): Tab => tabs.find((tab) => tab === query.value['tab']) ?? 'events'),
     pick: computed((): Picked | null => pickOf(query.value['pick'])),
+    /** The page asks whether the actor shall be stopped. */
+    asksToStop: computed(() => query.value['ask'] === 'stop'),
     filter: computed((): Filter => filterOf(query.value)),
     set,
     select(id: string) {
-      const { step: _, pick: __, ...rest } = router.route.peek().query;
+      const { step: _, pick: __, ask: ___, ...rest } = router.route.peek().query;
       router.go({ view: 'actors', path: [id], query: rest }, true);
     },
     setFilter({ text, tone, machine, isInTrouble, order }: Filter) {

@@ -1,11 +1,14 @@
 import { batch, computed, effect, type ReadonlySignal, signal } from '@preact/signals';
+import type { Drawings } from '../../../inspect/browser.ts';
 import { messageOf } from '../../../lib/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
+import { drawingsOf } from './drawings.ts';
 import { createFeed } from './feed.ts';
 import { followLink, type Picked, type Tab } from './link.ts';
 import type { Actor, Actors } from './model.ts';
 import { actorsOf, type Recording, readRecording, recordsOf, writeRecording } from './recording.ts';
+import { createSimulation, type SimulationSession } from './simulation/session.ts';
 import { createTravel, type Travel } from './travel.ts';
 import { type Counts, countsOf, everything, type Filter, type TreeRow, TreeRows } from './tree-rows.ts';
 
@@ -39,8 +42,13 @@ export interface Store {
   /** With all that is held of it. */
   readonly whole: ReadonlySignal<Actor | null>;
   readonly chart: ReadonlySignal<Chart | undefined>;
+  readonly simulation: SimulationSession;
+  /** Drawings of the chart around each state; undefined: not fetched yet, null: missing for this chart. */
+  readonly drawings: ReadonlySignal<Drawings | null | undefined>;
   readonly tab: ReadonlySignal<Tab>;
   readonly pick: ReadonlySignal<Picked | null>;
+  /** The page asks whether the selected actor shall be stopped. */
+  readonly asksToStop: ReadonlySignal<boolean>;
   readonly opened: ReadonlySignal<Opened | null>;
   readonly busy: ReadonlySignal<{ readonly id: string; readonly action: Action } | null>;
   readonly notice: ReadonlySignal<string | null>;
@@ -53,6 +61,7 @@ export interface Store {
   select(id: string): void;
   setFilter(change: Partial<Filter>): void;
   setTab(tab: Tab): void;
+  askToStop(asks: boolean): void;
   setPick(pick: Picked | null): void;
   setOpen(id: string, isOpen: boolean): void;
   toggle(extra: Extra): void;
@@ -102,6 +111,21 @@ export function createStore(app: App): Store {
   const stopCharts = effect(() => {
     if (feed.isTold.value && fetched.peek().size === 0) void loadCharts();
   });
+  const chart = computed(() => charts.value.get(machine.value));
+  const drawings = signal<Drawings | null | undefined>(undefined);
+  const stopDrawings = effect(() => {
+    const shown = chart.value;
+    drawings.value = undefined;
+    if (shown) {
+      void drawingsOf(shown).then((made) => {
+        if (chart.peek() === shown) drawings.value = made;
+      });
+    }
+  });
+  const simulation = createSimulation();
+  const stopSimulation = effect(() => {
+    if (simulation.simulated.value?.actor.id !== selectedId.value) simulation.leave();
+  });
   const stopLink = link.travelWith(travel, isTold, whole);
 
   return {
@@ -117,9 +141,12 @@ export function createStore(app: App): Store {
     selectedId,
     selected,
     whole,
-    chart: computed(() => charts.value.get(machine.value)),
+    chart,
+    drawings,
+    simulation,
     tab: link.tab,
     pick: link.pick,
+    asksToStop: link.asksToStop,
     opened,
     busy,
     notice,
@@ -134,6 +161,7 @@ export function createStore(app: App): Store {
     },
     setFilter: (change) => link.setFilter({ ...everything, ...link.filter.peek(), ...change }),
     setTab: (tab) => link.set({ tab }),
+    askToStop: (asks) => link.set({ ask: asks ? 'stop' : undefined }),
     setPick: (pick) => link.set({ pick: pick ? `${pick.kind}:${pick.id}` : undefined, ...(pick && { tab: 'states' }) }),
     setOpen(id, isOpen) {
       const next = new Set(closed.peek());
@@ -190,6 +218,8 @@ export function createStore(app: App): Store {
       travel.pause();
       stopLink();
       stopCharts();
+      stopDrawings();
+      stopSimulation();
       feed.close();
     },
   };

@@ -1,4 +1,5 @@
-import { lookOf, publicState, type Tone } from '../../parts/tone.ts';
+import { splitPath } from '../../parts/format.ts';
+import { fullState, lookOf, publicState, type Tone } from '../../parts/tone.ts';
 import type { Actor, Actors } from './model.ts';
 
 export type Order = 'name' | 'time' | 'failures';
@@ -171,4 +172,10 @@ export function countsOf(actors: Actors): Counts {
 
 /** State, for a list: of those that have ended, the one they ended in. */
 export const stateWord = (actor: Actor): string =>
-  actor.ending?.error == null ? publicState(actor.states) : 'crashed';
+  actor.ending?.error != null ? 'crashed' : hasGivenUp(actor) ? fullState(actor.states) : publicState(actor.states);
+
+const hasGivenUp = ({ states }: Actor): boolean => states.includes('exited.givenUp');
+
+/** Name of an actor; of a workspace the last part of its path, and what stands before it. */
+export const nameOf = ({ machine, title }: Actor): { readonly head: string; readonly tail: string } =>
+  machine === 'agent-server' ? splitPath(title) : { head: '', tail: title };

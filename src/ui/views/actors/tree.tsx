@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { age, duration, splitPath } from '../../parts/format.ts';
+import { age, duration } from '../../parts/format.ts';
 import { Mark } from '../../parts/icons.tsx';
 import { lookOf } from '../../parts/tone.ts';
 import type { Store } from './store.ts';
-import { stateWord, type TreeRow, troublesOf } from './tree-rows.ts';
+import { nameOf, stateWord, type TreeRow, troublesOf } from './tree-rows.ts';
 
 /** Height of a row in CSS pixels, as in actors.css. */
 const rowHeight = 44;
@@ -177,7 +177,7 @@ function EndedHeading({ store }: { readonly store: Store }) {
 function About({ row: { actor }, store }: Pick<RowProps, 'row' | 'store'>) {
   if (!actor) return null;
   const { tone, shape } = lookOf(actor);
-  const { head, tail } = splitPath(actor.title);
+  const { head, tail } = nameOf(actor);
   const troubles = troublesOf(actor);
   return (
     <>

@@ -54,7 +54,7 @@ export function SnapshotPanel({ store, actor }: PanelProps) {
                 {humanName(name)}
               </th>
               <td class="mono">{factText(name, value)}</td>
-              <td class="quiet">{value === null ? 'nothing' : value instanceof Date ? 'time' : typeof value}</td>
+              <td class="quiet kind">{value === null ? 'nothing' : value instanceof Date ? 'time' : typeof value}</td>
             </tr>
           ))}
         </tbody>

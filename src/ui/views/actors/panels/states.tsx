@@ -1,3 +1,4 @@
+import { actionWords, guardWords, noWords, type Words } from '../../../../inspect/browser.ts';
 import type { Chart, ChartEdge, ChartNode } from '../../../../protocol/index.ts';
 import { duration, timeOfDay } from '../../../parts/format.ts';
 import { Mark } from '../../../parts/icons.tsx';
@@ -69,8 +70,8 @@ function StateCard({ store, chart, node, log }: StateCardProps) {
       <CardHead store={store} title={node.id} kind={`${node.initial ? 'initial ' : ''}${node.kind} state`} />
       {node.description && <p>{node.description}</p>}
       <Does what="Runs while active" names={node.invokes} />
-      <Does what="On the way in" names={node.entry} />
-      <Does what="On the way out" names={node.exit} />
+      <Does what="On the way in" names={node.entry} words={wordsOf(store)} />
+      <Does what="On the way out" names={node.exit} words={wordsOf(store)} />
       {leads.length > 0 && (
         <>
           <h3>Handles</h3>
@@ -115,10 +116,10 @@ function EdgeCard({ store, edge, log }: { store: Store; edge: ChartEdge; log: re
       {edge.delayMs !== undefined && <p>After {duration(edge.delayMs)} in the state.</p>}
       {edge.guard !== null && (
         <p>
-          Only if <code>{edge.guard}</code>.
+          Only {guardWords(wordsOf(store), edge.guard)} (<code>{edge.guard}</code>).
         </p>
       )}
-      <Does what="Does" names={edge.actions} />
+      <Does what="Does" names={edge.actions} words={wordsOf(store)} />
       <Times store={store} entries={taken} what="Taken" />
     </section>
   );
@@ -145,11 +146,22 @@ function CardHead({ store, title, kind }: { store: Store; title: string; kind: s
   );
 }
 
-function Does({ what, names }: { readonly what: string; readonly names: readonly string[] }) {
+const wordsOf = (store: Store): Words => store.drawings.value?.words ?? noWords;
+
+interface DoesProps {
+  readonly what: string;
+  readonly names: readonly string[];
+  readonly words?: Words;
+}
+
+function Does({ what, names, words }: DoesProps) {
   if (names.length === 0) return null;
+  const inWords = words && names.map((name) => actionWords(words, name)).join('; ');
+  const list = names.join(', ');
   return (
     <p>
-      <span class="quiet">{what}:</span> <code>{names.join(', ')}</code>
+      <span class="quiet">{what}:</span> {inWords !== undefined && inWords !== names.join('; ') && `${inWords} `}
+      <code>{list}</code>
     </p>
   );
 }

@@ -1,7 +1,9 @@
+import { actionWords, clauseWords, noWords } from '../../../../inspect/browser.ts';
 import { duration, timeOfDay } from '../../../parts/format.ts';
 import { fullState } from '../../../parts/tone.ts';
 import type { Store } from '../store.ts';
 import { explain, type Reason } from '../why.ts';
+import { whySentence } from '../why-text.ts';
 import type { PanelProps } from './panel.tsx';
 
 /** Explains how the actor got into its state, from the last stable state before it. */
@@ -18,6 +20,7 @@ export function WhyPanel({ store, actor }: PanelProps) {
   }
   return (
     <div class="why">
+      <p class="lead">{whySentence(actor, reasons)}</p>
       <p>
         {isCut && <span class="quiet">What came before is not held any more. </span>}
         It was <b>{fullState(from.states)}</b>
@@ -46,6 +49,7 @@ const nthOf = (nth: number): string => `${nth}${endings[ordinal.select(nth)] ?? 
 function Link({ store, reason }: { readonly store: Store; readonly reason: Reason }) {
   const { entry, nth, because, after } = reason;
   const { record } = entry;
+  const words = store.drawings.value?.words ?? noWords;
   const sender = record.source === null ? undefined : store.travel.base.value.byId.get(record.source);
   return (
     <li>
@@ -58,10 +62,15 @@ function Link({ store, reason }: { readonly store: Store; readonly reason: Reaso
       {because.length > 0 && (
         <span class="because">
           {' '}
-          because <code>{because.join(' and ')}</code>
+          because{' '}
+          <span title={because.join(' and ')}>{because.map((guard) => clauseWords(words, guard)).join(' and ')}</span>
         </span>
       )}
-      {record.actions.length > 0 && <span class="does">{record.actions.join(' · ')}</span>}
+      {record.actions.length > 0 && (
+        <span class="does" title={record.actions.join(', ')}>
+          {record.actions.map((name) => actionWords(words, name)).join(' · ')}
+        </span>
+      )}
       {after.length > 0 && (
         <span class="quiet then">
           then {after.map(({ event, times }) => (times > 1 ? `${event} ×${times}` : event)).join(', ')}, which changed

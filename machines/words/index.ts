@@ -1,0 +1,28 @@
+/**
+ * Words for the guards and actions of every machine, as its chart shows them. XState has descriptions of states and
+ * transitions only. A name without words fails `test/machines/words.test.ts`.
+ */
+import type { MachineName } from '../names.ts';
+import { agentServer, apiProxy, backgroundProcess, hub, mcpServer } from './processes.ts';
+import { reviewRun, stackChange, webhookIngress } from './review.ts';
+import type { MachineWords } from './types.ts';
+import { automation, checkpoint, conversation, scheduler, turn, workspaceHealth } from './work.ts';
+
+export type { MachineWords } from './types.ts';
+
+export const machineWords: Readonly<Record<MachineName, MachineWords>> = {
+  hub,
+  'agent-server': agentServer,
+  'api-proxy': apiProxy,
+  'workspace-health': workspaceHealth,
+  turn,
+  'mcp-server': mcpServer,
+  'background-process': backgroundProcess,
+  checkpoint,
+  scheduler,
+  automation,
+  'review-run': reviewRun,
+  'stack-change': stackChange,
+  'webhook-ingress': webhookIngress,
+  conversation,
+};

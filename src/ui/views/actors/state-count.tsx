@@ -1,0 +1,19 @@
+import { duration } from '../../parts/format.ts';
+import type { Statistics } from './statistics.ts';
+
+interface CountProps {
+  readonly id: string;
+  readonly box: { readonly x: number; readonly y: number; readonly width: number };
+  readonly statistics: Statistics;
+}
+
+/** How often a state was entered and for how long it was active, above its box. */
+export function Count({ id, box, statistics }: CountProps) {
+  const counted = statistics[id];
+  if (!counted || counted.visits === 0) return null;
+  return (
+    <text class="count" data-count={id} x={box.x + box.width - 4} y={box.y - 3}>
+      {`${counted.visits}× ${duration(counted.ms)}`}
+    </text>
+  );
+}

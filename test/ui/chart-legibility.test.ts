@@ -1,0 +1,169 @@
+/** Every chart in every state can be read at Fit, on a desktop and on a phone: the measure is that of `docs/inspector.md`. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { catalogue } from '../../machines/index.ts';
+import { drawnChart } from '../../scripts/charts.ts';
+import { leavesOfGraph, pathTo } from '../../src/inspect/detail.ts';
+import type { Chart } from '../../src/protocol/inspection.ts';
+import { launchBrowser } from '../browser.ts';
+import { playScene } from './actors-scene.ts';
+import { builtPage } from './built-page.ts';
+import { overflowsAt } from './scene.ts';
+
+/** One actor in one state, and what its chart has to show. */
+interface Subject {
+  readonly id: string;
+  readonly leaf: string;
+  /** Names of the active states and, at each of their levels, of the states beside them. */
+  readonly names: readonly string[];
+  readonly beside: readonly string[];
+  readonly events: readonly string[];
+}
+
+interface Measured {
+  readonly id: string;
+  readonly share: number;
+  readonly faults: readonly string[];
+}
+
+const directory = await builtPage(t.testdir({}));
+const charts = await Promise.all(Object.entries(catalogue).map(([name, machine]) => drawnChart(name, machine)));
+const subjects = charts.flatMap(subjectsOf);
+
+function subjectsOf(chart: Chart): Subject[] {
+  return leavesOfGraph(chart.nodes).map((leaf) => {
+    const path = pathTo(leaf);
+    const named = (keep: (id: string, parent: string | null) => boolean) =>
+      chart.nodes.filter(({ id, parent }) => id !== '' && keep(id, parent)).map(({ label }) => label);
+    return {
+      id: `${chart.name}:${leaf}`,
+      leaf,
+      names: named((id) => path.includes(id)),
+      beside: named((_, parent) => parent === '' || path.includes(parent ?? '-')),
+      events: chart.edges.filter(({ source }) => source === '' || path.includes(source)).map(({ event }) => event),
+    };
+  });
+}
+
+/** A recording of version 1 with an actor in each state of each machine. */
+function recording(): string {
+  const at = '2026-01-02T03:04:05.000Z';
+  const records = subjects.map(({ id, leaf }) => ({
+    type: 'actor',
+    id,
+    parent: null,
+    machine: id.split(':')[0],
+    title: id,
+    states: pathTo(leaf),
+    at,
+    projection: {},
+    steps: 0,
+    since: at,
+    statistics: {},
+  }));
+  return JSON.stringify({
+    format: 'oratorio-recording',
+    version: 1,
+    about: {},
+    recordedAt: at,
+    charts,
+    dates: [],
+    records,
+  });
+}
+
+/** Opens each actor, presses Fit and measures what is drawn. Runs in the page, which takes a second for all of them. */
+async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measured[]> {
+  return page.evaluate(
+    async ({ subjects, isPhone }) => {
+      const pause = () => new Promise((resolve) => requestAnimationFrame(resolve));
+      const area = ({ width, height }: { width: number; height: number }) => width * height;
+      const common = (a: DOMRect, b: DOMRect) =>
+        new DOMRect(
+          Math.max(a.left, b.left),
+          Math.max(a.top, b.top),
+          Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)),
+          Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)),
+        );
+      const open = async ({ id, leaf }: (typeof subjects)[number]): Promise<SVGSVGElement> => {
+        location.hash = `#/actors/${encodeURIComponent(id)}`;
+        for (;;) {
+          await pause();
+          const svg = document.querySelector<SVGSVGElement>('figure.chart .pane > svg');
+          const isShown = document.querySelector('.actor-head h1')?.textContent === id;
+          if (isShown && svg?.querySelector(`.node.active[data-state="${leaf}"] .name`)) return svg;
+        }
+      };
+      const faultOf = (text: SVGTextElement, view: DOMRect, others: readonly DOMRect[]): string | null => {
+        const box = text.getBoundingClientRect();
+        const matrix = text.getScreenCTM();
+        const scale = matrix ? Math.sqrt(Math.abs(matrix.a * matrix.d - matrix.b * matrix.c)) : 0;
+        const size = Number.parseFloat(getComputedStyle(text).fontSize) * scale;
+        if (size < 11) return `${size.toFixed(1)} px`;
+        if (area(common(box, view)) < 0.98 * area(box)) return 'outside';
+        const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+        if (top !== text) return `covered by ${top?.outerHTML.slice(0, 80)}`;
+        if (others.some((other) => area(common(box, other)) > 0.12 * area(box))) return 'over another word';
+        const frame = text.classList.contains('name') && text.parentElement?.querySelector('.box');
+        if (frame && area(common(box, frame.getBoundingClientRect())) < 0.98 * area(box))
+          return 'spills out of its box';
+        return null;
+      };
+      const measured: Measured[] = [];
+      for (const subject of subjects) {
+        const svg = await open(subject);
+        const fit = [...document.querySelectorAll<HTMLButtonElement>('.tools button')].find(({ textContent }) =>
+          textContent.startsWith('Fit'),
+        );
+        fit?.click();
+        svg.scrollIntoView({ block: 'center' });
+        await pause();
+        const view = common(svg.getBoundingClientRect(), new DOMRect(0, 0, innerWidth, innerHeight));
+        const texts = [...svg.querySelectorAll('text')].filter((text) => area(text.getBoundingClientRect()) > 0);
+        const boxes = texts.map((text) => text.getBoundingClientRect());
+        const faults = texts.flatMap((text, index) => {
+          const fault = faultOf(text, view, boxes.toSpliced(index, 1));
+          return fault === null ? [] : [`“${text.textContent}”: ${fault}`];
+        });
+        const drawn = texts.map(({ textContent }) => textContent);
+        const list = document.querySelector('figure.chart .next-events')?.textContent ?? '';
+        const required = [...new Set([...subject.names, ...(isPhone ? [] : subject.beside)])];
+        const gone = [
+          ...required.filter((name) => !drawn.includes(name)),
+          ...new Set(subject.events.filter((event) => !list.includes(event.replace(/\)$/, '')))),
+        ];
+        const share = (texts.length - faults.length) / (texts.length + gone.length);
+        measured.push({ id: subject.id, share, faults: [...faults, ...gone.map((name) => `“${name}”: nowhere`)] });
+      }
+      return measured;
+    },
+    { subjects, isPhone },
+  );
+}
+
+t.test('at least 95 % of each chart can be read in each state, on a desktop and on a phone', async (t) => {
+  const browser = await launchBrowser();
+  const file = join(t.testdir({}), 'states.json');
+  writeFileSync(file, recording());
+  await playScene(t, { browser, directory }, async ({ page }) => {
+    await page.locator('input[type=file]').setInputFiles(file);
+    await page.locator('.banner', { hasText: 'Recording' }).waitFor();
+    for (const [width, height] of [
+      [1440, 900],
+      [390, 844],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      const measured = await measureAll(page, width < 500);
+      t.equal(measured.length, subjects.length);
+      t.same(
+        measured.filter(({ share }) => share < 0.95),
+        [],
+        `${width} × ${height}`,
+      );
+    }
+    t.notOk(await overflowsAt(page, 320), 'nothing is pushed sideways at 320 px');
+  });
+  await browser.close();
+});

@@ -1,0 +1,45 @@
+import t from 'tap';
+import type { App } from '../../src/ui/app/app.ts';
+import { workspaceFindings } from '../../src/ui/shell/workspace-findings.ts';
+
+const workspaces = [
+  { canonicalWorkspacePath: '/w/site', displayName: 'site', state: 'running' },
+  { canonicalWorkspacePath: '/w/shop', displayName: 'shop', state: 'stopped' },
+] as const;
+
+/** An app that notes what a finding does. */
+function app() {
+  const done: unknown[] = [];
+  const made = {
+    router: { go: (place: unknown) => done.push(place) },
+    api: { send: async (...request: unknown[]) => done.push(request) },
+    toast: ({ text }: { readonly text: string }) => done.push(text),
+  };
+  return { done, app: made as unknown as App };
+}
+
+const titles = (query: string) => workspaceFindings(app().app, workspaces, query).map(({ title }) => title);
+
+t.test('the palette finds the actions of workspaces, those first whose title begins with the query', async (t) => {
+  t.same(titles('restart'), ['Restart site', 'Restart shop']);
+  t.same(titles('start'), ['Start shop', 'Restart site', 'Restart shop']);
+  t.same(titles('stop site'), ['Stop site'], 'only what runs can be stopped');
+  t.same(titles('open chart'), ['Open the chart of site', 'Open the chart of shop']);
+  t.same(titles('shop'), ['shop', 'Start shop', 'Restart shop', 'Open the chart of shop']);
+  t.same(titles('nothing'), []);
+});
+
+t.test('restart asks the Hub, stop asks the user first', async (t) => {
+  const { done, app: made } = app();
+  const [restart] = workspaceFindings(made, workspaces, 'restart site');
+  restart?.run();
+  await Promise.resolve();
+  t.same(done.slice(0, 2), [
+    { view: 'actors', path: ['/w/site'], query: {} },
+    ['POST', '/v1/appservers/restart', { workspacePath: '/w/site' }],
+  ]);
+  done.length = 0;
+  const [stop] = workspaceFindings(made, workspaces, 'stop site');
+  stop?.run();
+  t.same(done, [{ view: 'actors', path: ['/w/site'], query: { ask: 'stop' } }]);
+});
