@@ -62,6 +62,7 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
               type="button"
               class="bare"
               aria-label={`Rename ${nameOf(thread)}`}
+              title="Rename"
               onClick={() => {
                 renamed.value = thread;
               }}

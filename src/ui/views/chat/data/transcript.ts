@@ -3,6 +3,7 @@ import type { Item, Thread, Turn } from '../../../../protocol/index.ts';
 import { appendText, endRow, ownRow, type Row, type ToolRow, textRow, toolRow, touch, touchSoon } from './rows.ts';
 import type { Told } from './rpc.ts';
 
+const planTool = 'UpdatePlan';
 /** Characters of the output of a running command that are held; the whole of it comes with its end. */
 const liveOutputChars = 200_000;
 
@@ -140,6 +141,8 @@ export class Transcript {
   #takePart(item: Item, isNews: boolean): void {
     if (!('callId' in item)) return;
     const tool = 'tool' in item ? item.tool : '';
+    // The plan has a row of its own, unless the call has failed.
+    if (tool === planTool && !(item.type === 'toolResult' && item.outcome === 'failed')) return;
     const known = this.tool(item.callId);
     const row = known ?? toolRow(item.turnId, item.callId, tool, item.createdAt);
     switch (item.type) {

@@ -47,6 +47,7 @@ export function TranscriptList({ conversation }: { readonly conversation: Conver
     if (first < nearTopRows && !transcript.isAtBeginning) void conversation.loadOlder();
   }, [first, changes]);
   useStartAtEnd(virtualizer, conversation, rows.length > 0);
+  useEndInSight(scroller, virtualizer, isAtEnd);
 
   const lookWhere = () => {
     const element = scroller.current;
@@ -116,6 +117,21 @@ function useTranscriptVirtualizer(scroller: Box, rows: readonly Row[]): LogVirtu
   useLayoutEffect(() => virtualizer._didMount(), []);
   useLayoutEffect(() => virtualizer._willUpdate());
   return virtualizer;
+}
+
+/** The end stays in sight when the box becomes lower: a question appears below it, or the keyboard of a phone. */
+function useEndInSight(scroller: Box, virtualizer: LogVirtualizer, isAtEnd: boolean): void {
+  const wasAtEnd = useRef(isAtEnd);
+  wasAtEnd.current = isAtEnd;
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => {
+      if (wasAtEnd.current) virtualizer.scrollToEnd();
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [virtualizer]);
 }
 
 /** A conversation opens at its end. */
