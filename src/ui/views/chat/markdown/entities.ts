@@ -1,6 +1,6 @@
 /**
- * Named characters of HTML that people write in prose. A decoder that uses the browser needs `innerHTML`, which Trusted Types
- * forbid; an unknown name is shown as it was written.
+ * Named characters of HTML that people write in prose. A decoder that uses the browser has it parse HTML, which Trusted
+ * Types forbid; an unknown name is shown as it was written.
  */
 const named: Readonly<Record<string, string>> = {
   amp: '&',
