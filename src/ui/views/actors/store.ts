@@ -231,7 +231,8 @@ function firstOf({ byId }: Actors): string | null {
   for (const { id, machine, ending } of byId.values()) {
     if (ending) continue;
     if (machine === 'agent-server') return id;
-    first ??= id;
+    // Every workspace has one, and turns say more.
+    if (machine !== 'workspace-health') first ??= id;
   }
   return first ?? byId.keys().next().value ?? null;
 }
