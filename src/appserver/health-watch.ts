@@ -19,7 +19,6 @@ import {
   type Turn,
 } from '../protocol/index.ts';
 import type { Assembly } from './assembly.ts';
-import type { Observatory } from './observatory.ts';
 
 export interface HealthWatchOptions {
   readonly workspacePath: string;
@@ -27,7 +26,6 @@ export interface HealthWatchOptions {
   readonly config: Config;
   readonly launch: LaunchDocument | undefined;
   readonly assembly: Pick<Assembly, 'threads' | 'traces'>;
-  readonly observe: Observatory['add'];
   /** Sends a report to the Hub; true when it was taken. Absent: no Hub started this server. */
   readonly send: ((report: HealthReport) => Promise<boolean>) | undefined;
 }
@@ -56,10 +54,9 @@ export class HealthWatch {
   }
 
   start(): void {
-    const { observe, assembly } = this.#options;
-    observe(this.#actor, { id: 'workspace-health', machine: 'workspace-health', title: 'health' });
+    // Not among the actors of the inspector: its view is about what runs, and is empty when no turn does.
     this.#actor.start();
-    assembly.threads.feed.join(this.#hear);
+    this.#options.assembly.threads.feed.join(this.#hear);
   }
 
   /** Reports nothing more. */

@@ -116,7 +116,6 @@ export class RunningServer implements AppServer {
       config,
       launch,
       assembly: this.#assembly,
-      observe: this.#observatory.add,
       send: launch && ((report) => reportToHub(launch, report, logger)),
     });
     const { threads, mcp, automations, library } = this.#assembly;

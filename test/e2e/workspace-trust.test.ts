@@ -82,7 +82,7 @@ t.test('regression: C1 a committed MCP server runs after oratorio trust, never a
     trust: 'restricted',
     restrictedSettings: ['McpServers'],
   });
-  t.match((await oratorio(place, ['list'])).stdout, /restricted: McpServers/);
+  t.match((await oratorio(place, ['list'])).stdout, /Restricted: McpServers is ignored/);
   t.match(await oratorio(place, ['init', clone]), { code: 0, stdout: /is a workspace already|is a workspace now/ });
   t.match(await oratorio(place, ['restart', clone]), { code: 0 });
   t.notOk(existsSync(proof), 'init of an existing .oratorio trusts nothing');
