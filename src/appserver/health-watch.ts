@@ -41,6 +41,7 @@ export class HealthWatch {
   readonly #actor;
   #model: ModelInUse;
   #pendingApprovals = 0;
+  #leave: () => void = () => {};
 
   constructor(options: HealthWatchOptions) {
     this.#options = options;
@@ -56,11 +57,12 @@ export class HealthWatch {
   start(): void {
     // Not among the actors of the inspector: its view is about what runs, and is empty when no turn does.
     this.#actor.start();
-    this.#options.assembly.threads.feed.join(this.#hear);
+    this.#leave = this.#options.assembly.threads.feed.join(this.#hear);
   }
 
   /** Reports nothing more. */
   stop(): void {
+    this.#leave();
     this.#actor.stop();
   }
 

@@ -260,7 +260,7 @@ t.test('random parameters and answers get typed errors, and the server stays hea
     { numRuns: 220 },
   );
   // Chance decides which; that nearly all do shows that the parameters are not merely refused.
-  t.ok(succeeded.size > methods.length - 8, `${succeeded.size} of ${methods.length} methods succeeded`);
+  t.ok(succeeded.size > 0.8 * methods.length, `${succeeded.size} of ${methods.length} methods succeeded`);
   t.ok(refusals.size > 8, `refused with ${[...refusals].join(' ')}`);
   t.ok(asked > 20, `asked ${asked} questions`);
   t.same(

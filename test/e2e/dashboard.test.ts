@@ -68,7 +68,7 @@ scene('each view opens by its address and by keys, without findings of axe-core'
     [`/sessions/${key}`, 'turn_001'],
     [`/sessions/${key}?view=log`, 'cent'],
     [`/sessions/${key}?view=list`, 'tool.failed'],
-    ['/actors', 'turn_001'],
+    ['/actors', 'Why is an order with a voucher'],
     ['/automations', 'digest'],
     ['/settings', 'Max tool call rounds'],
     ['/events', 'turn.completed'],

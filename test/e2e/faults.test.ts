@@ -72,6 +72,8 @@ t.test('on a full disk ensure fails without a leak, and succeeds once there is r
   const [known, fresh] = [place.workspace('known'), place.workspace('fresh', { NoSuchSetting: 'x'.repeat(1000) })];
   const hub = await startHub(place);
   const running = await hub.client.ensure({ workspacePath: known });
+  // The Hub writes its state when the first report of the server arrives: afterwards nothing frees a block.
+  await eventually(async () => (await hub.client.byWorkspace(known)).model ?? undefined, 'the server has reported');
   const before = takeInventory(place);
 
   disk.fill(hub);

@@ -148,7 +148,7 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, whate
     ].toSorted(),
   );
   const listed = await oratorio(place, ['list']);
-  t.match(listed.stdout, /restricted/);
+  t.match(listed.stdout, /Restricted: EndPoint, /);
   t.notMatch(listed.stdout, controls);
 
   const exec = await oratorio(place, ['exec', temptation(), '--workspace', clone]);

@@ -98,6 +98,8 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
       'home/hub/appservers.json',
       'home/hub/hub.log',
       'home/hub/hub.mutex',
+      'home/hub/page.token',
+      'home/hub/port.json',
       'home/trust.json',
       'home/workspaces/KEY/dashboard.token',
       'home/workspaces/KEY/imported.json',

@@ -247,7 +247,7 @@ t.test('the end of a turn is published as a notification of the Hub (specificati
   await next.shutdown();
 });
 
-t.test('the token of an agent server permits notifications for its workspace only', async (t) => {
+t.test('the token of an agent server permits notifications and reports for its workspace only', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('shows-launch-document.ts') });
   const workspace = makeWorkspace(t);
   await hub.ensure(workspace);
@@ -256,10 +256,11 @@ t.test('the token of an agent server permits notifications for its workspace onl
   const headers = { authorization: `Bearer ${launch.notificationToken}` };
 
   const { body: api } = await hub.call('GET', '/v1/openapi.json');
+  const open = ['/v1/status', proofPaths.hub, '/v1/notifications/request', '/v1/appservers/report'];
   let refused = 0;
   for (const [path, methods] of Object.entries<Record<string, object>>(api.paths)) {
     for (const method of Object.keys(methods)) {
-      if (path === '/v1/status' || path === proofPaths.hub || path === '/v1/notifications/request') continue;
+      if (open.includes(path)) continue;
       const body = method === 'post' ? { workspacePath: workspace } : undefined;
       const answer = await hub.call(method.toUpperCase(), path, body, headers);
       t.match(answer, { status: 401, body: { error: { code: 'unauthorized' } } }, `${method} ${path}`);
@@ -275,7 +276,8 @@ t.test('the token of an agent server permits notifications for its workspace onl
   t.match(await notify(headers), { status: 200, body: { accepted: true } });
   t.equal((await events.wait('notification.requested')).workspacePath, workspace, 'whatever workspace it names');
   const forged = launch.notificationToken.replace(/.{4}$/, 'AAAA');
-  t.match(await notify({ authorization: `Bearer ${forged}` }), { status: 401 });
+  for (const route of ['/v1/notifications/request', '/v1/appservers/report'])
+    t.match(await hub.call('POST', route, {}, { authorization: `Bearer ${forged}` }), { status: 401 }, route);
   await hub.shutdown();
 });
 
