@@ -310,7 +310,7 @@ onPage(
     const turns = await page.context().newPage();
     turns.setDefaultTimeout(180_000);
     await turns.goto(stdout.trim());
-    await turns.locator('[role=treeitem]', { hasText: 'health' }).waitFor();
+    await turns.getByText('No turn runs in this workspace').waitFor();
     let approve: (answer: unknown) => void = () => undefined;
     const approved = new Promise((resolve) => {
       approve = resolve;

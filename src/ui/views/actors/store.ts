@@ -231,8 +231,7 @@ function firstOf({ byId }: Actors): string | null {
   for (const { id, machine, ending } of byId.values()) {
     if (ending) continue;
     if (machine === 'agent-server') return id;
-    // Every workspace has one, and turns say more.
-    if (machine !== 'workspace-health') first ??= id;
+    first ??= id;
   }
   return first ?? byId.keys().next().value ?? null;
 }
