@@ -296,6 +296,7 @@ t.test('the schema for editors describes every setting', async (t) => {
     'AgUi',
     'Automations',
     'Tracing',
+    'Checkpoints',
     'Telemetry',
     'Hub',
     'AppServer',
