@@ -5,6 +5,8 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import type { AppServerRecord } from '../../src/protocol/index.ts';
+import { dashboardToken } from '../../src/supervise/index.ts';
 import { killTree } from '../process-tree.ts';
 import { root, toolEnvironment } from '../toolchain.mjs';
 import type { Upstream } from './proxy.ts';
@@ -71,7 +73,7 @@ export class DevServers {
     if (this.#hub !== hub) throw new Error(`The Hub cannot start. Its log: ${this.logFile}`);
     this.#hubUpstream = await this.#page('inspect', '--print-url', '--no-start');
     await this.#oratorio('up', this.#options.workspace, '--init', '--no-follow', '--no-start');
-    this.#dashboardUpstream = await this.#page('inspect', this.#options.workspace, '--print-url', '--no-start');
+    this.#dashboardUpstream = await this.#dashboard();
   }
 
   /** Stops the Hub with its agent servers; kills them when that takes longer than 20 s. */
@@ -105,6 +107,17 @@ export class DevServers {
   async #page(...args: readonly string[]): Promise<Upstream> {
     const { origin, hash } = new URL((await this.#oratorio(...args)).trim());
     return { origin, token: new URLSearchParams(hash.slice(1)).get('token') ?? '' };
+  }
+
+  /** The dashboard at its own address: the Hub serves the page of a workspace below a path of its own. */
+  async #dashboard(): Promise<Upstream> {
+    const printed = await this.#oratorio('inspect', this.#options.workspace, '--json', '--no-start');
+    const { canonicalWorkspacePath, endpoints } = JSON.parse(printed) as Pick<
+      AppServerRecord,
+      'canonicalWorkspacePath' | 'endpoints'
+    >;
+    const { origin } = new URL(endpoints['dashboard'] ?? '');
+    return { origin, token: dashboardToken(this.#home, canonicalWorkspacePath) };
   }
 
   /** @throws Error with the output of a command that fails */
