@@ -337,14 +337,28 @@ export function listeningSockets(): Map<string, number> {
 }
 
 function socketInodes(pid: number): string[] {
+  const directory = `/proc/${pid}/fd`;
+  return namesIn(directory).flatMap((fd) => {
+    const [, inode] = /^socket:\[(\d+)\]$/.exec(targetOf(`${directory}/${fd}`)) ?? [];
+    return inode === undefined ? [] : [inode];
+  });
+}
+
+/** Empty for a process that has ended. */
+function namesIn(directory: string): readonly string[] {
   try {
-    return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
-      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`)) ?? [];
-      return inode === undefined ? [] : [inode];
-    });
+    return readdirSync(directory);
   } catch {
-    // It has gone meanwhile.
     return [];
+  }
+}
+
+/** Empty for a descriptor that was closed meanwhile. */
+function targetOf(link: string): string {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return '';
   }
 }
 

@@ -7,6 +7,7 @@ import { AppServerClient } from '../../src/client/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
+import { button, write } from '../ui/chat-scene.ts';
 
 const hub = await startTestHub(t);
 const workspace = makeWorkspace(t, { ...quick, Provider: 'demo' });
@@ -64,6 +65,31 @@ t.test('a request appears on a phone, is not answered at once, and is decided th
   t.equal(await second.getByRole('button').count(), 0);
   await page.close();
 });
+
+t.test(
+  'a conversation below the address of the Hub: a command is allowed, taken back, and another declined',
+  async (t) => {
+    const path = makeWorkspace(t, { ...quick, Provider: 'demo' });
+    const { page: at } = await hub.ensure(path);
+    const page = await context.newPage();
+    await page.goto(`${apiBaseUrl}${at}#token=${token}&at=/chat`);
+    await write(page, 'run: touch made-here');
+    await button(page, 'Allow').click();
+    const undo = button(page, 'Undo');
+    await undo.waitFor();
+    t.ok(existsSync(join(path, 'made-here')), 'the command has run');
+    await undo.click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    t.notOk(existsSync(join(path, 'made-here')), 'its file is taken back');
+    await write(page, 'run: touch never-made');
+    await button(page, 'Decline').click();
+    await page.locator('.card', { hasText: 'Declined, ' }).waitFor();
+    t.notOk(existsSync(join(path, 'never-made')));
+    t.notMatch(page.url(), token, 'the address keeps no token');
+    await page.close();
+  },
+);
 
 t.test('pages reconnect after kill -9 of the agent server and of the Hub, and show each session once', async (t) => {
   const page = await context.newPage();
