@@ -91,6 +91,8 @@ for (const { kind: name, scripts, runs, fewest } of [
       fc.asyncProperty(scripts, async (text) => {
         const { kind, commands } = await parseScript(text);
         if (kind !== 'plain' || commands.length === 0) return true;
+        // `. ls` reads the recorder of `ls` into the shell, where it looks like a call of `ls`.
+        if (commands.some(([program]) => program === '.')) return true;
         accepted += 1;
         const listed = new Set(commands.map((each) => JSON.stringify(each)));
         return shells.every((shell) => run(shell, text).every((each) => listed.has(JSON.stringify(each))));
