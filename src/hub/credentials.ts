@@ -21,7 +21,7 @@ export interface Credentials {
   /** Given to an agent server, and published in its lock file: a later Hub adopts a server that carries it. */
   adoptionProof(workspacePath: string): string;
   verifiesAdoption(workspacePath: string, proof: string | null): boolean;
-  /** May only post notifications for this workspace. Needs no memory: any Hub with the same key can verify it. */
+  /** May only post notifications and reports for this workspace. Needs no memory: any Hub with the same key can verify it. */
   notificationToken(workspacePath: string): string;
   /** The workspace a notification token was made for, or null. */
   notificationScope(token: string): string | null;
