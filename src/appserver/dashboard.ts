@@ -3,13 +3,7 @@ import type { Config } from '../config/index.ts';
 import type { Conversations, Dashboard, RuntimeStatus } from '../dashboard/index.ts';
 import type { Socket } from '../http/index.ts';
 import type { Logger, RecentLog } from '../log/index.ts';
-import {
-  type ModuleState,
-  type PageView,
-  type Problem,
-  pageMethods,
-  type WorkspaceCondition,
-} from '../protocol/index.ts';
+import { type ModuleState, type Problem, pageMethods, pageViews, type WorkspaceCondition } from '../protocol/index.ts';
 import type { DashboardTokens } from '../supervise/index.ts';
 import type { ActiveSessions } from './active-sessions.ts';
 import type { Assembly } from './assembly.ts';
@@ -38,16 +32,8 @@ export interface DashboardParts {
   readonly logger: Logger;
 }
 
-const views: readonly PageView[] = [
-  'overview',
-  'chat',
-  'sessions',
-  'actors',
-  'automations',
-  'settings',
-  'events',
-  'logs',
-];
+/** The inbox is the Hub's: it is about all workspaces. */
+const views = pageViews.filter((view) => view !== 'inbox');
 
 /** The dashboard of an agent server that runs. */
 export async function openDashboard(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { pieceBytes } from './limits.ts';
+import { closeSync, constants, fstatSync, openSync } from 'node:fs';
+import { piecesOf } from './pieces.ts';
 
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
 
@@ -11,18 +11,9 @@ export function hashOfFile(path: string | Buffer, size: number): string | undefi
     if (!fstatSync(fd).isFile()) return undefined;
     const pieces: string[] = [];
     let total = 0;
-    for (;;) {
-      const bytes = Buffer.allocUnsafe(Math.min(pieceBytes, size - total + 1));
-      let length = 0;
-      while (length < bytes.length) {
-        const read = readSync(fd, bytes, length, bytes.length - length, total + length);
-        if (read === 0) break;
-        length += read;
-      }
-      if (length > 0 || total === 0) pieces.push(sha256(bytes.subarray(0, length)));
-      total += length;
-      if (total > size) return undefined;
-      if (length < bytes.length) break;
+    for (const piece of piecesOf(fd, size)) {
+      pieces.push(sha256(piece));
+      total += piece.length;
     }
     if (total !== size) return undefined;
     return pieces.length === 1 ? pieces[0] : sha256(Buffer.from(`list\n${pieces.join('')}`));

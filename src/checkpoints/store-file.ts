@@ -1,9 +1,10 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import type { Contents } from './contents.ts';
 import type { SkipReason, StampedEntry } from './entry.ts';
 import { codeOf } from './errors.ts';
-import { pieceBytes, racyMs, readTries } from './limits.ts';
+import { racyMs, readTries } from './limits.ts';
 import type { Pacer } from './pacer.ts';
+import { piecesOf } from './pieces.ts';
 import type { Candidate } from './scan.ts';
 import { linkTarget, type Tree } from './tree.ts';
 
@@ -92,19 +93,9 @@ async function storeContent(
 ): Promise<string | undefined> {
   const pieces: string[] = [];
   let total = 0;
-  for (;;) {
-    // One byte more than is there shows a file that grows.
-    const bytes = Buffer.allocUnsafe(Math.min(pieceBytes, size - total + 1));
-    let length = 0;
-    while (length < bytes.length) {
-      const read = readSync(fd, bytes, length, bytes.length - length, total + length);
-      if (read === 0) break;
-      length += read;
-    }
-    if (length > 0 || total === 0) pieces.push(await contents.put(bytes.subarray(0, length)));
-    total += length;
-    if (total > size) return undefined;
-    if (length < bytes.length) break;
+  for (const piece of piecesOf(fd, size)) {
+    pieces.push(await contents.put(piece));
+    total += piece.length;
     if (pacer?.isDue) await pacer.pause();
   }
   if (total !== size) return undefined;

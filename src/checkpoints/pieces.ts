@@ -1,0 +1,22 @@
+import { readSync } from 'node:fs';
+import { pieceBytes } from './limits.ts';
+
+/**
+ * Reads a file of `size` bytes from its start, in the pieces in which the store has it. Together they have another length than `size` when
+ * the file is shorter, or longer: it is read one byte too far, which shows that it has grown.
+ */
+export function* piecesOf(fd: number, size: number): Generator<Buffer> {
+  for (let total = 0; total <= size; ) {
+    const bytes = Buffer.allocUnsafe(Math.min(pieceBytes, size - total + 1));
+    let length = 0;
+    while (length < bytes.length) {
+      const read = readSync(fd, bytes, length, bytes.length - length, total + length);
+      if (read === 0) break;
+      length += read;
+    }
+    // An empty file is one empty piece.
+    if (length > 0 || total === 0) yield bytes.subarray(0, length);
+    total += length;
+    if (length < bytes.length) return;
+  }
+}
