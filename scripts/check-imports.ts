@@ -126,6 +126,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'api',
     'page',
     'backend',
+    'demo',
     'index.ts',
   ],
 };

@@ -11,3 +11,11 @@ export {
   serviceTokenFile,
   startBackend,
 } from './backend/index.ts';
+export {
+  type Demo,
+  type DemoOptions,
+  type DemoRepository,
+  makeDemoRepository,
+  removeDemo,
+  startDemo,
+} from './demo/index.ts';

@@ -4,6 +4,7 @@ import { bytesPerToken, estimateTokens } from '../tokens.ts';
 import type { Step } from './demo/forms.ts';
 import { callFor, type Plan, planOf } from './demo/plan.ts';
 import { reportOf } from './demo/report.ts';
+import { reviewAnswer } from './demo/review.ts';
 import { label } from './demo/talk.ts';
 
 /** Without a pause, other work of the process must still get its turn. */
@@ -74,6 +75,8 @@ interface DemoAnswer {
 }
 
 function answerOf(request: ModelRequest): DemoAnswer {
+  const review = reviewAnswer(request);
+  if (review) return review;
   const plan = planOf(request);
   const { before, next } = nextSteps(plan);
   const thoughts = before.flatMap((step) => (step.kind === 'think' ? [step.text] : []));

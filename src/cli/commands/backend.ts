@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { createLogger } from '../../log/index.ts';
 import { type Backend, BackendError, startBackend } from '../../review/index.ts';
 import type { CommandContext } from '../command.ts';
-import { CliError } from '../errors.ts';
+import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { showPage } from '../page.ts';
 import { portOf } from '../port.ts';
@@ -14,6 +14,7 @@ export async function run(context: CommandContext): Promise<number> {
   const { output } = context;
   const stop = stopSignal(context.signal);
   try {
+    if (context.options['demo'] === true) return await runDemo(context, stop.asked);
     const backend = await start(context);
     try {
       if (output.json) output.jsonLine({ url: backend.url, pid: process.pid });
@@ -29,6 +30,33 @@ export async function run(context: CommandContext): Promise<number> {
   }
 }
 
+/** Shows a whole review of the bundled repository, until it is stopped. Nothing is left then. */
+async function runDemo(context: CommandContext, asked: Promise<void>): Promise<number> {
+  const { output, options } = context;
+  for (const other of ['config', 'state', 'host', 'role'])
+    if (options[other] !== undefined)
+      throw usageError(`--demo brings its own settings: leave out --${other}.`, 'backend');
+  const { startReviewDemo } = await import('../demo.ts');
+  const port = typeof options['port'] === 'string' ? portOf(options['port'], 'backend') : 0;
+  const demo = await orProblem(startReviewDemo(context, port));
+  try {
+    const { backend, title, pullUrl } = demo;
+    if (output.json) output.jsonLine({ url: backend.url, pid: process.pid, demo: true });
+    else {
+      output.line(`Demo review backend on ${backend.url} (model: demo, offline, no AI; nothing leaves this machine)`);
+      output.line(`  reviews      “${title}”, a change of a bundled repository`);
+      output.line(`  publishes to ${pullUrl}`);
+    }
+    const page = { address: backend.pageUrl ?? backend.url, token: backend.token() };
+    await showPage({ ...context, home: demo.home }, page);
+    if (!output.json) output.line(output.colors.dim('Ctrl-C ends it and leaves nothing.'));
+    await asked;
+  } finally {
+    await demo.close();
+  }
+  return exitCodes.ok.code;
+}
+
 /** Prints the address with its token on a terminal or with `--print-url`, because the address opens the page. */
 async function tellPage(context: CommandContext, { pageUrl, token }: Backend): Promise<void> {
   const { output, options } = context;
@@ -39,12 +67,17 @@ async function tellPage(context: CommandContext, { pageUrl, token }: Backend): P
   if (isWatched) output.line(output.colors.dim('Ctrl-C stops it.'));
 }
 
-async function start(context: CommandContext): Promise<Backend> {
+const start = (context: CommandContext): Promise<Backend> =>
+  orProblem(startBackend({ ...placesOf(context), logger: createLogger({ name: 'backend' }) }));
+
+/** @throws CliError for a BackendError */
+async function orProblem<T>(starting: Promise<T>): Promise<T> {
   try {
-    return await startBackend({ ...placesOf(context), logger: createLogger({ name: 'backend' }) });
+    return await starting;
   } catch (error) {
     if (!(error instanceof BackendError)) throw error;
-    throw new CliError('failure', error.message, error.hint, error.code);
+    const exit = error.code === 'addressInUse' ? 'precondition' : 'failure';
+    throw new CliError(exit, error.message, error.hint, error.code);
   }
 }
 

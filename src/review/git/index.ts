@@ -9,6 +9,7 @@ export type { Retention } from './clean.ts';
 export { GitError, type GitErrorCode, gitErrorCodes } from './error.ts';
 export { defaultGitLimits, type GitLimits } from './limits.ts';
 export { gitEndpointOf } from './remote.ts';
+export { removeTree } from './remove.ts';
 export { openReviewGit, type ReviewGitOptions } from './review-git.ts';
 export type {
   Change,

@@ -8,7 +8,7 @@ import type { RepositoryName } from './types.ts';
 export interface RemoteOptions {
   /** Base of `/owner/name.git`: `https://github.com`. Plain http for this machine only. */
   readonly gitEndpoint: string;
-  /** For tests: `file://` is allowed. */
+  /** For the demo and for tests: `file://` is allowed. */
   readonly allowFileProtocol?: boolean;
   /** `http://host:port`, as `https_proxy`. */
   readonly proxy?: string;
