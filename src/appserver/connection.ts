@@ -9,6 +9,7 @@ import {
   rpcMethods,
 } from '../protocol/index.ts';
 import { errorFrame, notificationFrame, readFrame, resultFrame } from './frames.ts';
+import { type Delta, isDelta, MergedDeltas } from './merged-deltas.ts';
 import type { Asker, Handled, Methods } from './methods.ts';
 import { Questions } from './questions.ts';
 
@@ -25,6 +26,8 @@ export interface ConnectionOptions {
   readonly respond: Runtime['respond'];
   /** Methods that this client may call. Absent: all. */
   readonly allowed?: ReadonlySet<RpcMethod>;
+  /** Deltas of one item within this time are sent as one. Absent: each by itself, as the model wrote it. */
+  readonly mergeDeltasMs?: number;
   /** Called with every request of an introduced client: the server is in use. */
   readonly onWork?: () => void;
   /** Called with the reason when a request is refused because the state cannot be written. */
@@ -60,6 +63,7 @@ export class Connection {
   readonly #hear = (event: ThreadEvent): void => this.#deliver(event);
   readonly #questions: Questions;
   readonly #asker: Asker;
+  readonly #deltas: MergedDeltas | undefined;
   #stage: 'new' | 'introduced' | 'ready' | 'closed' = 'new';
   #answersApprovals = true;
   /** Name in `initialize`. */
@@ -71,6 +75,8 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#leave = options.feed.join(this.#hear);
+    const { mergeDeltasMs } = options;
+    if (mergeDeltasMs !== undefined) this.#deltas = new MergedDeltas((event) => this.#sendDelta(event), mergeDeltasMs);
     this.#questions = new Questions(
       (frame) => this.#send(frame),
       (requestId, decision, by) => options.respond(requestId, decision, by, this.#client),
@@ -97,6 +103,7 @@ export class Connection {
   close(): void {
     this.#stage = 'closed';
     this.#leave();
+    this.#deltas?.close();
     this.#questions.close();
   }
 
@@ -187,12 +194,22 @@ export class Connection {
       if (this.#answersApprovals) this.#questions.askApproval(event.params);
       return;
     }
+    if (this.#deltas && isDelta(event)) {
+      this.#deltas.add(event);
+      return;
+    }
     if (event.method === 'item/approval/resolved') this.#questions.forgetApproval(event.params.requestId);
     this.#send(frameOf(event));
   }
 
+  /** Everything but deltas comes after the deltas that came before it. */
   #send(frame: string): void {
+    this.#deltas?.flush();
     if (this.#stage !== 'closed') this.#options.wire.send(frame);
+  }
+
+  #sendDelta(event: Delta): void {
+    if (this.#stage !== 'closed') this.#options.wire.send(frameOf(event));
   }
 }
 

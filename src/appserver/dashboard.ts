@@ -3,7 +3,14 @@ import type { Config } from '../config/index.ts';
 import type { Conversations, Dashboard, RuntimeStatus } from '../dashboard/index.ts';
 import type { Socket } from '../http/index.ts';
 import type { Logger, RecentLog } from '../log/index.ts';
-import { type ModuleState, type Problem, pageMethods, pageViews, type WorkspaceCondition } from '../protocol/index.ts';
+import {
+  defaults,
+  type ModuleState,
+  type Problem,
+  pageMethods,
+  pageViews,
+  type WorkspaceCondition,
+} from '../protocol/index.ts';
 import type { DashboardTokens } from '../supervise/index.ts';
 import type { ActiveSessions } from './active-sessions.ts';
 import type { Assembly } from './assembly.ts';
@@ -86,7 +93,10 @@ function conversationsOf({ connection, isReady }: Pick<DashboardParts, 'connecti
   const connections = new WeakMap<Socket, Connection>();
   return {
     isReady,
-    open: (socket) => connections.set(socket, new Connection({ ...connection, allowed: pageMethods, wire: socket })),
+    open: (socket) => {
+      const options = { ...connection, allowed: pageMethods, mergeDeltasMs: defaults.dashboard.mergeDeltasMs };
+      connections.set(socket, new Connection({ ...options, wire: socket }));
+    },
     message: (socket, text) => connections.get(socket)?.receive(text),
     close: (socket) => connections.get(socket)?.close(),
   };

@@ -258,6 +258,8 @@ export const defaults = {
     streamBufferBytes: 4 * mebibyte,
     /** Frames of this time are sent together. */
     coalesceMs: 16,
+    /** Deltas of one answer within this time come to a page as one: a tab pays more for a frame than for what is in it. */
+    mergeDeltasMs: 50,
     logLines: 2_000,
     loginTtlMs: 43_200_000,
     logins: 100,

@@ -1,7 +1,7 @@
 import { fromCallback } from 'xstate';
 import type { ConversationCommand, ConversationEvent, ConversationLinkInput } from '../../../../../machines/browser.ts';
 import { messageOf } from '../../../../lib/browser.ts';
-import type { InputPart, RpcResult, Thread } from '../../../../protocol/index.ts';
+import type { InputPart, RpcParams, RpcResult, Thread } from '../../../../protocol/index.ts';
 import { ApiError } from '../../../app/api.ts';
 import { openRpc, type Rpc, RpcError, rpcCodes, type Told } from './rpc.ts';
 
@@ -21,6 +21,10 @@ export interface LinkEffects {
   readonly onFault: (what: string) => void;
 }
 
+/** The page shows whole calls, and what a turn has used at its end. */
+const capabilities: RpcParams<'initialize'>['capabilities'] = {
+  optOutNotificationMethods: ['item/toolCall/argumentsDelta', 'item/usage/delta'],
+};
 /** Frames come many a second; the machine gets one event for them. */
 const heardEveryMs = 1_000;
 /** The server closed the connection because this tab did not read. */
@@ -97,7 +101,7 @@ class Link {
 
   async #introduce(rpc: Rpc): Promise<void> {
     const clientInfo = { name: 'page', title: 'the page', version: this.#effects.version };
-    const server = await rpc.call('initialize', { clientInfo });
+    const server = await rpc.call('initialize', { clientInfo, capabilities });
     rpc.notify('initialized');
     this.#effects.onOpen(rpc, server);
     const { threadId, pageTurns, outbox } = this.#input;

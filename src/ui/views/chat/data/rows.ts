@@ -91,7 +91,7 @@ export const touch = (row: Row): void => {
 };
 
 /** Pause between two drawings of text that streams: a person reads no faster, and a token is no reason to draw. */
-const drawEveryMs = 60;
+const drawEveryMs = 100;
 const growing = new Set<Row>();
 
 /** As `touch`, with all that comes in the next moments. */
