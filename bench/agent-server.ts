@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { ensureStateDirectory } from '../src/config/index.ts';
 import type { AppServerLock } from '../src/protocol/index.ts';
-import { readAppServer, workspaceFiles } from '../src/supervise/index.ts';
+import { dashboardToken, readAppServer, workspaceFiles } from '../src/supervise/index.ts';
 import { start, until } from './harness.ts';
 import { makePlace, type Place } from './hub.ts';
 
@@ -14,6 +14,8 @@ export interface AgentServer {
   readonly pid: number;
   readonly url: string;
   readonly workspacePath: string;
+  /** Origin of its Dashboard, and the token for it. */
+  readonly dashboard: { readonly origin: string; readonly token: string };
   /** From spawning the process to the first answer of `GET /readyz`. */
   readonly readyMs: number;
   stop(): Promise<void>;
@@ -73,6 +75,10 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Age
     pid,
     url,
     workspacePath,
+    dashboard: {
+      origin: new URL(lock.endpoints['dashboard'] ?? 'http://127.0.0.1').origin,
+      token: dashboardToken(place.home, realpathSync.native(workspacePath)),
+    },
     readyMs: performance.now() - from,
     async stop() {
       await stop();

@@ -7,6 +7,7 @@ import { agentChat } from './agent-chat.ts';
 import { agentCraft } from './agent-craft.ts';
 import { agentRuntime } from './agent-runtime.ts';
 import { automations } from './automations.ts';
+import { chatPage } from './chat-page.ts';
 import { checkpoints } from './checkpoints.ts';
 import { type Benchmark, type Context, isMet, machine, render, save, stopAll } from './harness.ts';
 import { hubLifecycle } from './hub-lifecycle.ts';
@@ -40,6 +41,7 @@ const benchmarks: readonly Benchmark[] = [
   checkpoints,
   traces,
   page,
+  chatPage,
   reviewAnchors,
   reviewIntake,
   reviewQueue,

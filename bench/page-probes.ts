@@ -6,6 +6,9 @@ export interface FrameFigures {
   readonly over100: number;
   /** Tasks over 100 ms, as the browser itself counts them. */
   readonly longTasks: number;
+  /** Tasks over 50 ms, and the longest of them; 0 without one. */
+  readonly tasksOver50: number;
+  readonly longestTaskMs: number;
 }
 
 interface FrameWatch {
@@ -50,11 +53,14 @@ export function browserProbes(): void {
       return at === undefined || Number.isNaN(at) ? undefined : at;
     },
     watchFrames() {
-      const figures = { frames: 0, longestMs: 0, over100: 0, longTasks: 0 };
+      const figures = { frames: 0, longestMs: 0, over100: 0, longTasks: 0, tasksOver50: 0, longestTaskMs: 0 };
       let last = performance.now();
       let isOver = false;
       const observer = new PerformanceObserver((list) => {
-        figures.longTasks += list.getEntries().filter(({ duration }) => duration > 100).length;
+        const durations = list.getEntries().map(({ duration }) => duration);
+        figures.longTasks += durations.filter((duration) => duration > 100).length;
+        figures.tasksOver50 += durations.length;
+        figures.longestTaskMs = Math.max(figures.longestTaskMs, ...durations);
       });
       observer.observe({ entryTypes: ['longtask'] });
       const count = (at: number) => {
@@ -76,6 +82,48 @@ export function browserProbes(): void {
       };
     },
   };
-  // From the very beginning: the overview.
-  globalThis.probes.whenSeen('.home .part');
+}
+
+declare global {
+  var timers: {
+    /** Begins to watch which timers run. */
+    watch(): void;
+    /** As the platform's `setTimeout`, unwatched. */
+    pause(ms: number): Promise<void>;
+    /** Shortest pause of a timer that has run since, milliseconds; Infinity without one. A frame that was asked for is one of 16. */
+    shortest(): number;
+  };
+}
+
+/** Sets `timers` up; sent to the browser as text like `browserProbes`. */
+export function timerProbe(): void {
+  const plain = globalThis.setTimeout.bind(globalThis);
+  let isWatched = false;
+  let shortest = Number.POSITIVE_INFINITY;
+  const note = (ms: number) => {
+    if (isWatched) shortest = Math.min(shortest, ms);
+  };
+  for (const name of ['setTimeout', 'setInterval'] as const) {
+    const original = globalThis[name].bind(globalThis) as (work: () => void, ms?: number) => number;
+    const watched = (work: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) =>
+      original(() => {
+        note(ms);
+        work(...args);
+      }, ms);
+    Object.assign(globalThis, { [name]: watched });
+  }
+  const frame = globalThis.requestAnimationFrame.bind(globalThis);
+  globalThis.requestAnimationFrame = (work) =>
+    frame((at) => {
+      note(16);
+      work(at);
+    });
+  globalThis.timers = {
+    watch: () => {
+      isWatched = true;
+      shortest = Number.POSITIVE_INFINITY;
+    },
+    pause: (ms) => new Promise((resolve) => plain(resolve, ms)),
+    shortest: () => shortest,
+  };
 }

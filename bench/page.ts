@@ -44,6 +44,8 @@ async function freshTab(browser: Browser, slowdown = 1): Promise<{ context: Brow
   context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   await page.addInitScript(browserProbes);
+  // From the very beginning: the overview.
+  await page.addInitScript(() => void probes.whenSeen('.home .part'));
   if (slowdown > 1) {
     const devtools = await context.newCDPSession(page);
     await devtools.send('Emulation.setCPUThrottlingRate', { rate: slowdown });

@@ -22,6 +22,7 @@ const order = [
   'inspection',
   'automations',
   'page',
+  'chat-page',
   'review-anchors',
   'review-intake',
   'review-queue',
