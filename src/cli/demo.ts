@@ -40,9 +40,13 @@ export async function startReviewDemo(context: CommandContext, port: number): Pr
     const repository = await makeDemoRepository(directory);
     initWorkspace(repository.checkout, env);
     const permissions = { WorktreeRoot: join(directory, 'worktrees') };
-    await writeFile(join(home, 'config.json'), JSON.stringify({ Provider: 'demo', Permissions: permissions }), {
-      mode: 0o600,
-    });
+    await writeFile(
+      join(home, 'config.json'),
+      JSON.stringify({ Provider: 'demo', DashBoard: { Port: 0 }, Permissions: permissions }),
+      {
+        mode: 0o600,
+      },
+    );
     const agentServer = await startAppServer({
       workspacePath: repository.checkout,
       env,

@@ -82,7 +82,7 @@ t.test('a newcomer sees a review, publishes it, and Ctrl-C leaves nothing', asyn
   ]);
   await page.getByText('Demo model (offline, no AI)').first().waitFor();
   const item = new URL(page.url()).hash.slice(2);
-  await visitAll(t, page, [{ at: 'queue' }, { at: 'deliveries' }, { at: 'sources' }, { at: 'actors' }, { at: item }]);
+  await visitAll(t, page, ['queue', 'deliveries', 'sources', 'actors', item]);
   await publish.click();
   await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
   const outward = page.getByRole('link', { name: /^Add vouchers/ }).first();

@@ -33,21 +33,29 @@ export async function watched(t: Pick<Test, 'teardown'>, browser: Browser, origi
   return { context, complaints, foreign };
 }
 
-/** A view, and what shows that it is there. */
-export interface Visit {
-  /** Behind `#/`. */
-  readonly at: string;
-  /** Selector; default: the heading of a view. */
-  readonly shows?: string;
+/** Elements that are there once a view is, where its class is not its name. */
+const roots: Readonly<Record<string, string>> = {
+  overview: '.view.home',
+  actors: 'section.about',
+  queue: '.view.review-queue',
+  'queue/': '.view.review-pull',
+  'sessions/': '.view.trace',
+};
+
+/** Selector of the view of an address. */
+function rootOf(at: string): string {
+  const [view = '', inside] = at.split('/');
+  return roots[inside === undefined ? view : `${view}/`] ?? `.view.${view}`;
 }
 
-/** Opens each view in the tab, on a laptop and on a phone; in both themes axe finds nothing and nothing is pushed sideways. */
-export async function visitAll(t: Test, page: Page, visits: readonly Visit[]): Promise<void> {
-  for (const { at, shows = 'main h1' } of visits) {
+/** Opens each address (behind `#/`) in the tab, on a laptop and on a phone; in both themes axe finds nothing and nothing is pushed sideways. */
+export async function visitAll(t: Test, page: Page, addresses: readonly string[]): Promise<void> {
+  for (const at of addresses) {
     await page.evaluate((hash) => {
       location.hash = hash;
     }, `/${at}`);
-    await page.locator(shows).first().waitFor({ state: 'attached' });
+    await page.locator(rootOf(at)).waitFor();
+    await page.locator('[aria-busy=true]').waitFor({ state: 'detached' });
     for (const screen of screens) {
       await page.setViewportSize(screen);
       await page.waitForFunction((width) => innerWidth === width, screen.width);

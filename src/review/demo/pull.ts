@@ -32,8 +32,8 @@ export interface DemoCheckRun {
 export class DemoPull {
   /** Address of its page. */
   url = '';
-  /** Before that the repository has no open pull request. */
-  isOpen = false;
+  /** ISO time; undefined: the repository has no open pull request yet. */
+  openedAt: string | undefined;
   readonly reviews = new Map<number, DemoReview>();
   readonly reviewComments = new Map<number, DemoComment>();
   readonly conversation = new Map<number, DemoComment>();
@@ -41,9 +41,6 @@ export class DemoPull {
   readonly #owner: string;
   readonly #name: string;
   readonly #shas: Pick<DemoRepository, 'baseSha' | 'headSha'>;
-  /** Resolves when the list of pull requests has been read once: what is opened then is new. */
-  readonly listed = Promise.withResolvers<void>();
-  readonly #openedAt = new Date().toISOString();
   #id = 100;
 
   constructor(owner: string, name: string, shas: Pick<DemoRepository, 'baseSha' | 'headSha'>) {
@@ -70,7 +67,7 @@ export class DemoPull {
       user: { login: author, type: 'User' },
       author_association: 'MEMBER',
       html_url: this.url,
-      updated_at: this.#openedAt,
+      updated_at: this.openedAt,
       base: { ref: 'main', sha: this.#shas.baseSha, repo },
       head: { ref: headRef, sha: this.#shas.headSha, repo },
     };

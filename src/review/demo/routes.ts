@@ -43,7 +43,7 @@ const table: readonly (readonly [Method, string, Handle])[] = [
   ['GET', `${repository}/installation`, () => json(200, { id: 1, permissions, suspended_at: null })],
   ['POST', '/app/installations/:id/access_tokens', token],
   ['GET', `${repository}/collaborators/:login/permission`, () => json(200, { permission: 'write' })],
-  ['GET', pulls, listPulls],
+  ['GET', pulls, (demo) => json(200, demo.openedAt === undefined ? [] : [demo.facts()])],
   ['GET', `${pulls}/:number`, (demo) => json(200, demo.facts())],
   ['GET', `${pulls}/:number/files`, () => json(200, [])],
   [
@@ -87,11 +87,6 @@ export const demoRoutes = (demo: DemoPull): AnyRoute[] =>
 
 function token(): Answer {
   return json(201, { token: 'ghs_demo', expires_at: new Date(Date.now() + hour).toISOString(), permissions });
-}
-
-function listPulls(demo: DemoPull): Answer {
-  demo.listed.resolve();
-  return json(200, demo.isOpen ? [demo.facts()] : []);
 }
 
 async function createReview(demo: DemoPull, context: RequestContext<never>): Promise<Answer> {

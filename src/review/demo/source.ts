@@ -14,7 +14,7 @@ export interface DemoSource {
   readonly endpoint: string;
   readonly webhookSecret: string;
   readonly pull: DemoPull;
-  /** Opens the pull request once the backend has read the empty list, and sends its webhook, signed as GitHub signs it. @throws Error when it is not accepted */
+  /** Opens the pull request and sends its webhook, signed as GitHub signs it. @throws Error when it is not accepted */
   announce(backendUrl: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -58,8 +58,8 @@ export async function startDemoSource(
     webhookSecret,
     pull: demo,
     async announce(backendUrl) {
-      await demo.listed.promise;
-      demo.isOpen = true;
+      // Not before: Auto Review leaves out what was opened before it was switched on.
+      demo.openedAt = new Date().toISOString();
       const body = JSON.stringify({ action: 'opened', ...demo.event() });
       const response = await fetch(`${backendUrl}/api/v1/sources/github/webhook`, {
         method: 'POST',
