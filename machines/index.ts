@@ -10,8 +10,11 @@ import { backgroundProcessMachine } from './background-process.ts';
 import { checkpointMachine } from './checkpoint.ts';
 import { conversationMachine } from './conversation.ts';
 import { hubMachine } from './hub.ts';
+import { inboxFeedMachine } from './inbox-feed.ts';
+import { inboxRequestMachine } from './inbox-request.ts';
 import { mcpServerMachine } from './mcp-server.ts';
 import type { MachineName } from './names.ts';
+import { notificationChannelMachine } from './notification-channel.ts';
 import { reviewRunMachine } from './review-run.ts';
 import { schedulerMachine } from './scheduler.ts';
 import { stackChangeMachine } from './stack-change.ts';
@@ -29,8 +32,11 @@ export * from './checkpoint.ts';
 export * from './conversation.ts';
 export * from './failure.ts';
 export * from './hub.ts';
+export * from './inbox-feed.ts';
+export * from './inbox-request.ts';
 export * from './mcp-server.ts';
 export * from './names.ts';
+export * from './notification-channel.ts';
 export * from './process-events.ts';
 export * from './restart-policy.ts';
 export * from './review-run.ts';
@@ -58,6 +64,9 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   'review-run': reviewRunMachine,
   'stack-change': stackChangeMachine,
   'webhook-ingress': webhookIngressMachine,
+  'inbox-feed': inboxFeedMachine,
+  'inbox-request': inboxRequestMachine,
+  'notification-channel': notificationChannelMachine,
   conversation: conversationMachine,
 };
 

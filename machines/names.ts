@@ -13,6 +13,9 @@ export const machineNames = [
   'review-run',
   'stack-change',
   'webhook-ingress',
+  'inbox-feed',
+  'inbox-request',
+  'notification-channel',
   'conversation',
 ] as const;
 

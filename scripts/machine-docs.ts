@@ -61,6 +61,14 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     'A connection of the page that has not read the thread by then is given up.',
     milliseconds(chat.openDeadlineMs),
   ],
+  feedPause: [
+    'Pause before the Hub connects to an inbox again: doubles with every failure, jittered by half.',
+    '200 to 5,000 ms',
+  ],
+  noticeRetry: [
+    'Pause before a notice is tried again: doubles with every failure, or what the service asks for.',
+    '1,000 to 300,000 ms',
+  ],
   reconnectPause: [
     'Pause before the page connects again: doubles with every failure, jittered over its upper half.',
     `${milliseconds(chat.backoffBaseMs)} to ${milliseconds(chat.backoffCapMs)}`,

@@ -3,6 +3,7 @@
  * transitions only. A name without words fails `test/machines/words.test.ts`.
  */
 import type { MachineName } from '../names.ts';
+import { inboxFeed, inboxRequest, notificationChannel } from './inbox.ts';
 import { agentServer, apiProxy, backgroundProcess, hub, mcpServer } from './processes.ts';
 import { reviewRun, stackChange, webhookIngress } from './review.ts';
 import type { MachineWords } from './types.ts';
@@ -24,5 +25,8 @@ export const machineWords: Readonly<Record<MachineName, MachineWords>> = {
   'review-run': reviewRun,
   'stack-change': stackChange,
   'webhook-ingress': webhookIngress,
+  'inbox-feed': inboxFeed,
+  'inbox-request': inboxRequest,
+  'notification-channel': notificationChannel,
   conversation,
 };

@@ -19,6 +19,10 @@ export interface ApprovalNeed {
   readonly isAskedAlways?: boolean;
   /** Rule that `acceptAlways` saves in place of a grant. */
   readonly proposedRule?: ProposedRule;
+  /** Makes the unified diff of what the call would change, for the user who decides. Undefined: it cannot be known. */
+  readonly preview?: () => Promise<string | undefined>;
+  /** The made preview. */
+  readonly diff?: string;
 }
 
 /** Services and limits of a running tool. */

@@ -18,6 +18,7 @@ import {
   inboxFeedPath,
   placeOf,
   type ResolvedRequest,
+  type RpcNotificationParams,
 } from '../protocol/index.ts';
 
 /** Decisions that a reader which was away may still learn. */
@@ -55,7 +56,7 @@ export class Inbox implements SseSource {
       if (!(error instanceof AgentError)) throw error;
       throw new HttpError(404, 'approvalNotFound', 'No such request waits for a decision.', { requestId });
     }
-    return { decision, decidedBy: placeOf(client) };
+    return { decision, decidedBy: placeOf(client), decidedAt: new Date().toISOString(), reason: 'answered' };
   }
 
   replay(): readonly Uint8Array[] {
@@ -77,16 +78,14 @@ export class Inbox implements SseSource {
   #decisionOf(requestId: string): InboxDecision | undefined {
     const made = this.#threads.decisionOf(requestId);
     if (!made) return undefined;
-    const { decision, decidedBy, client } = made;
-    return { decision, decidedBy: decidedBy === 'user' ? placeOf(client ?? 'api') : decidedBy };
+    return outcomeOf(made);
   }
 
   #hear(event: ThreadEvent): void {
     if (event.method === 'item/approval/request') this.#tell('added', event.params);
     if (event.method !== 'item/approval/resolved') return;
-    const { requestId, decision, decidedBy, client } = event.params;
-    const by = decidedBy === 'user' ? placeOf(client ?? 'api') : decidedBy;
-    const resolved: ResolvedRequest = { requestId, decision, decidedBy: by };
+    const { requestId } = event.params;
+    const resolved: ResolvedRequest = { requestId, ...outcomeOf(event.params), decidedAt: new Date().toISOString() };
     if (this.#resolved.push(resolved) > maxResolved) this.#resolved.shift();
     this.#tell('resolved', resolved);
   }
@@ -96,6 +95,15 @@ export class Inbox implements SseSource {
     const bytes = frame(name, data);
     for (const { listener } of [...this.#readers]) listener(bytes);
   }
+}
+
+type Made = Pick<RpcNotificationParams<'item/approval/resolved'>, 'decision' | 'decidedBy' | 'client'>;
+
+/** Where a decision was made and why; a turn that ends withdraws what it asked. */
+function outcomeOf({ decision, decidedBy, client }: Made): InboxDecision {
+  if (decidedBy === 'timeout') return { decision, decidedBy, reason: 'expired' };
+  if (decidedBy === 'policy' && decision === 'cancel') return { decision, decidedBy: 'agent', reason: 'turnEnded' };
+  return { decision, decidedBy: decidedBy === 'user' ? placeOf(client ?? 'api') : decidedBy, reason: 'answered' };
 }
 
 function frame<E extends InboxFeedEvent>(event: E, data: v.InferOutput<(typeof inboxFeed)[E]>): Buffer {

@@ -2,13 +2,13 @@ import { createInterface, type Interface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import * as v from 'valibot';
 import type { AppServerClientOptions } from '../client/index.ts';
-import { type ApprovalDecision, ApprovalRequest } from '../protocol/index.ts';
+import { type ApprovalDecision, ApprovalRequest, placeInWords, placeOf } from '../protocol/index.ts';
 import type { Output } from './output.ts';
 import { inLine } from './render.ts';
 
 export type Approver = NonNullable<AppServerClientOptions['onRequest']> & {
   /** Another client, the policy or a deadline has decided: the question is withdrawn. */
-  readonly resolved?: (requestId: string, decision: string) => void;
+  readonly resolved?: (requestId: string, decision: string, client?: string) => void;
 };
 
 type Question = Pick<
@@ -49,13 +49,16 @@ async function askAtPrompt(terminal: Interface, output: Writable, words: string,
   return terminal.question(words.slice(at), { signal });
 }
 
-const resolvedWords: Readonly<Record<string, string>> = {
-  accept: 'Allowed elsewhere.',
-  acceptForSession: 'Allowed elsewhere, until the thread ends.',
-  acceptAlways: 'Allowed elsewhere, in every thread of this workspace.',
-  decline: 'Declined elsewhere.',
-  cancel: 'No longer needed: the turn has ended.',
-};
+/** `Allowed in an editor, until the thread ends.` */
+function resolvedWords(decision: string, client: string | undefined): string {
+  if (decision === 'cancel') return 'No longer needed: the turn has ended.';
+  const where = client === undefined ? 'elsewhere' : inLine(placeInWords(placeOf(client)));
+  const scopes: Readonly<Record<string, string>> = {
+    acceptForSession: ', until the thread ends',
+    acceptAlways: ', in every thread of this workspace',
+  };
+  return `${decision.startsWith('accept') ? 'Allowed' : 'Declined'} ${where}${scopes[decision] ?? ''}.`;
+}
 
 /** Asks a person; `ask` shows the words and returns what is typed, until its signal aborts. One question at a time. */
 export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<string>, output: Painted): Approver {
@@ -83,11 +86,11 @@ export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<s
       open.delete(requestId);
     }
   };
-  const resolved = (requestId: string, decision: string) => {
+  const resolved = (requestId: string, decision: string, client?: string) => {
     const withdrawing = open.get(requestId);
     if (!withdrawing || withdrawing.signal.aborted) return;
     withdrawing.abort();
-    output.note(output.colors.dim(resolvedWords[decision] ?? 'Decided elsewhere.'));
+    output.note(output.colors.dim(resolvedWords(decision, client)));
   };
   return Object.assign(onRequest, { resolved });
 }

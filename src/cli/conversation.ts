@@ -100,13 +100,13 @@ export async function reachServer(
   }
 }
 
-const Resolved = v.looseObject({ requestId: v.string(), decision: v.string() });
+const Resolved = v.looseObject({ requestId: v.string(), decision: v.string(), client: v.optional(v.string()) });
 
 /** Withdraws a question that is decided. */
 function passOnResolved({ method, params }: RpcNotification, { resolved }: Approver): void {
   if (method !== 'item/approval/resolved' || !resolved) return;
-  const { requestId, decision } = v.parse(Resolved, params);
-  resolved(requestId, decision);
+  const { requestId, decision, client } = v.parse(Resolved, params);
+  resolved(requestId, decision, client);
 }
 
 /** @throws CliError `startFailed` when the server has no WebSocket */

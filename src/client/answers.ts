@@ -105,6 +105,8 @@ const RequestAnswer = v.looseObject({
   workingDirectory: v.optional(text),
   covers: v.optional(text),
   reason: v.optional(text),
+  diff: v.optional(text),
+  proposedRule: v.optional(v.looseObject({ tool: text, prefix: v.array(text) })),
   createdAt: v.optional(text, ''),
   expiresAt: v.optional(text, ''),
 });
@@ -113,11 +115,33 @@ const InboxItemAnswer = v.looseObject({
   workspacePath: text,
   displayName: text,
   actionUrl: text,
+  state: v.optional(open<'open' | 'deciding' | 'unconfirmed'>(), 'open'),
   request: RequestAnswer,
 });
 export type InboxItemAnswer = v.InferOutput<typeof InboxItemAnswer>;
 export const InboxListAnswer = v.array(InboxItemAnswer);
-export const InboxDecisionAnswer = v.looseObject({ decision: open<ApprovalDecision>(), decidedBy: text });
+export const InboxDecisionAnswer = v.looseObject({
+  decision: open<ApprovalDecision>(),
+  decidedBy: text,
+  decidedAt: v.optional(text),
+});
+const InboxHistoryAnswer = v.looseObject({
+  at: text,
+  workspaceId: text,
+  workspacePath: text,
+  requestId: text,
+  threadId: text,
+  tool: text,
+  operation: text,
+  target: text,
+  decision: open<ApprovalDecision>(),
+  decidedBy: text,
+  reason: text,
+  token: nullableText,
+  remoteAddress: nullableText,
+});
+export type InboxHistoryAnswer = v.InferOutput<typeof InboxHistoryAnswer>;
+export const InboxHistoryListAnswer = v.array(InboxHistoryAnswer);
 export type InboxDecisionAnswer = v.InferOutput<typeof InboxDecisionAnswer>;
 
 /** An event record (specification §2.6); `workspacePath` and `data` may be absent from another Hub's. */

@@ -17,6 +17,8 @@ import {
 import {
   EventAnswer,
   InboxDecisionAnswer,
+  type InboxHistoryAnswer,
+  InboxHistoryListAnswer,
   type InboxItemAnswer,
   InboxListAnswer,
   RecordAnswer,
@@ -196,6 +198,16 @@ export class HubClient {
   ): Promise<InboxDecisionAnswer> {
     const path = `/v1/inbox/${encodeURIComponent(workspaceId)}/${encodeURIComponent(requestId)}`;
     return this.#post(path, answer, InboxDecisionAnswer, signal, false);
+  }
+
+  /**
+   * Decisions of the inbox, newest first.
+   *
+   * @example for (const { at, decision, decidedBy } of await hub.inboxHistory({ limit: 20 })) console.log(at, decision, decidedBy);
+   */
+  inboxHistory({ limit, signal }: CallOptions & { readonly limit?: number } = {}): Promise<InboxHistoryAnswer[]> {
+    const query = { limit: limit === undefined ? undefined : String(limit) };
+    return this.#get({ path: '/v1/inbox/history', query, signal }, InboxHistoryListAnswer);
   }
 
   /**

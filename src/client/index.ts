@@ -4,7 +4,13 @@
  * would. `discover.ts`, `connect.ts` and `start-hub.ts` need Node; the rest needs `fetch` and `WebSocket` only.
  * Never here: server code, anything that decides on behalf of the Hub.
  */
-export type { InboxDecisionAnswer, InboxItemAnswer, RecordAnswer, StatusAnswer } from './answers.ts';
+export type {
+  InboxDecisionAnswer,
+  InboxHistoryAnswer,
+  InboxItemAnswer,
+  RecordAnswer,
+  StatusAnswer,
+} from './answers.ts';
 export {
   AppServerClient,
   type AppServerClientOptions,

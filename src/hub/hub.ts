@@ -23,7 +23,7 @@ import { createAddress, type PublishedAddress } from './address.ts';
 import { type Credentials, createToken, loadCredentials } from './credentials.ts';
 import { createEvents, type HubEvents } from './events.ts';
 import type { HubServices } from './facts.ts';
-import { followInbox, Inbox } from './inbox/index.ts';
+import { DecisionLog, followInbox, Inbox } from './inbox/index.ts';
 import { createInspection, type Inspection } from './inspection.ts';
 import { endLeftovers } from './leftovers.ts';
 import { configuredPolicy, policyOf } from './policy.ts';
@@ -80,6 +80,7 @@ interface Held {
   readonly credentials: Credentials;
   readonly events: HubEvents;
   readonly inbox: Inbox;
+  readonly decisions: DecisionLog;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly registry: Registry;
@@ -126,15 +127,24 @@ export function startHub(options: HubOptions): Hub {
       publish: events.publish,
       save: store.save,
     };
-    const inbox = new Inbox({ publish: events.publish });
+    const decisions = new DecisionLog(statePath, logger);
+    const inbox = new Inbox({
+      publish: events.publish,
+      record: (entry) => decisions.add(entry),
+      observe: (actor, path, { requestId, tool }) => inspection.observeInboxRequest(actor, path, requestId, tool),
+      onFault: (error) => logger.error('the actor of a request failed', { error }),
+    });
+    const seed = () => randomBytes(4).readInt32LE();
     const registry = createRegistry({
       hub: services,
       resolvePath: createPathResolver(home),
       policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config, policy),
-      seed: () => randomBytes(4).readInt32LE(),
+      seed,
       observe(actor, path, facts) {
-        followInbox(actor, services, facts, inbox);
         inspection.observeWorkspace(actor, path);
+        const observe = (feed: Parameters<typeof inspection.observeInboxFeed>[0]) =>
+          inspection.observeInboxFeed(feed, path);
+        followInbox(actor, { hub: services, facts, inbox, seed: seed(), observe });
         telemetry.observe(actor, 'agent-server', path);
       },
     });
@@ -146,6 +156,7 @@ export function startHub(options: HubOptions): Hub {
       credentials,
       events,
       inbox,
+      decisions,
       inspection,
       telemetry,
       registry,
@@ -195,6 +206,7 @@ export function startHub(options: HubOptions): Hub {
           registry: mine.registry,
           events: mine.events,
           inbox: mine.inbox,
+          decisions: mine.decisions,
           inspection: mine.inspection,
           telemetry: mine.telemetry,
           status,
@@ -316,6 +328,7 @@ async function close(mine: Held): Promise<void> {
   mine.inspection.end();
   await mine.server?.close(defaults.http.closeGraceMs);
   await mine.store.flush();
+  await mine.decisions.flush();
   await mine.telemetry.stop();
   mine.address?.withdraw();
   mine.lock.release();

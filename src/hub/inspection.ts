@@ -19,6 +19,10 @@ export interface Inspection {
   observeHub(actor: AnyActorRef): void;
   /** Called before the actor starts. Its end is noticed by itself. */
   observeWorkspace(actor: AnyActorRef, path: string): void;
+  /** The connection to the inbox of a workspace's agent server. Called before it starts. */
+  observeInboxFeed(actor: AnyActorRef, path: string): void;
+  /** One request of that inbox. Called before it starts. */
+  observeInboxRequest(actor: AnyActorRef, path: string, requestId: string, title: string): void;
   /** A WebSocket for Stately's tools. */
   statelySocket(path: string, auth: Authenticate<unknown>): WebSocketRoute;
   end(): void;
@@ -40,6 +44,13 @@ export function createInspection(logger: Logger): Inspection {
     observeHub: (actor) => recorder.observe(actor, { id: hubId, parent: null, machine: 'hub', title: 'Hub' }),
     observeWorkspace: (actor, path) =>
       recorder.observe(actor, { id: path, parent: hubId, machine: 'agent-server', title: path }),
+    observeInboxFeed: (actor, path) =>
+      recorder.observe(actor, { id: `${path}#inbox`, parent: path, machine: 'inbox-feed', title: 'Inbox' }),
+    observeInboxRequest: (actor, path, requestId, title) =>
+      recorder.observe(actor, {
+        ...{ id: `${path}#${requestId}`, parent: `${path}#inbox` },
+        ...{ machine: 'inbox-request', title },
+      }),
     statelySocket: (path, auth) =>
       statelySocket({ path, auth, recorder: async () => recorder, machines: async () => catalogue, onFault }),
     end: () => recorder.close(),

@@ -255,6 +255,7 @@ const exampleItem: v.InferInput<typeof InboxItem> = {
   workspacePath: '/home/me/project',
   displayName: 'project',
   actionUrl: '/w/k3v7q2xw5m4ajd4e/#/chat/thread_1',
+  state: 'open',
   request: {
     ...{ threadId: 'thread_1', turnId: 'turn_001', itemId: 'item_3', requestId: 'approval_1', callId: 'call_1' },
     ...{ tool: 'Exec', approvalType: 'shell', operation: 'run', target: 'npm test', scopeKey: 'run:npm test' },
@@ -272,7 +273,15 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   stopAppServer: { ...exampleRecord, state: 'stopped', phase: 'stopped', pid: null, endpoints: {}, serviceStatus: {} },
   restartAppServer: { ...exampleRecord, incarnation: 2 },
   listInbox: [exampleItem],
-  answerInbox: { decision: 'accept', decidedBy: 'page' },
+  listInboxHistory: [
+    {
+      at: '2026-01-01T12:00:09.000Z',
+      ...{ workspaceId: 'k3v7q2xw5m4ajd4e', workspacePath: '/home/me/project', requestId: 'approval_1' },
+      ...{ threadId: 'thread_1', tool: 'Exec', operation: 'run', target: 'npm test' },
+      ...{ decision: 'accept', decidedBy: 'page', reason: 'answered', token: 'page', remoteAddress: '127.0.0.1' },
+    },
+  ],
+  answerInbox: { decision: 'accept', decidedBy: 'page', decidedAt: '2026-01-01T12:00:09.000Z', reason: 'answered' },
   requestNotification: { accepted: true },
   reportHealth: { accepted: true },
   recentEvents: [{ id: '5f3a91c2-17', kind: 'hub.started', at: startedAt, workspacePath: null, data: { pid: 4242 } }],

@@ -8,7 +8,7 @@ import { hubAuth, hubProver, notifierAuth } from './auth.ts';
 import type { Credentials } from './credentials.ts';
 import { hubErrorBody } from './errors.ts';
 import type { HubEvents } from './events.ts';
-import type { Inbox } from './inbox/index.ts';
+import type { DecisionLog, Inbox } from './inbox/index.ts';
 import type { Inspection } from './inspection.ts';
 import { normaliseNotification } from './notifications.ts';
 import { createTargets, workspacePages } from './pages/index.ts';
@@ -29,6 +29,7 @@ export interface ServerOptions {
   readonly registry: Registry;
   readonly events: HubEvents;
   readonly inbox: Inbox;
+  readonly decisions: DecisionLog;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly status: () => HubStatus;
@@ -55,6 +56,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const routes = bindRoutes({
     registry,
     inbox: options.inbox,
+    decisions: options.decisions,
     logger,
     status: options.status,
     events: events.source,

@@ -119,7 +119,11 @@ export const hubEventKinds = {
       workspaceId: text('Id of the workspace.'),
       requestId: text('Id of the request.'),
       decision: text('The decision; cancel when it was withdrawn.'),
-      decidedBy: text('Where: terminal, page, editor, the name of a client, timeout, policy or withdrawn.'),
+      decidedBy: text(
+        'Where: terminal, page, editor, the name of a client, timeout or policy; agent: what asked has ended.',
+      ),
+      reason: text('answered, expired, turnEnded or agentServerEnded.'),
+      decidedAt: textOrNull('When the agent server took the decision, as ISO 8601; null when it has ended.'),
     }),
   },
   'notification.requested': {

@@ -4,12 +4,23 @@ import { ApprovalRequest, approvalDecisions } from './tools.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 
+/** `deciding`: an answer is on its way. `unconfirmed`: an answer had no reply; the agent server says whether it counted. */
+export const inboxStates = ['open', 'deciding', 'unconfirmed'] as const;
+
+/** End of a request: by an answer, without one in time, with its turn, or with its agent server. */
+export const inboxReasons = ['answered', 'expired', 'turnEnded', 'agentServerEnded'] as const;
+export type InboxReason = (typeof inboxReasons)[number];
+
 /** One approval or question that waits for a user. */
 export const InboxItem = v.object({
   workspaceId: text('Id of the workspace: the last part of `page` in its record.'),
   workspacePath: text('Its canonical path.'),
   displayName: text('Last segment of that path.'),
   actionUrl: text('Path on the Hub of the conversation that waits.'),
+  state: v.pipe(
+    v.picklist(inboxStates),
+    v.description('open; deciding: an answer is on its way; unconfirmed: an answer had no reply and may have counted.'),
+  ),
   request: v.pipe(
     ApprovalRequest,
     v.description('What is to be allowed, as the agent server asks its own clients: the whole command or path.'),
@@ -24,7 +35,7 @@ const decision = v.pipe(
   ),
 );
 const decidedBy = text(
-  'Where it was decided: terminal, page, editor, the name of another client, or timeout, policy, withdrawn.',
+  'Where it was decided: terminal, page, editor, the name of another client, or timeout, policy; agent: what asked has ended.',
 );
 
 /** Body of `POST /v1/inbox/{workspaceId}/{requestId}`. */
@@ -34,13 +45,45 @@ export const InboxAnswer = v.object({
 });
 export type InboxAnswer = v.InferInput<typeof InboxAnswer>;
 
-/** Decision about a request. */
-export const InboxDecision = v.object({ decision, decidedBy });
+const reason = v.pipe(
+  v.picklist(inboxReasons),
+  v.description('answered; expired: no answer in time; turnEnded, agentServerEnded: withdrawn by the agent.'),
+);
+const decidedAt = text('When the agent server took it, as ISO 8601: the receipt of the answer.');
+
+/** Decision about a request. An agent server of an earlier version names neither time nor reason. */
+export const InboxDecision = v.object({
+  decision,
+  decidedBy,
+  decidedAt: v.optional(decidedAt),
+  reason: v.optional(reason),
+});
 export type InboxDecision = v.InferOutput<typeof InboxDecision>;
 
 /** A decided request. */
 export const ResolvedRequest = v.object({ requestId: v.string(), ...InboxDecision.entries });
 export type ResolvedRequest = v.InferOutput<typeof ResolvedRequest>;
+
+/** One line of the Hub's record of decisions. */
+export const InboxHistoryEntry = v.object({
+  at: text('When the Hub learnt of it, as ISO 8601.'),
+  workspaceId: text('Id of the workspace.'),
+  workspacePath: text('Its canonical path.'),
+  requestId: text('Id of the request.'),
+  threadId: text('The conversation that asked.'),
+  tool: text('Name of the tool.'),
+  operation: text('What it was to do, in one word.'),
+  target: text('The command, path or address: its first 500 characters, without credentials.'),
+  decision,
+  decidedBy,
+  reason,
+  token: v.pipe(
+    v.nullable(v.string()),
+    v.description('Token of the answer that the Hub carried: hub, page or the name of a scoped token; null otherwise.'),
+  ),
+  remoteAddress: v.pipe(v.nullable(v.string()), v.description('Address that this answer came from.')),
+});
+export type InboxHistoryEntry = v.InferOutput<typeof InboxHistoryEntry>;
 
 /** Events of `GET /v1/inbox` of an agent server, by name: the state first, then each change of it. */
 export const inboxFeed = {
@@ -53,12 +96,3 @@ export type InboxFeedEvent = keyof typeof inboxFeed;
 
 /** Path of that feed on the listener of an agent server's WebSocket; `/<requestId>` below it takes an `InboxAnswer`. */
 export const inboxFeedPath = '/v1/inbox';
-
-const places: Readonly<Record<string, string>> = {
-  'oratorio-cli': 'terminal',
-  'oratorio-acp': 'editor',
-  'oratorio-page': 'page',
-};
-
-/** The place of a client, in the words of `decidedBy`. */
-export const placeOf = (client: string): string => places[client] ?? client;

@@ -42,6 +42,12 @@ export const ApprovalRequest = v.object({
   /** The same in words, e.g. `this command in /ws`. */
   covers: v.optional(v.string()),
   reason: v.optional(v.string()),
+  diff: v.pipe(
+    v.optional(v.string()),
+    v.description(
+      'What a call would change in its file, as a unified diff of bounded length. Absent: not known beforehand.',
+    ),
+  ),
   proposedRule: v.optional(ProposedRule),
   createdAt: v.string(),
   /** When it declines itself. */

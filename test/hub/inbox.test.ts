@@ -1,5 +1,5 @@
 /** The inbox over real sockets: a Hub, agent servers with the demo model, and clients that answer at the same time. */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
@@ -72,7 +72,9 @@ t.test('a request is listed with all it asks, and decided once', async (t) => {
     status: 409,
     body: { error: { code: 'alreadyDecided', details: { decision: 'accept', decidedBy: 'api' } } },
   });
-  t.match(await events.wait('inbox.resolved'), { data: { requestId, decision: 'accept', decidedBy: 'api' } });
+  t.match(await events.wait('inbox.resolved'), {
+    data: { requestId, decision: 'accept', decidedBy: 'api', reason: 'answered', decidedAt: /^\d{4}-.*Z$/ },
+  });
   await eventually(() => existsSync(join(workspace, 'first')), 'the command runs');
   t.same(await inboxOf(hub), []);
   t.match(hub.output(), /a request of the inbox was decided/);
@@ -97,6 +99,57 @@ t.test('the inbox names the place of a decision that was made elsewhere', async 
   const path = `/v1/inbox/${workspaceId}/${next.requestId}`;
   t.match(await request(page, 'POST', path, { decision: 'accept' }), { status: 200, body: { decidedBy: 'page' } });
   t.notOk(existsSync(join(workspace, 'second')));
+  events.close();
+});
+
+t.test('every decision is on the record, with its author and without credentials', async (t) => {
+  const client = await connect(t, record, 'oratorio-cli');
+  const threadId = await ask(client, 'recorded --password=hunter22secret');
+  const { requestId } = (await itemOf(threadId)).request;
+  await answer(requestId, 'decline');
+  const file = join(hub.home, 'hub', 'inbox.jsonl');
+  const [newest] = (await hub.call('GET', '/v1/inbox/history?limit=1')).body;
+  t.match(newest, {
+    ...{
+      workspaceId,
+      workspacePath: record.canonicalWorkspacePath,
+      requestId,
+      threadId,
+      tool: 'Exec',
+      operation: 'run',
+    },
+    ...{ decision: 'decline', decidedBy: 'api', reason: 'answered', token: 'hub', remoteAddress: '127.0.0.1' },
+  });
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.notMatch(readFileSync(file, 'utf8'), /hunter22secret/);
+  t.match((await hub.call('GET', '/v1/inbox/history?limit=0')).status, 400);
+  const shown = await oratorio(t, hub.home, 'inbox', '--history', '--limit', '1').ended;
+  t.match(shown, { code: 0, text: /declined by api .*Exec: run touch recorded/ });
+  t.match(JSON.parse((await oratorio(t, hub.home, 'inbox', '--history', '--json').ended).text)[0], { requestId });
+  t.match(await oratorio(t, hub.home, 'inbox', '--history', '--limit', 'x').ended, { code: 2 });
+});
+
+t.test('the approval of a file shows what would change, and what each answer covers', async (t) => {
+  const client = await connect(t, record);
+  const { thread } = (await client.request('thread/start', {})) as { thread: { id: string } };
+  await client.request('turn/start', { threadId: thread.id, input: text('write "hello" to greeting.txt') });
+  const { request: asked } = await itemOf(thread.id);
+  t.match(asked, { operation: 'write', diff: /^--- .*greeting\.txt\n\+\+\+ .*\n@@ -0,0 \+1,1 @@\n\+hello/ });
+  const shown = await oratorio(t, hub.home, 'inbox').ended;
+  t.match(shown.text, /\+hello[\s\S]*--for session: writing and editing the file /);
+  await answer(asked.requestId, 'decline');
+  t.notOk(existsSync(join(workspace, 'greeting.txt')));
+});
+
+t.test('an interrupted turn withdraws what it asked', async (t) => {
+  const events = await hub.events();
+  const client = await connect(t, record);
+  const threadId = await ask(client, 'interrupted');
+  const { requestId, turnId } = (await itemOf(threadId)).request;
+  await client.request('turn/interrupt', { threadId, turnId });
+  t.match(await events.wait('inbox.resolved', ({ data }) => data['requestId'] === requestId), {
+    data: { decision: 'cancel', decidedBy: 'agent', reason: 'turnEnded' },
+  });
   events.close();
 });
 
@@ -127,11 +180,11 @@ t.test('an agent server that is killed leaves nothing behind', async (t) => {
   const { request: asked } = await itemOf(await ask(await connect(t, running), 'never'));
   killIfThere(running.pid ?? 0);
   const isIt = ({ data }: { data: Record<string, unknown> }) => data['requestId'] === asked.requestId;
-  t.match(await events.wait('inbox.resolved', isIt), { data: { decision: 'cancel', decidedBy: 'withdrawn' } });
+  t.match(await events.wait('inbox.resolved', isIt), { data: { decision: 'cancel', decidedBy: 'agent' } });
   t.same(await inboxOf(hub), []);
   t.match(await answer(asked.requestId, 'accept', idOf(running)), {
     status: 409,
-    body: { error: { details: { decidedBy: 'withdrawn' } } },
+    body: { error: { details: { decidedBy: 'agent' } } },
   });
   await hub.call('POST', '/v1/appservers/stop', { workspacePath: other });
   events.close();

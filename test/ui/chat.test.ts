@@ -100,7 +100,7 @@ scene(
     await approval.getByText('touch elsewhere.txt').waitFor();
     client.send({ jsonrpc: '2.0', id: request.id, result: { decision: 'accept' } });
     await page.locator('.answer', { hasText: 'It ran, too.' }).waitFor();
-    await page.locator('.card', { hasText: 'Allowed elsewhere, ' }).waitFor();
+    await page.locator('.card', { hasText: /Allowed by \S+, / }).waitFor();
     await shows(t, 'equal', () => approval.count(), 0);
     await write(page, 'And write');
     await approval.locator('.diff .added', { hasText: 'new line' }).waitFor();

@@ -67,9 +67,10 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
   const word = wordOf(need, verdict, options);
   const refusal = word === 'decline' ? declinedByPolicy(need) : undefined;
   const proposedRule = word === undefined && !need.isAskedAlways ? await options.rules?.propose(tool, args) : undefined;
+  const diff = word === undefined ? await need.preview?.() : undefined;
   return {
     ...{ call, tool, args, refusal, requestId, hasNetwork: verdict?.hasNetwork },
-    need: proposedRule ? { ...need, proposedRule } : need,
+    need: { ...need, ...(proposedRule && { proposedRule }), ...(diff !== undefined && { diff }) },
     decision: word && { word, by: 'policy' },
   };
 }
@@ -131,7 +132,11 @@ export function requestOf(
 ): ApprovalRequest | undefined {
   const { need, call, requestId } = reviewed;
   if (!need) return undefined;
-  return { ...about, requestId, callId: call.callId, tool: call.name, ...shownNeed(need) };
+  const { diff } = need;
+  return {
+    ...{ ...about, requestId, callId: call.callId, tool: call.name, ...shownNeed(need) },
+    ...(diff !== undefined && { diff }),
+  };
 }
 
 /** Common fields of a request for approval and its item. */

@@ -1,6 +1,7 @@
-import type { HubClient, InboxItemAnswer } from '../../client/index.ts';
+import { basename } from 'node:path';
+import type { HubClient, InboxHistoryAnswer, InboxItemAnswer } from '../../client/index.ts';
 import { visible } from '../../lib/index.ts';
-import type { ApprovalDecision } from '../../protocol/index.ts';
+import { type ApprovalDecision, placeInWords } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -11,6 +12,7 @@ import { eventLine, inLine } from '../render.ts';
 export async function list(context: CommandContext): Promise<number> {
   const { output, options, signal } = context;
   return withHub(context, async ({ hub }) => {
+    if (options['history'] === true) return history(context, hub);
     if (options['watch'] === true) return watch(context, hub);
     const items = await hub.inbox({ signal });
     if (output.json) output.document(items);
@@ -39,17 +41,45 @@ async function watch({ output, signal }: CommandContext, hub: HubClient): Promis
   return exitCodes.ok.code;
 }
 
+/** Prints the last decisions, newest first. */
+async function history({ output, options, signal }: CommandContext, hub: HubClient): Promise<number> {
+  const limit = Number(options['limit'] ?? 20);
+  if (!Number.isInteger(limit) || limit < 1 || limit > 1_000)
+    throw usageError('--limit must be a whole number from 1 to 1000.', 'inbox');
+  const entries = await hub.inboxHistory({ limit, signal });
+  if (output.json) output.document(entries);
+  else if (entries.length === 0) output.line('No request was decided yet.');
+  else for (const entry of entries) output.line(decisionLine(entry, output.colors));
+  return exitCodes.ok.code;
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  expired: 'expired',
+  turnEnded: 'withdrawn',
+  agentServerEnded: 'withdrawn',
+};
+
+/** `2026-01-01T12:00:09.000Z  allowed on a page  site  Exec: run npm test` */
+function decisionLine(entry: InboxHistoryAnswer, { bold, dim }: CommandContext['output']['colors']): string {
+  const { at, workspacePath, tool, operation, target, decision, decidedBy, reason } = entry;
+  const answered = `${isAllowed(decision) ? 'allowed' : 'declined'} ${placeInWords(decidedBy)}`;
+  const what = inLine(reasons[reason] ?? answered);
+  return `${dim(inLine(at))}  ${bold(what)}  ${inLine(basename(workspacePath))}  ${inLine(`${tool}: ${operation} ${target}`)}`;
+}
+
 function linesOf({ displayName, request }: InboxItemAnswer, { output }: Pick<CommandContext, 'output'>): string[] {
   const { bold, dim } = output.colors;
-  const { requestId, tool, operation, target, workingDirectory, covers, reason, expiresAt } = request;
+  const { requestId, tool, operation, target, workingDirectory, covers, reason, diff, proposedRule, expiresAt } =
+    request;
   const facts = [
     ...(workingDirectory === undefined ? [] : [`in ${inLine(workingDirectory)}`]),
-    ...(covers === undefined ? [] : [`covers ${inLine(covers)}`]),
+    ...(covers === undefined ? [] : [`--for session: ${inLine(covers)}`]),
+    ...(proposedRule ? [`--for always: commands that begin with ${inLine(proposedRule.prefix.join(' '))}`] : []),
     ...(reason === undefined ? [] : [inLine(reason)]),
     `declined at ${expiresAt}`,
   ];
   // Every line of a target is indented, so that none passes for a line of ours.
-  const shown = visible(target).split('\n');
+  const shown = [...visible(target).split('\n'), ...(diff === undefined ? [] : visible(diff).split('\n').slice(2))];
   return [
     `${bold(inLine(requestId))}  ${inLine(displayName)}  ${inLine(tool)}: ${inLine(operation)}`,
     ...shown.map((line) => `    ${line}`),
@@ -92,7 +122,7 @@ async function answer(context: CommandContext, decision: ApprovalDecision): Prom
   });
 }
 
-const isAllowed = (decision: ApprovalDecision): boolean => decision.startsWith('accept');
+const isAllowed = (decision: string): boolean => decision.startsWith('accept');
 
 /** @throws CliError unless the id, or its beginning, names exactly one request */
 function one(items: readonly InboxItemAnswer[], id: string): InboxItemAnswer {

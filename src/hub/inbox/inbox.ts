@@ -1,44 +1,85 @@
 import { basename } from 'node:path';
-import type { ApprovalRequest, HubEventData, InboxDecision, InboxItem, ResolvedRequest } from '../../protocol/index.ts';
-import { workspacePagePath } from '../../protocol/index.ts';
+import { type ActorRefFrom, createActor } from 'xstate';
+import { inboxRequestMachine } from '../../../machines/index.ts';
+import { withoutCredentials } from '../../inspect/index.ts';
+import { redact } from '../../lib/index.ts';
+import type {
+  ApprovalRequest,
+  HubEventData,
+  InboxDecision,
+  InboxHistoryEntry,
+  InboxItem,
+  InboxReason,
+  ResolvedRequest,
+} from '../../protocol/index.ts';
+import { placeOf, workspacePagePath } from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
+import type { AnswerOutcome } from './agent-server.ts';
 
 /** Names a workspace to the inbox. */
 export interface InboxWorkspace {
   readonly id: string;
   readonly path: string;
+  /** Tokens and keys of the workspace: the record of decisions names none. */
+  readonly secrets: ReadonlySet<string>;
 }
+
+/** The sender of an answer that the Hub carries. */
+export interface AnswerSender {
+  readonly client: string;
+  /** `hub`, `page`, or the name of a scoped token. */
+  readonly token: string;
+  readonly remoteAddress: string | null;
+}
+
+type RequestActor = ActorRefFrom<typeof inboxRequestMachine>;
 
 export interface InboxOptions {
   publish<K extends 'inbox.added' | 'inbox.resolved'>(kind: K, workspacePath: string, data: HubEventData<K>): void;
+  /** Takes every decision about a known request, for the record. */
+  readonly record: (entry: InboxHistoryEntry) => void;
+  /** Watches the actor of a request before it starts. */
+  readonly observe: (actor: RequestActor, workspacePath: string, request: ApprovalRequest) => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+interface Entry {
+  readonly item: Omit<InboxItem, 'state'>;
+  readonly actor: RequestActor;
+  readonly workspace: InboxWorkspace;
+  readonly senders: AnswerSender[];
 }
 
 /** Decided requests that are remembered for answers that come late. */
 const maxDecisions = 1_000;
+/** Characters of a command or path in the record of decisions. */
+const maxRecordedTarget = 500;
 
 /**
  * Requests of all workspaces that wait for a user, as their agent servers report it. The agent server that asks decides, once; this is
- * the list of it and of the last decisions.
+ * the list of it and of the last decisions. Each request is an actor of `machines/inbox-request.ts`.
  */
 export class Inbox {
-  readonly #publish: InboxOptions['publish'];
-  readonly #open = new Map<string, InboxItem>();
+  readonly #options: InboxOptions;
+  readonly #open = new Map<string, Entry>();
   readonly #decisions = new Map<string, InboxDecision>();
 
-  constructor({ publish }: InboxOptions) {
-    this.#publish = publish;
+  constructor(options: InboxOptions) {
+    this.#options = options;
   }
 
   /** Oldest first. */
   list(): readonly InboxItem[] {
-    return [...this.#open.values()].sort((a, b) => (a.request.createdAt < b.request.createdAt ? -1 : 1));
+    return [...this.#open.values()]
+      .map(({ item, actor }): InboxItem => ({ ...item, state: stateOf(actor) }))
+      .sort((a, b) => (a.request.createdAt < b.request.createdAt ? -1 : 1));
   }
 
   get size(): number {
     return this.#open.size;
   }
 
-  has({ id }: InboxWorkspace, requestId: string): boolean {
+  has({ id }: Pick<InboxWorkspace, 'id'>, requestId: string): boolean {
     return this.#open.has(keyOf(id, requestId));
   }
 
@@ -51,25 +92,70 @@ export class Inbox {
     throw hubError('notFound', 'No such request waits for a decision.');
   }
 
+  /**
+   * Carries an answer to the agent server and takes over the decision that it replies with.
+   *
+   * @throws the error of `deliver`: there was no reply, and the answer may have counted
+   */
+  async carry(
+    workspace: InboxWorkspace,
+    requestId: string,
+    sender: AnswerSender,
+    deliver: () => Promise<AnswerOutcome>,
+  ): Promise<AnswerOutcome> {
+    const entry = this.#open.get(keyOf(workspace.id, requestId));
+    entry?.senders.push(sender);
+    const tell = (type: 'ANSWER.SENT' | 'ANSWER.LOST' | 'ANSWER.REPLIED') => {
+      if (entry?.actor.getSnapshot().status === 'active') entry.actor.send({ type });
+    };
+    tell('ANSWER.SENT');
+    let outcome: AnswerOutcome;
+    try {
+      outcome = await deliver();
+    } catch (error) {
+      tell('ANSWER.LOST');
+      throw error;
+    }
+    tell('ANSWER.REPLIED');
+    if (outcome.kind !== 'unknown') this.resolve(workspace, { requestId, ...outcome.made });
+    return outcome;
+  }
+
   add(workspace: InboxWorkspace, request: ApprovalRequest): void {
     const { id, path } = workspace;
     const key = keyOf(id, request.requestId);
-    if (this.#open.has(key) || this.#decisions.has(key)) return;
+    const known = this.#open.get(key);
+    if (known?.actor.getSnapshot().matches('unconfirmed')) known.actor.send({ type: 'REQUEST.LISTED' });
+    if (known || this.#decisions.has(key)) return;
     const { requestId, threadId, tool, operation, expiresAt } = request;
     const actionUrl = chatPath(id, threadId);
-    this.#open.set(key, { workspaceId: id, workspacePath: path, displayName: basename(path), actionUrl, request });
-    this.#publish('inbox.added', path, {
+    const item = { workspaceId: id, workspacePath: path, displayName: basename(path), actionUrl, request };
+    const actor = createActor(inboxRequestMachine, { id: 'inbox-request', input: { requestId } });
+    this.#options.observe(actor, path, request);
+    actor.subscribe({ error: this.#options.onFault });
+    actor.start();
+    this.#open.set(key, { item, actor, workspace, senders: [] });
+    this.#options.publish('inbox.added', path, {
       ...{ workspaceId: id, requestId, threadId, tool, operation },
       ...{ actionUrl, expiresAt },
     });
   }
 
-  resolve({ id, path }: InboxWorkspace, { requestId, decision, decidedBy }: ResolvedRequest): void {
+  resolve({ id, path }: InboxWorkspace, resolved: ResolvedRequest): void {
+    const { requestId, decision, decidedBy, decidedAt } = resolved;
     const key = keyOf(id, requestId);
     if (this.#decisions.has(key)) return;
-    this.#remember(key, { decision, decidedBy });
-    if (!this.#open.delete(key)) return;
-    this.#publish('inbox.resolved', path, { workspaceId: id, requestId, decision, decidedBy });
+    const reason = resolved.reason ?? reasonOf(resolved);
+    this.#remember(key, { decision, decidedBy, reason, ...(decidedAt !== undefined && { decidedAt }) });
+    const entry = this.#open.get(key);
+    if (!entry) return;
+    this.#open.delete(key);
+    entry.actor.send({ type: 'DECISION.REPORTED', decision, decidedBy, reason });
+    this.#options.record(historyOf(entry, resolved, reason));
+    this.#options.publish('inbox.resolved', path, {
+      ...{ workspaceId: id, requestId, decision, decidedBy, reason },
+      decidedAt: decidedAt ?? null,
+    });
   }
 
   /** The whole state of an agent server: what it does not name has ended while it could not be heard. */
@@ -86,9 +172,10 @@ export class Inbox {
   }
 
   #withdraw(workspace: InboxWorkspace, isGone: (requestId: string) => boolean): void {
-    for (const { workspaceId, request } of [...this.#open.values()]) {
-      if (workspaceId !== workspace.id || !isGone(request.requestId)) continue;
-      this.resolve(workspace, { requestId: request.requestId, decision: 'cancel', decidedBy: 'withdrawn' });
+    for (const { item } of [...this.#open.values()]) {
+      const { requestId } = item.request;
+      if (item.workspaceId !== workspace.id || !isGone(requestId)) continue;
+      this.resolve(workspace, { requestId, decision: 'cancel', decidedBy: 'agent', reason: 'agentServerEnded' });
     }
   }
 
@@ -101,9 +188,41 @@ export class Inbox {
 
 const keyOf = (workspaceId: string, requestId: string): string => `${workspaceId}/${requestId}`;
 
+function stateOf(actor: RequestActor): InboxItem['state'] {
+  const snapshot = actor.getSnapshot();
+  if (snapshot.matches('deciding')) return 'deciding';
+  return snapshot.matches('unconfirmed') ? 'unconfirmed' : 'open';
+}
+
+/** Of an agent server that does not name the reason. */
+function reasonOf({ decision, decidedBy }: InboxDecision): InboxReason {
+  if (decidedBy === 'timeout') return 'expired';
+  return decidedBy === 'policy' && decision === 'cancel' ? 'turnEnded' : 'answered';
+}
+
+function historyOf(
+  { item, workspace, senders }: Entry,
+  resolved: ResolvedRequest,
+  reason: InboxReason,
+): InboxHistoryEntry {
+  const { workspaceId, workspacePath, request } = item;
+  const { requestId, threadId, tool, operation } = request;
+  const { decision, decidedBy } = resolved;
+  const sender = reason === 'answered' ? senders.find(({ client }) => placeOf(client) === decidedBy) : undefined;
+  const target = withoutCredentials(redact(request.target, [...workspace.secrets])) ?? '';
+  return {
+    at: new Date().toISOString(),
+    ...{ workspaceId, workspacePath, requestId, threadId, tool, operation },
+    target: target.slice(0, maxRecordedTarget),
+    ...{ decision, decidedBy, reason },
+    token: sender?.token ?? null,
+    remoteAddress: sender?.remoteAddress ?? null,
+  };
+}
+
 /** Path of a conversation on the Hub; without a token: a tab without one asks. */
 export const chatPath = (workspaceId: string, threadId: string): string =>
   `${workspacePagePath(workspaceId)}#/chat/${encodeURIComponent(threadId)}`;
 
-export const alreadyDecided = ({ decision, decidedBy }: InboxDecision) =>
-  hubError('alreadyDecided', `The request was decided already: ${decision}, by ${decidedBy}.`, { decision, decidedBy });
+export const alreadyDecided = (made: InboxDecision) =>
+  hubError('alreadyDecided', `The request was decided already: ${made.decision}, by ${made.decidedBy}.`, made);

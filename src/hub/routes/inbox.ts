@@ -5,7 +5,7 @@ import type { Logger } from '../../log/index.ts';
 import { InboxAnswer, placeOf } from '../../protocol/index.ts';
 import type { HubCaller } from '../auth.ts';
 import { hubError } from '../errors.ts';
-import { type AnswerOutcome, alreadyDecided, answerRequest, type Inbox } from '../inbox/index.ts';
+import { alreadyDecided, answerRequest, type DecisionLog, type Inbox } from '../inbox/index.ts';
 import { unavailable } from '../pages/index.ts';
 import type { Registry } from '../registry.ts';
 import { hubRoutes } from '../route-table.ts';
@@ -14,14 +14,21 @@ import type { Bind } from './bind.ts';
 export interface InboxRoutesOptions {
   readonly registry: Registry;
   readonly inbox: Inbox;
+  readonly decisions: DecisionLog;
   readonly logger: Logger;
 }
 
 /** Programs by the token they have, where a client does not name itself. */
 const clients: Readonly<Record<HubCaller, string>> = { owner: 'api', page: 'oratorio-page' };
 
+/** Names of the tokens in the record of decisions. */
+const tokens: Readonly<Record<HubCaller, string>> = { owner: 'hub', page: 'page' };
+
+const defaultHistory = 100;
+const maxHistory = 1_000;
+
 /** Lists the requests of all workspaces, and takes answers. The agent server that asks decides which was first. */
-export function inboxRoutes(bind: Bind, { registry, inbox, logger }: InboxRoutesOptions): AnyRoute[] {
+export function inboxRoutes(bind: Bind, { registry, inbox, decisions, logger }: InboxRoutesOptions): AnyRoute[] {
   async function answer(context: RequestContext<never>): Promise<Reply> {
     const { workspaceId = '', requestId = '' } = context.params;
     const caller: HubCaller = context.principal;
@@ -31,22 +38,22 @@ export function inboxRoutes(bind: Bind, { registry, inbox, logger }: InboxRoutes
     const endpoint = workspace?.facts.endpoints['appServerWebSocket'];
     if (!workspace) throw hubError('notFound', 'There is no such workspace.');
     if (endpoint === undefined) throw unavailable(workspace);
-    const outcome = await answerRequest(endpoint, requestId, { decision, client }, context.signal).catch(
-      (error: unknown): AnswerOutcome => {
-        logger.warn('an answer of the inbox did not reach its agent server', {
+    const about = { id: workspaceId, path: workspace.path, secrets: workspace.facts.secrets };
+    const sender = { client, token: tokens[caller], remoteAddress: context.remoteAddress ?? null };
+    const outcome = await inbox
+      .carry(about, requestId, sender, () => answerRequest(endpoint, requestId, { decision, client }, context.signal))
+      .catch((error: unknown): never => {
+        logger.warn('an answer of the inbox had no reply from its agent server', {
           ...{ workspacePath: workspace.path, requestId },
           reason: messageOf(error),
         });
         throw unavailable(workspace);
-      },
-    );
-    const about = { id: workspaceId, path: workspace.path };
+      });
     if (outcome.kind === 'unknown') {
       // It has ended, and the report of that is under way.
       inbox.requireOpen(workspaceId, requestId);
       throw hubError('notFound', 'No such request waits for a decision.');
     }
-    inbox.resolve(about, { requestId, ...outcome.made });
     if (outcome.kind === 'alreadyDecided') throw alreadyDecided(outcome.made);
     logger.info('a request of the inbox was decided', {
       ...{ workspacePath: workspace.path, requestId, decision },
@@ -56,5 +63,16 @@ export function inboxRoutes(bind: Bind, { registry, inbox, logger }: InboxRoutes
     return json(200, outcome.made);
   }
 
-  return [bind(hubRoutes.listInbox, () => json(200, inbox.list())), bind(hubRoutes.answerInbox, answer)];
+  async function history({ query }: RequestContext<never>): Promise<Reply> {
+    const limit = Number(query.get('limit') ?? defaultHistory);
+    if (!Number.isInteger(limit) || limit < 1 || limit > maxHistory)
+      throw hubError('invalidRequest', `limit must be a whole number from 1 to ${maxHistory}.`);
+    return json(200, await decisions.read(limit));
+  }
+
+  return [
+    bind(hubRoutes.listInboxHistory, history),
+    bind(hubRoutes.listInbox, () => json(200, inbox.list())),
+    bind(hubRoutes.answerInbox, answer),
+  ];
 }

@@ -287,6 +287,23 @@ t.test('what was approved must still be there', onPosix, async (t) => {
   t.equal(readFileSync(join(outside, 'f'), 'utf8'), 'near');
 });
 
+t.test('an approval shows what an edit would change, and a large file shows nothing', async (t) => {
+  const { workspace, at } = places(t, { f: 'one\ntwo\nthree\n', large: `x${'y\n'.repeat(200_000)}` });
+  const context = contextOf({ workspacePath: workspace });
+  const previewOf = async (args: unknown) => {
+    const parsed = edit.parse(args);
+    if (!parsed.ok) throw new Error(parsed.error);
+    return (await edit.approvalFor(parsed.args, context))?.preview?.();
+  };
+  t.equal(
+    await previewOf({ path: 'f', oldText: 'two', newText: '2' }),
+    `--- ${at('f')}\n+++ ${at('f')}\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three`,
+  );
+  t.equal(await previewOf({ path: 'f', oldText: 'four', newText: '4' }), undefined, 'what cannot be applied');
+  t.equal(await previewOf({ path: 'large', oldText: 'x', newText: 'z' }), undefined);
+  t.equal(readFileSync(at('f'), 'utf8'), 'one\ntwo\nthree\n', 'nothing is written');
+});
+
 t.test('the diff is bounded and says what it leaves out', async (t) => {
   const before = Array.from({ length: 200 }, (_, n) => `line ${n}`).join('\n');
   const result = applyEdit(before, { oldText: 'line', newText: 'row', replaceAll: true });

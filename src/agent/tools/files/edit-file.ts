@@ -9,6 +9,7 @@ import { FileError } from './errors.ts';
 import { type OpenFile, openFile } from './handles.ts';
 import { inTurn } from './mutation-queue.ts';
 import { pathAliases, path as pathParameter } from './parameters.ts';
+import { withPreview } from './preview.ts';
 import { replaceFile } from './replace-file.ts';
 import { type FileToolSettings, limits } from './settings.ts';
 import { unifiedDiff } from './unified-diff.ts';
@@ -56,7 +57,12 @@ export function createEditFile(settings: FileToolSettings): Tool {
       replaceAll: ['all'],
     },
     placeOf: ({ path }) => path,
-    approvalFor: access.approvalFor,
+    approvalFor: async (args, context) =>
+      withPreview(await access.approvalFor(args, context), (before) => {
+        const edits = editsOf(args);
+        const edited = edits && applyEdits(before, edits);
+        return edited?.ok ? edited.text : undefined;
+      }),
     run: (args, context) =>
       access.enter(args, context, (place) => inTurn(place.path, () => editFile(place, args, maxBytes, context.signal))),
   });

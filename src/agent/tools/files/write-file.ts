@@ -5,6 +5,7 @@ import { count, done, failed, formatBytes } from '../text.ts';
 import { createAccess } from './access.ts';
 import { inTurn } from './mutation-queue.ts';
 import { pathAliases, path as pathParameter } from './parameters.ts';
+import { withPreview } from './preview.ts';
 import { replaceFile } from './replace-file.ts';
 import type { FileToolSettings } from './settings.ts';
 
@@ -24,7 +25,7 @@ export function createWriteFile(settings: FileToolSettings): Tool {
     parameters,
     aliases: { path: pathAliases, content: ['contents', 'text', 'file_text', 'data'] },
     placeOf: ({ path }) => path,
-    approvalFor: access.approvalFor,
+    approvalFor: async (args, context) => withPreview(await access.approvalFor(args, context), () => args.content),
     run: (args, context) =>
       access.enter(args, context, async ({ path, shown }) => {
         const data = Buffer.from(args.content, 'utf8');

@@ -1,9 +1,13 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import { visible } from '../../../lib/browser.ts';
+import { answersTo } from '../../../protocol/browser.ts';
 import type { InboxItem } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, distance } from '../../parts/time.ts';
+import { rowsOfPatch } from '../chat/data/diff-rows.ts';
+import { DiffView } from '../chat/rows/diff-view.tsx';
 import { createInbox, type Entry, type InboxStore, keyOf } from './store.ts';
 import './inbox.css';
 
@@ -44,11 +48,14 @@ function Request({ app, store, entry }: { readonly app: App; readonly store: Inb
         <b title={workspacePath}>{displayName}</b> wants to {request.operation}{' '}
         <span class="quiet">({request.tool})</span>
       </header>
-      <pre class="mono target">{request.target}</pre>
+      <pre class="mono target">{visible(request.target)}</pre>
+      <Change request={request} />
       <dl>
         {request.workingDirectory !== undefined && <Fact name="In" text={request.workingDirectory} />}
-        {request.covers !== undefined && <Fact name="Covers" text={request.covers} />}
         {request.reason !== undefined && <Fact name="Reason" text={request.reason} />}
+        {answersTo(request).map(({ decision, label, means }) => (
+          <Fact key={decision} name={label} text={means} />
+        ))}
         {request.proposedRule && (
           <Fact name="Always saves" text={`${request.proposedRule.tool}: ${request.proposedRule.prefix.join(' ')} …`} />
         )}
@@ -72,11 +79,17 @@ function Request({ app, store, entry }: { readonly app: App; readonly store: Inb
   );
 }
 
+/** What a call would change in its file, where the agent server knows it beforehand. */
+function Change({ request: { diff } }: { readonly request: InboxItem['request'] }) {
+  const rows = useMemo(() => (diff === undefined ? null : rowsOfPatch(diff)), [diff]);
+  return rows === null ? null : <DiffView rows={rows} />;
+}
+
 function Fact({ name, text }: { readonly name: string; readonly text: string }) {
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{text}</dd>
+      <dd>{visible(text)}</dd>
     </div>
   );
 }
@@ -91,10 +104,11 @@ function Answers({ store, entry }: { readonly store: InboxStore; readonly entry:
   const isOff = !hasSettled || entry.sending !== null;
   return (
     <div class="answers">
-      {answersTo(entry.item).map(([decision, label]) => (
+      {answersTo(entry.item.request).map(({ decision, label, means }) => (
         <button
           key={decision}
           type="button"
+          title={visible(means, { multiline: false })}
           class={decision === 'accept' ? 'main' : undefined}
           disabled={isOff}
           onClick={() => void store.answer(entry.item, decision)}
@@ -105,10 +119,3 @@ function Answers({ store, entry }: { readonly store: InboxStore; readonly entry:
     </div>
   );
 }
-
-const answersTo = ({ request }: InboxItem): readonly (readonly [decision: string, label: string])[] => [
-  ['accept', 'Allow once'],
-  ['acceptForSession', 'Allow in this conversation'],
-  ...(request.proposedRule ? ([['acceptAlways', 'Always allow']] as const) : []),
-  ['decline', 'Decline'],
-];

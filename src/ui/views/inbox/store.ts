@@ -42,7 +42,7 @@ export function createInbox(app: App) {
       const known = entries.peek() ?? [];
       const stale = known.map((entry) =>
         entry.outcome === null && !waiting.has(keyOf(entry.item))
-          ? { ...entry, sending: null, outcome: outcomeOf('cancel', 'withdrawn', Date.now()) }
+          ? { ...entry, sending: null, outcome: outcomeOf('cancel', 'agent', Date.now()) }
           : entry,
       );
       const seen = new Set(known.map(({ item }) => keyOf(item)));

@@ -2,7 +2,7 @@ import { batch, type ReadonlySignal, signal } from '@preact/signals';
 import { type ActorRefFrom, createActor, type SnapshotFrom } from 'xstate';
 import { type ConversationDecision, conversationMachine } from '../../../../../machines/browser.ts';
 import { messageOf } from '../../../../lib/browser.ts';
-import { conversationDefaults } from '../../../../protocol/browser.ts';
+import { conversationDefaults, placeInWords, placeOf } from '../../../../protocol/browser.ts';
 import type {
   ApprovalRequest,
   InputPart,
@@ -39,7 +39,7 @@ export class Conversation {
   /** Cards that the person has opened or closed, by the key of their row. */
   readonly opened = new Map<string, boolean>();
   /** Approvals that another client has answered while this one was looking. */
-  readonly decidedElsewhere = new Set<string>();
+  readonly decidedElsewhere = new Map<string, string>();
   readonly #decidedHere = new Set<string>();
   readonly #app: App;
   readonly #followers: Followers;
@@ -330,7 +330,10 @@ export class Conversation {
         this.#approvals.value = [...this.#others(told.params.requestId), told.params];
         return;
       case 'item/approval/resolved':
-        if (!this.#decidedHere.has(told.params.requestId)) this.decidedElsewhere.add(told.params.requestId);
+        if (!this.#decidedHere.has(told.params.requestId)) {
+          const { requestId, client } = told.params;
+          this.decidedElsewhere.set(requestId, client === undefined ? 'elsewhere' : placeInWords(placeOf(client)));
+        }
         this.#approvals.value = this.#others(told.params.requestId);
         return;
       case 'system/event':

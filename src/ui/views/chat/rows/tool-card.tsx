@@ -109,6 +109,7 @@ function decidedWords({ decision, decidedBy, at }: Decided, conversation: Conver
   if (decidedBy === 'policy')
     return isAllowed ? `Allowed by a rule, ${time}` : `Not allowed: no person was asked, ${time}`;
   const scope = decision === 'acceptForSession' ? ' for this session' : decision === 'acceptAlways' ? ' always' : '';
-  const where = conversation.decidedElsewhere.has(row.approval?.requestId ?? '') ? ' elsewhere' : '';
+  const place = conversation.decidedElsewhere.get(row.approval?.requestId ?? '');
+  const where = place === undefined ? '' : ` ${visible(place, { multiline: false })}`;
   return `${isAllowed ? 'Allowed' : 'Declined'}${scope}${where}, ${visible(time)}`;
 }

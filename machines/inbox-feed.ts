@@ -1,0 +1,103 @@
+/**
+ * The Hub's connection to the inbox of one agent server: from the moment that server serves until it has exited. The agent server
+ * stores what waits; the Hub holds a copy, which is compared with the whole state after every connection.
+ *
+ * Detailed operation
+ * 1. `FEED.SERVED` opens the feed. Its first event is the whole state: what the state does not name has ended meanwhile.
+ * 2. A connection that breaks is made again after a back-off. Requests stay listed: they may be answered elsewhere.
+ * 3. An agent server of an earlier version has no inbox, and gets none while it runs.
+ * 4. When the agent server has exited, all its requests are withdrawn: the process that asked is gone.
+ * 5. `FEED.RELEASE` ends the connection and withdraws nothing: the Hub ends, its agent server lives on.
+ */
+import { assign, fromCallback, setup } from 'xstate';
+import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
+import { nextRandom } from './restart-policy.ts';
+
+export interface InboxFeedInput {
+  /** Seed of the jitter. */
+  readonly seed: number;
+}
+
+export interface InboxFeedContext {
+  readonly seed: number;
+  /** Connections in a row that ended before the state was read. */
+  readonly failures: number;
+  readonly delayMs: number;
+  /** Connections that were made since the agent server serves. */
+  readonly connections: number;
+}
+
+/** Events of the driver of the connection. They carry no request: what waits may hold other people's secrets. */
+export type InboxFeedDriverEvent =
+  | { readonly type: 'FEED.STATE' }
+  | { readonly type: 'FEED.BROKEN' }
+  | { readonly type: 'FEED.UNSUPPORTED' };
+
+export type InboxFeedEvent =
+  | { readonly type: 'FEED.SERVED' }
+  | { readonly type: 'FEED.EXITED' }
+  | { readonly type: 'FEED.RELEASE' }
+  | InboxFeedDriverEvent;
+
+export const inboxFeedMachine = setup({
+  types: {
+    input: {} as InboxFeedInput,
+    context: {} as InboxFeedContext,
+    events: {} as InboxFeedEvent,
+  },
+  actors: {
+    /** Reads the feed, and enters every request and decision in the inbox. Stopped: its connection is cut. */
+    feed: fromCallback<{ readonly type: 'NONE' }>(() => {}),
+  },
+  delays: { feedPause: ({ context }) => context.delayMs },
+  actions: {
+    countConnection: assign(({ context }) => ({ connections: context.connections + 1 })),
+    resetConnections: assign({ connections: 0, failures: 0 }),
+    resetFailures: assign({ failures: 0 }),
+    planReconnection: assign(({ context }) => {
+      const { random, seed } = nextRandom(context.seed);
+      const backoff = { firstMs: 200, capMs: 5_000, jitter: jitters.halfAround };
+      const delayMs = Math.round(exponentialBackoffMs(context.failures, backoff, random));
+      return { seed, delayMs, failures: context.failures + 1 };
+    }),
+    /** The host withdraws every request of the agent server. */
+    withdrawRequests: () => {},
+  },
+}).createMachine({
+  id: 'inbox-feed',
+  description: 'Follows the approvals and questions of one agent server.',
+  context: ({ input }) => ({ seed: input.seed, failures: 0, delayMs: 0, connections: 0 }),
+  initial: 'absent',
+  on: {
+    'FEED.SERVED': { target: '.connected', actions: 'resetConnections' },
+    'FEED.EXITED': { target: '.absent', actions: 'withdrawRequests' },
+    'FEED.RELEASE': { target: '.released' },
+  },
+  states: {
+    absent: { description: 'No agent server serves; nothing waits.' },
+    connected: {
+      description: 'A connection is open or being opened.',
+      entry: 'countConnection',
+      invoke: { id: 'feed', src: 'feed' },
+      initial: 'connecting',
+      on: {
+        'FEED.BROKEN': { target: 'waiting' },
+        'FEED.UNSUPPORTED': { target: 'unsupported' },
+      },
+      states: {
+        connecting: {
+          description: 'The whole state has not been read yet.',
+          on: { 'FEED.STATE': { target: 'following', actions: 'resetFailures' } },
+        },
+        following: { description: 'Every change arrives as it happens.' },
+      },
+    },
+    waiting: {
+      description: 'The connection broke; the next one follows after a pause.',
+      entry: 'planReconnection',
+      after: { feedPause: { target: 'connected' } },
+    },
+    unsupported: { description: 'The agent server is of a version without an inbox.' },
+    released: { description: 'The Hub follows no more.', type: 'final' },
+  },
+});

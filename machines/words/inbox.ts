@@ -1,0 +1,46 @@
+/** Words of the machines of the inbox and of its notices. */
+import type { MachineWords } from './types.ts';
+
+export const inboxFeed: MachineWords = {
+  guards: {},
+  actions: {
+    countConnection: 'count the connection',
+    resetConnections: 'forget earlier connections',
+    resetFailures: 'forget earlier failures',
+    planReconnection: 'choose the pause before the next try',
+    withdrawRequests: 'withdraw what the server asked',
+  },
+};
+
+export const inboxRequest: MachineWords = {
+  guards: {
+    othersAreCarried: 'another answer is on its way',
+    isExpiry: 'no answer came in time',
+    isWithdrawal: 'what asked has ended',
+  },
+  actions: {
+    countAnswer: 'count the answer on its way',
+    discountAnswer: 'count one answer less on its way',
+    recordDecision: 'note the decision and its author',
+  },
+};
+
+export const notificationChannel: MachineWords = {
+  guards: {
+    hasNotices: 'a notice waits',
+    isCurrent: 'it is about this notice',
+    isLost: 'the service no longer knows the channel',
+    mayTryAgain: 'the failure may pass and tries are left',
+  },
+  actions: {
+    addNotice: 'put the notice into the queue',
+    removeNotice: 'take the notice out of the queue',
+    takeNotice: 'take the oldest notice',
+    clearNotice: 'forget the notice',
+    countDelivery: 'count the notice as sent',
+    dropNotice: 'give the notice up',
+    dropAll: 'give every notice up',
+    planRetry: 'choose the pause before the next try',
+    forgetChannel: 'forget the channel',
+  },
+};

@@ -1,0 +1,18 @@
+/** Places of a decision: what clients are called in `decidedBy`, and in words. Needs no Node and no valibot: the page uses it. */
+const places: Readonly<Record<string, string>> = {
+  'oratorio-cli': 'terminal',
+  'oratorio-acp': 'editor',
+  'oratorio-page': 'page',
+};
+
+const placeWords: Readonly<Record<string, string>> = {
+  terminal: 'in the terminal',
+  page: 'on a page',
+  editor: 'in an editor',
+};
+
+/** The place of a decision in words that complete “Allowed …”: `in the terminal`. */
+export const placeInWords = (decidedBy: string): string => placeWords[decidedBy] ?? `by ${decidedBy}`;
+
+/** The place of a client, in the words of `decidedBy`. */
+export const placeOf = (client: string): string => places[client] ?? client;
