@@ -4,7 +4,7 @@ import type { ApprovalDecision, ApprovalRequest } from './tools.ts';
 export interface OfferedAnswer {
   readonly decision: ApprovalDecision;
   readonly label: string;
-  /** What it allows and for how long, in words. May hold other people's text. */
+  /** Scope and duration of the answer, in words. May hold other people's text. */
   readonly means: string;
 }
 
@@ -29,7 +29,7 @@ export function answersTo(request: Pick<ApprovalRequest, 'covers' | 'scopeKey' |
       means: `${thing}, until this conversation ends`,
     },
     ...always,
-    { decision: 'decline', label: 'Decline', means: 'the agent goes on without it' },
+    { decision: 'decline', label: 'Decline', means: 'the agent continues without it' },
     { decision: 'cancel', label: 'Decline and stop', means: 'the turn ends' },
   ];
 }

@@ -79,7 +79,7 @@ function Request({ app, store, entry }: { readonly app: App; readonly store: Inb
   );
 }
 
-/** What a call would change in its file, where the agent server knows it beforehand. */
+/** Diff of the file that a call would change, where the agent server knows it beforehand. */
 function Change({ request: { diff } }: { readonly request: InboxItem['request'] }) {
   const rows = useMemo(() => (diff === undefined ? null : rowsOfPatch(diff)), [diff]);
   return rows === null ? null : <DiffView rows={rows} />;
