@@ -54,14 +54,14 @@ const counter = setup({
 });
 
 t.test('a guard over known facts decides, one over hidden facts is asked', async (t) => {
-  const start = begin(counter, 'open.idle', { count: 1 });
+  const start = begin(counter, ['open.idle'], { count: 1 });
   const once = send(counter, start, 'ADD');
-  t.same([once.leaf, once.known], ['open.idle', { count: 2 }]);
+  t.same([once.leaves, once.known], [['open.idle'], { count: 2 }]);
   const full = send(counter, once, 'ADD');
-  t.equal(full.leaf, 'full');
+  t.same(full.leaves, ['full']);
   t.match(full.choice, { event: 'always', candidates: [{ guard: 'isRight', verdict: 'unknown', missing: 'secret' }] });
   const tried = send(counter, start, 'TRY');
-  t.same(tried.leaf, 'open.idle', 'nothing is guessed');
+  t.same(tried.leaves, ['open.idle'], 'nothing is guessed');
   t.same(
     tried.choice?.candidates.map(({ verdict, target }) => [verdict, target]),
     [
@@ -71,30 +71,73 @@ t.test('a guard over known facts decides, one over hidden facts is asked', async
   );
   const [, other] = tried.choice?.candidates ?? [];
   const chosen = choose(counter, tried, other?.id ?? '');
-  t.same([chosen.leaf, chosen.choice, chosen.steps.length], ['open.wrong', null, 1]);
+  t.same([chosen.leaves, chosen.choice, chosen.steps.length], [['open.wrong'], null, 1]);
 });
 
 t.test('what an assignment makes of a hidden payload is unknown after it', async (t) => {
-  const after = send(counter, begin(counter, 'open.idle', { count: 1, secret: 'x' }), 'LEARN');
+  const after = send(counter, begin(counter, ['open.idle'], { count: 1, secret: 'x' }), 'LEARN');
   t.same(after.known, {}, 'neither the field nor what is set with it');
   t.match(send(counter, after, 'ADD').choice?.candidates[0], { guard: 'isFull', missing: 'count' });
 });
 
 t.test('the clock takes delays of known length in their order and leaves the others', async (t) => {
-  const start = begin(counter, 'open.idle', { count: 0 });
+  const start = begin(counter, ['open.idle'], { count: 0 });
   t.same(timersOf(counter, start), [{ event: 'after(pause)', due: 5_000 }]);
   const early = advance(counter, start, 4_999);
-  t.same([early.leaf, early.now], ['open.idle', 4_999]);
-  const late = advance(counter, begin(counter, 'open.idle', { count: 0, secret: 'no' }), 5_001);
-  t.same([late.leaf, late.steps.map(({ event, at }) => [event, at])], ['full', [['after(pause)', 5_000]]]);
+  t.same([early.leaves, early.now], [['open.idle'], 4_999]);
+  const late = advance(counter, begin(counter, ['open.idle'], { count: 0, secret: 'no' }), 5_001);
+  t.same([late.leaves, late.steps.map(({ event, at }) => [event, at])], [['full'], [['after(pause)', 5_000]]]);
   const hidden = send(counter, start, 'after(pause)');
   t.same(timersOf(counter, hidden), [{ event: 'after(hidden)', due: null }]);
 });
 
 t.test('an event that no condition lets through changes nothing, and is named', async (t) => {
-  const start = begin(counter, 'full', { count: 2, secret: 'no' });
-  t.match(send(counter, start, 'ADD'), { leaf: 'full', ignored: 'ADD', steps: [] });
+  const start = begin(counter, ['full'], { count: 2, secret: 'no' });
+  t.match(send(counter, start, 'ADD'), { leaves: ['full'], ignored: 'ADD', steps: [] });
   t.same(eventsOf(counter, start), ['after(hidden)']);
+});
+
+const regions = setup({
+  types: { context: {} as { readonly isA: boolean; readonly isB: boolean } },
+  guards: { isA: ({ context }) => context.isA, isB: ({ context }) => context.isB },
+  actions: { leaveA: () => {}, enterB: () => {}, both: () => {} },
+}).createMachine({
+  id: 'regions',
+  context: { isA: true, isB: true },
+  type: 'parallel',
+  on: { STOP: '.a.off' },
+  states: {
+    a: {
+      initial: 'off',
+      states: { off: { on: { GO: { guard: 'isA', target: 'on' } }, exit: 'leaveA' }, on: { on: { GO: 'off' } } },
+    },
+    b: {
+      initial: 'off',
+      states: {
+        off: { on: { GO: [{ guard: 'isB', target: 'on' }, { target: 'other' }] } },
+        on: { entry: 'enterB', on: { STOP: { actions: 'both' } } },
+        other: {},
+      },
+    },
+  },
+});
+
+t.test('states side by side take their transitions together, and each region asks for itself', async (t) => {
+  const start = begin(regions, ['a.off', 'b.off'], { isA: true, isB: true });
+  const both = send(regions, start, 'GO');
+  t.same(both.leaves, ['a.on', 'b.on']);
+  t.match(both.steps, [{ from: 'a.off + b.off', to: 'a.on + b.on', actions: ['leaveA', 'enterB'] }]);
+  t.same(send(regions, both, 'GO').leaves, ['a.off', 'b.on'], 'a region without a transition stays');
+  const inner = send(regions, both, 'STOP');
+  t.same([inner.leaves, inner.steps.at(-1)?.actions], [['a.on', 'b.on'], ['both']], 'the inner state has precedence');
+
+  const asked = send(regions, begin(regions, ['a.off'], {}), 'GO');
+  t.match(asked.choice?.candidates, [{ guard: 'isA', target: 'a.on' }]);
+  const again = choose(regions, asked, asked.choice?.candidates[0]?.id ?? '');
+  t.match(again.choice?.candidates, [{ guard: 'isB' }, { guard: null, verdict: 'yes' }]);
+  t.same(again.leaves, ['a.off', 'b.off'], 'nothing moves before everything is decided');
+  const decided = choose(regions, again, again.choice?.candidates[1]?.id ?? '');
+  t.same([decided.leaves, decided.steps.length], [['a.on', 'b.other'], 1]);
 });
 
 t.test('only known fields can be read, and code that reads others is unknown', async (t) => {
@@ -136,13 +179,11 @@ const anything: never = new Proxy(() => {}, {
 for (const holds of [true, false]) {
   t.test(`it goes where XState goes, in every state and for every event, when every guard is ${holds}`, async (t) => {
     for (const [name, original] of Object.entries(catalogue)) {
-      // The page offers no simulation of machines with states side by side.
-      if (graphOf(name, original).nodes.some(({ kind }) => kind === 'parallel')) continue;
       const machine = withGuards(original, holds);
       for (const leaf of leavesOfGraph(graphOf(name, machine).nodes)) {
         for (const type of typesOf(machine, leaf)) {
           const expected = nextOf(machine, leaf, type.eventType);
-          const simulated = send(machine, begin(machine, leaf, {}), type.name);
+          const simulated = send(machine, begin(machine, [leaf], {}), type.name);
           t.same(statesOf(machine, simulated), expected, `${name} ${leaf} ${type.name}`);
         }
       }

@@ -104,7 +104,7 @@ export function ChartView({ store, actor: real, chart }: ChartProps) {
         toggleAll={drawings === null ? undefined : toggleAll}
         zoom={zoom}
         scale={camera.scale}
-        simulate={simulateOf(store, real, chart)}
+        simulate={simulateOf(store, real)}
       />
       {simulated && <SimulationBanner store={store} />}
       <div ref={pane} class={`pane ${isDragging ? 'dragging' : mode.value}`} {...gestures}>
@@ -150,11 +150,10 @@ export function ChartView({ store, actor: real, chart }: ChartProps) {
 }
 
 /** Begins a simulation of an actor; undefined where its machine is not that of this page, or one runs. */
-function simulateOf(store: Store, actor: Actor, chart: Chart): (() => void) | undefined {
+function simulateOf(store: Store, actor: Actor): (() => void) | undefined {
   const { drawings, simulation } = store;
   const made = drawings.value;
-  const hasRegions = chart.nodes.some(({ kind }) => kind === 'parallel');
-  if (!made || hasRegions || simulation.simulated.value) return undefined;
+  if (!made || simulation.simulated.value) return undefined;
   return () => {
     simulation.start(actor, made.facts).catch((error: unknown) => {
       store.app.toast({ text: `The simulation cannot begin: ${messageOf(error)}`, tone: 'danger' });

@@ -14,6 +14,7 @@ import {
 } from '../../../../inspect/browser.ts';
 import { applied, judge, type Verdict } from './evaluate.ts';
 import { attempt, type Fields, partlyKnown } from './known.ts';
+import { activeIn, compatible, concerned, inOrder, leafNodes, moved, regionOf } from './step.ts';
 
 /** A transition that an event may take. */
 export interface Candidate {
@@ -41,11 +42,18 @@ export interface SimulatedStep {
 export interface Choice {
   readonly event: string;
   readonly candidates: readonly Candidate[];
+  /** What the payload of the event is known to have. */
+  readonly fields: Fields;
+  /** Decisions that the user has made for this event in other regions, by transition. */
+  readonly decided: Decided;
 }
 
+/** Verdicts of the user, by transition. */
+type Decided = Readonly<Record<string, 'yes' | 'no'>>;
+
 export interface Simulation {
-  /** The active simple state. */
-  readonly leaf: string;
+  /** The active innermost states: one, or one of each region. */
+  readonly leaves: readonly string[];
   readonly known: Fields;
   /** Simulated milliseconds since the simulation began. */
   readonly now: number;
@@ -66,10 +74,12 @@ export interface Timer {
 /** Longest run of transitions without an event, so that a machine that loops does not hang the page. */
 const mostAlways = 50;
 
-/** A simulation that begins in this state. @param known fields of the context whose values the page has */
-export function begin(machine: AnyStateMachine, leaf: string, known: Fields): Simulation {
-  const enteredAt = Object.fromEntries(pathOf(machine, leaf).map((node) => [nodeId(node), 0]));
-  return { leaf, known, now: 0, enteredAt, steps: [], choice: null, ignored: null };
+/** A simulation that begins in these states. @param known fields of the context whose values the page has */
+export function begin(machine: AnyStateMachine, states: readonly string[], known: Fields): Simulation {
+  const active = activeIn(machine, states);
+  const enteredAt = Object.fromEntries([...active].map((node) => [nodeId(node), 0]));
+  const leaves = leafNodes(active).map(nodeId);
+  return { leaves, known, now: 0, enteredAt, steps: [], choice: null, ignored: null };
 }
 
 /** Sends an event, as its chart names it: `STOP`, `after(backoff)`. With `fields` for what its payload has. */
@@ -80,13 +90,14 @@ export function send(machine: AnyStateMachine, before: Simulation, event: string
   return decide(machine, { ...before, ignored: null }, event, given);
 }
 
-/** Takes the transition that the user has chosen. */
+/** Takes the transition that the user has chosen, once nothing else of the event is unknown. */
 export function choose(machine: AnyStateMachine, before: Simulation, id: string): Simulation {
   const { choice } = before;
-  const transition =
-    choice && candidatesOf(machine, before, choice.event).find((each) => transitionIds(each).includes(id));
-  if (!choice || !transition) return before;
-  return settle(machine, take(machine, { ...before, choice: null }, transition, choice.event, {}));
+  const at = choice?.candidates.findIndex((candidate) => candidate.id === id) ?? -1;
+  if (!choice || at < 0) return before;
+  const refused = choice.candidates.slice(0, at).map((candidate) => [candidate.id, 'no'] as const);
+  const decided: Decided = { ...choice.decided, ...Object.fromEntries(refused), [id]: 'yes' };
+  return decide(machine, { ...before, choice: null }, choice.event, choice.fields, decided);
 }
 
 /** Lets time pass: delays of known length that end within it are taken in their order. */
@@ -107,8 +118,8 @@ export function advance(machine: AnyStateMachine, before: Simulation, millisecon
 }
 
 /** Delays of the active states. */
-export function timersOf(machine: AnyStateMachine, { leaf, known, enteredAt }: Simulation): Timer[] {
-  return pathOf(machine, leaf).flatMap((node) =>
+export function timersOf(machine: AnyStateMachine, { leaves, known, enteredAt }: Simulation): Timer[] {
+  return inOrder(activeIn(machine, leaves)).flatMap((node) =>
     node.after.map((transition) => {
       const delay =
         typeof transition.delay === 'string' ? machine.implementations.delays[transition.delay] : transition.delay;
@@ -124,67 +135,95 @@ export function timersOf(machine: AnyStateMachine, { leaf, known, enteredAt }: S
 }
 
 /** Events that the active states listen to, each once. */
-export function eventsOf(machine: AnyStateMachine, { leaf }: Simulation): string[] {
-  const transitions = pathOf(machine, leaf).toReversed().flatMap(transitionsOf);
+export function eventsOf(machine: AnyStateMachine, { leaves }: Simulation): string[] {
+  const transitions = inOrder(activeIn(machine, leaves)).toReversed().flatMap(transitionsOf);
   return [...new Set(transitions.map(eventName))].filter((event) => event !== 'always');
 }
 
 /** The active states of a simulation, outermost first. */
-export const statesOf = (machine: AnyStateMachine, { leaf }: Simulation): string[] =>
-  pathOf(machine, leaf)
+export const statesOf = (machine: AnyStateMachine, { leaves }: Simulation): string[] =>
+  inOrder(activeIn(machine, leaves))
     .filter((node) => node.parent)
     .map(nodeId);
 
-function nodeAt(machine: AnyStateMachine, id: string): AnyStateNode {
-  let node: AnyStateNode = machine.root;
-  for (const key of id === '' ? [] : id.split('.')) {
-    const child = node.states[key];
-    if (!child) throw new Error(`${machine.id} has no state ${id}`);
-    node = child;
-  }
-  return node;
+/** Transitions of these states for an event. */
+const candidatesOf = (states: readonly AnyStateNode[], event: string): AnyTransitionDefinition[] =>
+  states.flatMap((node) => transitionsOf(node).filter((transition) => eventName(transition) === event));
+
+const idOf = (transition: AnyTransitionDefinition): string => transitionIds(transition)[0] ?? '';
+
+interface Judged {
+  readonly transition: AnyTransitionDefinition;
+  readonly verdict: Verdict;
+  readonly missing: string | null;
 }
 
-/** The state and all around it, outermost first. */
-function pathOf(machine: AnyStateMachine, id: string): AnyStateNode[] {
-  const path: AnyStateNode[] = [];
-  for (let node: AnyStateNode | undefined = nodeAt(machine, id); node; node = node.parent) path.unshift(node);
-  return path;
-}
-
-const leafBelow = (node: AnyStateNode): AnyStateNode => {
-  const [first] = node.type === 'compound' ? node.initial.target : [];
-  return first ? leafBelow(first) : node;
-};
-
-/** Transitions for an event, in the order in which the machine tries them: the innermost state's first. */
-function candidatesOf(machine: AnyStateMachine, { leaf }: Simulation, event: string): AnyTransitionDefinition[] {
-  return pathOf(machine, leaf)
-    .toReversed()
-    .flatMap((node) => transitionsOf(node).filter((transition) => eventName(transition) === event));
-}
-
-function decide(machine: AnyStateMachine, present: Simulation, event: string, fields: Fields): Simulation {
-  const transitions = candidatesOf(machine, present, event);
-  const judged = transitions.map((transition) => ({
-    transition,
-    ...judge(machine, transition, present.known, withType(transition, fields)),
-  }));
+/** Candidates of a region up to the first that holds; those that do not hold come before it. */
+function openIn(
+  machine: AnyStateMachine,
+  candidates: readonly AnyTransitionDefinition[],
+  known: Fields,
+  fields: Fields,
+  decided: Decided,
+): readonly Judged[] {
+  const judged = candidates.map((transition): Judged => {
+    const verdict = decided[idOf(transition)];
+    if (verdict !== undefined) return { transition, verdict, missing: null };
+    return { transition, ...judge(machine, transition, known, withType(transition, fields)) };
+  });
   const until = judged.findIndex(({ verdict }) => verdict === 'yes');
-  const open = until < 0 ? judged : judged.slice(0, until + 1);
+  return until < 0 ? judged : judged.slice(0, until + 1);
+}
+
+const candidateOf = ({ transition, verdict, missing }: Judged): Candidate => ({
+  id: idOf(transition),
+  guard: guardName(transition.guard),
+  verdict,
+  missing,
+  target: transition.target?.[0] ? nodeId(transition.target[0]) : null,
+});
+
+/** Transitions to take, or the candidates of which the user must choose. */
+type Selection = { readonly enabled: readonly AnyTransitionDefinition[] } | { readonly open: readonly Judged[] };
+
+/**
+ * Tries the states of a region from the inside. A state with regions, and what is around it, is tried when no region of it has
+ * a transition.
+ */
+function select(top: AnyStateNode, active: ReadonlySet<AnyStateNode>, openOf: OpenOf): Selection {
+  const { chain, regions } = regionOf(top, active);
+  const inner = new Set<AnyTransitionDefinition>();
+  for (const region of regions) {
+    const selected = select(region, active, openOf);
+    if ('open' in selected) return selected;
+    for (const each of selected.enabled) inner.add(each);
+  }
+  if (inner.size > 0) return { enabled: [...inner] };
+  const open = openOf(chain);
   const first = open.find(({ verdict }) => verdict !== 'no');
-  if (!first) return event === 'always' ? present : settle(machine, { ...present, ignored: event });
-  if (first.verdict === 'yes') return settle(machine, take(machine, present, first.transition, event, fields));
-  const candidates = open.map(
-    ({ transition, verdict, missing }): Candidate => ({
-      id: transitionIds(transition)[0] ?? '',
-      guard: guardName(transition.guard),
-      verdict,
-      missing,
-      target: transition.target?.[0] ? nodeId(transition.target[0]) : null,
-    }),
+  if (first?.verdict === 'unknown') return { open };
+  return { enabled: first ? [first.transition] : [] };
+}
+
+type OpenOf = (chain: readonly AnyStateNode[]) => readonly Judged[];
+
+function decide(
+  machine: AnyStateMachine,
+  present: Simulation,
+  event: string,
+  fields: Fields,
+  decided: Decided = {},
+): Simulation {
+  const active = activeIn(machine, present.leaves);
+  const selected = select(machine.root, active, (chain) =>
+    openIn(machine, candidatesOf(chain, event), present.known, fields, decided),
   );
-  return { ...present, choice: { event, candidates } };
+  if ('open' in selected) {
+    return { ...present, choice: { event, candidates: selected.open.map(candidateOf), fields, decided } };
+  }
+  const { enabled } = selected;
+  if (enabled.length > 0) return settle(machine, take(machine, present, compatible(enabled, active), event, fields));
+  return event === 'always' ? present : settle(machine, { ...present, ignored: event });
 }
 
 /** Takes transitions that need no event, until none is left or one is unknown. */
@@ -200,60 +239,34 @@ const withType = ({ eventType }: AnyTransitionDefinition, fields: Fields): Field
 function take(
   machine: AnyStateMachine,
   present: Simulation,
-  transition: AnyTransitionDefinition,
+  transitions: readonly AnyTransitionDefinition[],
   event: string,
   fields: Fields,
 ): Simulation {
-  const { source } = transition;
-  const target = transition.target?.[0];
-  const from = pathOf(machine, present.leaf);
-  const next = target ? leafBelow(target) : nodeAt(machine, present.leaf);
-  const to = pathOf(machine, nodeId(next));
-  const isInner = target !== undefined && !transition.reenter && (target === source || isBelow(target, source));
-  const kept =
-    target === undefined ? from.length : isInner ? from.indexOf(source) + 1 : sharedOf(from, to, source, target);
-  const left = from.slice(kept);
-  const entered = to.slice(kept);
+  const before = activeIn(machine, present.leaves);
+  const { left, entered, after } = moved(machine, before, transitions);
+  const [first] = transitions;
   const actions = [
-    ...left.toReversed().flatMap((node) => node.exit),
-    ...transition.actions,
+    ...left.flatMap((node) => node.exit),
+    ...transitions.flatMap((transition) => transition.actions),
     ...entered.flatMap((node) => node.entry),
   ].filter(isOurs);
+  const payload = first ? withType(first, fields) : fields;
   return {
     ...present,
-    leaf: nodeId(next),
-    known: actions.reduce<Fields>(
-      (known, action) => applied(machine, known, action, withType(transition, fields)),
-      present.known,
-    ),
+    leaves: leafNodes(after).map(nodeId),
+    known: actions.reduce<Fields>((known, action) => applied(machine, known, action, payload), present.known),
     enteredAt: { ...present.enteredAt, ...Object.fromEntries(entered.map((node) => [nodeId(node), present.now])) },
     steps: [
       ...present.steps,
       {
         event,
         at: present.now,
-        from: present.leaf,
-        to: nodeId(next),
+        from: concerned(before, left, transitions),
+        to: concerned(after, entered, transitions),
         actions: actions.map(actionName),
-        edge: transitionIds(transition)[0] ?? '',
+        edge: first ? idOf(first) : '',
       },
     ],
   };
-}
-
-/** How many states from the outside are neither left nor entered: those around source and target. */
-function sharedOf(
-  from: readonly AnyStateNode[],
-  to: readonly AnyStateNode[],
-  source: AnyStateNode,
-  target: AnyStateNode,
-): number {
-  const common = from.findIndex((node, index) => to[index] !== node);
-  const most = common < 0 ? Math.min(from.length, to.length) : common;
-  return Math.min(most, from.indexOf(source), to.indexOf(target));
-}
-
-function isBelow(node: AnyStateNode, ancestor: AnyStateNode): boolean {
-  for (let up = node.parent; up; up = up.parent) if (up === ancestor) return true;
-  return false;
 }

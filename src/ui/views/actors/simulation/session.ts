@@ -30,8 +30,7 @@ export function createSimulation(): SimulationSession {
 
   const beginning = (machine: AnyStateMachine, actor: Actor): Simulated => {
     const known = Object.fromEntries(Object.entries(actor.projection).filter(([name]) => facts.includes(name)));
-    const [active = ''] = leavesOf(actor.states).toReversed();
-    return { machine, actor, present: begin(machine, active, known) };
+    return { machine, actor, present: begin(machine, leavesOf(actor.states), known) };
   };
   const change = (step: (machine: AnyStateMachine, present: Simulation) => Simulation) => {
     const before = simulated.peek();
