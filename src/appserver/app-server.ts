@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { ModelProvider } from '../agent/index.ts';
 import { ConfigError, homeDirectory, type LoadedConfig, loadConfig } from '../config/index.ts';
 import { type Logger, RecentLog } from '../log/index.ts';
-import { defaults, type LaunchDocument } from '../protocol/index.ts';
+import { defaults, type LaunchDocument, type ModelInUse } from '../protocol/index.ts';
 import type { ListenAddress } from './arguments.ts';
 import type { GeneratedKey } from './generated-key.ts';
 import { importOldState } from './import-state.ts';
@@ -45,7 +45,7 @@ export interface AppServer {
   /** Speaks JSON-RPC on these two instead of a socket; resolves when the input ends. */
   serveStdio(input: Readable, output: Writable): Promise<void>;
   /** Model and tools, for people. */
-  describe(): Promise<{ readonly provider: string; readonly model: string } & FaceTools>;
+  describe(): Promise<{ readonly model: ModelInUse } & FaceTools>;
   /** Ends turns (their clients hear of it), withdraws the address, closes every connection, lets the workspace go. */
   close(): Promise<void>;
 }

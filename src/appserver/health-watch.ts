@@ -136,10 +136,16 @@ export class HealthWatch {
     this.#actor.send({ type: 'FACTS.CHANGED' });
   }
 
+  /** The model of the next turn. @throws what keeps its provider from being loaded */
+  async modelInUse(): Promise<ModelInUse> {
+    const { provider, model: name } = await this.#options.assembly.threads.describe();
+    this.#model = { ...this.#model, provider, name };
+    return this.#model;
+  }
+
   async #askModel(): Promise<void> {
     try {
-      const { provider, model: name } = await this.#options.assembly.threads.describe();
-      this.#model = { ...this.#model, provider, name };
+      await this.modelInUse();
     } catch {
       // The provider cannot be loaded: the end of the turn says why, and the configured names stand.
     }

@@ -183,8 +183,7 @@ export class RunningServer implements AppServer {
   }
 
   async describe(): ReturnType<AppServer['describe']> {
-    const { provider, model } = await this.#assembly.threads.describe();
-    return { provider, model, ...this.#faceTools() };
+    return { model: await this.#health.modelInUse(), ...this.#faceTools() };
   }
 
   #faceTools(): FaceTools {

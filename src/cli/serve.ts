@@ -1,6 +1,7 @@
 /** Shared by the commands that serve in the foreground. */
 import { runAppServer, exitCodes as startupCodes } from '../appserver/index.ts';
 import { visible } from '../lib/index.ts';
+import { modelWords } from '../protocol/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, quoted } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
@@ -44,12 +45,13 @@ export async function banner(
   serving: Serving,
   endpoints: readonly string[],
 ): Promise<void> {
-  const { provider, model, offered, warnings } = await serving.describe();
+  const { model, offered, warnings } = await serving.describe();
   const { bold, dim } = output.colors;
   output.line(`Serving ${bold(serving.workspacePath)}`);
   for (const endpoint of endpoints) output.line(`  ${endpoint}`);
   // The workspace may name the model, and a pipe into a pager ends at a terminal too.
-  output.line(`  model     ${visible(model, { multiline: false })} ${dim(`(${providerLabel(provider)})`)}`);
+  const hint = model.provider === 'demo' ? ` ${dim('no AI; for a real model: oratorio login')}` : '';
+  output.line(`  model     ${visible(modelWords(model), { multiline: false })}${hint}`);
   for (const tools of offered) {
     const label = offered.length > 1 && tools.face === 'api' ? 'api tools' : 'tools    ';
     output.line(`  ${label} ${toolsLabel(tools, dim)}`);
@@ -86,8 +88,3 @@ export function sayMoved(output: CommandContext['output'], { moved }: Pick<Servi
     output.warn(`Port ${wanted.port} was not free: the ${service} listens on ${bound.port} instead.`);
   }
 }
-
-const providerLabel = (provider: string): string =>
-  provider === 'demo'
-    ? 'demo provider: offline, no AI; set ApiKey or EndPoint for a real one'
-    : `provider: ${provider}`;

@@ -191,7 +191,7 @@ t.test('oratorio api and gateway show model, provider and tools in the banner an
     'SpawnSubagent',
   ];
   const demo = await serveByHand(t, place, 'api', place.workspace('demo', { Api }));
-  t.match(demo.banner, /model +demo \(demo provider: offline, no AI/);
+  t.match(demo.banner, /model +demo \(offline\) no AI; for a real model: oratorio login/);
   t.match(demo.banner, /tools +9 \(all tools enabled\)/);
   t.match(demo.health, { status: 'ok', mode: 'api', model: 'demo', provider: 'demo', tools: { enabled: 9 } });
   t.same(demo.health.tools.names.sort(), nine.sort());
@@ -204,7 +204,7 @@ t.test('oratorio api and gateway show model, provider and tools in the banner an
     EnabledTools: ['readfile', 'EXEC'],
   };
   const other = await serveByHand(t, place, 'gateway', place.workspace('other', config));
-  t.match(other.banner, /model +big \(provider: openai\)/);
+  t.match(other.banner, /model +big at 127\.0\.0\.1:9\n/, 'regression: B21');
   t.match(other.banner, /tools +2 \(tools: ReadFile, Exec\)/);
   t.match(other.health, { mode: 'gateway', model: 'big', provider: 'openai', tools: { enabled: 2 } });
 });

@@ -49,7 +49,7 @@ t.test('oratorio api serves the OpenAI clients', async (t) => {
     },
     () => `the banner: ${output}`,
   );
-  t.match(output, /model\s+parrot \(provider: openai\)/);
+  t.match(output, /model\s+parrot at 127\.0\.0\.1:\d+\n/);
   t.match(output, /tools\s+9 \(all tools enabled\)/);
   suites(t, { baseUrl: `${url}/v1`, key });
 });

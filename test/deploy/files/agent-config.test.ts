@@ -78,7 +78,7 @@ t.test(
     t.equal(answer.status, 200);
     const { token } = (await answer.json()) as { token: string };
     t.equal((await fetch(`${base}/summary`, { headers: { authorization: `Bearer ${token}` } })).status, 200);
-    t.match(await server.describe(), { provider: 'demo' }, 'without an endpoint and a key');
+    t.match(await server.describe(), { model: { provider: 'demo' } }, 'without an endpoint and a key');
   },
 );
 
@@ -106,9 +106,8 @@ t.test('the model of the stack answers', async (t) => {
     ORATORIO_MODEL: 'a-model',
     ORATORIO_MODEL_API_KEY: 'key',
   });
-  const { model, provider } = await server.describe();
-  t.equal(model, 'a-model');
-  t.not(provider, 'demo');
+  const { model } = await server.describe();
+  t.match(model, { name: 'a-model', provider: 'openai' });
 });
 
 t.test(
