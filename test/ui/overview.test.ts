@@ -49,6 +49,8 @@ scene(
     ]);
     await part(page, 'Recent events').getByText('A fresh word.').waitFor();
     await page.getByText('1 approval pending').waitFor();
+    const answer = page.getByRole('link', { name: 'Answer in the chat' });
+    await shows(t, 'equal', () => answer.getAttribute('href'), '#/chat', 'regression: B4');
     await shows(t, 'match', () => page.locator('.status').textContent(), '2 turns running');
     await part(page, 'Recent sessions').getByText('Beta').waitFor();
     for (let index = 0; index < 50; index += 1) backend.emit('thread_b', [{ type: 'thinking', durationMs: 1 }]);
@@ -144,7 +146,7 @@ const few = (backend: Backend) => {
   backend.actor('/w/beta', ['exited'], { exitCode: 137, lastError: 'It was killed.', signal: null });
   backend.actor('/w/gamma', ['stopped']);
   backend.state.records = [
-    recordOf('/w/alpha'),
+    recordOf('/w/alpha', { pendingApprovals: 2 }),
     recordOf('/w/beta', {
       state: 'exited',
       pid: null,
@@ -222,6 +224,8 @@ scene(
   'the Dashboard of a workspace opens in a new tab without an opener',
   { kind: 'hub', at: '/overview', prepare: few },
   async (t, { page, backend, context }) => {
+    const waiting = row(page, 'alpha').getByRole('link', { name: '2 approvals waiting' });
+    await shows(t, 'equal', () => waiting.getAttribute('href'), '#/inbox', 'what waits is answered there');
     const [tab] = await Promise.all([
       context.waitForEvent('page'),
       row(page, 'alpha').getByRole('button', { name: 'Open' }).click(),

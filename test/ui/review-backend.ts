@@ -90,6 +90,10 @@ type NewDraft = Partial<Omit<StoredDraft, 'findings'>> & {
   readonly findings?: readonly Omit<StoredFinding, 'itemId' | 'draftId'>[];
 };
 
+const portVariable = 'Oratorio__Server__Port';
+/** As after `--port`, with a variable of the user. */
+const variables = { [portVariable]: '5187', Oratorio__Review__MaxFindings: '9' };
+
 /** Starts the API with the page of `pageDirectory`; `repositories`: names in the settings. */
 export async function startReviewBackend(pageDirectory: string, repositories: readonly string[] = ['octo/bookshop']) {
   const directory = mkdtempSync(join(tmpdir(), 'oratorio-review-page-'));
@@ -97,7 +101,10 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
   writeFileSync(file, settingsText(repositories));
   const logger = createLogger({ name: 'test', level: 'silent' });
   const store = await openReviewStore({ directory, owner: 'test', logger });
-  const settings = new SettingsSource({ place: { file, env: {}, stateRoot: directory }, logger });
+  const settings = new SettingsSource({
+    place: { file, env: variables, options: new Map([[portVariable, '--port']]), stateRoot: directory },
+    logger,
+  });
   await store.syncRepositories(
     repositories.map((full) => {
       const [owner = '', name = ''] = full.split('/');

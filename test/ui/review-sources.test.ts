@@ -39,17 +39,17 @@ scene(
       () => row('Processed').textContent(),
       /pull_request\.opened.*octo\/bookshop#7.*ada.*1 ms.*1 time/,
     );
-    await shows(t, 'match', () => row('Ignored').textContent(), 'repositoryNotConfigured');
+    await shows(t, 'match', () => row('Ignored').textContent(), 'repository is not configured');
     t.same(await axe(page), []);
     await page.getByRole('button', { name: 'Rejected' }).click();
     await row('Ignored').waitFor({ state: 'detached' });
-    await row('githubCommentCommandActorUnauthorized').waitFor();
+    await row('author may not write to the repository').waitFor();
     t.match(page.url(), 'outcome=rejected');
     await page.getByRole('button', { name: 'Failed' }).click();
     await page.getByRole('heading', { name: 'No delivery with this outcome' }).waitFor();
     await deliver(backend, 'd4', 'failed', 'theDiskIsFull');
     await backend.emit('delivery.received', {});
-    await row('theDiskIsFull').waitFor();
+    await row('the disk is full').waitFor();
     t.equal(await overflowsAt(page, 360), false);
     t.same(await axe(page), []);
     t.same(await smallTargets(page), []);
@@ -100,6 +100,8 @@ scene(
     await shows(t, 'match', () => text(), 'The App is not installed there.');
     await shows(t, 'match', () => text(), /Version1\.2\.3/);
     await shows(t, 'match', () => text(), /StorageSQLite/);
+    await shows(t, 'match', () => text(), 'From the command line: Server.Port (--port)', 'regression: B26');
+    await shows(t, 'match', () => text(), 'From the environment: Review.MaxFindings (Oratorio__Review__MaxFindings)');
     await shows(t, 'match', () => page.getByRole('region', { name: 'Given up' }).textContent(), 'GitHub answered 404.');
     await page.locator('.json').getByText('GitHub', { exact: true }).waitFor();
     t.notMatch(await text(), 'hush-hush-hush');

@@ -59,7 +59,11 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
                 </Fact>
               )}
               {record.costUsd !== null && record.costUsd > 0 && <Fact name="Cost">{dollars(record.costUsd)}</Fact>}
-              {record.pendingApprovals > 0 && <Fact name="Waiting">{record.pendingApprovals} for approval</Fact>}
+              {record.pendingApprovals > 0 && (
+                <Fact name="Waiting">
+                  <a href={href({ view: 'inbox' })}>{record.pendingApprovals} for approval</a>
+                </Fact>
+              )}
               <Fact name="Restarts">
                 {record.restartCount}
                 {record.nextAttemptAt !== null && `, next ${distance(Date.parse(record.nextAttemptAt), app.now.value)}`}

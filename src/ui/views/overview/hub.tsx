@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { modelWords } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
+import { href } from '../../app/router.ts';
 import { Confirm } from '../../parts/dialog.tsx';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FilterBar } from '../../parts/filter-bar.tsx';
@@ -314,7 +315,11 @@ function Trouble({ workspace }: { readonly workspace: Shown }) {
           <span aria-hidden="true">→</span> <code>{next}</code>
         </>
       )}
-      {waiting > 0 && <span class="warn">{counted(waiting, 'approval')} waiting</span>}
+      {waiting > 0 && (
+        <a class="warn" href={href({ view: 'inbox' })}>
+          {counted(waiting, 'approval')} waiting
+        </a>
+      )}
     </>
   );
 }

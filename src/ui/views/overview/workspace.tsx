@@ -87,6 +87,7 @@ function Status({ app, summary, activity }: StatusProps) {
         <Mark tone={tone} shape={shape} />
         {text}
       </p>
+      {pendingApprovals > 0 && <a href={href({ view: 'chat' })}>Answer in the chat</a>}
       {pendingApprovals > 0 && <span>{counted(activeTurns, 'turn')} running</span>}
       {activeTurns > 0 && <a href={href({ view: 'sessions', query: { status: 'running' } })}>Show what runs</a>}
       <span>

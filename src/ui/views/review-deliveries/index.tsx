@@ -1,4 +1,5 @@
 /** Deliveries: what the source's webhook brought, what became of each, and why. */
+
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { messageOf } from '../../../lib/browser.ts';
@@ -11,6 +12,7 @@ import { clockTime } from '../../parts/time.ts';
 import { type Rows, reviewApi } from '../review/api.ts';
 import { useLive } from '../review/live.ts';
 import { Moment, Pill } from '../review/parts.tsx';
+import { reasonWords } from '../review/reason-words.ts';
 import { counted, outcomeLooks, repositoryName } from '../review/words.ts';
 import './deliveries.css';
 
@@ -134,7 +136,9 @@ function Row({ delivery, now }: { readonly delivery: Delivery; readonly now: num
         {repositoryKey === undefined ? '–' : repositoryName(repositoryKey)}
         {number !== undefined && `#${number}`}
       </td>
-      <td class="reason">{reason ?? <span class="quiet">–</span>}</td>
+      <td class="reason" title={reason}>
+        {reason === undefined ? <span class="quiet">–</span> : reasonWords(reason)}
+      </td>
       <td>{sender ?? <span class="quiet">–</span>}</td>
       <td class="number">{tookMs.toLocaleString(undefined, { maximumFractionDigits: 1 })} ms</td>
       <td class="number" title="How often it was delivered again">

@@ -8,6 +8,7 @@ import { Glyph } from '../../../parts/glyphs.tsx';
 import { Banner } from '../../../parts/state-banner.tsx';
 import { reviewApi } from '../../review/api.ts';
 import { Outward, Pill } from '../../review/parts.tsx';
+import { reasonWords } from '../../review/reason-words.ts';
 import { byWeight, counted, draftLooks, isOpenDraft, shortSha, titleOf } from '../../review/words.ts';
 import type { DraftActs } from './acts.ts';
 import { Finding } from './finding.tsx';
@@ -182,7 +183,7 @@ function Notes({ draft, item }: { readonly draft: ReviewDraft; readonly item: Re
           <ul>
             {skippedFiles.map(({ path, reason }) => (
               <li key={path}>
-                <span class="mono">{path}</span> <span class="quiet">{reason}</span>
+                <span class="mono">{path}</span> <span class="quiet">{reasonWords(reason)}</span>
               </li>
             ))}
           </ul>

@@ -1,0 +1,75 @@
+/** Words for the codes by which the review backend gives its reasons. The code itself stays in the tooltip. */
+const words: Readonly<Record<string, string>> = {
+  // Deliveries
+  eventIgnored: 'event of no interest',
+  actionIgnored: 'action of no interest',
+  editIgnored: 'edit that changes no review',
+  repositoryNotConfigured: 'repository is not configured',
+  checkRunOfAnother: 'check run of another App',
+  checkRunWithoutPullRequest: 'check run without a pull request',
+  checkRunUnknown: 'check run of no known review',
+  notAPullRequest: 'comment on an issue',
+  notACommand: 'comment without a command',
+  commandUnsupported: 'unknown command',
+  // Commands in comments
+  githubCommentCommandActorUnauthorized: 'author may not write to the repository',
+  githubCommentCommandArgumentsInvalid: 'command takes no such words',
+  githubCommentCommandBotRejected: 'comment of a program',
+  githubCommentCommandFocusRequired: 'focus is missing',
+  githubCommentCommandFocusTooLong: 'focus is too long',
+  githubCommentCommandMultiline: 'command has more than one line',
+  githubCommentCommandRepositoryNotConfigured: 'repository is not configured',
+  githubCommentCommandTargetInvalid: 'comment is not on an open pull request',
+  githubCommentCommandVerbRequired: 'command is missing',
+  githubCommentCommandWorkspaceNotConfigured: 'repository has no workspace',
+  // Pull requests that are not reviewed
+  repositoryDisabled: 'repository is switched off',
+  repositoryNotRouted: 'repository has no workspace',
+  pullRequestNotOpen: 'pull request is not open',
+  draftPullRequest: 'pull request is a draft',
+  fork: 'fork whose author is no collaborator',
+  bot: 'author is a program',
+  ignoredAuthor: 'author is left out',
+  ignoredLabel: 'label is left out',
+  ignoredTitle: 'title is left out',
+  baseBranch: 'base branch is left out',
+  paused: 'reviews are paused',
+  pausedAfterReviews: 'paused after many automatic reviews',
+  pushesNotReviewed: 'pushes are not reviewed',
+  onRequestOnly: 'reviewed on request only',
+  // GitHub
+  appIdMissing: 'GitHub.AppId is missing',
+  privateKeyMissing: 'private key is missing',
+  privateKeyInvalid: 'private key is invalid',
+  privateKeyTooShort: 'private key is too short',
+  appCredentialsInvalid: 'GitHub refuses App id and key',
+  clockSkew: 'clocks differ',
+  appNotInstalled: 'App is not installed',
+  installationSuspended: 'installation is suspended',
+  unauthorized: 'GitHub refuses the token',
+  forbidden: 'GitHub forbids it',
+  notFound: 'not found on GitHub',
+  rejected: 'GitHub refused the request',
+  rateLimited: 'rate limit of GitHub',
+  secondaryRateLimited: 'rate limit of GitHub',
+  sourceUnavailable: 'GitHub is unavailable',
+  timedOut: 'GitHub did not answer in time',
+  connectionFailed: 'GitHub cannot be reached',
+  invalidAnswer: 'unexpected answer of GitHub',
+  invalidRequest: 'incomplete request',
+  // Files that are not reviewed
+  generated: 'generated',
+  lockfile: 'lock file',
+  vendored: 'code of others',
+  binary: 'binary',
+  submodule: 'submodule',
+  ignored: 'left out by the settings',
+  tooLarge: 'beyond the size limit',
+  tooMany: 'beyond the file limit',
+};
+
+/** The words of a code; of an unknown one the words that it is made of: `aNewReason` → `a new reason`. */
+export const reasonWords = (code: string): string =>
+  Object.hasOwn(words, code)
+    ? (words[code] ?? code)
+    : code.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).trim();
