@@ -130,7 +130,7 @@ const request = fc.oneof(
   })),
 );
 
-/** What depends on more than the parameters: on a process, a fork with changes, a long talk, a server of tools, a run. */
+/** Methods that need more than their parameters: a process, a fork with changes, a long talk, a server of tools, a run. */
 const needMoreThanParameters: readonly RpcMethod[] = [
   'process/stop',
   'thread/merge',

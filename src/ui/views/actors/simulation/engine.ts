@@ -42,7 +42,7 @@ export interface SimulatedStep {
 export interface Choice {
   readonly event: string;
   readonly candidates: readonly Candidate[];
-  /** What the payload of the event is known to have. */
+  /** Known fields of the event's payload. */
   readonly fields: Fields;
   /** Decisions that the user has made for this event in other regions, by transition. */
   readonly decided: Decided;
