@@ -21,6 +21,7 @@ const usersOwn: readonly string[] = [
   'AppServer.WebSocket.Host',
   'Checkpoints',
   'Telemetry',
+  'Notifications',
   'Hub',
 ];
 

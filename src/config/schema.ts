@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { isHttpUrl } from '../lib/index.ts';
 import { approvalPolicies, defaults, McpServerName, McpServerSettings } from '../protocol/index.ts';
 import { HookSettings } from './hook-settings.ts';
 import { HttpUrlOrEmpty, modelSettings } from './model-settings.ts';
@@ -159,6 +160,50 @@ const Telemetry = v.object({
     v.description('Headers of an export, e.g. Authorization; values are secret.'),
   ),
   IncludeContent: flag(false, 'Also exports what was said and what tools got and gave.'),
+});
+
+const pushSubject = 'a mailto: or https: address';
+const httpsOrPrivate = 'an https URL with a topic, or an http one of this machine or a private network';
+
+/** http carries the token in the clear: only to this machine and to addresses of private networks (RFC 1918, 4193, 6598). */
+function isHttpsOrPrivate(value: string): boolean {
+  if (!isHttpUrl(value)) return false;
+  const { protocol, hostname, pathname } = new URL(value);
+  const isPrivate = /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|\[f[cd])/;
+  return pathname !== '/' && (protocol === 'https:' || isLoopback(hostname) || isPrivate.test(hostname));
+}
+
+const Ntfy = v.object({
+  Url: v.pipe(
+    v.optional(
+      v.pipe(
+        v.string(httpsOrPrivate),
+        v.trim(),
+        v.check((value) => value === '' || isHttpsOrPrivate(value), httpsOrPrivate),
+      ),
+      '',
+    ),
+    v.description('Topic of an ntfy server, e.g. https://ntfy.sh/my-long-random-topic; empty: none.'),
+  ),
+  Token: text('', 'Access token of that server.'),
+});
+
+const Notifications = v.object({
+  Ntfy: v.optional(Ntfy, {}),
+  Desktop: flag(false, 'Shows notices on the desktop of this machine (notify-send, osascript).'),
+  PageUrl: v.pipe(
+    v.optional(HttpUrlOrEmpty, ''),
+    v.description(
+      'Address by which your other devices reach the page, for the links of notices; empty: that of the Hub.',
+    ),
+  ),
+  PushSubject: v.pipe(
+    v.optional(
+      v.pipe(v.string(pushSubject), v.trim(), v.regex(/^(mailto:\S+@\S+\.\S+|https:\/\/\S+\.\S+|)$/, pushSubject)),
+      '',
+    ),
+    v.description('Contact for the push services of browser makers; empty: the address of this project.'),
+  ),
 });
 
 const AgUi = v.object({
@@ -365,6 +410,7 @@ export const Config = v.object({
   Tracing: v.optional(Tracing, {}),
   Checkpoints: v.optional(Checkpoints, {}),
   Telemetry: v.optional(Telemetry, {}),
+  Notifications: v.optional(Notifications, {}),
   Hub: v.optional(Hub, {}),
   AppServer: v.optional(v.object({ WebSocket: v.optional(WebSocketListener, {}) }), {}),
   Supervision: v.optional(Supervision, {}),
@@ -379,4 +425,5 @@ export const secretKeyPaths: ReadonlySet<string> = new Set([
   'DashBoard.Password',
   'AppServer.WebSocket.Token',
   'Tools.Web.SearchApiKey',
+  'Notifications.Ntfy.Token',
 ]);

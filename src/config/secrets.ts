@@ -11,4 +11,5 @@ export const secretsIn = (config: Config): string[] =>
     ...Object.values(config.Telemetry.Headers),
     config.AppServer.WebSocket.Token,
     config.Tools.Web.SearchApiKey,
+    config.Notifications.Ntfy.Token,
   ].filter((secret) => secret !== '');

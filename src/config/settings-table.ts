@@ -90,6 +90,7 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Supervision.PassEnvironment', why: 'hands environment variables on', combine: isUsersAlone },
   { path: 'Checkpoints', why: 'lets turns be taken back', combine: isUsersAlone },
   { path: 'Telemetry', why: 'sends conversations to an address', combine: isUsersAlone },
+  { path: 'Notifications', why: 'sends notices to an address', combine: isUsersAlone },
   { path: 'Hub', why: 'opens a listener', combine: isUsersAlone },
 ];
 
@@ -103,6 +104,7 @@ export interface BoundCredential {
 export const boundCredentials: readonly BoundCredential[] = [
   { credential: 'ApiKey', addresses: ['EndPoint', 'Provider'] },
   { credential: 'ApiKeyCommand', addresses: ['EndPoint', 'Provider'] },
+  { credential: 'Notifications.Ntfy.Token', addresses: ['Notifications.Ntfy.Url'] },
   { credential: 'Tools.Web.SearchApiKey', addresses: ['Tools.Web.SearchProvider', 'Tools.Web.SearchUrl'] },
 ];
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import { hubMachine } from '../../machines/index.ts';
 import type { Config } from '../config/index.ts';
@@ -26,6 +26,7 @@ import type { HubServices } from './facts.ts';
 import { DecisionLog, followInbox, Inbox } from './inbox/index.ts';
 import { createInspection, type Inspection } from './inspection.ts';
 import { endLeftovers } from './leftovers.ts';
+import { Notices, sendToNtfy, showOnDesktop } from './notices/index.ts';
 import { configuredPolicy, policyOf } from './policy.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import { openServer } from './server.ts';
@@ -81,6 +82,7 @@ interface Held {
   readonly events: HubEvents;
   readonly inbox: Inbox;
   readonly decisions: DecisionLog;
+  readonly notices: Notices;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly registry: Registry;
@@ -127,14 +129,26 @@ export function startHub(options: HubOptions): Hub {
       publish: events.publish,
       save: store.save,
     };
+    const seed = () => randomBytes(4).readInt32LE();
     const decisions = new DecisionLog(statePath, logger);
+    const notices = new Notices({
+      pageUrl: () => options.config.Notifications.PageUrl || (held?.apiBaseUrl ?? ''),
+      seed,
+      observe: inspection.observeChannel,
+      logger,
+    });
+    openChannels(notices, options);
     const inbox = new Inbox({
-      publish: events.publish,
+      publish(kind, workspacePath, data) {
+        events.publish(kind, workspacePath, data);
+        // Both kinds of the inbox have an id; only one of them an address.
+        if ('actionUrl' in data) notices.added(basename(workspacePath), data);
+        else notices.resolved(data);
+      },
       record: (entry) => decisions.add(entry),
       observe: (actor, path, { requestId, tool }) => inspection.observeInboxRequest(actor, path, requestId, tool),
       onFault: (error) => logger.error('the actor of a request failed', { error }),
     });
-    const seed = () => randomBytes(4).readInt32LE();
     const registry = createRegistry({
       hub: services,
       resolvePath: createPathResolver(home),
@@ -157,6 +171,7 @@ export function startHub(options: HubOptions): Hub {
       events,
       inbox,
       decisions,
+      notices,
       inspection,
       telemetry,
       registry,
@@ -258,6 +273,15 @@ export function startHub(options: HubOptions): Hub {
   return { serving, outcome, shutdown };
 }
 
+/** Opens the channels that the user has configured. */
+function openChannels(notices: Notices, { config, environment, logger }: HubOptions): void {
+  const { Ntfy, Desktop } = config.Notifications;
+  if (Ntfy.Token !== '') logger.protect(Ntfy.Token);
+  if (Ntfy.Url !== '') notices.open({ name: 'ntfy', deliver: (notice, signal) => sendToNtfy(Ntfy, notice, signal) });
+  if (Desktop)
+    notices.open({ name: 'desktop', deliver: (notice, signal) => showOnDesktop(notice, environment, signal) });
+}
+
 /** The Hub that holds the lock of this home. The kernel knows its process on Linux, also when its lock file is damaged. */
 function whoServes(statePath: string): Omit<Extract<HubOutcome, { kind: 'yielded' }>, 'kind'> {
   const read = readJson(join(statePath, 'hub.lock'), HubLock);
@@ -325,6 +349,7 @@ async function recoverWorkspace(registry: Registry, workspace: Workspace, logger
 async function close(mine: Held): Promise<void> {
   mine.registry.releaseAll();
   mine.events.end();
+  mine.notices.closeAll();
   mine.inspection.end();
   await mine.server?.close(defaults.http.closeGraceMs);
   await mine.store.flush();

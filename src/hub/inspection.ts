@@ -23,6 +23,8 @@ export interface Inspection {
   observeInboxFeed(actor: AnyActorRef, path: string): void;
   /** One request of that inbox. Called before it starts. */
   observeInboxRequest(actor: AnyActorRef, path: string, requestId: string, title: string): void;
+  /** One way to notify the user. Called before it starts. */
+  observeChannel(actor: AnyActorRef, name: string): void;
   /** A WebSocket for Stately's tools. */
   statelySocket(path: string, auth: Authenticate<unknown>): WebSocketRoute;
   end(): void;
@@ -37,6 +39,7 @@ const hubId = 'hub';
 export function createInspection(logger: Logger): Inspection {
   const onFault = (error: unknown) => logger.error('the inspector has failed; the actors continue', { error });
   const recorder = createRecorder({ machines: catalogue, projections, onFault });
+  let channels = 0;
   return {
     source: createInspectionSource(recorder),
     stately: createStatelySource(recorder, catalogue),
@@ -51,6 +54,12 @@ export function createInspection(logger: Logger): Inspection {
         ...{ id: `${path}#${requestId}`, parent: `${path}#inbox` },
         ...{ machine: 'inbox-request', title },
       }),
+    observeChannel: (actor, name) => {
+      channels += 1;
+      recorder.observe(actor, {
+        ...{ id: `notices/${channels}`, parent: hubId, machine: 'notification-channel', title: `Notices: ${name}` },
+      });
+    },
     statelySocket: (path, auth) =>
       statelySocket({ path, auth, recorder: async () => recorder, machines: async () => catalogue, onFault }),
     end: () => recorder.close(),

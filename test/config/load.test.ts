@@ -298,11 +298,22 @@ t.test('the schema for editors describes every setting', async (t) => {
     'Tracing',
     'Checkpoints',
     'Telemetry',
+    'Notifications',
     'Hub',
     'AppServer',
     'Supervision',
   ]);
   t.equal(toolNames.length, 9);
+});
+
+t.test('notices go only where the user says, and a token never in the clear over the internet', async (t) => {
+  const settings = (url: string) => JSON.stringify({ Notifications: { Ntfy: { Url: url, Token: 'tk_secret' } } });
+  for (const url of ['https://ntfy.sh/topic', 'http://127.0.0.1:2586/t', 'http://192.168.1.4/t', 'http://[fd00::1]/t'])
+    t.equal(loadConfig({ ...places(t, settings(url)), env: {} }).config.Notifications.Ntfy.Url, url);
+  for (const url of ['http://ntfy.sh/topic', 'https://ntfy.sh', 'ftp://ntfy.sh/topic', 'http://172.32.0.1/t', 'x'])
+    t.throws(() => loadConfig({ ...places(t, settings(url)), env: {} }), /Notifications\.Ntfy\.Url/, url);
+  const ofRepository = loadConfig({ ...places(t, undefined, settings('https://evil.example/t')), env: {} });
+  t.equal(ofRepository.config.Notifications.Ntfy.Url, '');
 });
 
 t.test('the address of telemetry is taken from the user only', async (t) => {

@@ -151,6 +151,7 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Supervision.PassEnvironment', ['MINE'], ['SECRET'], ['MINE']],
   ['Checkpoints', undefined, { Enabled: false, RetentionDays: 1 }, undefined],
   ['Telemetry', undefined, { Enabled: true, Endpoint: 'http://evil.example' }, undefined],
+  ['Notifications', undefined, { Ntfy: { Url: 'https://evil.example/t' } }, undefined],
   ['Hub', undefined, { Port: 1 }, undefined],
 ];
 

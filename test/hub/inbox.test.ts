@@ -1,5 +1,7 @@
 /** The inbox over real sockets: a Hub, agent servers with the demo model, and clients that answer at the same time. */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
@@ -8,11 +10,36 @@ import { AppServerClient } from '../../src/client/index.ts';
 import { type AppServerRecord, InboxItem } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { oratorio } from '../dashboard/harness.ts';
-import { eventually, killIfThere, makeWorkspace, quick, request, startTestHub, type TestHub } from './harness.ts';
+import {
+  eventually,
+  killIfThere,
+  makeWorkspace,
+  quick,
+  request,
+  startTestHub,
+  type TestHub,
+  temporaryDirectory,
+} from './harness.ts';
 
 const settings = { ...quick, Provider: 'demo', DashBoard: { Enabled: false } };
 const text = (words: string) => [{ type: 'text', text: words }];
-const hub = await startTestHub(t);
+/** Notices of the Hub at the user's ntfy server. */
+const notices: { readonly click: string | undefined; readonly body: string }[] = [];
+const ntfy = createServer(async (request, response) => {
+  let body = '';
+  for await (const chunk of request) body += String(chunk);
+  notices.push({ click: String(request.headers['click']), body });
+  response.end();
+});
+await new Promise<void>((resolve) => ntfy.listen(0, '127.0.0.1', resolve));
+t.teardown(() => ntfy.close());
+const home = temporaryDirectory(t, 'oratorio-home-');
+const topic = `http://127.0.0.1:${(ntfy.address() as AddressInfo).port}/topic`;
+writeFileSync(
+  join(home, 'config.json'),
+  JSON.stringify({ Notifications: { Ntfy: { Url: topic, Token: 'tk_secret' } } }),
+);
+const hub = await startTestHub(t, { home });
 const workspace = makeWorkspace(t, settings);
 const record = await hub.ensure(workspace);
 const workspaceId = idOf(record);
@@ -75,6 +102,8 @@ t.test('a request is listed with all it asks, and decided once', async (t) => {
   t.match(await events.wait('inbox.resolved'), {
     data: { requestId, decision: 'accept', decidedBy: 'api', reason: 'answered', decidedAt: /^\d{4}-.*Z$/ },
   });
+  const said = await eventually(() => notices[0], 'the notice of the request');
+  t.match(said, { click: `${hub.lock.apiBaseUrl}${item.actionUrl}`, body: /waits for an answer\nExec: run$/ });
   await eventually(() => existsSync(join(workspace, 'first')), 'the command runs');
   t.same(await inboxOf(hub), []);
   t.match(hub.output(), /a request of the inbox was decided/);
