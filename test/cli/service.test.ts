@@ -1,4 +1,5 @@
 /** `oratorio service` with stand-ins of systemctl and launchctl, which write down what they are asked. */
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -10,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { Writable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { runCommandLine } from '../../src/cli/run.ts';
@@ -74,6 +75,42 @@ t.test('systemd gets a user unit that is enabled, started and removed again', as
     ],
   );
   t.throws(() => unitText({ ...program, command: ['/a\nExecStartPre=/evil'] }), { message: /line break/ });
+});
+
+/** Path of a program that may be missing. */
+const found = (name: string): string | undefined =>
+  (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .map((directory) => join(directory, name))
+    .find((file) => existsSync(file));
+
+t.test("systemd's own check accepts the unit", { skip: !found('systemd-analyze') && 'no systemd-analyze' }, (t) => {
+  const { home } = place(t);
+  const file = join(home, 'oratorio-hub.service');
+  writeFileSync(file, unitText({ ...program, command: [process.execPath, '/x y/$main%.js', 'hub'] }));
+  const options = { env: { ...programEnvironment, HOME: home, XDG_RUNTIME_DIR: home }, encoding: 'utf8' } as const;
+  const verify = ['--user', '--recursive-errors=no', 'verify', file];
+  const { status, stderr } = spawnSync(found('systemd-analyze') ?? '', verify, options);
+  t.strictSame([status, stderr], [0, '']);
+  t.end();
+});
+
+t.test('the property list is well-formed whatever a path holds, and refuses what XML cannot hold', (t) => {
+  const text = propertyList({ command: ['/a&b', '<hub>', ']]>'], env: { PATH: '"/x":\'/y\'' } });
+  const open: string[] = [];
+  for (const [, close = '', name = '', empty = ''] of text.matchAll(/<(\/?)(\w+)[^<>]*?(\/?)>/g)) {
+    if (close) t.equal(open.pop(), name);
+    else if (!empty) open.push(name);
+  }
+  t.strictSame(open, []);
+  t.notMatch(text.replace(/&(?:amp|lt|gt);/g, ''), '&');
+  t.throws(() => propertyList({ command: ['/a\u0007'], env: {} }), { message: /control character/ });
+  if (found('plutil')) {
+    const { home } = place(t);
+    writeFileSync(join(home, 'hub.plist'), text);
+    t.equal(spawnSync('plutil', ['-lint', join(home, 'hub.plist')]).status, 0);
+  }
+  t.end();
 });
 
 t.test('launchd gets a property list that is loaded and removed again', async (t) => {

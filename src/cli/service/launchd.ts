@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { writeFileAtomic } from '../../lib/index.ts';
+import { CliError } from '../errors.ts';
 import {
   type ManagerPlace,
   ManagerProgram,
@@ -12,7 +13,13 @@ import {
 const label = 'dev.oratorio.hub';
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
-const string = (text: string): string => `<string>${text.replace(/[&<>]/g, (sign) => entities[sign] ?? sign)}</string>`;
+
+/** @throws CliError for a control character, which XML cannot hold */
+function string(text: string): string {
+  if (/\p{Cc}/u.test(text))
+    throw new CliError('usage', 'A path with a control character cannot be in a property list.');
+  return `<string>${text.replace(/[&<>]/g, (sign) => entities[sign] ?? sign)}</string>`;
+}
 
 /** Text of the property list. `AbandonProcessGroup`: agent servers outlive a Hub that is killed, and the next one adopts them. */
 export const propertyList = ({ command, env }: ServiceProgram): string => `<?xml version="1.0" encoding="UTF-8"?>
