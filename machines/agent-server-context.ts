@@ -61,9 +61,14 @@ export function causeOf({ message, kind, isRetryable }: ProcessFailure) {
   return { lastError: message, failureKind: kind, isRetryable };
 }
 
+/** Exit code of an agent server that the system refuses something. Its own words are lost when the disk of its log is full. */
+const systemExitCode = 71;
+
 /** The failure of a process that ended without a stop request. */
 export function exitFailure(exitCode: number | null, signal: string | null): ProcessFailure {
-  const how = signal ? `was ended by ${signal}` : exitCode === null ? 'ended unseen' : `exited with code ${exitCode}`;
+  const meaning = exitCode === systemExitCode ? ' (no permission, or a full disk: df -h)' : '';
+  const code = `exited with code ${exitCode}${meaning}`;
+  const how = signal ? `was ended by ${signal}` : exitCode === null ? 'ended unseen' : code;
   return { kind: 'crashed', message: `The agent server ${how}.`, isRetryable: true };
 }
 

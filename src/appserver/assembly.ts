@@ -305,8 +305,8 @@ function open(stateDirectory: string, logger: Logger): Store {
   try {
     return openStore(stateDirectory, { onFault: faultOf(logger, 'traces cannot be written') });
   } catch (error) {
-    if (error instanceof StorageError) throw new StartupError('config', error.message, { cause: error });
-    throw error;
+    if (!(error instanceof StorageError)) throw error;
+    throw new StartupError(error.code === 'diskFull' ? 'system' : 'config', error.message, { cause: error });
   }
 }
 

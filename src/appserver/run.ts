@@ -34,12 +34,22 @@ export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
     return { exitCode: exitCodes.ok };
   } catch (error) {
     if (error instanceof StartupError) return { exitCode: error.exitCode, problem: error.message };
+    if (isDiskRefusal(error)) {
+      // The log may be on the same disk: the exit code alone tells the Hub.
+      return { exitCode: exitCodes.system, problem: `the disk takes no more: ${error.message}; make room (df -h)` };
+    }
     const errorId = logger.bug(error);
     return { exitCode: exitCodes.bug, problem: `this is a bug; see ${errorId} in the log` };
   } finally {
     stop.release();
   }
 }
+
+/** Codes of a disk that is full, beyond its quota or read-only, and of a file beyond its limit. */
+const diskRefusals: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EFBIG']);
+
+const isDiskRefusal = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && diskRefusals.has(String(error.code));
 
 const ignore = () => undefined;
 

@@ -98,14 +98,21 @@ export interface SpawnServer {
   readonly args?: readonly string[];
   readonly stdin?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Program and its words that run the server: a limit, for example. */
+  readonly before?: readonly string[];
 }
 
 const entry = program('src/appserver/main.ts');
 
 /** Server in its own process, killed after the test if it still runs. */
-export function spawnServer(t: Teardown, { path, home, args = [], stdin, env = {} }: SpawnServer): ServerProcess {
+export function spawnServer(
+  t: Teardown,
+  { path, home, args = [], stdin, env = {}, before = [] }: SpawnServer,
+): ServerProcess {
   const workspace = path === undefined ? [] : ['--workspace', path];
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry, ...workspace, ...args], {
+  const own = [process.execPath, '--disable-warning=ExperimentalWarning', entry, ...workspace, ...args];
+  const [program = '', ...words] = [...before, ...own];
+  const child = spawn(program, words, {
     cwd: home,
     env: { ...programEnvironment, ORATORIO_HOME: home, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],

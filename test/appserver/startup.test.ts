@@ -52,6 +52,19 @@ t.test('of ten servers started at once one serves', async (t) => {
   await Client.ready(t, lock.endpoints.appServerWebSocket);
 });
 
+t.test('a disk that takes nothing ends the start with 71 and what to do, which is no bug', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const first = spawnServer(t, { path, home });
+  await serving(first, path);
+  first.child.kill('SIGTERM');
+  await first.ended;
+  // A limit on the size of files refuses each write, as a full disk does.
+  const limited = spawnServer(t, { path, home, before: ['sh', '-c', 'ulimit -f 0; exec "$@"', 'sh'] });
+  t.equal(await limited.ended, 71, limited.output());
+  t.match(limited.output(), /^oratorio app-server: [^\n]*(?:df -h|Make room)[^\n]*\n$/m);
+  t.notMatch(limited.output(), 'this is a bug');
+});
+
 t.test('an invalid launch document exits with 78 and a message without secrets', async (t) => {
   const { path, home } = makeWorkspace(t);
   const good = launchDocument(path);

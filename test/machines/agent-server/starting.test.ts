@@ -1,4 +1,5 @@
 import t from 'tap';
+import { exitFailure } from '../../../machines/agent-server-context.ts';
 import { agentServerMachine } from '../../../machines/index.ts';
 import { failure, flush, type Walk, walkEvery } from '../harness.ts';
 import { policy, Workspace } from '../worlds.ts';
@@ -110,6 +111,7 @@ const walks: Walk<Workspace>[] = [
       t.equal(world.state, 'exited.backingOff');
       t.match(world.emitted.at(-1), { type: 'appserver.exited', exitCode: 3, stopReason: null });
       t.match(world.context, { failureKind: 'crashed', lastError: 'The agent server exited with code 3.' });
+      t.match(exitFailure(71, null).message, 'code 71 (no permission, or a full disk: df -h)', 'its log may be lost');
       isClean(t, world);
     },
   },
