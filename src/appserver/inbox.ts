@@ -11,6 +11,7 @@ import {
 } from '../http/index.ts';
 import { sseFrame } from '../lib/index.ts';
 import {
+  type ApprovalRequest,
   InboxAnswer,
   type InboxDecision,
   type InboxFeedEvent,
@@ -24,7 +25,7 @@ import {
 /** Decisions that a reader which was away may still learn. */
 const maxResolved = 200;
 
-type Threads = Pick<ThreadService, 'approvals' | 'respond' | 'decisionOf' | 'feed'>;
+type Threads = Pick<ThreadService, 'respond' | 'decisionOf' | 'feed'>;
 
 interface Reader {
   readonly listener: (batch: Uint8Array) => void;
@@ -38,6 +39,8 @@ interface Reader {
 export class Inbox implements SseSource {
   readonly #threads: Threads;
   readonly #readers = new Set<Reader>();
+  /** Requests that were announced and whose decision was not. A decision counts some moments before it is announced. */
+  readonly #open = new Map<string, ApprovalRequest>();
   readonly #resolved: ResolvedRequest[] = [];
   readonly #leave: () => void;
 
@@ -60,7 +63,7 @@ export class Inbox implements SseSource {
   }
 
   replay(): readonly Uint8Array[] {
-    return [frame('state', { open: [...this.#threads.approvals()], resolved: [...this.#resolved] })];
+    return [frame('state', { open: [...this.#open.values()], resolved: [...this.#resolved] })];
   }
 
   subscribe(listener: (batch: Uint8Array) => void, onEnd: () => void): () => void {
@@ -82,9 +85,13 @@ export class Inbox implements SseSource {
   }
 
   #hear(event: ThreadEvent): void {
-    if (event.method === 'item/approval/request') this.#tell('added', event.params);
+    if (event.method === 'item/approval/request') {
+      this.#open.set(event.params.requestId, event.params);
+      this.#tell('added', event.params);
+    }
     if (event.method !== 'item/approval/resolved') return;
     const { requestId } = event.params;
+    this.#open.delete(requestId);
     const resolved: ResolvedRequest = { requestId, ...outcomeOf(event.params), decidedAt: new Date().toISOString() };
     if (this.#resolved.push(resolved) > maxResolved) this.#resolved.shift();
     this.#tell('resolved', resolved);
