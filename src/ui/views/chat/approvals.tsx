@@ -1,3 +1,4 @@
+import { useMemo } from 'preact/hooks';
 import { visible } from '../../../lib/browser.ts';
 import type { ApprovalRequest } from '../../../protocol/index.ts';
 import { wordsOf } from './data/call-words.ts';
@@ -46,11 +47,12 @@ function Subject({
   // Subscribes to the list of rows: the call may come after its question.
   const row = conversation.transcript.changes.value >= 0 ? conversation.transcript.tool(callId) : undefined;
   const change = row && wordsOf(row).change;
+  const rows = useMemo(() => (change ? rowsOfChange(change) : null), [change]);
   return (
     <div class="subject">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
       <pre tabIndex={0}>{visible(target, { strict: true })}</pre>
-      {change && <DiffView rows={rowsOfChange(change)} />}
+      {rows && <DiffView rows={rows} />}
     </div>
   );
 }

@@ -56,7 +56,7 @@ function Desk({ app, chat, conversation }: DeskProps) {
         <Doing conversation={conversation} />
       </header>
       <LinkBanner app={app} conversation={conversation} />
-      <Body conversation={conversation} />
+      <Body conversation={conversation} turnId={app.router.route.value.query['turn']} />
       <Approvals conversation={conversation} />
       <Queue app={app} conversation={conversation} />
       <Composer app={app} chat={chat} conversation={conversation} />
@@ -64,7 +64,7 @@ function Desk({ app, chat, conversation }: DeskProps) {
   );
 }
 
-function Body({ conversation }: { readonly conversation: Conversation }) {
+function Body({ conversation, turnId }: { readonly conversation: Conversation; readonly turnId: string | undefined }) {
   const { state, threadId } = conversation;
   if (state.hasTag('gone')) {
     return (
@@ -82,7 +82,7 @@ function Body({ conversation }: { readonly conversation: Conversation }) {
       </div>
     );
   }
-  return <TranscriptList conversation={conversation} />;
+  return <TranscriptList conversation={conversation} turnId={turnId} />;
 }
 
 /** Activity of the agent, read out when it changes. */

@@ -47,8 +47,22 @@ const shapes: Readonly<Record<string, readonly [verb: string, target: (args: Wor
 /** Longest target on the one line of a card. */
 const targetChars = 300;
 
+type Call = Pick<ToolRow, 'tool' | 'argumentsText'>;
+
+/** The words of calls as they were last asked for: arguments may hold a whole file. */
+const known = new WeakMap<Call, { readonly of: Call; readonly words: CallWords }>();
+
 /** Says what a call does. Arguments that are no JSON are shown as they are. */
-export function wordsOf({ tool, argumentsText }: Pick<ToolRow, 'tool' | 'argumentsText'>): CallWords {
+export function wordsOf(call: Call): CallWords {
+  const { tool, argumentsText } = call;
+  const last = known.get(call);
+  if (last && last.of.tool === tool && last.of.argumentsText === argumentsText) return last.words;
+  const words = readWords(call);
+  known.set(call, { of: { tool, argumentsText }, words });
+  return words;
+}
+
+function readWords({ tool, argumentsText }: Call): CallWords {
   const args = parsed(argumentsText);
   const [verb, targetOf] = shapes[tool] ?? [tool, () => (args === null ? argumentsText : '')];
   const target = targetOf(args ?? {});

@@ -32,6 +32,9 @@ export interface Followers {
   readonly onTold: (told: Told) => void;
 }
 
+/** Turns that are read at a time to find one. */
+const searchedTurns = 500;
+
 /** One open conversation: what is shown of it, and what the person can do. */
 export class Conversation {
   readonly threadId: string | null;
@@ -218,18 +221,12 @@ export class Conversation {
   }
 
   /** Reads the turns before the first one that is shown. */
-  async loadOlder(): Promise<void> {
+  async loadOlder(turnLimit = this.#actor.getSnapshot().context.pageTurns): Promise<void> {
     const beforeTurnId = this.transcript.oldestTurnId;
-    if (
-      this.threadId === null ||
-      this.#isLoadingOlder ||
-      !this.transcript.hasOlder.peek() ||
-      beforeTurnId === undefined
-    )
-      return;
+    if (this.threadId === null || beforeTurnId === undefined || this.transcript.isAtBeginning) return;
+    if (this.#isLoadingOlder) return;
     this.#isLoadingOlder = true;
     try {
-      const turnLimit = this.#actor.getSnapshot().context.pageTurns;
       const asked = { threadId: this.threadId, includeTurns: true, turnLimit, beforeTurnId };
       const { thread } = await this.call('thread/read', asked);
       this.transcript.prepend(thread);
@@ -238,6 +235,18 @@ export class Conversation {
     } finally {
       this.#isLoadingOlder = false;
     }
+  }
+
+  /** Reads older turns until this one is there. Resolves with the index of its first row, or -1 for a turn that there is not. */
+  async find(turnId: string): Promise<number> {
+    const index = () => this.transcript.rows.findIndex((row) => row.turnId === turnId);
+    while (index() < 0 && !this.transcript.isAtBeginning) {
+      const before = this.transcript.oldestTurnId;
+      await this.loadOlder(searchedTurns);
+      // Not read: the reason was shown, or another reading is under way.
+      if (this.transcript.oldestTurnId === before) break;
+    }
+    return index();
   }
 
   #link() {

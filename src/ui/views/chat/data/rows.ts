@@ -30,6 +30,8 @@ export interface TextRow extends RowBase {
   readonly markdown: GrowingMarkdown;
   text: string;
   isStreaming: boolean;
+  /** Height of a long answer that was drawn whole, CSS pixels: it keeps its place while it is drawn once more. */
+  drawnPx: number | null;
 }
 
 /** Decision on an approval. */
@@ -116,6 +118,7 @@ export function textRow(item: ItemOf<'agentMessage' | 'reasoningContent'>): Text
     text: '',
     markdown: new GrowingMarkdown(),
     isStreaming: item.status !== 'completed',
+    drawnPx: null,
   };
   appendText(row, item.text);
   return row;

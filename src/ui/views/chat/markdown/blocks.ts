@@ -21,39 +21,56 @@ export const maxMarkdownChars = 200_000;
 
 const lex = (text: string): readonly Token[] => new Lexer(options).lex(text);
 
+/** Characters that `GrowingMarkdown.read` reads at a time: some milliseconds of work. */
+const sliceChars = 8_192;
+
 /**
  * The blocks of a text that grows. A block that can no longer change is settled: it is not read again, and stays the same
  * object. The blocks of a text are the same in whatever pieces it came.
  */
 export class GrowingMarkdown {
   readonly #settled: Token[] = [];
+  /** Appended text that is not in `#tail` yet. */
+  #unread = '';
   #tail = '';
   #tailBlocks: readonly Token[] = [];
   #endsWithReturn = false;
   #chars = 0;
-  #isRead = true;
 
-  /** Appends a piece. Cheap: nothing is read before `blocks`. */
+  /** Appends a piece. Cheap: nothing is read before `read` or `blocks`. */
   append(piece: string): void {
     this.#chars += piece.length;
     const text = this.#endsWithReturn && piece.startsWith('\n') ? piece.slice(1) : piece;
     if (piece !== '') this.#endsWithReturn = piece.endsWith('\r');
-    this.#tail += text.replace(/\r\n|\r/g, '\n');
-    this.#isRead = false;
+    this.#unread += text.replace(/\r\n|\r/g, '\n');
   }
 
   get chars(): number {
     return this.#chars;
   }
 
-  /** All blocks as they are now. */
-  blocks(): readonly Token[] {
-    if (!this.#isRead) {
+  /** Everything that was appended is in the blocks. */
+  get isRead(): boolean {
+    return this.#unread === '';
+  }
+
+  /** The blocks of the text so far, of which one slice more is read. */
+  read(): readonly Token[] {
+    // A block longer than a slice is read again with each: slices that double keep that in bounds.
+    const size = Math.max(sliceChars, this.#tail.length);
+    if (this.#unread !== '') {
+      this.#tail += this.#unread.slice(0, size);
+      this.#unread = this.#unread.slice(size);
       this.#tailBlocks = lex(this.#tail);
       this.#settle();
-      this.#isRead = true;
     }
     return [...this.#settled, ...this.#tailBlocks];
+  }
+
+  /** All blocks as they are now. */
+  blocks(): readonly Token[] {
+    while (!this.isRead) this.read();
+    return this.read();
   }
 
   /** A block is settled when two blocks follow it, and the text between them is broken by an empty line. */

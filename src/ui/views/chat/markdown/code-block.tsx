@@ -1,6 +1,10 @@
-import { useState } from 'preact/hooks';
+import { Fragment } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
 import { Glyph } from '../../../parts/glyphs.tsx';
+import { ColouredLine } from '../code/coloured.tsx';
+import { languageNamed } from '../code/language-names.ts';
+import { useColours } from '../code/use-colours.ts';
 
 /** Characters of a code block that are shown at once. */
 const shownChars = 20_000;
@@ -10,6 +14,8 @@ export function CodeBlock({ text, language }: { readonly text: string; readonly 
   const [isWhole, setWhole] = useState(false);
   const isLong = text.length > shownChars;
   const name = /^[\w+#.-]{1,24}/.exec(language)?.[0] ?? '';
+  const shown = useMemo(() => visible(isLong && !isWhole ? text.slice(0, shownChars) : text), [text, isWhole]);
+  const lines = useColours(shown, languageNamed(name));
   return (
     <figure class="code">
       <figcaption>
@@ -18,7 +24,16 @@ export function CodeBlock({ text, language }: { readonly text: string; readonly 
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
       <pre tabIndex={0}>
-        <code>{visible(isLong && !isWhole ? text.slice(0, shownChars) : text)}</code>
+        <code>
+          {lines
+            ? lines.map((line, index) => (
+                <Fragment key={index}>
+                  {index > 0 && '\n'}
+                  <ColouredLine line={line} />
+                </Fragment>
+              ))
+            : shown}
+        </code>
       </pre>
       {isLong && !isWhole && (
         <button type="button" class="bare" onClick={() => setWhole(true)}>

@@ -1,5 +1,6 @@
 import type { Token, Tokens } from 'marked';
 import type { ComponentChildren, VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
 import { CodeBlock } from './code-block.tsx';
 import { decodeEntities } from './entities.ts';
@@ -62,6 +63,22 @@ function block(token: Token): ComponentChildren {
   }
 }
 
+/** Items of one list, and rows of one table, that are shown at once. */
+const firstItems = 200;
+
+/** The first items, and a button for more. */
+function useShown<T>(items: readonly T[]): readonly [readonly T[], ComponentChildren] {
+  const [limit, setLimit] = useState(firstItems);
+  const hidden = items.length - limit;
+  if (hidden <= 0) return [items, null];
+  const more = (
+    <button type="button" class="bare" onClick={() => setLimit(limit * 8)}>
+      Show more ({hidden.toLocaleString()})
+    </button>
+  );
+  return [items.slice(0, limit), more];
+}
+
 /** The headings of an answer stand below those of the page. */
 function Heading({ token }: { readonly token: Tokens.Heading }) {
   const Name = `h${Math.min(6, token.depth + 2)}` as 'h3';
@@ -69,18 +86,24 @@ function Heading({ token }: { readonly token: Tokens.Heading }) {
 }
 
 function List({ token }: { readonly token: Tokens.List }) {
-  const items = token.items.map((item, index) => (
+  const [shown, more] = useShown(token.items);
+  const items = shown.map((item, index) => (
     <li key={index} class={item.task ? 'task' : undefined}>
       {item.task && <span class="box">{item.checked ? '☑ ' : '☐ '}</span>}
       {blocks(item.tokens.filter(({ type }) => type !== 'checkbox'))}
     </li>
   ));
-  if (!token.ordered) return <ul>{items}</ul>;
   const start = Number(token.start);
-  return <ol start={Number.isSafeInteger(start) ? start : 1}>{items}</ol>;
+  return (
+    <>
+      {token.ordered ? <ol start={Number.isSafeInteger(start) ? start : 1}>{items}</ol> : <ul>{items}</ul>}
+      {more}
+    </>
+  );
 }
 
 function Table({ token }: { readonly token: Tokens.Table }) {
+  const [shown, more] = useShown(token.rows);
   const cell = (each: Tokens.TableCell, index: number, Name: 'th' | 'td') => (
     <Name key={index} class={each.align === 'right' ? 'number' : undefined}>
       {inline(each.tokens)}
@@ -94,11 +117,12 @@ function Table({ token }: { readonly token: Tokens.Table }) {
           <tr>{token.header.map((each, index) => cell(each, index, 'th'))}</tr>
         </thead>
         <tbody>
-          {token.rows.map((row, line) => (
+          {shown.map((row, line) => (
             <tr key={line}>{row.map((each, index) => cell(each, index, 'td'))}</tr>
           ))}
         </tbody>
       </table>
+      {more}
     </div>
   );
 }

@@ -1,5 +1,8 @@
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
+import { ColouredLine } from '../code/coloured.tsx';
+import { diffColours } from '../code/diff-colours.ts';
+import type { Stretch } from '../code/languages.ts';
 import type { DiffRow } from '../data/diff-rows.ts';
 
 /** Rows that are shown at once, and that each press adds at least. */
@@ -9,28 +12,38 @@ const signs: Readonly<Record<DiffRow['kind'], string>> = { file: '', hunk: '', s
 const words: Readonly<Partial<Record<DiffRow['kind'], string>>> = { added: 'Added: ', removed: 'Removed: ' };
 
 /** A change line by line; the sign says as much as the colour. */
-export function DiffView({ rows }: { readonly rows: readonly DiffRow[] }) {
+export function DiffView({ rows: whole }: { readonly rows: readonly DiffRow[] }) {
   const [limit, setLimit] = useState(firstRows);
+  const rows = useMemo(() => whole.map((row) => ({ ...row, text: visible(row.text, { multiline: false }) })), [whole]);
+  const shown = rows.slice(0, limit);
+  const colours = diffColours(shown);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
     <div class="diff" tabIndex={0}>
-      {rows.slice(0, limit).map(({ kind, text, before, after }, index) => (
-        <div key={index} class={kind}>
-          {kind !== 'file' && (
-            <span class="at" aria-hidden="true">
-              {before ?? ''} {after ?? ''}
-            </span>
-          )}
-          <span aria-hidden="true">{signs[kind]}</span>
-          {words[kind] !== undefined && <span class="unseen">{words[kind]}</span>}
-          <code>{visible(text, { multiline: false })}</code>
-        </div>
+      {shown.map((row, index) => (
+        <Line key={index} row={row} colours={colours.get(row)} />
       ))}
       {rows.length > limit && (
         <button type="button" class="bare" onClick={() => setLimit(limit * 8)}>
           Show more ({(rows.length - limit).toLocaleString()} lines)
         </button>
       )}
+    </div>
+  );
+}
+
+function Line({ row, colours }: { readonly row: DiffRow; readonly colours: readonly Stretch[] | undefined }) {
+  const { kind, text, before, after } = row;
+  return (
+    <div class={kind}>
+      {kind !== 'file' && (
+        <span class="at" aria-hidden="true">
+          {before ?? ''} {after ?? ''}
+        </span>
+      )}
+      <span aria-hidden="true">{signs[kind]}</span>
+      {words[kind] !== undefined && <span class="unseen">{words[kind]}</span>}
+      <code>{colours ? <ColouredLine line={colours} /> : text}</code>
     </div>
   );
 }

@@ -2,13 +2,13 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { dollars, visible } from '../../../../lib/browser.ts';
 import type { InputPart } from '../../../../protocol/index.ts';
+import { href } from '../../../app/router.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
 import { duration } from '../../../parts/format.ts';
 import { Glyph } from '../../../parts/glyphs.tsx';
 import type { Conversation } from '../data/conversation.ts';
 import type { EndRow, ErrorRow, PlanRow, Row, TextRow, UserRow } from '../data/rows.ts';
-import { maxMarkdownChars } from '../markdown/blocks.ts';
-import { Markdown } from '../markdown/markdown.tsx';
+import { Answer } from './answer.tsx';
 import { LongText } from './long-text.tsx';
 import { Picture } from './picture.tsx';
 import { ToolCard } from './tool-card.tsx';
@@ -74,15 +74,6 @@ export function Part({ part }: { readonly part: InputPart }): ComponentChildren 
   }
 }
 
-function Answer({ row }: { readonly row: TextRow; readonly version: number }) {
-  const isProse = row.markdown.chars <= maxMarkdownChars;
-  return (
-    <div class="answer" aria-busy={row.isStreaming}>
-      {isProse ? <Markdown blocks={row.markdown.blocks()} /> : <LongText text={row.text} />}
-    </div>
-  );
-}
-
 function Thinking({ row }: { readonly row: TextRow; readonly version: number }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -143,6 +134,15 @@ function End({ conversation, row }: RowProps<EndRow>) {
       {durationMs !== undefined && <span>{duration(durationMs)}</span>}
       {usage && <span>{usage.totalTokens.toLocaleString()} tokens</span>}
       {usage?.costUsd !== undefined && <span>{dollars(usage.costUsd)}</span>}
+      {conversation.threadId !== null && (
+        <a
+          class="quiet"
+          href={href({ view: 'chat', path: [conversation.threadId], query: { turn: row.turnId } })}
+          title="Address of this turn"
+        >
+          Permalink
+        </a>
+      )}
       {conversation.canUndo.value && (
         <button type="button" class="bare" onClick={() => setAsking(true)}>
           Undo

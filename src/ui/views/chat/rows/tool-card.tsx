@@ -1,10 +1,10 @@
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
 import { duration } from '../../../parts/format.ts';
 import { Mark } from '../../../parts/icons.tsx';
 import { clockTime } from '../../../parts/time.ts';
 import type { Shape, Tone } from '../../../parts/tone.ts';
-import { wordsOf } from '../data/call-words.ts';
+import { type FileChange, wordsOf } from '../data/call-words.ts';
 import type { Conversation } from '../data/conversation.ts';
 import { rowsOfChange, rowsOfPatch } from '../data/diff-rows.ts';
 import type { Decided, ToolRow } from '../data/rows.ts';
@@ -49,7 +49,7 @@ export function ToolCard({
       {row.decided && <p class="quiet decided">{decidedWords(row.decided, conversation, row)}</p>}
       {isOpen && (
         <div class="inside">
-          {change ? <DiffView rows={rowsOfChange(change)} /> : <Arguments row={row} version={version} />}
+          {change ? <Change change={change} /> : <Arguments row={row} version={version} />}
           <Output row={row} version={version} />
         </div>
       )}
@@ -70,11 +70,16 @@ function Arguments({ row }: PartProps) {
   return <LongText text={row.argumentsText} isCode={true} />;
 }
 
+function Change({ change }: { readonly change: FileChange }) {
+  const rows = useMemo(() => rowsOfChange(change), [change]);
+  return <DiffView rows={rows} />;
+}
+
 function Output({ row }: PartProps) {
   const isRunning = row.outcome === null;
   const text = row.output ?? row.result ?? '';
+  const patch = useMemo(() => (isRunning ? null : rowsOfPatch(text)), [text, isRunning]);
   if (text === '') return isRunning ? null : <p class="quiet">No output.</p>;
-  const patch = isRunning ? null : rowsOfPatch(text);
   if (patch) return <DiffView rows={patch} />;
   return <LongText text={text} isCode={true} isEnd={isRunning} />;
 }

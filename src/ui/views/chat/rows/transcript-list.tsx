@@ -27,12 +27,19 @@ const guessPx: Readonly<Record<Row['kind'], number>> = {
 const endSlackPx = 40;
 /** Rows from the top at which older ones are fetched. */
 const nearTopRows = 12;
+const nearTopPx = 3_000;
+
+interface TranscriptListProps {
+  readonly conversation: Conversation;
+  /** The turn that the address names: it is shown instead of the end. */
+  readonly turnId: string | undefined;
+}
 
 /**
  * The rows of a conversation, of which only those in sight are in the document. It stays at the end while the end is in sight;
  * a person who has scrolled up is left there, also when rows are added above.
  */
-export function TranscriptList({ conversation }: { readonly conversation: Conversation }) {
+export function TranscriptList({ conversation, turnId }: TranscriptListProps) {
   const { transcript } = conversation;
   // Subscribes to the list of rows.
   const changes = transcript.changes.value;
@@ -44,9 +51,11 @@ export function TranscriptList({ conversation }: { readonly conversation: Conver
   const first = items[0]?.index ?? 0;
 
   useEffect(() => {
-    if (first < nearTopRows && !transcript.isAtBeginning) void conversation.loadOlder();
+    // The rows of the first drawing are those at the top, before the list is scrolled to its end.
+    const isNearTop = first < nearTopRows && (scroller.current?.scrollTop ?? nearTopPx) < nearTopPx;
+    if (isNearTop && !transcript.isAtBeginning) void conversation.loadOlder();
   }, [first, changes]);
-  useStartAtEnd(virtualizer, conversation, rows.length > 0);
+  useStart(virtualizer, conversation, rows.length > 0, turnId);
   useEndInSight(scroller, virtualizer, isAtEnd);
 
   const lookWhere = () => {
@@ -134,9 +143,22 @@ function useEndInSight(scroller: Box, virtualizer: LogVirtualizer, isAtEnd: bool
   }, [virtualizer]);
 }
 
-/** A conversation opens at its end. */
-function useStartAtEnd(virtualizer: LogVirtualizer, conversation: Conversation, hasRows: boolean): void {
+/** A conversation opens at its end, or at the turn that the address names. */
+function useStart(virtualizer: LogVirtualizer, conversation: Conversation, hasRows: boolean, turnId?: string): void {
   useLayoutEffect(() => {
-    if (hasRows) virtualizer.scrollToEnd();
+    if (hasRows && turnId === undefined) virtualizer.scrollToEnd();
   }, [conversation, hasRows]);
+  useEffect(() => {
+    if (!hasRows || turnId === undefined) return;
+    let isLeft = false;
+    void conversation.find(turnId).then((index) => {
+      if (isLeft) return;
+      if (index < 0) virtualizer.scrollToEnd();
+      // The list is drawn with the rows that were found before it is scrolled to them.
+      else requestAnimationFrame(() => virtualizer.scrollToIndex(index, { align: 'start' }));
+    });
+    return () => {
+      isLeft = true;
+    };
+  }, [conversation, hasRows, turnId]);
 }

@@ -1,0 +1,42 @@
+/** Colours of code; `code.css` has them for light and dark. */
+export type Colour = 'comment' | 'string' | 'number' | 'keyword' | 'name' | 'type' | 'added' | 'removed';
+
+/** By the first word of a scope of highlight.js; others have the colour of plain code. */
+const byScope: Readonly<Record<string, Colour>> = {
+  comment: 'comment',
+  quote: 'comment',
+  meta: 'comment',
+  doctag: 'comment',
+  string: 'string',
+  regexp: 'string',
+  char: 'string',
+  link: 'string',
+  number: 'number',
+  literal: 'number',
+  symbol: 'number',
+  bullet: 'number',
+  keyword: 'keyword',
+  'selector-tag': 'keyword',
+  title: 'name',
+  name: 'name',
+  attr: 'name',
+  attribute: 'name',
+  property: 'name',
+  section: 'name',
+  variable: 'name',
+  'selector-class': 'name',
+  'selector-id': 'name',
+  'template-variable': 'name',
+  type: 'type',
+  built_in: 'type',
+  class: 'type',
+  addition: 'added',
+  deletion: 'removed',
+};
+
+/** The colour of a scope; null for that of plain code. */
+export function colourOf(scope: string): Colour | null {
+  const [first = ''] = scope.replace(/^language:/, '').split('.');
+  if (scope === 'title.class') return 'type';
+  return Object.hasOwn(byScope, first) ? (byScope[first] ?? null) : null;
+}

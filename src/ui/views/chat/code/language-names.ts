@@ -1,0 +1,34 @@
+/** Names that are written behind a fence, and ends of file names, by the language that colours them. */
+const names = {
+  xml: ['html', 'xml', 'svg', 'xhtml', 'vue'],
+  css: ['css'],
+  javascript: ['js', 'javascript', 'mjs', 'cjs', 'jsx'],
+  typescript: ['ts', 'typescript', 'mts', 'cts', 'tsx'],
+  json: ['json', 'jsonc', 'json5'],
+  bash: ['bash', 'sh', 'shell', 'zsh', 'console', 'dockerfile'],
+  python: ['py', 'python', 'python3', 'pyi'],
+  go: ['go', 'golang'],
+  rust: ['rs', 'rust'],
+  java: ['java'],
+  c: ['c', 'h'],
+  cpp: ['cpp', 'cc', 'cxx', 'c++', 'hpp', 'hh'],
+  ruby: ['rb', 'ruby'],
+  sql: ['sql', 'postgresql', 'sqlite'],
+  yaml: ['yaml', 'yml'],
+  markdown: ['md', 'markdown'],
+  diff: ['diff', 'patch'],
+} as const;
+
+export type LanguageName = keyof typeof names;
+export const languageNames = Object.keys(names) as readonly LanguageName[];
+
+const byName = new Map<string, LanguageName>(
+  languageNames.flatMap((language) => names[language].map((name) => [name, language] as const)),
+);
+
+/** The language named behind a fence; null for an unknown one. */
+export const languageNamed = (name: string): LanguageName | null => byName.get(name.toLowerCase()) ?? null;
+
+/** The language of a file by the end of its name; null for an unknown one. */
+export const languageOfFile = (path: string): LanguageName | null =>
+  languageNamed(/(?:\.|^|\/)([^./\\]+)$/.exec(path)?.[1] ?? '');

@@ -1,0 +1,39 @@
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { TextRow } from '../data/rows.ts';
+import { maxMarkdownChars } from '../markdown/blocks.ts';
+import { Markdown } from '../markdown/markdown.tsx';
+import { LongText } from './long-text.tsx';
+
+/** Blocks that are drawn in one frame. */
+const sliceBlocks = 60;
+
+/** An answer of the agent. A long one is read and drawn in slices, one a frame, so that no slice is felt. */
+export function Answer({ row, version }: { readonly row: TextRow; readonly version: number }) {
+  const isProse = row.markdown.chars <= maxMarkdownChars;
+  return (
+    <div class="answer" aria-busy={row.isStreaming}>
+      {isProse ? <Prose row={row} version={version} /> : <LongText text={row.text} />}
+    </div>
+  );
+}
+
+function Prose({ row }: { readonly row: TextRow; readonly version: number }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [limit, setLimit] = useState(sliceBlocks);
+  const blocks = row.markdown.read();
+  const isWhole = blocks.length <= limit && row.markdown.isRead;
+  useEffect(() => {
+    if (isWhole) return;
+    const frame = requestAnimationFrame(() => setLimit(Math.min(limit, blocks.length) + sliceBlocks));
+    return () => cancelAnimationFrame(frame);
+  });
+  useLayoutEffect(() => {
+    if (isWhole && blocks.length > sliceBlocks && !row.isStreaming) row.drawnPx = box.current?.offsetHeight ?? null;
+  }, [isWhole, row.isStreaming]);
+  const minHeight = isWhole || row.drawnPx === null ? undefined : `${row.drawnPx}px`;
+  return (
+    <div ref={box} style={{ minHeight }}>
+      <Markdown blocks={blocks.slice(0, limit)} />
+    </div>
+  );
+}
