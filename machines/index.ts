@@ -9,6 +9,7 @@ import { automationMachine } from './automation.ts';
 import { backgroundProcessMachine } from './background-process.ts';
 import { checkpointMachine } from './checkpoint.ts';
 import { conversationMachine } from './conversation.ts';
+import { externalAgentMachine } from './external-agent.ts';
 import { hubMachine } from './hub.ts';
 import { inboxFeedMachine } from './inbox-feed.ts';
 import { inboxRequestMachine } from './inbox-request.ts';
@@ -30,6 +31,7 @@ export * from './automation.ts';
 export * from './background-process.ts';
 export * from './checkpoint.ts';
 export * from './conversation.ts';
+export * from './external-agent.ts';
 export * from './failure.ts';
 export * from './hub.ts';
 export * from './inbox-feed.ts';
@@ -57,6 +59,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   'workspace-health': workspaceHealthMachine,
   turn: turnMachine,
   'mcp-server': mcpServerMachine,
+  'external-agent': externalAgentMachine,
   'background-process': backgroundProcessMachine,
   checkpoint: checkpointMachine,
   scheduler: schedulerMachine,

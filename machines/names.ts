@@ -6,6 +6,7 @@ export const machineNames = [
   'workspace-health',
   'turn',
   'mcp-server',
+  'external-agent',
   'background-process',
   'checkpoint',
   'scheduler',

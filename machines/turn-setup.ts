@@ -6,6 +6,7 @@ import { nextRandom } from './restart-policy.ts';
 import type {
   CheckedEnd,
   CheckedTurn,
+  Delegated,
   FallbackInput,
   Inference,
   InferenceInput,
@@ -61,6 +62,8 @@ export const turnSetup = setup({
     secure: fromPromise<void, TurnKey>(notProvided),
     /** Runs the calls that are allowed. */
     runTools: fromPromise<ToolRun, TurnKey>(notProvided),
+    /** Has an agent of another maker do the turn; its messages and calls are streamed. */
+    delegate: fromPromise<Delegated, TurnKey>(notProvided),
     /** Asks the model for an answer without tools. */
     conclude: fromPromise<void, TurnKey>(notProvided),
     /** Resolves when the aborted work of the turn has ended. */
@@ -88,6 +91,8 @@ export const turnSetup = setup({
     areAllDecided: ({ context }) => context.pending.length === 0,
     isLooping: (_, { repeated }: ToolRun) => repeated !== null,
     hasClientCalls: ({ context }) => context.clientCalls > 0,
+    isDelegated: ({ context }) => context.limits.isDelegated,
+    hasCancelled: (_, { isCancelled }: Delegated) => isCancelled,
     isCompleted: ({ context }) => context.outcome === 'completed',
     isFailed: ({ context }) => context.outcome === 'failed',
   },
@@ -143,6 +148,11 @@ export const turnSetup = setup({
       failure: { code: 'budgetReached', message: context.usedUpBudget ?? '', isRetryable: false },
     })),
     recordPendingApprovals: assign((_, { pending }: ReviewedCalls) => ({ pending })),
+    addPendingApproval: assign(({ context }, { requestId }: { readonly requestId: string }) => ({
+      pending: [...context.pending, requestId],
+    })),
+    recordDelegatedEnd: assign((_, { finish }: Delegated) => ({ finish })),
+    recordOwnCancellation: assign({ interruptedBy: 'approval', outcome: 'cancelled' }),
     removePendingApproval: assign(({ context }, { requestId }: { readonly requestId: string }) => ({
       pending: context.pending.filter((id) => id !== requestId),
     })),

@@ -13,6 +13,8 @@ export interface TurnInput {
   readonly fallbackModels: number;
   /** Times that the hooks of the turn's end may have it continue; 0: no hooks. */
   readonly endChecks: number;
+  /** An agent of another maker does the turn in place of the model. */
+  readonly isDelegated: boolean;
   /** Seed of the pauses between repetitions. */
   readonly seed: number;
 }
@@ -70,6 +72,13 @@ export interface Inference {
   readonly clientCalls: number;
   /** A user added input during the answer. */
   readonly isSteered: boolean;
+  readonly finish: TurnFinish;
+}
+
+/** Result of an agent of another maker. */
+export interface Delegated {
+  /** It has ended the turn as cancelled, for example because a call was declined. */
+  readonly isCancelled: boolean;
   readonly finish: TurnFinish;
 }
 
@@ -135,6 +144,8 @@ export type TurnEvent =
   | { readonly type: 'INTERRUPT'; readonly by: TurnInterrupter }
   /** A user, a policy or the timeout decided an approval. */
   | { readonly type: 'DECIDED'; readonly requestId: string }
+  /** An agent of another maker asks for an approval. */
+  | { readonly type: 'APPROVAL.NEEDED'; readonly requestId: string }
   /** One request to the model ended, with an answer or without. */
   | { readonly type: 'TOKENS.USED'; readonly tokens: TurnTokens }
   /** A summary or a sub-agent cost so much, in US dollars; null: unknown. */

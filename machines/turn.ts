@@ -12,11 +12,13 @@
  *    repetitions are used up, or can not help, the next fallback model takes over in `fallingBack`.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
  *    are saved that a call may change; then `runTools` runs what is allowed.
- * 6. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. Hooks of the user may hold
+ * 6. An agent of another maker does the whole turn in `delegating`, after `secure`: no request is sent by us. It asks for
+ *    approvals while it works.
+ * 7. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. Hooks of the user may hold
  *    up the end in `checkingEnd`, a few times at most. At a limit the model is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
- * 7. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
- * 8. What the turn changed is saved, and the end is written, in `storing`; it is published after that, in a final state.
- * 9. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
+ * 8. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
+ * 9. What the turn changed is saved, and the end is written, in `storing`; it is published after that, in a final state.
+ * 10. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
  */
 
 import { failureOf } from './failure.ts';
@@ -93,7 +95,13 @@ export const turnMachine = turnSetup.createMachine({
   states: {
     preparing: {
       description: 'The messages and tools for the model are collected.',
-      invoke: { id: 'prepare', src: 'prepare', input: keyOf, onDone: 'checking', onError },
+      invoke: {
+        id: 'prepare',
+        src: 'prepare',
+        input: keyOf,
+        onDone: [{ guard: 'isDelegated', target: 'securing' }, { target: 'checking' }],
+        onError,
+      },
       on: whileWorking,
     },
     checking: {
@@ -242,8 +250,56 @@ export const turnMachine = turnSetup.createMachine({
     },
     securing: {
       description: 'Before the first call that may change files, the files are saved as they are.',
-      invoke: { id: 'secure', src: 'secure', input: keyOf, onDone: 'runningTools', onError },
+      invoke: {
+        id: 'secure',
+        src: 'secure',
+        input: keyOf,
+        onDone: [{ guard: 'isDelegated', target: 'delegating' }, { target: 'runningTools' }],
+        onError,
+      },
       on: whileWorking,
+    },
+    delegating: {
+      description: 'An agent of another maker does the turn; it asks before what needs an approval.',
+      invoke: {
+        id: 'delegate',
+        src: 'delegate',
+        input: keyOf,
+        onDone: [
+          { guard: { type: 'hasCancelled', params: outputIn }, target: 'storing', actions: 'recordOwnCancellation' },
+          {
+            target: 'storing',
+            actions: [{ type: 'recordDelegatedEnd', params: outputIn }, 'recordCompletion'],
+          },
+        ],
+        onError,
+      },
+      on: {
+        ...whileWorking,
+        'TOKENS.USED': onTokensUsed,
+        'APPROVAL.NEEDED': {
+          target: '.asking',
+          actions: { type: 'addPendingApproval', params: eventIn<Extract<TurnEvent, { type: 'APPROVAL.NEEDED' }>> },
+        },
+      },
+      initial: 'working',
+      states: {
+        working: { description: 'It needs nobody.' },
+        asking: {
+          description: 'It waits for an approval, and may work on. The timeout begins anew with each question.',
+          entry: 'emitWaiting',
+          exit: 'emitResumed',
+          always: { guard: 'areAllDecided', target: 'working' },
+          after: {
+            approvalTimeout: { target: 'working', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
+          },
+          on: {
+            DECIDED: {
+              actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
+            },
+          },
+        },
+      },
     },
     runningTools: {
       description: 'The allowed calls run: reading calls in parallel, the others one by one.',

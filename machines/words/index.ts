@@ -4,7 +4,7 @@
  */
 import type { MachineName } from '../names.ts';
 import { inboxFeed, inboxRequest, notificationChannel } from './inbox.ts';
-import { agentServer, apiProxy, backgroundProcess, hub, mcpServer } from './processes.ts';
+import { agentServer, apiProxy, backgroundProcess, externalAgent, hub, mcpServer } from './processes.ts';
 import { reviewRun, stackChange, webhookIngress } from './review.ts';
 import type { MachineWords } from './types.ts';
 import { automation, checkpoint, conversation, scheduler, turn, workspaceHealth } from './work.ts';
@@ -18,6 +18,7 @@ export const machineWords: Readonly<Record<MachineName, MachineWords>> = {
   'workspace-health': workspaceHealth,
   turn,
   'mcp-server': mcpServer,
+  'external-agent': externalAgent,
   'background-process': backgroundProcess,
   checkpoint,
   scheduler,

@@ -141,6 +141,29 @@ export const mcpServer: MachineWords = {
   },
 };
 
+export const externalAgent: MachineWords = {
+  guards: {
+    ...supervisedGuards,
+    isWantedAfterSweep: 'a turn has asked for it meanwhile',
+    isLastPrompt: 'no other prompt runs',
+    isLastCancelled: 'no other prompt was cancelled',
+  },
+  actions: {
+    ...supervisedActions,
+    closeInput: 'close its input',
+    recordHandshakeFailure: 'note why it could not introduce itself',
+    recordHandshakeTimeout: 'note that it did not introduce itself in time',
+    recordCancelTimeout: 'note that a cancelled prompt did not end',
+    recordLostWorker: 'note that the process which did the work has ended',
+    recordFlood: 'note that it writes without bound',
+    recordLogin: 'note that it wants a log-in',
+    countPrompt: 'count the prompt',
+    countCancelled: 'count the cancelled prompt',
+    discountPrompt: 'count one prompt less',
+    noteWanted: 'note that a turn waits for it',
+  },
+};
+
 export const backgroundProcess: MachineWords = {
   guards: {},
   actions: {

@@ -3,6 +3,7 @@
  * notifications; a subscriber names its thread. The protocol faces (JSON-RPC, chat completions, AG-UI) call it. Sockets, HTTP
  * servers and access control belong to them.
  */
+export * from './delegate.ts';
 export { AgentError, type AgentErrorName } from './errors.ts';
 export { discardingNotices } from './history.ts';
 export { Hooks } from './hooks/index.ts';

@@ -8,6 +8,7 @@ import type {
   TraceTotals,
   Turn,
 } from '../protocol/index.ts';
+import type { DelegatedSession } from './delegate.ts';
 import type { ModelState } from './model.ts';
 
 /** A thread as it is stored: without the fields that are stored beside it. */
@@ -124,6 +125,10 @@ export interface ThreadStore {
   /** Undefined before the first turn. */
   briefing(threadId: string): Briefing | undefined;
   putBriefing(threadId: string, briefing: Briefing): void;
+
+  /** Its conversation at an agent of another maker; a fork has none of its own. */
+  agentSession(threadId: string): DelegatedSession | undefined;
+  putAgentSession(threadId: string, session: DelegatedSession): void;
 
   putCompaction(threadId: string, compaction: Compaction): void;
   /** The latest. */

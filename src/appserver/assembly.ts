@@ -42,6 +42,7 @@ import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import { defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
+import { DelegatedAgent } from './delegated-agent.ts';
 import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
@@ -187,8 +188,26 @@ export function assemble(options: AssemblyOptions): Assembly {
         onProblem: (error) => logger.warn('checkpoints cannot be used', { reason: messageOf(error) }),
       })
     : undefined;
+  const { Kind, Name, Command } = config.Agent;
+  const isDelegated = Kind === 'acp' || (Kind === '' && (Name !== '' || Command.length > 0));
+  const delegate = isDelegated
+    ? new DelegatedAgent({
+        workspacePath,
+        agent: config.Agent,
+        env,
+        passEnvironment: config.Supervision.PassEnvironment,
+        restartPolicy: restartPolicyOf(config),
+        mcpServers: () => [],
+        logger,
+        observe: (actor) => observe(actor, { id: `agent/${Name}`, machine: 'external-agent', title: Name }),
+      })
+    : undefined;
+  for (const [name, value] of Object.entries(config.Agent.Env)) {
+    if (/key|token|secret|password/i.test(name)) cleaner.protect(value);
+  }
   const threads = new ThreadService({
     workspacePath,
+    delegate,
     checkpoints,
     worktreeRoots: worktreeRootsOf(workspacePath, config),
     store: store.threads,
@@ -236,6 +255,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     onTurnEnd,
     onDeleted(threadId) {
       for (const each of directories) each.forget(threadId);
+      delegate?.forget(threadId);
       void checkpoints?.forget(threadId).catch((error: unknown) => {
         logger.warn('checkpoints of a deleted conversation stay', { threadId, reason: messageOf(error) });
       });
@@ -264,7 +284,12 @@ export function assemble(options: AssemblyOptions): Assembly {
     telemetry,
     spending,
     sandbox: () => ({ ...sandbox, isTried: sandbox !== untried }),
-    describe: () => ({ sandbox, mcp: mcp.describe(), automations: automations.describe() }),
+    describe: () => ({
+      sandbox,
+      mcp: mcp.describe(),
+      automations: automations.describe(),
+      ...(delegate && { agent: delegate.describe() }),
+    }),
     checkBudget: () => checkBudget(config, provider),
     async close() {
       // Begins nothing more, and is over when the turns are.
@@ -274,6 +299,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       await processes.close();
       await rooms.close();
       await ended;
+      await delegate?.close();
       await mcp.close();
       (await asked?.catch(() => undefined))?.close();
       retention.stop();

@@ -377,6 +377,27 @@ const Supervision = v.object({
  * The whole configuration (specification §2.1, design §1 and §3). Messages complete the sentence "… must be …". Keys are
  * matched without case before this schema sees them; keys it does not name are warned about and dropped.
  */
+/** Which agent does the turns. */
+const Agent = v.object({
+  Kind: v.pipe(
+    v.optional(v.picklist(['', 'oratorio', 'acp']), ''),
+    v.description(
+      '`oratorio`: the agent of this product; `acp`: another one, over the Agent Client Protocol. Empty: by the name.',
+    ),
+  ),
+  Name: text('', 'Name of the agent; codex, claude, gemini, opencode, qwen, goose and pi need no command.'),
+  Command: v.pipe(
+    v.optional(v.array(v.string(), 'a list of texts'), []),
+    v.description(
+      'Program and arguments of an agent that has no preset, or of another program than that of the preset.',
+    ),
+  ),
+  Env: v.pipe(
+    v.optional(v.record(v.string(), v.string()), {}),
+    v.description('Variables for the agent, besides those that every program gets.'),
+  ),
+});
+
 export const Config = v.object({
   ...modelSettings,
   SystemPrompt: text('', 'Added to the system prompt of every thread.'),
@@ -398,6 +419,7 @@ export const Config = v.object({
   Tools: v.optional(Tools, {}),
   SubAgent: v.optional(SubAgent, {}),
   Permissions: v.optional(Permissions, {}),
+  Agent: v.optional(Agent, {}),
   Hooks: v.optional(HookSettings, {}),
   McpServers: v.pipe(
     v.optional(v.record(McpServerName, McpServerSettings), {}),

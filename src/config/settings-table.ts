@@ -116,7 +116,7 @@ export const sensitivePaths: readonly string[] = settingsTable.flatMap(({ path, 
 );
 
 /** Top-level names of the table that the schema does not have: matched without case, as all keys are. */
-export const reservedNames: readonly string[] = ['Agent', 'Hooks'];
+export const reservedNames: readonly string[] = ['Hooks'];
 
 /** The rule that decides about a setting: its own, else that of the section around it. */
 export function ruleOf(keyPath: string): SettingRule | undefined {

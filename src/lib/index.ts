@@ -42,6 +42,7 @@ export {
 } from './redaction.ts';
 export { Ring, type RingOptions } from './ring.ts';
 export { type SseFields, sseFrame } from './sse-frame.ts';
+export { plainText, TextTail } from './text-tail.ts';
 export { isHttpUrl } from './urls.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { McpServerFacts } from '../../machines/index.ts';
+import { plainText } from '../lib/index.ts';
 import { defaults, type McpServerSettings, version } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
 import { type FailureCode, failureOf, McpFailure } from './failure.ts';
@@ -8,7 +9,6 @@ import { openHttpLink } from './http-link.ts';
 import { type CallToolResult, type Client, loadLibrary, type Tool } from './library.ts';
 import type { Link } from './link.ts';
 import { openStdioLink } from './stdio-link.ts';
-import { plainText } from './text-tail.ts';
 
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
 export type Environment = Readonly<Record<string, string | undefined>>;

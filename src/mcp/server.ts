@@ -6,6 +6,7 @@ import {
   type McpServerPolicy,
   mcpServerMachine,
 } from '../../machines/index.ts';
+import { plainText } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type McpServerSettings, type McpServerStatus, mcpStartupStates } from '../protocol/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
@@ -13,7 +14,6 @@ import { Connection, type Environment } from './connection.ts';
 import type { FailureCode } from './failure.ts';
 import type { Tool as ServerTool } from './library.ts';
 import { type ServerSecrets, secretsOf } from './secrets.ts';
-import { plainText } from './text-tail.ts';
 
 /** Time as XState wants it; a test may bring its own. */
 export interface Clock {

@@ -2,9 +2,16 @@ import { once } from 'node:events';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { LineSplitter } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
+import {
+  isPermanentSpawnError,
+  type PipedExit,
+  PipedProcess,
+  type PipedProcessOptions,
+  SpawnError,
+} from '../supervise/index.ts';
+import { McpFailure } from './failure.ts';
 import type { JSONRPCMessage, ReadBuffer, Transport } from './library.ts';
 import type { Link, LinkEnd } from './link.ts';
-import { type Exit, ServerProcess, type ServerProcessOptions } from './server-process.ts';
 
 const lineEnd = Buffer.from('\n');
 
@@ -19,7 +26,7 @@ class StdioTransport implements Transport {
   readonly pid: number;
   /** With both present the library knows that this is a pipe: silence of an older server is then no outage. */
   readonly stderr = null;
-  readonly #process: ServerProcess;
+  readonly #process: PipedProcess;
   readonly #parser: ReadBuffer;
   readonly #lines = new LineSplitter({
     maxBytes: defaults.mcp.messageBytes,
@@ -33,7 +40,7 @@ class StdioTransport implements Transport {
   #isFlooded = false;
   #isClosed = false;
 
-  constructor(process: ServerProcess, parser: ReadBuffer, onFlood: (problem: string) => void) {
+  constructor(process: PipedProcess, parser: ReadBuffer, onFlood: (problem: string) => void) {
     this.#process = process;
     this.#parser = parser;
     this.#onFlood = onFlood;
@@ -88,7 +95,7 @@ class StdioTransport implements Transport {
  * @throws McpFailure when the process does not start
  */
 export async function openStdioLink(options: ServerProcessOptions, parser: ReadBuffer): Promise<Link> {
-  const process = await ServerProcess.start(options);
+  const process = await startServer(options);
   let isAsked = false;
   let failed: LinkEnd | undefined;
   const transport = new StdioTransport(process, parser, (message) => {
@@ -122,7 +129,7 @@ export async function openStdioLink(options: ServerProcessOptions, parser: ReadB
   return {
     transport,
     pid: process.pid,
-    output: () => process.stderr,
+    output: () => process.stderr(defaults.mcp.quotedStderrChars),
     close() {
       isAsked = true;
       void transport.close();
@@ -140,6 +147,19 @@ export async function openStdioLink(options: ServerProcessOptions, parser: ReadB
   };
 }
 
-function endOf({ code, signal }: Exit): LinkEnd {
+export type ServerProcessOptions = Omit<PipedProcessOptions, 'stderrBytes' | 'sweepGraceMs'>;
+
+async function startServer(options: ServerProcessOptions): Promise<PipedProcess> {
+  const { stderrBytes, sweepGraceMs } = defaults.mcp;
+  try {
+    return await PipedProcess.start({ ...options, stderrBytes, sweepGraceMs });
+  } catch (error) {
+    if (!(error instanceof SpawnError)) throw error;
+    const isRetryable = !isPermanentSpawnError(error.code);
+    throw new McpFailure('notStarted', error.message, { cause: error, isRetryable });
+  }
+}
+
+function endOf({ code, signal }: PipedExit): LinkEnd {
   return { code: 'exited', message: `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`, isRetryable: true };
 }

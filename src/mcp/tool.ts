@@ -1,11 +1,10 @@
 import type { Tool, ToolContext, ToolResult } from '../agent/index.ts';
-import { messageOf } from '../lib/index.ts';
+import { messageOf, plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { Connection } from './connection.ts';
 import { failureOf } from './failure.ts';
 import type { CallToolResult, Tool as ServerTool } from './library.ts';
 import { toToolResult } from './result.ts';
-import { plainText } from './text-tail.ts';
 
 /** The server of a tool, as the tool uses it. */
 export interface ToolHost {

@@ -215,6 +215,24 @@ export const defaults = {
     leaveMs: 2_000,
     sessionsPerPage: 100,
   },
+  externalAgent: {
+    /** Agents of some makers take over 20 s to introduce themselves on a busy machine. */
+    handshakeMs: 60_000,
+    /** From the end of its input to SIGKILL. */
+    closeGraceMs: 2_500,
+    /** From the cancellation of a prompt to its end. */
+    cancelGraceMs: 5_000,
+    /** Between SIGTERM and SIGKILL for what a dead agent has left in its group. */
+    sweepGraceMs: 500,
+    /** For reading the pipes of an agent that has exited. */
+    drainMs: 100,
+    /** Of one message, and of what it has not read. */
+    lineBytes: 16 * mebibyte,
+    stderrBytes: 8_192,
+    /** Of standard error that an error text quotes. */
+    quotedStderrChars: 1_000,
+    errorChars: 500,
+  },
   mcp: {
     /** From the end of a server's input to SIGTERM, and from there to SIGKILL: together less than our own stop may take. */
     closeGraceMs: 500,

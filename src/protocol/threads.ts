@@ -67,8 +67,11 @@ const itemBase = { id, turnId: id, status: v.picklist(['started', 'streaming', '
 export const toolOutcomes = ['completed', 'failed', 'declined', 'cancelled'] as const;
 export type ToolOutcome = (typeof toolOutcomes)[number];
 
-/** Runner of a tool: this server, an MCP server, the connection that brought the tool, or the caller after the turn's end. */
-export const toolSources = ['builtin', 'mcp', 'dynamic', 'client'] as const;
+/**
+ * Runner of a tool: this server, an MCP server, the connection that brought the tool, the caller after the turn's end, or an agent
+ * of another maker by itself.
+ */
+export const toolSources = ['builtin', 'mcp', 'dynamic', 'client', 'agent'] as const;
 export type ToolSource = (typeof toolSources)[number];
 
 export const planStatuses = ['pending', 'in_progress', 'completed'] as const;

@@ -42,6 +42,7 @@ export { readTail } from './log-tail.ts';
 export type { ManagedProcess, ProcessExit, ProcessLogs } from './managed.ts';
 export { killMarked } from './marked.ts';
 export { knownPageToken, pageToken, pageTokenFile, revokePageToken, watchedPageToken } from './page-token.ts';
+export { type PipedExit, PipedProcess, type PipedProcessOptions } from './piped-process.ts';
 export { type PollOptions, type PollResult, pollUntil } from './poll.ts';
 export { PortAllocator, type PortAllocatorOptions, PortUnavailableError } from './ports.ts';
 export { type HttpProbeOptions, type HttpProbeResult, keepConnection, probeHttp } from './probe-http.ts';

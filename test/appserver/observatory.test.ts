@@ -20,6 +20,7 @@ const input: TurnInput = {
   maxRetries: 0,
   fallbackModels: 0,
   endChecks: 0,
+  isDelegated: false,
   seed: 1,
 };
 

@@ -260,7 +260,16 @@ t.test('a storage failure replaces every other outcome', async (t) => {
 });
 
 t.test('a turn without provided actors fails', async (t) => {
-  const input = { threadId: 'a', turnId: 'b', maxRounds: 1, maxRetries: 0, fallbackModels: 0, endChecks: 0, seed: 1 };
+  const input = {
+    threadId: 'a',
+    turnId: 'b',
+    maxRounds: 1,
+    maxRetries: 0,
+    fallbackModels: 0,
+    endChecks: 0,
+    isDelegated: false,
+    seed: 1,
+  };
   const actor = createActor(turnMachine, { input }).start();
   await flush();
   const error = { code: 'internalError', message: 'not provided' };

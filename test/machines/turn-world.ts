@@ -43,7 +43,16 @@ export class World {
       id: 'turn',
       clock: this.clock,
       inspect: transitionLog(this.taken, (actor) => actor.id === 'turn'),
-      input: { threadId: 'thread', turnId: 'turn_001', maxRounds, maxRetries, fallbackModels, endChecks, seed: 1 },
+      input: {
+        threadId: 'thread',
+        turnId: 'turn_001',
+        maxRounds,
+        maxRetries,
+        fallbackModels,
+        endChecks,
+        isDelegated: false,
+        seed: 1,
+      },
     });
     worlds.add(this.actor, this);
     this.actor.on('*', (event) => this.emitted.push(event));

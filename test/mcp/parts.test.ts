@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
+import { TextTail } from '../../src/lib/index.ts';
 import { toToolResult } from '../../src/mcp/result.ts';
-import { TextTail } from '../../src/mcp/text-tail.ts';
 import { ToolNames } from '../../src/mcp/tool-names.ts';
 
 const asIs = (text: string) => text;

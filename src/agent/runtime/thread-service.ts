@@ -1,5 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import { defaults, type InputPart, type ModelListResult, type Turn } from '../../protocol/index.ts';
+import type { Delegate } from '../delegate.ts';
 import type { Hooks } from '../hooks/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
 import type { Library } from '../library/index.ts';
@@ -34,6 +35,8 @@ export interface ThreadServiceOptions {
   readonly isTracing?: boolean;
   /** See `providerSource`. */
   readonly provider: () => Promise<ModelProvider>;
+  /** Agent of another maker that does the turns; absent: the model does. */
+  readonly delegate?: Delegate | undefined;
   /** All tools at the time of the call, MCP tools included. */
   readonly tools: () => readonly Tool[];
   /** Built-in tools that the configuration enables, by name; undefined: all. */
@@ -105,6 +108,7 @@ export class ThreadService implements Runtime {
       feed,
       tracer,
       provider,
+      delegate: options.delegate,
       storageOf: (threadId) => registry.storageOf(threadId),
       mainStore: store,
       toolsOf: (thread, depth) => tools.of(thread, depth),

@@ -2,6 +2,7 @@ import { type AnyActorRef, createActor, fromPromise } from 'xstate';
 import {
   type CheckedEnd,
   type CheckedTurn,
+  type Delegated,
   type Inference,
   type ReviewedCalls,
   type ToolRun,
@@ -30,6 +31,8 @@ export interface TurnWork {
   secure(signal: AbortSignal): Promise<void>;
   runTools(signal: AbortSignal): Promise<ToolRun>;
   checkEnd(signal: AbortSignal): Promise<CheckedEnd>;
+  /** Has the agent of another maker do the turn. */
+  delegate(signal: AbortSignal): Promise<Delegated>;
   /** Asks the model for an answer without tools. */
   conclude(signal: AbortSignal): Promise<void>;
   settle(): Promise<void>;
@@ -57,6 +60,7 @@ const machine = turnMachine.provide({
     secure: fromPromise(({ input, signal }) => workOf(input).secure(signal)),
     runTools: fromPromise(({ input, signal }) => workOf(input).runTools(signal)),
     checkEnd: fromPromise(({ input, signal }) => workOf(input).checkEnd(signal)),
+    delegate: fromPromise(({ input, signal }) => workOf(input).delegate(signal)),
     conclude: fromPromise(({ input, signal }) => workOf(input).conclude(signal)),
     settle: fromPromise(({ input }) => workOf(input).settle()),
   },

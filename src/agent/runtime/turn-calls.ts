@@ -1,11 +1,12 @@
-import { type ApprovalDecision, type ApprovalPolicy, type ApprovalRequest, defaults } from '../../protocol/index.ts';
+import { type ApprovalPolicy, defaults } from '../../protocol/index.ts';
 import { NestedInstructions } from '../instructions/index.ts';
 import type { ModelToolCall } from '../model.ts';
-import type { ApprovalNeed, Tool, ToolContext } from '../tool.ts';
-import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, reviewCall, shownNeed } from './call-review.ts';
+import type { Tool, ToolContext } from '../tool.ts';
+import { type ReviewedCall, reviewCall } from './call-review.ts';
 import { type CallResult, type MadeResult, runCalls } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
 import { RepeatGuard } from './repeat-guard.ts';
+import type { TurnApprovals } from './turn-approvals.ts';
 import type { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnItems } from './turn-items.ts';
@@ -16,15 +17,12 @@ export interface TurnCallsOptions {
   readonly items: TurnItems;
   readonly policy: ApprovalPolicy;
   readonly isPlanning: boolean;
-  readonly expiresInMs: number;
+  readonly approvals: TurnApprovals;
   readonly hooks: TurnHooks;
   /** Texts of the results in the conversation so far. */
   readonly results: () => Iterable<string>;
   /** Publishes an event of the turn after its earlier writes. */
   readonly publish: (event: ThreadEvent) => void;
-  readonly onDecided: (requestId: string) => void;
-  /** Called when a user answers an approval with `cancel`. */
-  readonly onCancel: () => void;
 }
 
 const maxParallelReads = 8;
@@ -34,14 +32,11 @@ type Command = ReturnType<TurnItems['beginCommand']>;
 /** Reviews the tool calls of one answer, requests approvals, runs the calls and reports them. */
 export class TurnCalls {
   readonly #options: TurnCallsOptions;
-  readonly #asked = new Map<string, { readonly reviewed: ReviewedCall; readonly request: ApprovalRequest }>();
   readonly #commands = new Map<string, { readonly command: Command; length: number }>();
   #calls: readonly ModelToolCall[] = [];
   #toolOf: (name: string) => Tool | undefined = () => undefined;
   #toolNames: readonly string[] = [];
   #reviewed: ReviewedCall[] = [];
-  /** Time at which an approval was first needed. */
-  readonly #requestedAt = new WeakMap<ReviewedCall, number>();
   readonly #refusedByGuard = new WeakSet<ReviewedCall>();
   /** Started calls: only their ends are traced. */
   readonly #begun = new WeakSet<ReviewedCall>();
@@ -56,11 +51,6 @@ export class TurnCalls {
     }
   }
 
-  /** Approvals without an answer. */
-  get pending(): readonly ApprovalRequest[] {
-    return Array.from(this.#asked.values(), ({ request }) => request);
-  }
-
   /** Sets the calls of the latest answer. */
   take(
     calls: readonly ModelToolCall[],
@@ -73,7 +63,7 @@ export class TurnCalls {
   }
 
   async review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }> {
-    const { host, policy, isPlanning, hooks } = this.#options;
+    const { host, policy, isPlanning, hooks, approvals } = this.#options;
     const { workspacePath, isGranted, rules, config } = host;
     const about = { workspacePath, policy, isGranted, rules, isPlanning, isReadOnly: config.readOnly === true };
     this.#reviewed = await Promise.all(
@@ -82,50 +72,18 @@ export class TurnCalls {
     await hooks.beforeCalls(this.#reviewed, signal);
     for (const reviewed of this.#reviewed) {
       this.#refuseRepetition(reviewed);
-      if (reviewed.decision || reviewed.refusal === undefined) this.#traceRequest(reviewed);
-      if (reviewed.decision) this.#traceDecision(reviewed);
+      if (reviewed.decision || reviewed.refusal === undefined) approvals.note(reviewed);
     }
-    const undecided = this.#reviewed.filter(
-      ({ need, decision, refusal }) => need && !decision && refusal === undefined,
-    );
-    return { pending: undecided.map(({ requestId }) => requestId) };
+    return { pending: this.#undecided.map(({ requestId }) => requestId) };
   }
 
   /** Requests the approvals that `review` left undecided. */
   ask(): void {
-    const { host, turnId, items, expiresInMs, publish } = this.#options;
-    const now = Date.now();
-    for (const reviewed of this.#reviewed) {
-      const { need, call, requestId, decision, refusal } = reviewed;
-      if (!need || decision || refusal !== undefined) continue;
-      const item = items.add({ type: 'approvalRequest', requestId, callId: call.callId, ...shownNeed(need) });
-      const request = requestOf(reviewed, {
-        threadId: host.threadId,
-        turnId,
-        itemId: item.id,
-        createdAt: new Date(now).toISOString(),
-        expiresAt: new Date(now + expiresInMs).toISOString(),
-      });
-      if (!request) continue;
-      this.#asked.set(requestId, { reviewed, request });
-      publish({ method: 'item/approval/request', params: request });
-    }
-    host.onChange();
+    this.#options.approvals.ask(this.#undecided);
   }
 
-  /** False: no approval of this id is pending. */
-  decide(requestId: string, decision: ApprovalDecision, by: DecidedBy): boolean {
-    const asked = this.#asked.get(requestId);
-    if (!asked) return false;
-    this.#record(asked.reviewed, decision, by);
-    this.#options.onDecided(requestId);
-    if (decision === 'cancel') this.#options.onCancel();
-    return true;
-  }
-
-  /** Withdraws the pending approvals at the end of the turn. */
-  withdraw(): void {
-    for (const { reviewed } of [...this.#asked.values()]) this.#record(reviewed, 'cancel', 'policy');
+  get #undecided(): readonly ReviewedCall[] {
+    return this.#reviewed.filter(({ need, decision, refusal }) => need && !decision && refusal === undefined);
   }
 
   /** Whether a call that is allowed may change files. */
@@ -196,53 +154,6 @@ export class TurnCalls {
     const { host, turnId, publish } = this.#options;
     const message = `${reviewed.call.name} is called with the same arguments over and over, and its result stays the same.`;
     publish({ method: 'system/event', params: { threadId: host.threadId, turnId, kind: 'repeatedCall', message } });
-  }
-
-  #record(reviewed: ReviewedCall, decision: ApprovalDecision, by: DecidedBy): void {
-    const { host, turnId, items, publish } = this.#options;
-    const { need, call, requestId } = reviewed;
-    this.#asked.delete(requestId);
-    reviewed.decision = { word: decision, by };
-    if (need && (decision === 'decline' || decision === 'cancel')) reviewed.refusal = refusalOf(need, by);
-    if (need && decision === 'acceptForSession') host.grant(need.scopeKey, 'session');
-    if (need && decision === 'acceptAlways') this.#grantAlways(need);
-    items.add({ type: 'approvalResponse', requestId, callId: call.callId, decision, decidedBy: by });
-    this.#traceDecision(reviewed);
-    const params = { threadId: host.threadId, turnId, requestId, decision, decidedBy: by };
-    publish({ method: 'item/approval/resolved', params });
-    host.onChange();
-  }
-
-  /** Saves the proposed rule, or else grants exactly this call for good. */
-  #grantAlways({ scopeKey, proposedRule }: ApprovalNeed): void {
-    const { host } = this.#options;
-    if (!proposedRule || !host.rules) {
-      host.grant(scopeKey, 'always');
-      return;
-    }
-    try {
-      host.rules.learn(proposedRule);
-    } catch (error) {
-      // The call itself is allowed all the same; the next one is asked about again.
-      host.onBug(error);
-    }
-  }
-
-  #traceRequest(reviewed: ReviewedCall): void {
-    const { call, need } = reviewed;
-    if (!need) return;
-    const { kind, operation, target } = need;
-    this.#requestedAt.set(reviewed, performance.now());
-    this.#options.host.tracer?.approvalRequested(this.#place, call.callId, { kind, operation, target });
-  }
-
-  #traceDecision(reviewed: ReviewedCall): void {
-    const { call, decision } = reviewed;
-    const requestedAt = this.#requestedAt.get(reviewed);
-    if (!decision || requestedAt === undefined) return;
-    const waitedMs = performance.now() - requestedAt;
-    const { tracer } = this.#options.host;
-    tracer?.approvalCompleted(this.#place, call.callId, waitedMs, decision.word, decision.by);
   }
 
   get #place() {

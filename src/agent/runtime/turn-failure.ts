@@ -1,4 +1,5 @@
 import type { Failure } from '../../../machines/index.ts';
+import { DelegateError } from '../delegate.ts';
 import { ModelError } from '../model.ts';
 import { StorageError } from '../thread-store.ts';
 import { BudgetError } from './turn-budget.ts';
@@ -9,6 +10,7 @@ export function codedFailureOf(error: unknown): Failure | undefined {
   if (error instanceof StorageError) return { code: 'storageFailed', message: error.message, isRetryable: true };
   if (error instanceof BudgetError) return { code: 'budgetReached', message: error.message, isRetryable: false };
   if (error instanceof PromptBlockedError) return { code: 'promptBlocked', message: error.message, isRetryable: false };
+  if (error instanceof DelegateError) return { code: error.code, message: error.message, isRetryable: false };
   if (!(error instanceof ModelError)) return undefined;
   const { code, message, retryAfterMs } = error;
   return { code, message, isRetryable: error.isRetryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };

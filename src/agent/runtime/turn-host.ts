@@ -1,4 +1,5 @@
 import type { ApprovalPolicy, ThreadConfig, Turn } from '../../protocol/index.ts';
+import type { Delegate } from '../delegate.ts';
 import type { Hooks } from '../hooks/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
 import type { Library } from '../library/index.ts';
@@ -67,6 +68,8 @@ export interface TurnHost {
   readonly journal: Journal;
   readonly tracer: Tracer | undefined;
   readonly provider: () => Promise<ModelProvider>;
+  /** Absent: the model does the turns. */
+  readonly delegate: Delegate | undefined;
   /** Windows that refusals have shown to be smaller than known, in tokens as estimated here, by model; '' is the default one. */
   readonly learnedWindows: Map<string, number>;
   readonly spending: TurnSpending;

@@ -2,6 +2,7 @@ import type { AnyActorRef } from 'xstate';
 import type {
   CheckedEnd,
   CheckedTurn,
+  Delegated,
   Inference,
   ReviewedCalls,
   ToolRun,
@@ -14,10 +15,12 @@ import type { DecidedBy } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
 import { lacksPlan, planMissing } from './plan-mode.ts';
 import type { TurnWork } from './turn-actor.ts';
+import { TurnApprovals } from './turn-approvals.ts';
 import { TurnBudget } from './turn-budget.ts';
 import { TurnCalls } from './turn-calls.ts';
 import { conclude } from './turn-conclusion.ts';
 import { TurnConversation } from './turn-conversation.ts';
+import { TurnDelegation } from './turn-delegation.ts';
 import { TurnDriver } from './turn-driver.ts';
 import { bugFailure, codedFailureOf } from './turn-failure.ts';
 import { TurnFiles } from './turn-files.ts';
@@ -50,7 +53,10 @@ export class TurnRun implements TurnWork, RunningTurn {
   readonly #options: TurnOptions;
   readonly #driver: TurnDriver;
   readonly #record: TurnRecord;
+  readonly #approvals: TurnApprovals;
   readonly #calls: TurnCalls;
+  /** Absent: the model does the turn. */
+  readonly #delegation: TurnDelegation | undefined;
   readonly #budget: TurnBudget;
   readonly #conversation: TurnConversation;
   readonly #inference: TurnInference;
@@ -79,6 +85,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         maxRetries: host.settings.maxRetries,
         fallbackModels: host.settings.fallbackModels.length,
         endChecks: (host.hooks?.has('TurnEnd') ? maxHeldUp : 0) + (this.#isPlanning ? 1 : 0),
+        isDelegated: host.delegate !== undefined,
         seed: Math.floor(Math.random() * maxSeed),
       },
       work: this,
@@ -122,18 +129,35 @@ export class TurnRun implements TurnWork, RunningTurn {
       onDecided: (isRaised) => this.#driver.send({ type: 'BUDGET.DECIDED', isRaised }),
       onCancel: () => this.interrupt('approval'),
     });
-    this.#calls = new TurnCalls({
-      host,
-      turnId,
-      items,
-      ...{ policy, isPlanning: this.#isPlanning },
+    this.#approvals = new TurnApprovals({
+      ...{ host, turnId, items, publish },
       expiresInMs: this.approvalTimeoutMs,
-      hooks: this.#hooks,
-      results: () => this.#conversation.results(),
-      publish,
-      onDecided: (requestId) => this.#driver.send({ type: 'DECIDED', requestId }),
+      onDecided: (requestId) => {
+        this.#delegation?.decided(requestId);
+        this.#driver.send({ type: 'DECIDED', requestId });
+      },
       onCancel: () => this.interrupt('approval'),
     });
+    this.#calls = new TurnCalls({
+      ...{ host, turnId, items, publish },
+      ...{ policy, isPlanning: this.#isPlanning },
+      approvals: this.#approvals,
+      hooks: this.#hooks,
+      results: () => this.#conversation.results(),
+    });
+    this.#delegation =
+      host.delegate &&
+      new TurnDelegation({
+        ...{ host, turnId, items, input, options, publish },
+        ...{ delegate: host.delegate, policy, isPlanning: this.#isPlanning },
+        approvals: this.#approvals,
+        hooks: this.#hooks,
+        onAsked: (requestId) => this.#driver.send({ type: 'APPROVAL.NEEDED', requestId }),
+        onTokensUsed: (tokens) => {
+          host.spending.add(tokens.costUsd ?? 0);
+          this.#driver.send({ type: 'TOKENS.USED', tokens });
+        },
+      });
     this.#inference = new TurnInference({
       host,
       turnId,
@@ -160,7 +184,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   get approvals(): readonly ApprovalRequest[] {
-    return [...this.#calls.pending, ...this.#budget.pending];
+    return [...this.#approvals.pending, ...this.#budget.pending];
   }
 
   /** Publishes the start of the turn and runs it. */
@@ -187,14 +211,14 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   /** Adds input to the next request to the model. False: the turn has ended. */
   steer(input: readonly InputPart[]): boolean {
-    if (this.#driver.state.end) return false;
+    if (this.#driver.state.end || this.#delegation) return false;
     this.#inference.steer(input);
     return true;
   }
 
   /** False: no approval of this id is pending. */
   decide(requestId: string, decision: ApprovalDecision, by: DecidedBy): boolean {
-    return this.#calls.decide(requestId, decision, by) || this.#budget.decide(requestId, decision, by);
+    return this.#approvals.decide(requestId, decision, by) || this.#budget.decide(requestId, decision, by);
   }
 
   /** Adds the cost of a summary, in US dollars; null: unknown. */
@@ -212,7 +236,7 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   prepare(signal: AbortSignal): Promise<void> {
     const { recovered } = this.#files;
-    const prepare = () => this.#conversation.prepare(signal);
+    const prepare = () => (this.#delegation ?? this.#conversation).prepare(signal);
     return this.#track(recovered ? recovered.then(prepare) : prepare());
   }
 
@@ -237,7 +261,13 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   secure(_signal: AbortSignal): Promise<void> {
-    return this.#track(this.#calls.mayChangeFiles ? this.#files.secure() : Promise.resolve());
+    return this.#track(this.#delegation || this.#calls.mayChangeFiles ? this.#files.secure() : Promise.resolve());
+  }
+
+  async delegate(signal: AbortSignal): Promise<Delegated> {
+    const { threadId } = this.#host;
+    if (!this.#delegation) throw new Error(`${threadId}/${this.turnId} has no agent to delegate to`);
+    return this.#track(this.#delegation.run(signal));
   }
 
   runTools(signal: AbortSignal): Promise<ToolRun> {
@@ -313,14 +343,15 @@ export class TurnRun implements TurnWork, RunningTurn {
     switch (event.type) {
       case 'turn.waiting':
         this.#record.saveStatus();
-        this.#calls.ask();
+        if (this.#delegation) this.#delegation.ask();
+        else this.#calls.ask();
         return;
       case 'turn.resumed':
         // When a failed write ended the turn, its end follows at once and is reported without being stored.
         if (!this.#driver.state.end) this.#record.saveStatus();
         return;
       case 'turn.approvalsExpired':
-        for (const requestId of event.requestIds) this.#calls.decide(requestId, 'decline', 'timeout');
+        for (const requestId of event.requestIds) this.#approvals.decide(requestId, 'decline', 'timeout');
         return;
       case 'turn.limitReached':
         this.#reports.callLimitReached(event.rounds);
@@ -359,7 +390,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       this.#saveEnd();
       return;
     }
-    this.#calls.withdraw();
+    this.#approvals.withdraw();
     this.#budget.withdraw();
     void settling
       .then(() => {
@@ -374,7 +405,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   #saveEnd(): void {
     const { end } = this.#driver.state;
     if (end?.status === 'failed') this.#record.items.addError(end.error);
-    this.#calls.withdraw();
+    this.#approvals.withdraw();
     this.#budget.withdraw();
     this.#record.saveEnd(() => this.#driver.send({ type: 'END.STORED' }));
   }
@@ -384,7 +415,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     void this.#files.settle();
     if (!isStored) {
       this.#record.refuseWrites();
-      this.#calls.withdraw();
+      this.#approvals.withdraw();
       this.#budget.withdraw();
     }
     try {

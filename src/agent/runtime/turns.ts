@@ -8,6 +8,7 @@ import type {
   ThreadRuntime,
   Turn,
 } from '../../protocol/index.ts';
+import type { Delegate } from '../delegate.ts';
 import { AgentError } from '../errors.ts';
 import type { Hooks } from '../hooks/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
@@ -42,6 +43,8 @@ export interface TurnsOptions {
   readonly feed: Feed;
   readonly tracer: Tracer | undefined;
   readonly provider: () => Promise<ModelProvider>;
+  /** Absent: the model does the turns. */
+  readonly delegate: Delegate | undefined;
   readonly storageOf: (threadId: string) => ThreadStorage;
   /** Permanent grants belong to the workspace. */
   readonly mainStore: ThreadStore;
@@ -249,6 +252,7 @@ export class Turns {
       settings,
       tracer,
       provider,
+      delegate,
       storageOf,
       mainStore,
       toolsOf,
@@ -274,6 +278,7 @@ export class Turns {
       journal,
       tracer,
       provider,
+      delegate,
       learnedWindows: this.#learnedWindows,
       spending: {
         add: (usd) => spending.add(usd),

@@ -1,4 +1,5 @@
 import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
+import type { DelegatedSession } from '../delegate.ts';
 import type { ModelState } from '../model.ts';
 import type {
   Briefing,
@@ -22,6 +23,7 @@ interface ThreadRecord {
   /** States of answers by their last items. */
   readonly states: Map<string, ModelState>;
   briefing: Briefing | undefined;
+  agentSession: DelegatedSession | undefined;
   thread: StoredThread;
   compactions: readonly Compaction[];
   nextTurn: number;
@@ -70,6 +72,7 @@ export class MemoryStore implements ThreadStore {
       grants: new Set(),
       states: new Map(),
       briefing: undefined,
+      agentSession: undefined,
       compactions: [],
       nextTurn: 1,
       nextItem: 1,
@@ -146,6 +149,14 @@ export class MemoryStore implements ThreadStore {
 
   putBriefing(threadId: string, briefing: Briefing): void {
     if (this.#threads.has(threadId)) this.#change(threadId).briefing = briefing;
+  }
+
+  agentSession(threadId: string): DelegatedSession | undefined {
+    return this.#threads.get(threadId)?.agentSession;
+  }
+
+  putAgentSession(threadId: string, session: DelegatedSession): void {
+    if (this.#threads.has(threadId)) this.#change(threadId).agentSession = session;
   }
 
   deleteAnswerStates(threadId: string): void {

@@ -220,6 +220,13 @@ export const migrations: readonly string[] = [
     json TEXT NOT NULL
   ) STRICT;
   `,
+  `
+  -- Conversations of threads at an agent of another maker.
+  CREATE TABLE agentSessions (
+    thread INTEGER PRIMARY KEY REFERENCES threads (key) ON DELETE CASCADE,
+    json TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 
 /**

@@ -1,4 +1,5 @@
 import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
+import type { DelegatedSession } from '../delegate.ts';
 import type { ModelState } from '../model.ts';
 import type {
   Briefing,
@@ -145,6 +146,20 @@ export class SqliteStore implements ThreadStore {
        ON CONFLICT (thread) DO UPDATE SET json = excluded.json`,
       threadId,
       JSON.stringify(briefing),
+    );
+  }
+
+  agentSession(threadId: string): DelegatedSession | undefined {
+    const row = this.#database.get(`SELECT json FROM agentSessions WHERE thread = ${threadKey}`, threadId);
+    return row && this.#parse<DelegatedSession>(row);
+  }
+
+  putAgentSession(threadId: string, session: DelegatedSession): void {
+    this.#database.run(
+      `INSERT INTO agentSessions (thread, json) SELECT key, ?2 FROM threads WHERE id = ?1
+       ON CONFLICT (thread) DO UPDATE SET json = excluded.json`,
+      threadId,
+      JSON.stringify(session),
     );
   }
 

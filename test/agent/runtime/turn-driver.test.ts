@@ -26,6 +26,7 @@ function driven(
       maxRetries: 0,
       fallbackModels: 0,
       endChecks: 0,
+      isDelegated: false,
       seed: 1,
     },
     work: {
@@ -41,6 +42,7 @@ function driven(
       secure: async () => {},
       runTools: async () => ({ repeated: null }),
       checkEnd: async () => ({ continues: false }),
+      delegate: async () => ({ isCancelled: false, finish: 'stop' as const }),
       conclude: async () => {},
       settle: async () => {},
       ...work,

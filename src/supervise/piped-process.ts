@@ -3,19 +3,15 @@ import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { defaults } from '../protocol/index.ts';
-import {
-  isPermanentSpawnError,
-  killGroupVerified,
-  killMarked,
-  markerVariable,
-  monotonicMs,
-  readIdentity,
-} from '../supervise/index.ts';
-import { McpFailure } from './failure.ts';
-import { TextTail } from './text-tail.ts';
+import { TextTail } from '../lib/index.ts';
+import { monotonicMs } from './clock.ts';
+import { readIdentity } from './identity.ts';
+import { killMarked } from './marked.ts';
+import { killGroupVerified } from './process-tree.ts';
+import { markerVariable } from './scan.ts';
+import { SpawnError } from './spawn.ts';
 
-export interface ServerProcessOptions {
+export interface PipedProcessOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
@@ -23,9 +19,13 @@ export interface ServerProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Our own marker: the child's begins with it, so that ending this process by its marker ends the child too. */
   readonly parentMarker: string | undefined;
+  /** Of the end of standard error that is kept. */
+  readonly stderrBytes: number;
+  /** Between SIGTERM and SIGKILL for what a dead process leaves in its group. */
+  readonly sweepGraceMs: number;
 }
 
-export interface Exit {
+export interface PipedExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
@@ -33,22 +33,22 @@ export interface Exit {
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /**
- * An MCP server as a process: leader of a group of its own, with pipes on all three standard streams. What it writes to
- * standard error is read at once and forgotten but for its end, so a server that talks much is never blocked.
+ * A process to converse with: leader of a group of its own, with pipes on all three standard streams. What it writes to
+ * standard error is read at once and forgotten but for its end, so a process that talks much is never blocked.
  * (`spawnManaged` gives a child files instead of pipes: there is nothing to converse through.)
  */
-export class ServerProcess {
+export class PipedProcess {
   readonly pid: number;
   readonly input: Writable;
   readonly output: Readable;
   /** The process itself has ended. */
-  readonly exited: Promise<Exit>;
+  readonly exited: Promise<PipedExit>;
   /** Nothing of it is left: its group is verified empty and no process carries its marker. Never rejects. */
-  readonly gone: Promise<Exit>;
+  readonly gone: Promise<PipedExit>;
   readonly #child: Child;
   readonly #stderr: TextTail;
 
-  private constructor(child: Child, pid: number, marker: string, stderr: TextTail) {
+  private constructor(child: Child, pid: number, marker: string, stderr: TextTail, sweepGraceMs: number) {
     this.#child = child;
     this.#stderr = stderr;
     this.pid = pid;
@@ -60,7 +60,7 @@ export class ServerProcess {
       child.once('exit', (code, signal) => resolve({ code, signal }));
     });
     this.gone = this.exited.then(async (exit) => {
-      await sweepGroup(pid);
+      await sweepGroup(pid, sweepGraceMs);
       if (typeof identity === 'string') await killMarked(marker);
       else await endProcessTree(identity, marker);
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
@@ -68,9 +68,9 @@ export class ServerProcess {
     });
   }
 
-  /** @throws McpFailure when it does not start; the message names what is at fault. */
-  static async start(options: ServerProcessOptions): Promise<ServerProcess> {
-    const { command, args, cwd, env, parentMarker } = options;
+  /** @throws SpawnError when it does not start; the message names what is at fault. */
+  static async start(options: PipedProcessOptions): Promise<PipedProcess> {
+    const { command, args, cwd, env, parentMarker, stderrBytes, sweepGraceMs } = options;
     const marker = parentMarker ? `${parentMarker}/${randomUUID()}` : randomUUID();
     try {
       const child = spawn(command, args, {
@@ -83,17 +83,17 @@ export class ServerProcess {
       const { pid } = child;
       if (pid === undefined) throw await new Promise((resolve) => child.once('error', resolve));
       child.on('error', () => {});
-      const stderr = new TextTail(defaults.mcp.stderrBytes);
+      const stderr = new TextTail(stderrBytes);
       child.stderr.on('data', (chunk: Buffer) => stderr.write(chunk)).on('error', () => {});
-      return new ServerProcess(child, pid, marker, stderr);
+      return new PipedProcess(child, pid, marker, stderr, sweepGraceMs);
     } catch (error) {
       throw cannotStart(error as NodeJS.ErrnoException, command, cwd);
     }
   }
 
-  /** The end of what it wrote to standard error. */
-  get stderr(): string {
-    return this.#stderr.read(defaults.mcp.quotedStderrChars);
+  /** The end of what it wrote to standard error, at most `chars` characters of it. */
+  stderr(chars: number): string {
+    return this.#stderr.read(chars);
   }
 
   /** SIGTERM to the group. Does nothing once the process has ended: then its group is being swept. */
@@ -127,8 +127,8 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /** The number of a group with members is not reused: its members at the moment its leader has died are ours. */
-async function sweepGroup(leader: number): Promise<void> {
-  const deadline = monotonicMs() + defaults.mcp.sweepGraceMs;
+async function sweepGroup(leader: number, graceMs: number): Promise<void> {
+  const deadline = monotonicMs() + graceMs;
   let isThere = signalGroup(leader, 'SIGTERM');
   while (isThere && monotonicMs() < deadline) {
     await sleep(10);
@@ -146,13 +146,9 @@ async function endProcessTree(identity: Parameters<typeof killGroupVerified>[0],
   }
 }
 
-function cannotStart(error: NodeJS.ErrnoException, command: string, cwd: string): McpFailure {
+function cannotStart(error: NodeJS.ErrnoException, command: string, cwd: string): SpawnError {
   const code = error.code ?? 'UNKNOWN';
-  const isRetryable = !isPermanentSpawnError(code);
-  return new McpFailure('notStarted', `${command} cannot be started: ${reason(error, code, cwd)}.`, {
-    cause: error,
-    isRetryable,
-  });
+  return new SpawnError(code, command, `${command} cannot be started: ${reason(error, code, cwd)}.`, error);
 }
 
 /** The system reports ENOENT for a missing program and for a missing working directory alike. */

@@ -1,0 +1,102 @@
+import type { ApprovalDecision, PlanStep, ToolOutcome } from '../protocol/index.ts';
+import type { ContentPart } from './model.ts';
+import type { ApprovalNeed } from './tool.ts';
+
+/** Tokens and cost of a delegated turn. */
+export interface DelegatedUse {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedInputTokens?: number | undefined;
+  readonly reasoningTokens?: number | undefined;
+  /** In US dollars; undefined: unknown. */
+  readonly costUsd?: number | undefined;
+}
+
+/** A call of a tool that the agent makes by itself. Its text is the agent's: not trusted, not bounded. */
+export interface DelegatedCall {
+  /** Unique in the turn. */
+  readonly callId: string;
+  /** Name for people. `Exec`, `WriteFile` and other names of our tools where the kind is the same. */
+  readonly tool: string;
+  /** A JSON object. */
+  readonly arguments: Readonly<Record<string, unknown>>;
+  /** Set when the call runs a command: its output is shown. */
+  readonly command?: string | undefined;
+}
+
+/** A call that the agent asks about before it makes it. */
+export interface DelegatedQuestion {
+  readonly call: DelegatedCall;
+  /** Undefined: a reading call, which our policy allows without a question. */
+  readonly need: ApprovalNeed | undefined;
+}
+
+/** What a delegated turn tells while it goes on. Nothing is taken any more when the turn has ended. */
+export interface DelegatedReport {
+  /** Text of an answer or of thoughts, as it comes. */
+  readonly text: (type: 'agentMessage' | 'reasoningContent', text: string) => void;
+  /** A call begins. */
+  readonly begin: (call: DelegatedCall) => void;
+  /** Output of a command as it comes. */
+  readonly output: (callId: string, text: string) => void;
+  /** A call ends. */
+  readonly end: (
+    callId: string,
+    end: { readonly outcome: ToolOutcome; readonly text: string; readonly exitCode?: number | undefined },
+  ) => void;
+  readonly plan: (callId: string, steps: readonly PlanStep[]) => void;
+  /** Something that a reader of the conversation should know. */
+  readonly notice: (kind: string, text: string) => void;
+  readonly used: (use: DelegatedUse) => void;
+  /** Resolves with the decision of a rule, the policy, an earlier grant or a user. */
+  readonly ask: (question: DelegatedQuestion) => Promise<ApprovalDecision>;
+}
+
+export interface DelegatedOrder {
+  readonly threadId: string;
+  readonly turnId: string;
+  /** Canonical directory that the turn works in. */
+  readonly workspacePath: string;
+  readonly input: readonly ContentPart[];
+  /** Model and effort that the turn asks for; undefined: those of the agent. */
+  readonly model: string | undefined;
+  readonly effort: string | undefined;
+  readonly isPlanning: boolean;
+  /** Session of the thread at the agent, as `keep` has stored it. */
+  readonly session: DelegatedSession | undefined;
+  /** Stores the session for the next turns of this thread. */
+  readonly keep: (session: DelegatedSession) => void;
+  readonly report: DelegatedReport;
+}
+
+/** Conversation of a thread at an agent. */
+export interface DelegatedSession {
+  readonly agent: string;
+  readonly version: string | null;
+  readonly sessionId: string;
+}
+
+/** A turn that a delegate could not do. The message is a sentence for people; the runtime removes secrets from it. */
+export class DelegateError extends Error {
+  override readonly name = 'DelegateError';
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/**
+ * An agent of another maker that does turns in place of the model. `run` rejects with a `DelegateError`, or with the reason of
+ * `signal` once it has stopped working.
+ */
+export interface Delegate {
+  readonly name: string;
+  run(
+    order: DelegatedOrder,
+    signal: AbortSignal,
+  ): Promise<{ readonly isCancelled: boolean; readonly finish: 'stop' | 'length' | 'contentFilter' }>;
+  /** A thread is deleted. */
+  forget(threadId: string): void;
+}

@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import type { Delegated, TurnTokens } from '../../../machines/index.ts';
+import { type ApprovalDecision, type ApprovalPolicy, defaults, type InputPart } from '../../protocol/index.ts';
+import type {
+  Delegate,
+  DelegatedCall,
+  DelegatedQuestion,
+  DelegatedReport,
+  DelegatedSession,
+  DelegatedUse,
+} from '../delegate.ts';
+import { contentOf, imagePathsIn } from '../history.ts';
+import { type ReviewedCall, reviewCall } from './call-review.ts';
+import type { ThreadEvent } from './feed.ts';
+import type { TurnApprovals } from './turn-approvals.ts';
+import type { TurnHooks } from './turn-hooks.ts';
+import type { TurnHost } from './turn-host.ts';
+import { TurnImages } from './turn-images.ts';
+import type { TurnItems } from './turn-items.ts';
+import type { TurnOptions } from './types.ts';
+
+export interface TurnDelegationOptions {
+  readonly host: TurnHost;
+  readonly turnId: string;
+  readonly delegate: Delegate;
+  readonly items: TurnItems;
+  readonly input: readonly InputPart[];
+  readonly options: TurnOptions;
+  readonly policy: ApprovalPolicy;
+  readonly isPlanning: boolean;
+  readonly approvals: TurnApprovals;
+  readonly hooks: TurnHooks;
+  readonly publish: (event: ThreadEvent) => void;
+  /** The agent asks for an approval. */
+  readonly onAsked: (requestId: string) => void;
+  readonly onTokensUsed: (tokens: TurnTokens) => void;
+}
+
+type Command = ReturnType<TurnItems['beginCommand']>;
+
+interface OpenCall {
+  readonly call: DelegatedCall;
+  readonly command: Command | undefined;
+  /** Characters of output so far. */
+  length: number;
+  readonly began: number;
+}
+
+interface Asked {
+  readonly reviewed: ReviewedCall;
+  readonly resolve: (decision: ApprovalDecision) => void;
+}
+
+/**
+ * A turn that an agent of another maker does: what it tells becomes items, and what it asks becomes approvals of the thread.
+ * Its text is redacted and bounded as the text of our own tools.
+ */
+export class TurnDelegation {
+  readonly #options: TurnDelegationOptions;
+  readonly #open = new Map<string, OpenCall>();
+  readonly #asked = new Map<string, Asked>();
+  /** Asked by the agent, and not yet requested from users: the machine says when. */
+  #queued: ReviewedCall[] = [];
+
+  constructor(options: TurnDelegationOptions) {
+    this.#options = options;
+  }
+
+  /** Shows the prompt to the hooks of the user. @throws PromptBlockedError */
+  async prepare(signal: AbortSignal): Promise<void> {
+    const { hooks, input } = this.#options;
+    await hooks.submitPrompt(input, signal);
+    signal.throwIfAborted();
+  }
+
+  /** Runs the turn. Rejects as `Delegate.run` does. */
+  async run(signal: AbortSignal): Promise<Delegated> {
+    const { host, turnId, delegate, input, options, isPlanning } = this.#options;
+    const { threadId, workspacePath, store, config } = host;
+    const images = await new TurnImages(host).read(imagePathsIn(input));
+    const kept = store.agentSession(threadId);
+    // Its questions are withdrawn before it is told to stop: some agents wait for the answers.
+    const withdraw = () => this.#withdraw();
+    signal.addEventListener('abort', withdraw, { once: true });
+    try {
+      const order = {
+        ...{ threadId, turnId, workspacePath, isPlanning },
+        input: contentOf(input, images),
+        model: options.model ?? config.model,
+        effort: options.effort ?? config.effort,
+        session: kept?.agent === delegate.name ? kept : undefined,
+        keep: (session: DelegatedSession) => store.putAgentSession(threadId, session),
+        report: this.#report(signal),
+      };
+      return await delegate.run(order, signal);
+    } finally {
+      signal.removeEventListener('abort', withdraw);
+      this.#withdraw();
+      this.#closeCalls();
+    }
+  }
+
+  /** Requests the approvals that the agent needs. */
+  ask(): void {
+    const queued = this.#queued;
+    this.#queued = [];
+    if (queued.length > 0) this.#options.approvals.ask(queued);
+  }
+
+  /** An approval has been decided. */
+  decided(requestId: string): void {
+    const asked = this.#asked.get(requestId);
+    if (!asked) return;
+    this.#asked.delete(requestId);
+    asked.resolve(asked.reviewed.decision?.word ?? 'decline');
+  }
+
+  #withdraw(): void {
+    this.#options.approvals.withdraw();
+    for (const [requestId, { resolve }] of [...this.#asked]) {
+      this.#asked.delete(requestId);
+      resolve('cancel');
+    }
+    this.#queued = [];
+  }
+
+  /** A call without an end is over with the turn. */
+  #closeCalls(): void {
+    for (const callId of [...this.#open.keys()]) this.#end(callId, { outcome: 'cancelled', text: '' });
+  }
+
+  #report(signal: AbortSignal): DelegatedReport {
+    const { host, items } = this.#options;
+    /** What comes after an interrupt belongs to no turn. */
+    const unlessOver =
+      <A extends readonly unknown[]>(act: (...args: A) => void) =>
+      (...args: A): void => {
+        if (!signal.aborted) act(...args);
+      };
+    return {
+      text: unlessOver((type, text) => items.append(type, host.clean(text))),
+      begin: unlessOver((call) => this.#begin(call)),
+      output: unlessOver((callId, text) => this.#output(callId, text)),
+      end: unlessOver((callId, end) => this.#end(callId, end)),
+      plan: unlessOver((callId, steps) => {
+        items.add<'plan'>({
+          type: 'plan',
+          callId,
+          steps: steps.map((step) => ({ ...step, step: host.clean(step.step) })),
+        });
+      }),
+      notice: unlessOver((kind, text) => {
+        items.add({ type: 'systemNotice', kind, text: host.clean(text) });
+      }),
+      // Also of a turn that was interrupted: it was paid for.
+      used: (use) => this.#options.onTokensUsed(tokensOf(use)),
+      ask: (question) => (signal.aborted ? Promise.resolve('cancel') : this.#ask(question, signal)),
+    };
+  }
+
+  #begin(call: DelegatedCall): void {
+    const { host, items } = this.#options;
+    const { callId, tool, command } = call;
+    if (this.#open.has(callId)) return;
+    const text = host.clean(JSON.stringify(call.arguments)).slice(0, defaults.agent.commandOutputChars);
+    items.add({ type: 'toolCall', callId, tool, source: 'agent', arguments: text });
+    host.tracer?.toolStarted(this.#place, { callId, tool, arguments: text, source: 'agent' });
+    this.#open.set(callId, {
+      call,
+      command: command === undefined ? undefined : items.beginCommand(callId, host.clean(command)),
+      length: 0,
+      began: performance.now(),
+    });
+  }
+
+  /** Appends output up to the limit of the item. */
+  #output(callId: string, text: string): void {
+    const open = this.#open.get(callId);
+    if (!open?.command || open.length >= defaults.agent.commandOutputChars) return;
+    const piece = text.slice(0, defaults.agent.commandOutputChars - open.length);
+    open.length += piece.length;
+    open.command.append(this.#options.host.clean(piece));
+  }
+
+  #end(callId: string, { outcome, text, exitCode }: Parameters<DelegatedReport['end']>[1]): void {
+    const open = this.#open.get(callId);
+    if (!open) return;
+    this.#open.delete(callId);
+    const { host, items } = this.#options;
+    const { tool } = open.call;
+    open.command?.end({ outcome, ...(exitCode !== undefined && { exitCode }) });
+    const item = items.add<'toolResult'>({
+      ...{ type: 'toolResult', callId, tool, outcome },
+      text: host.clean(text.slice(0, defaults.agent.commandOutputChars)),
+      durationMs: Math.round(performance.now() - open.began),
+    });
+    host.tracer?.toolEnded(host.threadId, item);
+  }
+
+  async #ask({ call, need }: DelegatedQuestion, signal: AbortSignal): Promise<ApprovalDecision> {
+    const { approvals } = this.#options;
+    const reviewed = await this.#review({ call, need });
+    if (signal.aborted) return 'cancel';
+    if (reviewed.need) approvals.note(reviewed);
+    if (reviewed.refusal !== undefined) return 'decline';
+    if (reviewed.decision || !reviewed.need) return reviewed.decision?.word ?? 'accept';
+    return new Promise((resolve) => {
+      this.#asked.set(reviewed.requestId, { reviewed, resolve });
+      this.#queued.push(reviewed);
+      this.#options.onAsked(reviewed.requestId);
+    });
+  }
+
+  /** A command is judged as a command of our own: by the rules of the user, earlier grants and the policy. */
+  async #review({ call, need }: DelegatedQuestion): Promise<ReviewedCall> {
+    const { host, policy, isPlanning } = this.#options;
+    const { workspacePath, isGranted, rules, config } = host;
+    const isReadOnly = config.readOnly === true;
+    const made = { callId: call.callId, name: call.tool, arguments: JSON.stringify(call.arguments) };
+    const exec = host.tools().find(({ name, source }) => name === 'Exec' && source === 'builtin');
+    if (call.command !== undefined && need && exec) {
+      const command = { ...made, name: exec.name, arguments: JSON.stringify({ command: call.command }) };
+      const about = { workspacePath, policy, isGranted, rules, isPlanning, isReadOnly };
+      return reviewCall(command, { ...about, toolOf: () => exec, toolNames: () => [exec.name] });
+    }
+    const requestId = `approval_${randomUUID()}`;
+    const reviewed = { call: made, tool: undefined, args: undefined, refusal: undefined, need, requestId };
+    if (!need) return { ...reviewed, decision: undefined };
+    if (isReadOnly || isPlanning) return { ...reviewed, decision: { word: 'decline', by: 'policy' } };
+    const isAllowed = policy === 'autoApprove' || isGranted(need.scopeKey);
+    if (isAllowed) return { ...reviewed, decision: { word: 'accept', by: 'policy' } };
+    return { ...reviewed, decision: policy === 'interrupt' ? { word: 'decline', by: 'policy' } : undefined };
+  }
+
+  get #place() {
+    return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
+  }
+}
+
+const tokensOf = (use: DelegatedUse): TurnTokens => ({
+  inputTokens: use.inputTokens,
+  outputTokens: use.outputTokens,
+  cachedInputTokens: use.cachedInputTokens ?? 0,
+  reasoningTokens: use.reasoningTokens ?? 0,
+  costUsd: use.costUsd ?? null,
+});

@@ -1,0 +1,57 @@
+import type { RestartPolicy } from '../../machines/index.ts';
+import type { Logger } from '../log/index.ts';
+import { defaults } from '../protocol/index.ts';
+import { childEnvironment, markerVariable } from '../supervise/index.ts';
+import { ExternalAgent, type ExternalAgentOptions } from './external-agent.ts';
+import { findProgram, installHintOf, presetFor } from './presets.ts';
+
+/** `Agent` of the configuration. */
+export interface AgentConfiguration {
+  readonly Name: string;
+  readonly Command: readonly string[];
+  readonly Env: Readonly<Record<string, string>>;
+}
+
+export interface ConfigureOptions extends Pick<ExternalAgentOptions, 'workspacePath' | 'observe' | 'mcpServers'> {
+  readonly agent: AgentConfiguration;
+  /** Ours: what its process inherits from, with the marker of this start. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly passEnvironment: readonly string[];
+  readonly restartPolicy: RestartPolicy;
+  readonly logger: Logger;
+}
+
+/** The agent of a workspace as it is configured. It is started with the first turn. */
+export function configuredAgent({
+  agent,
+  env,
+  passEnvironment,
+  restartPolicy,
+  ...rest
+}: ConfigureOptions): ExternalAgent {
+  const preset = presetFor(agent.Name);
+  const [program = preset?.program ?? agent.Name, ...ownArgs] = agent.Command;
+  const args = agent.Command.length > 0 ? ownArgs : (preset?.args ?? []);
+  const { handshakeMs, closeGraceMs, cancelGraceMs } = defaults.externalAgent;
+  return new ExternalAgent({
+    ...rest,
+    name: agent.Name || program,
+    command: [...(findProgram(program, env['PATH'] ?? '') ?? [program]), ...args],
+    env: childEnvironment(env, {
+      pass: [...passEnvironment, ...(preset?.passes ?? [])],
+      add: { ...preset?.env, ...agent.Env },
+    }),
+    parentMarker: env[markerVariable],
+    mcpServers: preset?.takesMcpServers === false ? () => [] : rest.mcpServers,
+    loginHint: preset?.login ?? 'see its documentation',
+    installHint: preset ? `${installHintOf(preset)}.` : '',
+    policy: {
+      ...restartPolicy,
+      gracefulStopMs: closeGraceMs,
+      killVerifyMs: defaults.supervise.killVerifyMs,
+      handshakeTimeoutMs: handshakeMs,
+      closeGraceMs,
+      cancelGraceMs,
+    },
+  });
+}

@@ -1,0 +1,158 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import * as v from 'valibot';
+import type { ExternalAgentFacts, ExternalAgentProcessEvent } from '../../machines/index.ts';
+import { LineSplitter, messageOf, plainText } from '../lib/index.ts';
+import { defaults, version } from '../protocol/index.ts';
+import { isPermanentSpawnError, monotonicMs, PipedProcess, SpawnError } from '../supervise/index.ts';
+import { PeerClosedError } from './failure.ts';
+import { InitializeResult } from './messages.ts';
+import { Peer, type PeerOptions } from './peer.ts';
+
+/** Version 1 exactly: some agents speak a draft when asked for more, and echo any number. */
+const protocolVersion = 1;
+
+export interface ConnectionOptions {
+  /** Program and arguments. */
+  readonly command: readonly string[];
+  readonly cwd: string;
+  /** The whole environment but the marker. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly parentMarker: string | undefined;
+  readonly incarnation: number;
+  readonly clientCapabilities: unknown;
+  readonly report: (event: ExternalAgentProcessEvent) => void;
+  readonly onRequest: PeerOptions['onRequest'];
+  readonly onNotification: PeerOptions['onNotification'];
+  readonly onBug: (error: unknown) => void;
+}
+
+/** One life of the agent's process and the conversation with it. Reports what happens to the machine, which decides. */
+export class Connection {
+  readonly peer: Peer;
+  readonly incarnation: number;
+  /** Set when the agent has introduced itself. */
+  info: InitializeResult | undefined;
+  readonly #options: ConnectionOptions;
+  #process: PipedProcess | undefined;
+  #isKilled = false;
+  #isFlooded = false;
+  /** Whether another start may help. */
+  #isRetryable = true;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.incarnation = options.incarnation;
+    this.peer = new Peer({
+      write: (line) => this.#write(line),
+      onRequest: options.onRequest,
+      onNotification: options.onNotification,
+      onBug: options.onBug,
+    });
+    void this.#run().catch(options.onBug);
+  }
+
+  /** Ends its input: an agent that behaves well ends. */
+  close(): void {
+    this.#process?.input.end();
+  }
+
+  kill(): void {
+    this.#isKilled = true;
+    this.#process?.kill();
+  }
+
+  /** The end of what it wrote to standard error. */
+  get stderr(): string {
+    return this.#process?.stderr(defaults.externalAgent.quotedStderrChars) ?? '';
+  }
+
+  async #run(): Promise<void> {
+    const { report, incarnation } = this.#options;
+    try {
+      this.#process = await this.#start();
+    } catch (error) {
+      this.peer.close();
+      const isRetryable = error instanceof SpawnError && !isPermanentSpawnError(error.code);
+      report({ type: 'PROCESS.EXITED', incarnation, error: messageOf(error), isRetryable, at: monotonicMs() });
+      report({ type: 'PROCESS.SWEPT', incarnation });
+      return;
+    }
+    const process = this.#process;
+    if (this.#isKilled) process.kill();
+    report({ type: 'PROCESS.SPAWNED', incarnation, pid: process.pid });
+    this.#read(process);
+    void this.#introduce();
+    const { code, signal } = await process.exited;
+    // Its last words may still be in the pipe; a child that holds the other end must not keep us waiting.
+    await Promise.race([once(process.output, 'end').catch(() => {}), sleep(defaults.externalAgent.drainMs)]);
+    this.peer.close();
+    const ended = `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`;
+    const error = this.stderr === '' ? ended : `${ended}\n${this.stderr}`;
+    report({ type: 'PROCESS.EXITED', incarnation, error, isRetryable: this.#isRetryable, at: monotonicMs() });
+    await process.gone;
+    report({ type: 'PROCESS.SWEPT', incarnation });
+  }
+
+  #start(): Promise<PipedProcess> {
+    const { command, cwd, env, parentMarker } = this.#options;
+    const [program = '', ...args] = command;
+    const { stderrBytes, sweepGraceMs } = defaults.externalAgent;
+    return PipedProcess.start({ command: program, args, cwd, env, parentMarker, stderrBytes, sweepGraceMs });
+  }
+
+  async #introduce(): Promise<void> {
+    const { report, incarnation, clientCapabilities } = this.#options;
+    try {
+      const clientInfo = { name: 'oratorio', version };
+      const answer = await this.peer.request('initialize', { protocolVersion, clientInfo, clientCapabilities });
+      const info = v.parse(InitializeResult, answer);
+      if (info.protocolVersion !== protocolVersion) {
+        throw new Error(`It speaks version ${info.protocolVersion} of the protocol only.`);
+      }
+      this.info = info;
+      report({ type: 'HANDSHAKE.DONE', incarnation, facts: factsOf(info), at: monotonicMs() });
+    } catch (error) {
+      if (error instanceof PeerClosedError) return;
+      this.#isRetryable = false;
+      const text = plainText(messageOf(error)).slice(0, defaults.externalAgent.errorChars);
+      report({ type: 'HANDSHAKE.FAILED', incarnation, error: `It did not introduce itself: ${text}` });
+    }
+  }
+
+  #read(process: PipedProcess): void {
+    const { lineBytes } = defaults.externalAgent;
+    const lines = new LineSplitter({
+      maxBytes: lineBytes,
+      longer: 'cut',
+      onLine: (line, isCut) => {
+        if (isCut) this.#flood('It wrote a line of more than 16 MiB.');
+        else if (!this.#isFlooded) this.peer.take(line);
+      },
+    });
+    process.output.on('data', (chunk: Buffer) => {
+      lines.add(chunk);
+      if (lines.unfinishedBytes > lineBytes) this.#flood('It wrote a line of more than 16 MiB.');
+    });
+    // Its end is reported by its exit.
+    for (const stream of [process.output, process.input]) stream.on('error', () => {});
+  }
+
+  #write(line: string): void {
+    const input = this.#process?.input;
+    if (!input?.writable) return;
+    input.write(line);
+    if (input.writableLength > defaults.externalAgent.lineBytes) this.#flood('It does not read what it is sent.');
+  }
+
+  #flood(error: string): void {
+    if (this.#isFlooded) return;
+    this.#isFlooded = true;
+    this.#options.report({ type: 'OUTPUT.FLOODED', incarnation: this.incarnation, error });
+  }
+}
+
+function factsOf({ agentInfo }: InitializeResult): ExternalAgentFacts {
+  const bounded = (text: string | undefined) => (text === undefined ? null : plainText(text).slice(0, 200));
+  return { name: bounded(agentInfo?.name), version: bounded(agentInfo?.version) };
+}

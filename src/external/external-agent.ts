@@ -1,0 +1,135 @@
+import { type ActorRefFrom, type AnyActorRef, createActor, fromCallback } from 'xstate';
+import {
+  type ExternalAgentCommand,
+  type ExternalAgentPolicy,
+  type ExternalAgentProcessInput,
+  externalAgentMachine,
+} from '../../machines/index.ts';
+import type { Delegate, DelegatedOrder } from '../agent/index.ts';
+import type { Logger } from '../log/index.ts';
+import { Connection } from './connection.ts';
+import { AgentFailure } from './failure.ts';
+import { type AgentSettings, Sessions } from './sessions.ts';
+
+export interface ExternalAgentOptions extends AgentSettings {
+  /** The whole environment of its process but the marker. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Our own marker: its begins with it. */
+  readonly parentMarker: string | undefined;
+  readonly workspacePath: string;
+  readonly policy: ExternalAgentPolicy;
+  readonly logger: Logger;
+  /** Called with the actor before it starts. */
+  readonly observe?: ((actor: AnyActorRef) => void) | undefined;
+}
+
+type Actor = ActorRefFrom<typeof externalAgentMachine>;
+type State = ReturnType<Actor['getSnapshot']>;
+
+const usableOrDown = (snapshot: State): boolean =>
+  snapshot.hasTag('usable') || snapshot.hasTag('down') || snapshot.hasTag('atRest');
+
+/** The agent of another maker that does the turns of a workspace: one process, whose sessions are threads. */
+export class ExternalAgent implements Delegate {
+  readonly name: string;
+  readonly #options: ExternalAgentOptions;
+  readonly #actor: Actor;
+  readonly #sessions: Sessions;
+  #connection: Connection | undefined;
+
+  constructor(options: ExternalAgentOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#sessions = new Sessions(options, (event) => this.#actor.send(event));
+    this.#actor = createActor(externalAgentMachine.provide({ actors: { process: this.#processActor() } }), {
+      id: `agent:${options.name}`,
+      input: { name: options.name, policy: options.policy, seed: Math.trunc(Math.random() * 2 ** 31) },
+    });
+    this.#actor.subscribe({
+      error: (error) => options.logger.error('the supervisor of an agent has failed', { agent: options.name, error }),
+    });
+    options.observe?.(this.#actor);
+    this.#actor.start();
+  }
+
+  async run(order: DelegatedOrder, signal: AbortSignal) {
+    const connection = await this.#usable(signal);
+    return this.#sessions.run(connection, order, signal);
+  }
+
+  forget(threadId: string): void {
+    this.#sessions.forget(threadId);
+  }
+
+  /** For health and records. */
+  describe() {
+    const snapshot = this.#actor.getSnapshot();
+    const { facts, lastError, pid } = snapshot.context;
+    const [state] = typeof snapshot.value === 'string' ? [snapshot.value] : Object.keys(snapshot.value);
+    const { name } = this.#options;
+    return { kind: 'acp' as const, name, version: facts?.version ?? null, state: state ?? 'absent', pid, lastError };
+  }
+
+  /** Resolves when nothing of it is left, or when it survived SIGKILL, which is logged. */
+  async close(): Promise<void> {
+    this.#actor.send({ type: 'AGENT.STOP' });
+    const { name, logger } = this.#options;
+    await this.#until((snapshot) => snapshot.hasTag('atRest') || snapshot.matches({ stopping: 'stuck' }));
+    if (this.#actor.getSnapshot().hasTag('atRest')) this.#actor.stop();
+    else logger.error('an agent cannot be ended', { agent: name });
+  }
+
+  /** Starts it unless it runs. @throws AgentFailure agentUnavailable */
+  async #usable(signal: AbortSignal): Promise<Connection> {
+    signal.throwIfAborted();
+    this.#actor.send({ type: 'AGENT.WANTED' });
+    await this.#until((snapshot) => usableOrDown(snapshot), signal);
+    signal.throwIfAborted();
+    const snapshot = this.#actor.getSnapshot();
+    if (snapshot.hasTag('usable') && this.#connection) return this.#connection;
+    const { name, installHint } = this.#options;
+    const why = snapshot.context.lastError ?? 'It was stopped.';
+    throw new AgentFailure(
+      'agentUnavailable',
+      [`The agent ${name} cannot be used. ${why}`, installHint].join(' ').trim(),
+    );
+  }
+
+  /** Resolves at the first snapshot for which this is so, when there will be no other, or when `signal` aborts. */
+  #until(isSo: (snapshot: State) => boolean, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const isOver = (snapshot: State) => snapshot.status !== 'active' || isSo(snapshot);
+      if (isOver(this.#actor.getSnapshot())) return resolve();
+      const settle = () => {
+        subscription.unsubscribe();
+        signal?.removeEventListener('abort', settle);
+        resolve();
+      };
+      const subscription = this.#actor.subscribe({
+        next: (snapshot) => isOver(snapshot) && settle(),
+        error: settle,
+        complete: settle,
+      });
+      signal?.addEventListener('abort', settle, { once: true });
+    });
+  }
+
+  /** The actor behind the machine's `process`: reports what happens to one incarnation and obeys the machine's commands. */
+  #processActor() {
+    const { command, env, parentMarker, workspacePath, logger } = this.#options;
+    return fromCallback<ExternalAgentCommand, ExternalAgentProcessInput>(({ input, receive, sendBack }) => {
+      const { incarnation } = input;
+      const connection = new Connection({
+        ...{ command, env, parentMarker, incarnation },
+        cwd: workspacePath,
+        clientCapabilities: this.#sessions.clientCapabilities,
+        report: sendBack,
+        onRequest: (method, params) => this.#sessions.request(method, params),
+        onNotification: (method, params) => this.#sessions.notification(method, params),
+        onBug: (error) => logger.bug(error),
+      });
+      this.#connection = connection;
+      receive(({ type }) => (type === 'KILL' ? connection.kill() : connection.close()));
+    });
+  }
+}

@@ -1,0 +1,17 @@
+/**
+ * Agents of other makers, driven over the Agent Client Protocol: one supervised process for a workspace, whose sessions are
+ * threads. The machine `external-agent` decides about the process; what the agent tells becomes items of the turn, and what it asks
+ * becomes approvals of the thread. Never here: items, approvals and stores themselves (`agent`).
+ */
+export { type AgentConfiguration, type ConfigureOptions, configuredAgent } from './configure.ts';
+export { ExternalAgent, type ExternalAgentOptions } from './external-agent.ts';
+export { type AgentFailureCode, agentFailureCodes } from './failure.ts';
+export {
+  findProgram,
+  installHintOf,
+  type Preset,
+  type PresetName,
+  presetFor,
+  presetNames,
+  presets,
+} from './presets.ts';

@@ -1,0 +1,124 @@
+import type { DelegatedCall } from '../agent/index.ts';
+import type { ToolCallUpdate, ToolContent } from './messages.ts';
+
+const maxTitle = 500;
+const maxResult = 100_000;
+
+/** Names of our own tools for calls of the same kind, so that clients show them alike. */
+const toolNames: Readonly<Record<string, string>> = {
+  execute: 'Exec',
+  edit: 'EditFile',
+  delete: 'DeleteFile',
+  move: 'MoveFile',
+  read: 'ReadFile',
+  search: 'GrepFiles',
+  fetch: 'WebFetch',
+};
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A call as far as the agent has told of it. Updates tell only what has changed, and may come before the call itself. */
+export class KnownCall {
+  readonly callId: string;
+  title = '';
+  kind = 'other';
+  status = 'pending';
+  #input: Readonly<Record<string, unknown>> = {};
+  #output: unknown;
+  #content: readonly ToolContent[] = [];
+  #paths: readonly string[] = [];
+  /** Output of a terminal of the agent's own, as some agents show it. */
+  #terminal = '';
+  exitCode: number | undefined;
+
+  constructor(callId: string) {
+    this.callId = callId;
+  }
+
+  /** Takes in an update. @returns output of a command that is new */
+  merge({ title, kind, status, rawInput, rawOutput, content, locations, _meta }: ToolCallUpdate): string {
+    if (title) this.title = title.slice(0, maxTitle);
+    if (kind) this.kind = kind;
+    if (status) this.status = status;
+    if (isObject(rawInput) && Object.keys(rawInput).length > 0) this.#input = rawInput;
+    if (rawOutput !== undefined && rawOutput !== null) this.#output = rawOutput;
+    if (locations) this.#paths = locations.flatMap(({ path }) => (path ? [path] : []));
+    const before = this.#shownOutput;
+    if (content) this.#content = content;
+    if (_meta) this.#takeTerminal(_meta);
+    const after = this.#shownOutput;
+    return after.startsWith(before) ? after.slice(before.length) : '';
+  }
+
+  /** Whether it is known what the call does. */
+  get isTellable(): boolean {
+    if (this.isOver) return true;
+    return this.kind === 'edit' ? this.#diffs.length > 0 : Object.keys(this.#input).length > 0;
+  }
+
+  get isOver(): boolean {
+    return this.status === 'completed' || this.status === 'failed';
+  }
+
+  /** The command that it runs; undefined: none. */
+  get command(): string | undefined {
+    if (this.kind !== 'execute') return undefined;
+    const { command, cmd } = this.#input;
+    const given = command ?? cmd;
+    if (Array.isArray(given)) return given.map(String).join(' ');
+    return typeof given === 'string' && given !== '' ? given : this.title;
+  }
+
+  get paths(): readonly string[] {
+    if (this.#paths.length > 0) return this.#paths;
+    return this.#diffs.flatMap(({ path }) => (path ? [path] : []));
+  }
+
+  get result(): string {
+    const text = this.#shownOutput || textOf(this.#output);
+    return text.slice(0, maxResult);
+  }
+
+  /** For the thread. */
+  shown(): DelegatedCall {
+    const { command, callId } = this;
+    const [diff] = this.#diffs;
+    const args =
+      command !== undefined
+        ? { command }
+        : diff
+          ? { path: diff.path, oldText: diff.oldText ?? '', newText: diff.newText ?? '' }
+          : { ...(this.title && { title: this.title }), ...this.#input };
+    return { callId, tool: toolNames[this.kind] ?? (this.title || 'Tool'), arguments: args, command };
+  }
+
+  get #diffs(): readonly ToolContent[] {
+    return this.#content.filter(({ type }) => type === 'diff');
+  }
+
+  get #shownOutput(): string {
+    if (this.#terminal !== '') return this.#terminal;
+    return this.#content
+      .flatMap(({ type, content }) => (type === 'content' && content?.text ? [content.text] : []))
+      .join('\n');
+  }
+
+  /** `terminal_output` is the whole, `terminal_output_delta` a piece of it. */
+  #takeTerminal(meta: Readonly<Record<string, unknown>>): void {
+    const { terminal_output: whole, terminal_output_delta: piece, terminal_exit: exit } = meta;
+    if (isObject(whole) && typeof whole['data'] === 'string') this.#terminal = whole['data'].slice(0, maxResult);
+    if (isObject(piece) && typeof piece['data'] === 'string') {
+      this.#terminal = (this.#terminal + piece['data']).slice(0, maxResult);
+    }
+    if (isObject(exit) && typeof exit['exit_code'] === 'number') this.exitCode = exit['exit_code'];
+  }
+}
+
+function textOf(output: unknown): string {
+  if (typeof output === 'string') return output;
+  if (output === undefined) return '';
+  const { output: text, stdout } = isObject(output) ? output : {};
+  if (typeof text === 'string') return text;
+  return typeof stdout === 'string' ? stdout : JSON.stringify(output);
+}

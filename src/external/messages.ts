@@ -1,0 +1,82 @@
+/**
+ * What is read of the messages of an agent (Agent Client Protocol, version 1). An agent is not trusted: what has another shape is
+ * passed over, what is unknown is ignored, and text is bounded where it is used.
+ */
+import * as v from 'valibot';
+
+/** A value of another shape counts as absent. */
+const loose = <T extends v.GenericSchema>(schema: T) => v.fallback(v.optional(schema), undefined);
+const text = loose(v.string());
+const words = loose(v.record(v.string(), v.unknown()));
+
+export const InitializeResult = v.object({
+  protocolVersion: v.number(),
+  agentInfo: loose(v.object({ name: text, version: text })),
+  agentCapabilities: v.fallback(
+    v.object({
+      loadSession: loose(v.boolean()),
+      promptCapabilities: loose(v.object({ image: loose(v.boolean()) })),
+      mcpCapabilities: loose(v.object({ http: loose(v.boolean()) })),
+      sessionCapabilities: loose(v.object({ resume: v.optional(v.unknown()) })),
+    }),
+    {},
+  ),
+});
+export type InitializeResult = v.InferOutput<typeof InitializeResult>;
+
+export const NewSessionResult = v.object({ sessionId: v.pipe(v.string(), v.nonEmpty(), v.maxLength(1_000)) });
+
+const Usage = v.object({
+  inputTokens: v.number(),
+  outputTokens: v.number(),
+  cachedReadTokens: loose(v.number()),
+  thoughtTokens: loose(v.number()),
+});
+export type Usage = v.InferOutput<typeof Usage>;
+
+export const PromptResult = v.object({ stopReason: v.string(), usage: loose(Usage) });
+
+export const ToolContent = v.object({
+  type: v.string(),
+  content: loose(v.object({ type: text, text: text })),
+  path: text,
+  oldText: text,
+  newText: text,
+});
+export type ToolContent = v.InferOutput<typeof ToolContent>;
+
+/** A call, or what has changed of it. */
+export const ToolCallUpdate = v.object({
+  toolCallId: v.pipe(v.string(), v.nonEmpty(), v.maxLength(500)),
+  title: text,
+  kind: text,
+  status: text,
+  rawInput: v.optional(v.unknown()),
+  rawOutput: v.optional(v.unknown()),
+  content: loose(v.array(v.fallback(ToolContent, { type: 'unknown' }))),
+  locations: loose(v.array(v.fallback(v.object({ path: text }), {}))),
+  _meta: words,
+});
+export type ToolCallUpdate = v.InferOutput<typeof ToolCallUpdate>;
+
+export const PlanEntries = v.object({
+  entries: v.array(v.object({ content: v.string(), status: v.fallback(v.string(), 'pending') })),
+});
+
+export const MessageChunk = v.object({ content: v.object({ type: v.string(), text }) });
+
+export const UsageUpdate = v.object({ cost: loose(v.object({ amount: v.number(), currency: text })) });
+
+export const SessionUpdate = v.object({
+  sessionId: v.string(),
+  update: v.looseObject({ sessionUpdate: v.string() }),
+});
+
+export const PermissionOption = v.object({ optionId: v.string(), name: text, kind: text });
+export type PermissionOption = v.InferOutput<typeof PermissionOption>;
+
+export const PermissionRequest = v.object({
+  sessionId: v.string(),
+  toolCall: ToolCallUpdate,
+  options: v.array(PermissionOption),
+});

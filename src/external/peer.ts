@@ -1,0 +1,119 @@
+import { PeerClosedError, PeerError } from './failure.ts';
+
+export interface PeerOptions {
+  /** Sends one line. */
+  readonly write: (line: string) => void;
+  /** Answers a request of the agent. A `PeerError` becomes its error answer. */
+  readonly onRequest: (method: string, params: unknown) => Promise<unknown>;
+  readonly onNotification: (method: string, params: unknown) => void;
+  readonly onBug: (error: unknown) => void;
+}
+
+interface Waiting {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+const internalError = -32_603;
+
+/**
+ * One JSON-RPC conversation over lines. Lines that hold no message are passed over, answers to unknown requests are ignored, and
+ * every request of the other side is answered.
+ */
+export class Peer {
+  readonly #options: PeerOptions;
+  readonly #waiting = new Map<number, Waiting>();
+  #lastId = 0;
+  #isClosed = false;
+  /** Lines that held no message. */
+  noise = 0;
+
+  constructor(options: PeerOptions) {
+    this.#options = options;
+  }
+
+  /** @throws PeerError the agent's answer; PeerClosedError when none will come */
+  request(method: string, params: unknown): Promise<unknown> {
+    if (this.#isClosed) return Promise.reject(new PeerClosedError());
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#send({ id, method, params });
+    });
+  }
+
+  notify(method: string, params: unknown): void {
+    if (!this.#isClosed) this.#send({ method, params });
+  }
+
+  /** Takes one line that the agent has written. */
+  take(line: Buffer): void {
+    const message = this.#isClosed ? undefined : parse(line);
+    if (!message) {
+      this.noise += 1;
+      return;
+    }
+    const { id, method, params } = message;
+    if (typeof method !== 'string') this.#settle(message);
+    else if (id === undefined || id === null) this.#options.onNotification(method, params);
+    else if (typeof id === 'string' || typeof id === 'number') void this.#answer(id, method, params);
+  }
+
+  /** Rejects every request without an answer; nothing is sent or taken any more. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { reject } of this.#waiting.values()) reject(new PeerClosedError());
+    this.#waiting.clear();
+  }
+
+  #settle({ id, error, result }: Message): void {
+    if (typeof id !== 'number') return;
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (error === undefined || error === null) waiting?.resolve(result);
+    else waiting?.reject(peerErrorOf(error));
+  }
+
+  async #answer(id: string | number, method: string, params: unknown): Promise<void> {
+    try {
+      const result = (await this.#options.onRequest(method, params)) ?? null;
+      if (!this.#isClosed) this.#send({ id, result });
+    } catch (error) {
+      const { code, message } = error instanceof PeerError ? error : new PeerError(internalError, 'Internal error');
+      if (!this.#isClosed) this.#send({ id, error: { code, message } });
+      if (!(error instanceof PeerError)) this.#options.onBug(error);
+    }
+  }
+
+  #send(message: object): void {
+    this.#options.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  }
+}
+
+type Message = Readonly<Partial<Record<'id' | 'method' | 'params' | 'error' | 'result', unknown>>>;
+
+function parse(line: Buffer): Message | undefined {
+  try {
+    const value: unknown = JSON.parse(line.toString('utf8'));
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function peerErrorOf(error: unknown): PeerError {
+  const { code, message, data } = (typeof error === 'object' ? error : {}) as Readonly<Record<string, unknown>>;
+  const detail = detailOf(data);
+  const words = typeof message === 'string' ? message : 'The agent reports an error without words.';
+  return new PeerError(typeof code === 'number' ? code : internalError, detail ? `${words}: ${detail}` : words);
+}
+
+/** Agents put what has happened into `data`, next to "Internal error". */
+function detailOf(data: unknown): string | undefined {
+  if (typeof data === 'string') return data;
+  const { details, message, error } = (typeof data === 'object' && data !== null ? data : {}) as Readonly<
+    Record<string, unknown>
+  >;
+  return [details, message, error].find((each): each is string => typeof each === 'string');
+}

@@ -1,0 +1,56 @@
+import type { ApprovalNeed } from '../agent/index.ts';
+import type { ApprovalDecision, ApprovalKind } from '../protocol/index.ts';
+import type { KnownCall } from './known-call.ts';
+import type { PermissionOption } from './messages.ts';
+
+/** Kinds of calls that only read: our own reading tools need no approval either. */
+const readingKinds: ReadonlySet<string> = new Set(['read', 'search', 'think']);
+
+const kindsOf: Readonly<Record<string, { readonly kind: ApprovalKind; readonly operation: string }>> = {
+  edit: { kind: 'file', operation: 'edit' },
+  delete: { kind: 'file', operation: 'delete' },
+  move: { kind: 'file', operation: 'move' },
+  execute: { kind: 'shell', operation: 'run' },
+  fetch: { kind: 'remoteResource', operation: 'fetch' },
+};
+const otherKind = { kind: 'remoteResource', operation: 'call' } as const;
+
+/** Approval that a call of an agent needs. Undefined: none, it only reads. */
+export function needOf(agent: string, call: KnownCall, workspacePath: string): ApprovalNeed | undefined {
+  if (readingKinds.has(call.kind)) return undefined;
+  const { kind, operation } = kindsOf[call.kind] ?? otherKind;
+  const target = call.command ?? (call.paths.join(', ') || call.title);
+  return {
+    kind,
+    operation,
+    target,
+    ...(kind === 'shell' && { workingDirectory: workspacePath }),
+    scopeKey: `agent:${agent}:${operation}:${target}`,
+    covers: kind === 'shell' ? `this command in ${workspacePath}` : `to ${operation} ${target}`,
+    reason: `${agent} asks.`,
+  };
+}
+
+type Outcome =
+  | { readonly outcome: 'selected'; readonly optionId: string }
+  /** The question is withdrawn; most agents end their turn. */
+  | { readonly outcome: 'cancelled' };
+
+/**
+ * The answer to an agent. Options are chosen by their kind, as their ids and order say nothing. `allow_always` is chosen only when a
+ * user grants for good what the agent offers in no other way: agents write it into their own configuration, and what we remember
+ * we remember ourselves.
+ */
+export function outcomeOf(decision: ApprovalDecision, options: readonly PermissionOption[]): Outcome {
+  const kinds = wantedKinds[decision];
+  const optionId = kinds.map((wanted) => options.find(({ kind }) => kind === wanted)?.optionId).find((id) => id);
+  return optionId === undefined ? { outcome: 'cancelled' } : { outcome: 'selected', optionId };
+}
+
+const wantedKinds: Readonly<Record<ApprovalDecision, readonly string[]>> = {
+  accept: ['allow_once'],
+  acceptForSession: ['allow_once'],
+  acceptAlways: ['allow_once', 'allow_always'],
+  decline: ['reject_once', 'reject_always'],
+  cancel: [],
+};

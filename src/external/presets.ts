@@ -1,0 +1,140 @@
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** Names that select a preset. */
+export const presetNames = ['codex', 'claude', 'gemini', 'opencode', 'qwen', 'goose', 'pi'] as const;
+export type PresetName = (typeof presetNames)[number];
+
+/** What is known of an agent; found by running it. */
+export interface Preset {
+  /** npm package that holds the program. */
+  readonly package: string;
+  /** Version that was tested. */
+  readonly tested: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Makes it ask before it acts, and keeps it quiet. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Variables of the user that it may need: keys and its own directories. */
+  readonly passes: readonly string[];
+  /** `none`: it cannot be made to ask; only checkpoints and a sandbox protect. */
+  readonly approvals: 'asks' | 'none';
+  /** Completes "log in: …". */
+  readonly login: string;
+  /** Works with our MCP servers. */
+  readonly takesMcpServers: boolean;
+}
+
+export const presets: Readonly<Record<PresetName, Preset>> = {
+  codex: {
+    package: '@agentclientprotocol/codex-acp',
+    tested: '2.6.0',
+    program: 'codex-acp',
+    args: [],
+    // Its default mode has a model judge in place of a person.
+    env: { INITIAL_AGENT_MODE: 'workspace-write', NO_BROWSER: '1' },
+    passes: ['CODEX_HOME', 'CODEX_API_KEY', 'CODEX_PATH', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'],
+    approvals: 'asks',
+    login: 'codex login',
+    takesMcpServers: true,
+  },
+  claude: {
+    package: '@agentclientprotocol/claude-agent-acp',
+    tested: '0.100.0',
+    program: 'claude-agent-acp',
+    args: [],
+    env: {
+      DISABLE_AUTOUPDATER: '1',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: 'false',
+    },
+    passes: ['CLAUDE_CONFIG_DIR', 'ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL', 'ANTHROPIC_AUTH_TOKEN'],
+    approvals: 'asks',
+    login: 'claude-agent-acp --cli auth login, or set ANTHROPIC_API_KEY',
+    takesMcpServers: true,
+  },
+  gemini: {
+    package: '@google/gemini-cli',
+    tested: '0.61.0',
+    program: 'gemini',
+    args: ['--acp'],
+    // One process less: a signal then reaches the one that works.
+    env: { GEMINI_CLI_NO_RELAUNCH: '1' },
+    passes: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GEMINI_BASE_URL', 'GOOGLE_CLOUD_PROJECT'],
+    approvals: 'asks',
+    login: 'run gemini once, or set GEMINI_API_KEY',
+    takesMcpServers: true,
+  },
+  opencode: {
+    package: 'opencode-ai',
+    tested: '1.18.33',
+    program: 'opencode',
+    args: ['acp'],
+    env: {
+      OPENCODE_PERMISSION: '{"bash":"ask","edit":"ask","webfetch":"ask"}',
+      OPENCODE_DISABLE_AUTOUPDATE: '1',
+    },
+    passes: ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENCODE_CONFIG', 'OPENCODE_CONFIG_CONTENT'],
+    approvals: 'asks',
+    login: 'opencode auth login',
+    takesMcpServers: true,
+  },
+  qwen: {
+    package: '@qwen-code/qwen-code',
+    tested: '0.24.4',
+    program: 'qwen',
+    args: ['--acp', '--approval-mode', 'default'],
+    env: {},
+    passes: ['OPENAI_API_KEY', 'OPENAI_BASE_URL', 'OPENAI_MODEL', 'QWEN_API_KEY'],
+    approvals: 'asks',
+    login: 'run qwen once, or set OPENAI_API_KEY and OPENAI_BASE_URL',
+    takesMcpServers: true,
+  },
+  goose: {
+    package: '@aaif/goose-acp',
+    tested: '1.50.0',
+    program: 'goose',
+    args: ['acp'],
+    env: { GOOSE_MODE: 'approve' },
+    passes: ['GOOSE_PROVIDER', 'GOOSE_MODEL', 'OPENAI_API_KEY', 'OPENAI_HOST', 'ANTHROPIC_API_KEY'],
+    approvals: 'asks',
+    login: 'goose configure',
+    takesMcpServers: true,
+  },
+  pi: {
+    package: 'pi-acp',
+    tested: '0.0.34',
+    program: 'pi-acp',
+    args: [],
+    env: {},
+    passes: ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'PI_CODING_AGENT_DIR'],
+    approvals: 'none',
+    login: 'pi-acp --terminal-login',
+    takesMcpServers: false,
+  },
+};
+
+/** The preset of a name; undefined: there is none. */
+export const presetFor = (name: string): Preset | undefined =>
+  presets[presetNames.find((known) => known === name) as PresetName];
+
+export const installHintOf = (preset: Preset): string => `Install it with: npm install -g ${preset.package}`;
+
+/**
+ * Finds a program in a search path. A script for Node is started with the Node of this process: that of the user may be too old,
+ * and a wrapper would outlive its agent.
+ *
+ * @returns the command without the agent's arguments; undefined: there is no such program
+ */
+export function findProgram(name: string, searchPath: string): readonly string[] | undefined {
+  const places = name.includes('/') ? [name] : searchPath.split(delimiter).map((directory) => join(directory, name));
+  const found = places.find((place) => existsSync(place));
+  if (found === undefined) return undefined;
+  const file = realpathSync(found);
+  return isNodeScript(file) ? [process.execPath, file] : [found];
+}
+
+function isNodeScript(file: string): boolean {
+  if (/\.[cm]?js$/.test(file)) return true;
+  return /^#!.*\bnode\b/.test(readFileSync(file).subarray(0, 100).toString('latin1').split('\n', 1)[0] ?? '');
+}

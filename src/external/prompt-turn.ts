@@ -1,0 +1,118 @@
+import * as v from 'valibot';
+import type { DelegatedReport } from '../agent/index.ts';
+import { type ApprovalDecision, planStatuses } from '../protocol/index.ts';
+import { KnownCall } from './known-call.ts';
+import { MessageChunk, type PermissionRequest, PlanEntries, ToolCallUpdate } from './messages.ts';
+import { needOf, outcomeOf } from './permission.ts';
+
+export interface PromptTurnOptions {
+  readonly agent: string;
+  readonly workspacePath: string;
+  readonly report: DelegatedReport;
+  /** A user, a rule or the policy has allowed a call. */
+  readonly onGranted: (call: KnownCall) => void;
+}
+
+const maxSteps = 50;
+
+/** One prompt of a session: turns what the agent tells into what a turn reports. */
+export class PromptTurn {
+  readonly #options: PromptTurnOptions;
+  readonly #calls = new Map<string, KnownCall>();
+  readonly #begun = new Set<string>();
+  #plans = 0;
+  /** The agent has said that it is broken, whatever it says afterwards. */
+  hasSystemError = false;
+
+  constructor(options: PromptTurnOptions) {
+    this.#options = options;
+  }
+
+  /** @returns false: an update of an unknown kind or shape, which is passed over */
+  update(update: { readonly sessionUpdate: string } & Readonly<Record<string, unknown>>): boolean {
+    switch (update.sessionUpdate) {
+      case 'agent_message_chunk':
+        return this.#text('agentMessage', update);
+      case 'agent_thought_chunk':
+        return this.#text('reasoningContent', update);
+      case 'tool_call':
+      case 'tool_call_update':
+        return this.#call(update);
+      case 'plan':
+        return this.#plan(update);
+      case 'session_info_update':
+        this.hasSystemError ||= /"type":\s*"systemError"/.test(JSON.stringify(update['_meta'] ?? {}));
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Decides a question of the agent. */
+  async permit({ toolCall, options }: v.InferOutput<typeof PermissionRequest>) {
+    const { agent, workspacePath, report } = this.#options;
+    const call = this.#known(toolCall.toolCallId);
+    call.merge(toolCall);
+    this.#begin(call);
+    const decision: ApprovalDecision = await report.ask({
+      call: call.shown(),
+      need: needOf(agent, call, workspacePath),
+    });
+    if (decision !== 'decline' && decision !== 'cancel') this.#options.onGranted(call);
+    // Some agents tell nothing more of a call that was declined.
+    else this.#end(call, 'declined', '');
+    return outcomeOf(decision, options);
+  }
+
+  /** Ends the calls that the agent has left open. */
+  finish(): void {
+    for (const call of this.#calls.values()) this.#end(call, 'cancelled', call.result);
+  }
+
+  #text(type: 'agentMessage' | 'reasoningContent', update: unknown): boolean {
+    const parsed = v.safeParse(MessageChunk, update);
+    if (!parsed.success || parsed.output.content.text === undefined) return false;
+    this.#options.report.text(type, parsed.output.content.text);
+    return true;
+  }
+
+  #call(update: unknown): boolean {
+    const parsed = v.safeParse(ToolCallUpdate, update);
+    if (!parsed.success) return false;
+    const call = this.#known(parsed.output.toolCallId);
+    const output = call.merge(parsed.output);
+    if (call.isTellable) this.#begin(call);
+    if (output !== '' && this.#begun.has(call.callId)) this.#options.report.output(call.callId, output);
+    if (call.isOver) this.#end(call, call.status === 'failed' ? 'failed' : 'completed', call.result);
+    return true;
+  }
+
+  #plan(update: unknown): boolean {
+    const parsed = v.safeParse(PlanEntries, update);
+    if (!parsed.success) return false;
+    this.#plans += 1;
+    const steps = parsed.output.entries.slice(0, maxSteps).map(({ content, status }) => ({
+      step: content,
+      status: planStatuses.find((known) => known === status) ?? ('pending' as const),
+    }));
+    this.#options.report.plan(`plan_${this.#plans}`, steps);
+    return true;
+  }
+
+  #known(callId: string): KnownCall {
+    const call = this.#calls.get(callId) ?? new KnownCall(callId);
+    this.#calls.set(callId, call);
+    return call;
+  }
+
+  #begin(call: KnownCall): void {
+    if (this.#begun.has(call.callId)) return;
+    this.#begun.add(call.callId);
+    this.#options.report.begin(call.shown());
+  }
+
+  #end(call: KnownCall, outcome: 'completed' | 'failed' | 'declined' | 'cancelled', text: string): void {
+    this.#begin(call);
+    this.#options.report.end(call.callId, { outcome, text, exitCode: call.exitCode });
+  }
+}

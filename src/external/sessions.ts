@@ -1,0 +1,244 @@
+import * as v from 'valibot';
+import type { ExternalAgentEvent } from '../../machines/index.ts';
+import type { ContentPart, DelegatedOrder, DelegatedUse } from '../agent/index.ts';
+import { plainText } from '../lib/index.ts';
+import { defaults } from '../protocol/index.ts';
+import type { Connection } from './connection.ts';
+import { AgentFailure, PeerClosedError, PeerError } from './failure.ts';
+import {
+  NewSessionResult,
+  PermissionRequest,
+  PromptResult,
+  SessionUpdate,
+  type Usage,
+  UsageUpdate,
+} from './messages.ts';
+import { PromptTurn } from './prompt-turn.ts';
+
+export interface AgentSettings {
+  readonly name: string;
+  /** Program and arguments. */
+  readonly command: readonly string[];
+  /** Servers of tools for new sessions, as the protocol names them. */
+  readonly mcpServers: () => readonly unknown[];
+  /** What a person does when the agent wants a log-in. */
+  readonly loginHint: string;
+  /** What a person does when the agent is missing. */
+  readonly installHint: string;
+}
+
+interface Session {
+  readonly sessionId: string;
+  readonly incarnation: number;
+  /** Absent: no prompt runs, and what comes belongs to no turn. */
+  turn: PromptTurn | undefined;
+  /** Usage so far: agents report sums. */
+  usage: Usage | undefined;
+  costUsd: number;
+}
+
+const authRequired = -32_000;
+const notFound = -32_002;
+const methodNotFound = -32_601;
+const invalidParams = -32_602;
+
+const finishes = {
+  end_turn: 'stop',
+  max_tokens: 'length',
+  max_turn_requests: 'length',
+  refusal: 'contentFilter',
+} as const;
+
+/** The sessions of one agent: one for each thread, made with its first turn and taken up again after a restart. */
+export class Sessions {
+  readonly #settings: AgentSettings;
+  readonly #send: (event: ExternalAgentEvent) => void;
+  readonly #byThread = new Map<string, Session>();
+  readonly #byId = new Map<string, Session>();
+
+  constructor(settings: AgentSettings, send: (event: ExternalAgentEvent) => void) {
+    this.#settings = settings;
+    this.#send = send;
+  }
+
+  /** What the agent may ask us to do. */
+  readonly clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false };
+
+  /** Runs one turn. @throws AgentFailure; the reason of `signal` when it has aborted */
+  async run(connection: Connection, order: DelegatedOrder, signal: AbortSignal) {
+    try {
+      const session = await this.#open(connection, order);
+      return await this.#prompt(connection, session, order, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#failureOf(error, connection);
+    }
+  }
+
+  forget(threadId: string): void {
+    const session = this.#byThread.get(threadId);
+    this.#byThread.delete(threadId);
+    if (session) this.#byId.delete(session.sessionId);
+  }
+
+  /** Answers a request of the agent. @throws PeerError */
+  async request(method: string, params: unknown): Promise<unknown> {
+    if (method !== 'session/request_permission') throw new PeerError(methodNotFound, `There is no method ${method}.`);
+    const parsed = v.safeParse(PermissionRequest, params);
+    if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
+    const turn = this.#byId.get(parsed.output.sessionId)?.turn;
+    // A question of a turn that has ended.
+    if (!turn) return { outcome: { outcome: 'cancelled' } };
+    return { outcome: await turn.permit(parsed.output) };
+  }
+
+  notification(method: string, params: unknown): void {
+    if (method !== 'session/update') return;
+    const parsed = v.safeParse(SessionUpdate, params);
+    const session = parsed.success ? this.#byId.get(parsed.output.sessionId) : undefined;
+    // Text outside of a turn belongs to none.
+    if (!parsed.success || !session) return;
+    const { update } = parsed.output;
+    if (update.sessionUpdate === 'usage_update') this.#cost(session, update);
+    else session.turn?.update(update);
+  }
+
+  /** The thread's session in this life of the process: known, resumed, loaded, or a new one. */
+  async #open(connection: Connection, order: DelegatedOrder): Promise<Session> {
+    const { threadId } = order;
+    const known = this.#byThread.get(threadId);
+    if (known?.incarnation === connection.incarnation) return known;
+    const kept = order.session?.sessionId;
+    if (kept !== undefined && (await this.#takeUp(connection, order, kept)))
+      return this.#add(connection, threadId, kept);
+    if (kept !== undefined) {
+      order.report.notice(
+        'agentSessionLost',
+        `${this.#settings.name} has lost its memory of this conversation and starts anew.`,
+      );
+    }
+    return this.#create(connection, order);
+  }
+
+  async #create(connection: Connection, order: DelegatedOrder): Promise<Session> {
+    const { workspacePath: cwd, threadId } = order;
+    const mcpServers = this.#settings.mcpServers();
+    const { sessionId } = v.parse(NewSessionResult, await connection.peer.request('session/new', { cwd, mcpServers }));
+    const { name: agent } = this.#settings;
+    order.keep({ agent, version: connection.info?.agentInfo?.version ?? null, sessionId });
+    return this.#add(connection, threadId, sessionId);
+  }
+
+  /** @returns whether the agent knows the session still. What it replays of the conversation is dropped: no turn runs. */
+  async #takeUp({ peer, info }: Connection, order: DelegatedOrder, sessionId: string): Promise<boolean> {
+    const { sessionCapabilities, loadSession } = info?.agentCapabilities ?? {};
+    const hasResume = sessionCapabilities?.resume !== undefined && sessionCapabilities.resume !== null;
+    if (!hasResume && !loadSession) return false;
+    const mcpServers = this.#settings.mcpServers();
+    try {
+      const method = hasResume ? 'session/resume' : 'session/load';
+      await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers });
+      return true;
+    } catch (error) {
+      if (error instanceof PeerError && error.code !== authRequired) return false;
+      throw error;
+    }
+  }
+
+  #add({ incarnation }: Connection, threadId: string, sessionId: string): Session {
+    const session: Session = { sessionId, incarnation, turn: undefined, usage: undefined, costUsd: 0 };
+    this.#byThread.set(threadId, session);
+    this.#byId.set(sessionId, session);
+    return session;
+  }
+
+  async #prompt(connection: Connection, session: Session, order: DelegatedOrder, signal: AbortSignal) {
+    const { peer, incarnation } = connection;
+    const { sessionId } = session;
+    const turn = new PromptTurn({
+      agent: this.#settings.name,
+      workspacePath: order.workspacePath,
+      report: order.report,
+      onGranted: () => {},
+    });
+    const costBefore = session.costUsd;
+    let wasCancelled = false;
+    const cancel = () => {
+      wasCancelled = true;
+      peer.notify('session/cancel', { sessionId });
+      this.#send({ type: 'CANCEL.SENT', incarnation });
+    };
+    signal.throwIfAborted();
+    session.turn = turn;
+    this.#send({ type: 'PROMPT.BEGUN', incarnation });
+    // After those of the turn, which answer the open questions first: some agents wait for the answers.
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      const prompt = promptOf(order.input);
+      const result = v.parse(PromptResult, await peer.request('session/prompt', { sessionId, prompt }));
+      order.report.used(this.#useOf(session, result.usage, session.costUsd - costBefore));
+      signal.throwIfAborted();
+      if (turn.hasSystemError)
+        throw new AgentFailure('agentError', `${this.#settings.name} reports an error of its own.`);
+      const isCancelled = result.stopReason === 'cancelled';
+      const known = Object.entries(finishes).find(([reason]) => reason === result.stopReason);
+      return { isCancelled, finish: known?.[1] ?? ('stop' as const) };
+    } finally {
+      signal.removeEventListener('abort', cancel);
+      turn.finish();
+      session.turn = undefined;
+      this.#send({ type: 'PROMPT.ENDED', incarnation, wasCancelled });
+    }
+  }
+
+  /** Usage of this turn: the difference to the sum before. A sum that has become smaller counts from zero. */
+  #useOf(session: Session, usage: Usage | undefined, costUsd: number): DelegatedUse {
+    const { inputTokens: before = 0, outputTokens: said = 0 } = session.usage ?? {};
+    const isSum = usage !== undefined && usage.inputTokens >= before && usage.outputTokens >= said;
+    const last = isSum ? session.usage : undefined;
+    const since = (now: number | undefined, then: number | undefined) => Math.max(0, (now ?? 0) - (then ?? 0));
+    session.usage = usage ?? session.usage;
+    return {
+      inputTokens: since(usage?.inputTokens, last?.inputTokens),
+      outputTokens: since(usage?.outputTokens, last?.outputTokens),
+      cachedInputTokens: since(usage?.cachedReadTokens, last?.cachedReadTokens),
+      reasoningTokens: since(usage?.thoughtTokens, last?.thoughtTokens),
+      ...(costUsd > 0 && { costUsd }),
+    };
+  }
+
+  #cost(session: Session, update: unknown): void {
+    const parsed = v.safeParse(UsageUpdate, update);
+    const cost = parsed.success ? parsed.output.cost : undefined;
+    if (cost && (cost.currency ?? 'USD') === 'USD' && Number.isFinite(cost.amount)) session.costUsd = cost.amount;
+  }
+
+  #failureOf(error: unknown, { stderr, incarnation }: Connection): unknown {
+    const { name, loginHint } = this.#settings;
+    if (error instanceof PeerClosedError) {
+      const words = stderr === '' ? '' : ` It wrote: ${stderr}`;
+      return new AgentFailure('agentExited', `The agent ${name} has ended in this turn.${words}`);
+    }
+    if (v.isValiError(error)) {
+      return new AgentFailure('agentError', `${name} did not keep to the protocol: ${error.message}`);
+    }
+    if (!(error instanceof PeerError)) return error;
+    if (error.code === authRequired || error.code === 401) {
+      this.#send({ type: 'AUTH.REQUIRED', incarnation });
+      return new AgentFailure('agentLoginRequired', `${name} wants you to log in: ${loginHint}.`);
+    }
+    const words = plainText(error.message).slice(0, defaults.externalAgent.errorChars);
+    const gone = error.code === notFound ? ' Its session is gone; the next turn starts a new one.' : '';
+    return new AgentFailure('agentError', `${name} reports: ${words}${gone}`);
+  }
+}
+
+/** Content of a prompt. Images that are no data are named. */
+function promptOf(input: readonly ContentPart[]): readonly unknown[] {
+  return input.map((part) => {
+    if (part.type === 'text') return { type: 'text', text: part.text };
+    const data = /^data:([^;,]+);base64,(.*)$/s.exec(part.url);
+    if (!data) return { type: 'text', text: `Image: ${part.url}` };
+    return { type: 'image', mimeType: data[1], data: data[2] };
+  });
+}

@@ -1,0 +1,161 @@
+/** An agent of another maker does the turns of a workspace: over the real server and a real process. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { Client, type Message, startServer, words } from '../appserver/harness.ts';
+
+const stub = fileURLToPath(new URL('../../test/external/stub-agent.mjs', import.meta.url));
+
+export const stubAgent = (flags = '') => ({
+  Agent: { Name: 'stub', Command: [process.execPath, stub], Env: { STUB_FLAGS: flags } },
+});
+
+class Talk {
+  readonly client: Client;
+  threadId = '';
+
+  constructor(client: Client) {
+    this.client = client;
+  }
+
+  static async begin(t: Parameters<typeof startServer>[0], flags = '') {
+    const { server, path, log } = await startServer(t, undefined, { config: stubAgent(flags) });
+    const talk = new Talk(await Client.ready(t, server.webSocketUrl));
+    talk.threadId = (await talk.client.call('thread/start')).thread.id;
+    return { talk, path, log, server };
+  }
+
+  async start(...lines: string[]): Promise<string> {
+    const input = words(lines.join('\n'));
+    return (await this.client.call('turn/start', { threadId: this.threadId, input })).turn.id;
+  }
+
+  /** The turn when it has ended. */
+  async end(turnId: string): Promise<Message> {
+    const { params } = await this.client.until(
+      ({ method, params }) => /^turn\/(completed|failed|cancelled)$/.test(method) && params.turn.id === turnId,
+      `${turnId} ends`,
+    );
+    return params.turn;
+  }
+
+  async say(...lines: string[]): Promise<Message> {
+    return this.end(await this.start(...lines));
+  }
+
+  /** Answers the next question. */
+  async decide(turnId: string, decision: string): Promise<Message> {
+    const { params } = await this.client.until(
+      ({ method, params }) => method === 'item/approval/request' && params.turnId === turnId,
+      'a question',
+    );
+    await this.client.call('approval/respond', { requestId: params.requestId, decision });
+    return params;
+  }
+}
+
+const items = (turn: Message, type: string) => turn.items.filter((item: Message) => item.type === type);
+const textOf = (turn: Message) =>
+  items(turn, 'agentMessage')
+    .map(({ text }: Message) => text)
+    .join('|');
+
+t.test('what an agent tells becomes items of the turn', async (t) => {
+  const { talk } = await Talk.begin(t);
+  const turn = await talk.say(
+    'think hm',
+    'say hello',
+    'plan first',
+    'say bye',
+    'noise',
+    'unknown new_kind',
+    'ext',
+    'cost 0.25',
+  );
+  t.equal(turn.status, 'completed');
+  t.match(items(turn, 'reasoningContent'), [{ text: 'hm' }]);
+  t.equal(textOf(turn), 'hello|byeext -32601', 'its greeting before the turn is no part of it');
+  t.match(items(turn, 'plan'), [{ steps: [{ step: 'first', status: 'in_progress' }] }]);
+  t.match(turn.tokenUsage, { inputTokens: 100, outputTokens: 10, costUsd: 0.25 });
+  const next = await talk.say('say again', 'open something', 'stop max_tokens');
+  t.match(next, { status: 'completed', finishReason: 'length', tokenUsage: { inputTokens: 100, outputTokens: 10 } });
+  t.match(items(next, 'toolResult'), [{ outcome: 'cancelled' }], 'a call without an end is over with the turn');
+});
+
+t.test('a call runs only after a person has allowed it', async (t) => {
+  const { talk, path } = await Talk.begin(t);
+  const first = await talk.start('run touch made && echo done');
+  const request = await talk.decide(first, 'accept');
+  t.match(request, { approvalType: 'shell', target: 'touch made && echo done' });
+  const turn = await talk.end(first);
+  t.ok(existsSync(join(path, 'made')));
+  t.match(items(turn, 'toolCall'), [{ tool: 'Exec', source: 'agent' }]);
+  t.match(items(turn, 'commandExecution'), [
+    { command: 'touch made && echo done', output: 'done\n', outcome: 'completed' },
+  ]);
+  const second = await talk.start('run touch other');
+  await talk.decide(second, 'decline');
+  const declined = await talk.end(second);
+  t.equal(textOf(declined), 'refused: x1');
+  t.notOk(existsSync(join(path, 'other')));
+  t.match(items(declined, 'toolResult'), [{ outcome: 'declined' }]);
+  const third = await talk.start('edit note.txt');
+  t.match(await talk.decide(third, 'acceptForSession'), { approvalType: 'file', target: join(path, 'note.txt') });
+  await talk.end(third);
+  t.equal(readFileSync(join(path, 'note.txt'), 'utf8'), 'written by the agent\n');
+  const edited = await talk.say('edit note.txt');
+  t.match(items(edited, 'approvalRequest'), [], 'a grant is remembered here');
+  const diff = await talk.client.call('turn/diff', { threadId: talk.threadId, turnId: third, format: 'unified' });
+  t.match(JSON.stringify(diff), /note\.txt/, 'its turns have checkpoints');
+});
+
+t.test('an interrupted turn answers the questions of the agent, and the next one works', async (t) => {
+  const { talk } = await Talk.begin(t);
+  const asked = await talk.start('run sleep 100');
+  await talk.client.until(({ method }) => method === 'item/approval/request', 'a question');
+  await talk.client.call('turn/interrupt', { threadId: talk.threadId, turnId: asked });
+  t.match(await talk.end(asked), { status: 'cancelled', interruptedBy: 'user' });
+  const waiting = await talk.start('say before', 'wait');
+  await talk.client.until(
+    ({ method, params }) => method === 'item/agentMessage/delta' && params.turnId === waiting,
+    'text',
+  );
+  await talk.client.call('turn/interrupt', { threadId: talk.threadId, turnId: waiting });
+  t.match(await talk.end(waiting), { status: 'cancelled', items: [{}, { text: 'before' }] });
+  t.equal(textOf(await talk.say('say after')), 'after');
+});
+
+t.test('the failures of an agent are failures of the turn, in words', async (t) => {
+  const { talk } = await Talk.begin(t);
+  t.match(await talk.say('error 400'), {
+    status: 'failed',
+    error: { code: 'agentError', message: 'stub reports: no such luck' },
+  });
+  t.match(await talk.say('say x', 'exit 7'), { status: 'failed', error: { code: 'agentExited' } });
+  t.equal(textOf(await talk.say('say back')), 'back', 'it is started again, and its replay is dropped');
+  t.match(await talk.say('flood'), { status: 'failed', error: { code: 'agentExited' } });
+  const cancelled = await talk.say('stop cancelled');
+  t.match(cancelled, { status: 'cancelled', interruptedBy: 'approval' });
+});
+
+t.test('an agent that wants a log-in, is broken or missing says what to do', async (t) => {
+  const login = await Talk.begin(t, 'login');
+  t.match(await login.talk.say('say x'), {
+    status: 'failed',
+    error: { code: 'agentLoginRequired', message: /log in/ },
+  });
+  const version = await Talk.begin(t, 'v99');
+  t.match(await version.talk.say('say x'), {
+    status: 'failed',
+    error: { code: 'agentUnavailable', message: /version 99/ },
+  });
+});
+
+t.test('a new process that has forgotten the session is a notice in the thread', async (t) => {
+  const { talk } = await Talk.begin(t, 'forgetful');
+  await talk.say('say one', 'exit 1');
+  const turn = await talk.say('say two');
+  t.match(items(turn, 'systemNotice'), [{ kind: 'agentSessionLost' }]);
+  t.equal(textOf(turn), 'two');
+});

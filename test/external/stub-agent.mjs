@@ -1,0 +1,189 @@
+/** An agent that speaks the Agent Client Protocol and does what its prompt says, a word a line: for tests. */
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+const waiting = new Map();
+let lastId = 1000;
+const ask = (method, params) =>
+  new Promise((resolve) => {
+    lastId += 1;
+    waiting.set(lastId, resolve);
+    send({ id: lastId, method, params });
+  });
+const sessions = new Map();
+let made = 0;
+const flags = new Set((process.env.STUB_FLAGS ?? '').split(' '));
+
+const update = (sessionId, sessionUpdate, rest) =>
+  send({ method: 'session/update', params: { sessionId, update: { sessionUpdate, ...rest } } });
+const say = (sessionId, text) => update(sessionId, 'agent_message_chunk', { content: { type: 'text', text } });
+
+const options = [
+  { optionId: 'x1', name: 'Never', kind: 'reject_once' },
+  { optionId: 'x2', name: 'Always', kind: 'allow_always' },
+  { optionId: 'x3', name: 'Once', kind: 'allow_once' },
+];
+
+async function act(sessionId, word, argument, session) {
+  switch (word) {
+    case 'say':
+      return say(sessionId, argument);
+    case 'think':
+      return update(sessionId, 'agent_thought_chunk', { content: { type: 'text', text: argument } });
+    case 'plan':
+      return update(sessionId, 'plan', { entries: [{ content: argument, status: 'in_progress', priority: 'high' }] });
+    case 'run': {
+      const toolCallId = `call_${session.calls++}`;
+      const call = { toolCallId, title: argument, kind: 'execute' };
+      update(sessionId, 'tool_call', { ...call, status: 'pending', rawInput: {} });
+      const answer = await ask('session/request_permission', {
+        sessionId,
+        toolCall: { ...call, rawInput: { command: argument } },
+        options,
+      });
+      session.outcome = answer.result?.outcome;
+      if (session.outcome?.optionId !== 'x3')
+        return say(sessionId, `refused: ${session.outcome?.optionId ?? 'cancelled'}`);
+      const output = await new Promise((resolve) => {
+        const child = spawn('/bin/sh', ['-c', argument], { cwd: session.cwd, stdio: ['ignore', 'pipe', 'ignore'] });
+        let text = '';
+        child.stdout.on('data', (chunk) => {
+          text += chunk;
+        });
+        child.on('close', () => resolve(text));
+      });
+      return update(sessionId, 'tool_call_update', {
+        toolCallId,
+        status: 'completed',
+        content: [{ type: 'content', content: { type: 'text', text: output } }],
+      });
+    }
+    case 'edit': {
+      const toolCallId = `call_${session.calls++}`;
+      const path = `${session.cwd}/${argument}`;
+      const content = [{ type: 'diff', path, oldText: null, newText: 'written by the agent\n' }];
+      const call = { toolCallId, title: `Write ${argument}`, kind: 'edit', content };
+      const answer = await ask('session/request_permission', { sessionId, toolCall: call, options });
+      if (answer.result?.outcome?.optionId !== 'x3') return say(sessionId, 'refused');
+      writeFileSync(path, 'written by the agent\n');
+      return update(sessionId, 'tool_call_update', { toolCallId, status: 'completed' });
+    }
+    case 'open':
+      return update(sessionId, 'tool_call', {
+        toolCallId: 'left-open',
+        title: argument,
+        kind: 'other',
+        rawInput: { a: 1 },
+      });
+    case 'noise':
+      return process.stdout.write('\u001b[2J not json\n[1,2]\nnull\n{"jsonrpc":"2.0","id":77,"result":{}}\n{}\n');
+    case 'flood':
+      return process.stdout.write('x'.repeat(17 * 1_048_576));
+    case 'unknown':
+      return update(sessionId, argument, { anything: { at: ['all'] } });
+    case 'ext':
+      return say(sessionId, `ext ${(await ask('craft/drainMidTurnQueue', {})).error?.code}`);
+    case 'exit':
+      return process.exit(Number(argument));
+    case 'hang':
+      return new Promise(() => {});
+    case 'wait':
+      // Until it is cancelled.
+      return new Promise((resolve) => {
+        session.cancelled = resolve;
+      });
+    case 'error':
+      throw { code: Number(argument), message: 'no such luck' };
+    case 'child':
+      return void spawn('sleep', ['1000'], { detached: argument === 'detached', stdio: 'ignore' });
+    case 'cost':
+      return update(sessionId, 'usage_update', {
+        used: 10,
+        size: 100,
+        cost: { amount: Number(argument), currency: 'USD' },
+      });
+    case 'stop':
+      session.stopReason = argument;
+      return;
+    case 'pid':
+      return say(sessionId, `pid ${process.pid}`);
+    default:
+      throw { code: -32_602, message: `no word ${word}` };
+  }
+}
+
+async function prompt({ sessionId, prompt }) {
+  const session = sessions.get(sessionId);
+  if (!session) throw { code: -32_002, message: 'Session not found' };
+  session.stopReason = 'end_turn';
+  const images = prompt.filter(({ type }) => type === 'image').length;
+  if (images > 0) say(sessionId, `images ${images}`);
+  for (const line of prompt.flatMap(({ text = '' }) => text.split('\n'))) {
+    const [word, ...rest] = line.trim().split(' ');
+    if (word) await act(sessionId, word, rest.join(' '), session);
+    if (session.isCancelled) break;
+  }
+  session.turns += 1;
+  const usage = {
+    inputTokens: 100 * session.turns,
+    outputTokens: 10 * session.turns,
+    totalTokens: 110 * session.turns,
+  };
+  const stopReason = session.isCancelled ? 'cancelled' : session.stopReason;
+  session.isCancelled = false;
+  return { stopReason, usage };
+}
+
+const methods = {
+  initialize: () => {
+    if (flags.has('mute')) return new Promise(() => {});
+    return {
+      protocolVersion: flags.has('v99') ? 99 : 1,
+      agentInfo: { name: 'stub', version: '1.2.3' },
+      agentCapabilities: {
+        loadSession: !flags.has('forgetful'),
+        promptCapabilities: { image: true },
+        ...(flags.has('resumes') && { sessionCapabilities: { resume: {} } }),
+      },
+    };
+  },
+  'session/new': ({ cwd }) => {
+    if (flags.has('login')) throw { code: -32_000, message: 'Authentication required' };
+    made += 1;
+    const sessionId = `session-${process.pid}-${made}`;
+    sessions.set(sessionId, { cwd, calls: 0, turns: 0 });
+    // As some agents greet, outside of any turn.
+    say(sessionId, 'a greeting');
+    return { sessionId };
+  },
+  'session/load': ({ sessionId, cwd }) => {
+    sessions.set(sessionId, { cwd, calls: 0, turns: 0 });
+    say(sessionId, 'replayed');
+    return null;
+  },
+  'session/resume': ({ sessionId, cwd }) => {
+    sessions.set(sessionId, { cwd, calls: 0, turns: 0 });
+    return null;
+  },
+  'session/prompt': prompt,
+  'session/cancel': ({ sessionId }) => {
+    const session = sessions.get(sessionId);
+    if (!session) return;
+    session.isCancelled = true;
+    session.cancelled?.();
+  },
+};
+
+if (flags.has('broken')) process.exit(3);
+createInterface({ input: process.stdin }).on('line', async (line) => {
+  const { id, method, params, result, error } = JSON.parse(line);
+  if (method === undefined) return waiting.get(id)?.({ result, error });
+  try {
+    const made = await methods[method]?.(params);
+    if (id !== undefined) send({ id, result: made });
+  } catch (thrown) {
+    if (id !== undefined) send({ id, error: { code: thrown.code ?? -32_603, message: thrown.message } });
+  }
+});
