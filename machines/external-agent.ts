@@ -117,6 +117,9 @@ const onExit = {
 const onFlood = { guard: 'isThisIncarnation', target: '#external-agent.unhealthy', actions: 'recordFlood' } as const;
 const onWanted = { target: '#external-agent.starting', actions: 'resetForManualStart' } as const;
 
+// It is never asked to end by SIGTERM: some agents leave their tools behind then.
+const { terminateProcess: _, ...agentActions } = supervisedActions<ExternalAgentContext, ExternalAgentEvent>('process');
+
 export const externalAgentMachine = setup({
   types: {
     input: {} as ExternalAgentInput,
@@ -128,9 +131,10 @@ export const externalAgentMachine = setup({
     process: fromCallback<ExternalAgentCommand, ExternalAgentProcessInput>(() => {}),
   },
   delays: {
-    ...supervisedDelays,
+    backoff: supervisedDelays.backoff,
+    killVerify: supervisedDelays.killVerify,
     handshakeTimeout: ({ context }) => context.policy.handshakeTimeoutMs,
-    closeGrace: ({ context }) => context.policy.closeGraceMs,
+    agentCloseGrace: ({ context }) => context.policy.closeGraceMs,
     cancelGrace: ({ context }) => context.policy.cancelGraceMs,
   },
   guards: {
@@ -146,7 +150,7 @@ export const externalAgentMachine = setup({
       context.cancelled <= 1,
   },
   actions: {
-    ...supervisedActions<ExternalAgentContext, ExternalAgentEvent>('process'),
+    ...agentActions,
     beginIncarnation: assign(({ context }) => ({
       incarnation: context.incarnation + 1,
       pid: null,
@@ -346,7 +350,7 @@ export const externalAgentMachine = setup({
         closing: {
           description: 'Its input is closed: an agent that behaves well ends.',
           entry: 'closeInput',
-          after: { closeGrace: { target: 'killing' } },
+          after: { agentCloseGrace: { target: 'killing' } },
         },
         ...killStates,
         sweeping: { description: 'What it has started is ended.' },

@@ -284,7 +284,7 @@ export const turnMachine = turnSetup.createMachine({
       },
       initial: 'working',
       states: {
-        working: { description: 'It needs nobody.' },
+        working: { description: 'No approval is pending.' },
         asking: {
           description: 'It waits for an approval, and may work on. The timeout begins anew with each question.',
           entry: 'emitWaiting',

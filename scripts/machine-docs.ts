@@ -43,7 +43,15 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
   killVerify: ['From SIGKILL until the process is called stuck.', milliseconds(supervise.killVerifyMs)],
   startupTimeout: ['A server that is not ready after this time is given up.', '30,000 ms (`startupTimeoutSec`)'],
   closeGrace: ['From the end of the input of a server to SIGTERM.', milliseconds(defaults.mcp.closeGraceMs)],
-  cancelGrace: ['How long a cancelled turn may take to end by itself.', milliseconds(agent.cancelGraceMs)],
+  handshakeTimeout: [
+    'An agent of another maker that has not introduced itself after this time is killed.',
+    milliseconds(defaults.externalAgent.handshakeMs),
+  ],
+  agentCloseGrace: [
+    'From the end of the input of an agent to SIGKILL.',
+    milliseconds(defaults.externalAgent.closeGraceMs),
+  ],
+  cancelGrace: ['How long a cancelled turn or prompt may take to end by itself.', milliseconds(agent.cancelGraceMs)],
   approvalTimeout: [
     'Without an answer the pending approvals are declined.',
     '300,000 ms (`Permissions.ApprovalTimeoutSeconds`, in the chat API `Api.ApprovalTimeoutSeconds`)',

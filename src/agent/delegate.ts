@@ -31,7 +31,7 @@ export interface DelegatedQuestion {
   readonly need: ApprovalNeed | undefined;
 }
 
-/** What a delegated turn tells while it goes on. Nothing is taken any more when the turn has ended. */
+/** Reports of a delegated turn while it runs. They are ignored once the turn has ended. */
 export interface DelegatedReport {
   /** Text of an answer or of thoughts, as it comes. */
   readonly text: (type: 'agentMessage' | 'reasoningContent', text: string) => void;

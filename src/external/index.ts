@@ -1,7 +1,7 @@
 /**
  * Agents of other makers, driven over the Agent Client Protocol: one supervised process for a workspace, whose sessions are
- * threads. The machine `external-agent` decides about the process; what the agent tells becomes items of the turn, and what it asks
- * becomes approvals of the thread. Never here: items, approvals and stores themselves (`agent`).
+ * threads. The machine `external-agent` decides about the process; the agent's updates become items of the turn, and its questions
+ * become approvals of the thread. Never here: items, approvals and stores themselves (`agent`).
  */
 export { type AgentConfiguration, type ConfigureOptions, configuredAgent } from './configure.ts';
 export { ExternalAgent, type ExternalAgentOptions } from './external-agent.ts';

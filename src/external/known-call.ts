@@ -18,7 +18,7 @@ const toolNames: Readonly<Record<string, string>> = {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A call as far as the agent has told of it. Updates tell only what has changed, and may come before the call itself. */
+/** A call as far as the agent has reported it. Updates hold only changed fields, and may come before the call itself. */
 export class KnownCall {
   readonly callId: string;
   title = '';

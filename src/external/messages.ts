@@ -1,6 +1,6 @@
 /**
- * What is read of the messages of an agent (Agent Client Protocol, version 1). An agent is not trusted: what has another shape is
- * passed over, what is unknown is ignored, and text is bounded where it is used.
+ * Parts of the messages of an agent that are read (Agent Client Protocol, version 1). An agent is not trusted: messages of
+ * another shape are passed over, unknown ones are ignored, and text is bounded where it is used.
  */
 import * as v from 'valibot';
 

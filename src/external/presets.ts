@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 export const presetNames = ['codex', 'claude', 'gemini', 'opencode', 'qwen', 'goose', 'pi'] as const;
 export type PresetName = (typeof presetNames)[number];
 
-/** What is known of an agent; found by running it. */
+/** Facts about an agent; found by running it. */
 export interface Preset {
   /** npm package that holds the program. */
   readonly package: string;
@@ -114,7 +114,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   },
 };
 
-/** The preset of a name; undefined: there is none. */
+/** The preset of a name; undefined: the name has no preset. */
 export const presetFor = (name: string): Preset | undefined =>
   presets[presetNames.find((known) => known === name) as PresetName];
 

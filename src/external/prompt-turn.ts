@@ -15,7 +15,7 @@ export interface PromptTurnOptions {
 
 const maxSteps = 50;
 
-/** One prompt of a session: turns what the agent tells into what a turn reports. */
+/** One prompt of a session: turns updates of the agent into reports of a turn. */
 export class PromptTurn {
   readonly #options: PromptTurnOptions;
   readonly #calls = new Map<string, KnownCall>();
@@ -59,7 +59,7 @@ export class PromptTurn {
       need: needOf(agent, call, workspacePath),
     });
     if (decision !== 'decline' && decision !== 'cancel') this.#options.onGranted(call);
-    // Some agents tell nothing more of a call that was declined.
+    // Some agents send no update about a call that was declined.
     else this.#end(call, 'declined', '');
     return outcomeOf(decision, options);
   }

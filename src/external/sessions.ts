@@ -21,9 +21,9 @@ export interface AgentSettings {
   readonly command: readonly string[];
   /** Servers of tools for new sessions, as the protocol names them. */
   readonly mcpServers: () => readonly unknown[];
-  /** What a person does when the agent wants a log-in. */
+  /** Completes "log in: …" for an agent that wants it. */
   readonly loginHint: string;
-  /** What a person does when the agent is missing. */
+  /** Sentence for an agent that is missing. */
   readonly installHint: string;
 }
 
@@ -61,7 +61,7 @@ export class Sessions {
     this.#send = send;
   }
 
-  /** What the agent may ask us to do. */
+  /** Services that the agent may ask for. */
   readonly clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false };
 
   /** Runs one turn. @throws AgentFailure; the reason of `signal` when it has aborted */

@@ -19,7 +19,7 @@ export interface PipedProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Our own marker: the child's begins with it, so that ending this process by its marker ends the child too. */
   readonly parentMarker: string | undefined;
-  /** Of the end of standard error that is kept. */
+  /** Of the end of standard error that is stored. */
   readonly stderrBytes: number;
   /** Between SIGTERM and SIGKILL for what a dead process leaves in its group. */
   readonly sweepGraceMs: number;

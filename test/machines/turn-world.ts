@@ -3,6 +3,7 @@ import { type Actor, createActor, SimulatedClock } from 'xstate';
 import {
   type CheckedEnd,
   type CheckedTurn,
+  type Delegated,
   type FallbackInput,
   type Inference,
   type InferenceInput,
@@ -33,12 +34,19 @@ export class World {
   readonly secure: Question<void, TurnKey>[] = [];
   readonly runTools: Question<ToolRun, TurnKey>[] = [];
   readonly checkEnd: Question<CheckedEnd, TurnKey>[] = [];
+  readonly delegate: Question<Delegated, TurnKey>[] = [];
   readonly conclude: Question<void, TurnKey>[] = [];
   readonly settle: Question<void, TurnKey>[] = [];
   readonly clock = new SimulatedClock();
   readonly actor: Actor<typeof turnMachine>;
 
-  constructor({ maxRounds = 10, maxRetries = 0, fallbackModels = 0, endChecks = 0 }: Partial<TurnInput> = {}) {
+  constructor({
+    maxRounds = 10,
+    maxRetries = 0,
+    fallbackModels = 0,
+    endChecks = 0,
+    isDelegated = false,
+  }: Partial<TurnInput> = {}) {
     this.actor = createActor(fakeTurn, {
       id: 'turn',
       clock: this.clock,
@@ -50,7 +58,7 @@ export class World {
         maxRetries,
         fallbackModels,
         endChecks,
-        isDelegated: false,
+        isDelegated,
         seed: 1,
       },
     });
@@ -84,8 +92,22 @@ export class World {
 
   /** Number of effects that run. */
   get running(): number {
-    const { prepare, check, compact, infer, fallBack, review, secure, runTools, checkEnd, conclude, settle } = this;
-    const effects = [prepare, check, compact, infer, fallBack, review, secure, runTools, checkEnd, conclude, settle];
+    const { prepare, check, compact, infer, fallBack, review, secure, runTools, checkEnd } = this;
+    const { delegate, conclude, settle } = this;
+    const effects = [
+      prepare,
+      check,
+      compact,
+      infer,
+      fallBack,
+      review,
+      secure,
+      runTools,
+      checkEnd,
+      delegate,
+      conclude,
+      settle,
+    ];
     return effects.flatMap((questions) => questions.filter(({ isOpen }) => isOpen)).length;
   }
 }
@@ -102,6 +124,7 @@ const fakeTurn = turnMachine.provide({
     secure: asked((scope) => worlds.of(scope).secure),
     runTools: asked((scope) => worlds.of(scope).runTools),
     checkEnd: asked((scope) => worlds.of(scope).checkEnd),
+    delegate: asked((scope) => worlds.of(scope).delegate),
     conclude: asked((scope) => worlds.of(scope).conclude),
     settle: asked((scope) => worlds.of(scope).settle),
   },
@@ -140,6 +163,7 @@ export const tooLong = Object.assign(new Error('too long'), { code: 'contextTooL
 /** A world that can lead to every state. */
 export const worldFor = (state: string): World =>
   new World({
+    isDelegated: state === 'delegating' || state === 'asking',
     maxRetries: state === 'retrying' ? 2 : 0,
     fallbackModels: state === 'fallingBack' ? 1 : 0,
     endChecks: state === 'checkingEnd' ? 3 : 0,
@@ -148,6 +172,17 @@ export const worldFor = (state: string): World =>
 /** Leads a new world to a state. */
 export const to = {
   async preparing(_world: World) {},
+  async delegating(world: World) {
+    open(world.prepare).answer();
+    await flush();
+    open(world.secure).answer();
+    await flush();
+  },
+  async asking(world: World) {
+    await to.delegating(world);
+    world.send({ type: 'APPROVAL.NEEDED', requestId: 'one' });
+    await flush();
+  },
   async checking(world: World) {
     open(world.prepare).answer();
     await flush();

@@ -160,6 +160,118 @@ const walks: Walk<World>[] = [
   ...costs,
   ...requests,
   {
+    takes: 'preparing done(prepare) [isDelegated] → securing',
+    proves: 'the files are saved before an agent of another maker begins: it may change any of them',
+    world: () => worldFor('delegating'),
+    given: to.preparing,
+    when: (world) => open(world.prepare).answer(),
+    shows: (t, world) => t.same([world.secure.length, world.check.length], [1, 0]),
+  },
+  {
+    takes: 'securing done(secure) [isDelegated] → delegating',
+    proves: 'the agent begins once the files are saved',
+    world: () => worldFor('delegating'),
+    given: async (world) => {
+      open(world.prepare).answer();
+      await flush();
+    },
+    when: (world) => open(world.secure).answer(),
+    shows: (t, world) => t.same([world.delegate.length, world.runTools.length], [1, 0]),
+  },
+  {
+    takes: 'delegating done(delegate) → storing',
+    proves: 'the end of the agent is the end of the turn',
+    world: () => worldFor('delegating'),
+    given: to.delegating,
+    when: (world) => open(world.delegate).answer({ isCancelled: false, finish: 'length' }),
+    shows: (t, world) => t.match(world.state.end, { status: 'completed', finishReason: 'length' }),
+  },
+  {
+    takes: 'delegating done(delegate) [hasCancelled] → storing',
+    proves: 'an agent that ends its turn as cancelled, as some do after a refusal, cancels ours',
+    world: () => worldFor('delegating'),
+    given: to.delegating,
+    when: (world) => open(world.delegate).answer({ isCancelled: true, finish: 'stop' }),
+    shows: (t, world) => t.match(world.state.end, { status: 'cancelled', interruptedBy: 'approval' }),
+  },
+  {
+    takes: 'delegating error(delegate) → storing',
+    proves: 'a failure of the agent fails the turn',
+    world: () => worldFor('delegating'),
+    given: to.delegating,
+    when: (world) => open(world.delegate).fail(rejected),
+    shows: (t, world) => t.match(world.state.end, { status: 'failed', error: { message: 'no such model' } }),
+  },
+  {
+    takes: 'delegating INTERRUPT → cancelling',
+    proves: 'an interrupt aborts the agent',
+    world: () => worldFor('delegating'),
+    given: to.delegating,
+    when: (world) => world.send({ type: 'INTERRUPT', by: 'user' }),
+    shows: (t, world) => t.equal(world.state.isInterrupted, true),
+  },
+  {
+    takes: 'delegating STORAGE.FAILED → failed',
+    proves: 'a failed write ends the turn while the agent works',
+    world: () => worldFor('delegating'),
+    given: to.delegating,
+    when: (world) => world.send({ type: 'STORAGE.FAILED', message: 'disk full' }),
+    shows: (t, world) => t.match(world.state.end, { status: 'failed', error: { code: 'storageFailed' } }),
+  },
+  {
+    takes: 'delegating TOKENS.USED → ∅',
+    proves: 'the tokens of the agent are added',
+    world: () => worldFor('delegating'),
+    given: to.delegating,
+    when: (world) => world.send(usage),
+    shows: (t, world) => t.same(world.state.tokens, usage.tokens),
+  },
+  {
+    takes: 'delegating APPROVAL.NEEDED → delegating.asking',
+    proves: 'a question of the agent makes the turn wait for a person, while the agent may work on',
+    world: () => worldFor('delegating'),
+    given: to.delegating,
+    when: (world) => world.send({ type: 'APPROVAL.NEEDED', requestId: 'one' }),
+    shows: (t, world) => {
+      t.equal(world.state.status, 'waitingApproval');
+      t.same(world.context.pending, ['one']);
+      t.same(world.running, 1);
+    },
+  },
+  {
+    takes: 'delegating.asking DECIDED → ∅',
+    proves: 'a decision removes its approval; the others stay pending',
+    world: () => worldFor('asking'),
+    given: async (world) => {
+      await to.asking(world);
+      world.send({ type: 'APPROVAL.NEEDED', requestId: 'two' });
+    },
+    when: (world) => world.send({ type: 'DECIDED', requestId: 'two' }),
+    shows: (t, world) => t.same(world.context.pending, ['one']),
+  },
+  {
+    takes: 'delegating.asking always [areAllDecided] → delegating.working',
+    proves: 'the last decision lets the turn go on',
+    world: () => worldFor('asking'),
+    given: to.asking,
+    when: (world) => world.send({ type: 'DECIDED', requestId: 'one' }),
+    shows: (t, world) => {
+      t.equal(world.state.status, 'running');
+      t.same(world.kinds.slice(-2), ['waiting', 'resumed']);
+    },
+  },
+  {
+    takes: 'delegating.asking after(approvalTimeout) → delegating.working',
+    proves: 'a question without an answer is declined, and the agent goes on',
+    world: () => worldFor('asking'),
+    given: to.asking,
+    when: (world) => world.clock.increment(approvalTimeoutMs),
+    shows: (t, world) => {
+      t.match(world.emitted.at(-1), { type: 'turn.approvalsExpired', requestIds: ['one'] });
+      t.same(world.context.pending, []);
+    },
+  },
+  {
     takes: 'preparing done(prepare) → checking',
     proves: 'a prepared turn is checked before its first request',
     given: to.preparing,

@@ -52,7 +52,7 @@ interface Asked {
 }
 
 /**
- * A turn that an agent of another maker does: what it tells becomes items, and what it asks becomes approvals of the thread.
+ * A turn that an agent of another maker does: its reports become items, and its questions become approvals of the thread.
  * Its text is redacted and bounded as the text of our own tools.
  */
 export class TurnDelegation {
@@ -79,7 +79,7 @@ export class TurnDelegation {
     const { threadId, workspacePath, store, config } = host;
     const images = await new TurnImages(host).read(imagePathsIn(input));
     const kept = store.agentSession(threadId);
-    // Its questions are withdrawn before it is told to stop: some agents wait for the answers.
+    // Its questions are withdrawn before it is asked to stop: some agents wait for the answers.
     const withdraw = () => this.#withdraw();
     signal.addEventListener('abort', withdraw, { once: true });
     try {
@@ -131,7 +131,7 @@ export class TurnDelegation {
 
   #report(signal: AbortSignal): DelegatedReport {
     const { host, items } = this.#options;
-    /** What comes after an interrupt belongs to no turn. */
+    /** Reports after an interrupt belong to no turn. */
     const unlessOver =
       <A extends readonly unknown[]>(act: (...args: A) => void) =>
       (...args: A): void => {
