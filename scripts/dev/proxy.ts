@@ -1,13 +1,14 @@
 /**
  * Serves a page of a server that `npm run dev` restarts, at an address and with a token that outlive the restarts. Page files
  * come from `dist/ui`, with the content security policy of the product and one script more, which reloads the page after a
- * build. Everything else is forwarded. The product contains nothing of this.
+ * build. Everything else is forwarded, WebSockets too. The product contains nothing of this.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import {
   createServer,
   request as forward,
+  type IncomingHttpHeaders,
   type IncomingMessage,
   type OutgoingHttpHeaders,
   type Server,
@@ -15,9 +16,11 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { keyIdOf, proofOf, securityHeaders } from '../../src/http/index.ts';
 import { type ProofAnswer, proofPaths } from '../../src/protocol/index.ts';
 import { root } from '../toolchain.mjs';
+import { passUpgrade, refuseUpgrade } from './upgrade.ts';
 
 /** The server behind a proxy. */
 export interface Upstream {
@@ -61,6 +64,7 @@ export class DevProxy {
   readonly #token = randomBytes(32).toString('base64url');
   readonly #server: Server;
   readonly #pages = new Set<ServerResponse>();
+  readonly #upgraded = new Set<Duplex>();
   readonly #started = Date.now();
   #builds = 0;
   #authority = '';
@@ -68,6 +72,14 @@ export class DevProxy {
   constructor(options: ProxyOptions) {
     this.#options = options;
     this.#server = createServer((request, response) => this.#serve(request, response));
+    this.#server.on('upgrade', (request, socket, head) => {
+      const upstream = this.#options.upstream();
+      if (upstream)
+        passUpgrade(request, socket, head, { origin: upstream.origin, headers: this.#inner(request, upstream) });
+      else refuseUpgrade(socket, 503);
+      this.#upgraded.add(socket);
+      socket.on('close', () => this.#upgraded.delete(socket));
+    });
   }
 
   /** @throws Error with `code` `EADDRINUSE` when the port is taken */
@@ -92,6 +104,7 @@ export class DevProxy {
   close(): void {
     this.#server.close();
     this.#server.closeAllConnections();
+    for (const socket of this.#upgraded) socket.destroy();
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
@@ -138,13 +151,8 @@ export class DevProxy {
       refuse(response, 503, 'The server is being restarted by "npm run dev".');
       return;
     }
-    const { headers, method, url } = request;
-    const isOwn = headers.authorization === `Bearer ${this.#token}`;
-    const sent = forward(`${upstream.origin}${url}`, {
-      method,
-      headers: { ...headers, ...(isOwn && { authorization: `Bearer ${upstream.token}` }) },
-      agent: false,
-    });
+    const { method, url } = request;
+    const sent = forward(`${upstream.origin}${url}`, { method, headers: this.#inner(request, upstream), agent: false });
     sent.on('response', (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(response);
@@ -155,6 +163,17 @@ export class DevProxy {
     });
     response.on('close', () => sent.destroy());
     request.pipe(sent);
+  }
+
+  /** The headers of a request with the token of the server in the place of that of this proxy. */
+  #inner({ headers }: IncomingMessage, { token }: Upstream): IncomingHttpHeaders {
+    const protocols = headers['sec-websocket-protocol'];
+    return {
+      ...headers,
+      ...(headers.authorization === `Bearer ${this.#token}` && { authorization: `Bearer ${token}` }),
+      // A page names its token as the second subprotocol.
+      ...(protocols !== undefined && { 'sec-websocket-protocol': protocols.replaceAll(this.#token, token) }),
+    };
   }
 }
 

@@ -54,6 +54,10 @@ t.test('a changed component is shown and a changed program is restarted, without
   const workspace = await context.newPage();
   await workspace.goto(workspacePage);
   await workspace.locator('.connection.live').waitFor();
+  await workspace.locator('nav a', { hasText: 'Chat' }).click();
+  await workspace.getByRole('textbox', { name: 'Message' }).fill('Hello?');
+  await workspace.getByRole('textbox', { name: 'Message' }).press('Enter');
+  await workspace.locator('.row-end', { hasText: 'Done' }).waitFor();
   t.same(complaints, [], 'the content security policy refuses nothing');
 
   const beforeFault = dev.output().length;
