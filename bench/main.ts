@@ -16,6 +16,7 @@ import { inspection } from './inspection.ts';
 import { lab } from './lab.ts';
 import { models } from './models.ts';
 import { page } from './page.ts';
+import { pageProxy } from './page-proxy.ts';
 import { publish } from './performance-page.ts';
 import { reviewAnchors } from './review-anchors.ts';
 import { reviewIntake } from './review-intake.ts';
@@ -42,6 +43,7 @@ const benchmarks: readonly Benchmark[] = [
   traces,
   page,
   chatPage,
+  pageProxy,
   reviewAnchors,
   reviewIntake,
   reviewQueue,

@@ -23,6 +23,7 @@ const order = [
   'automations',
   'page',
   'chat-page',
+  'page-proxy',
   'review-anchors',
   'review-intake',
   'review-queue',
