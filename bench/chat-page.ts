@@ -162,8 +162,8 @@ async function idle(browser: Browser, server: AgentServer, at: string, seconds: 
   return shortest;
 }
 
-async function run({ quick, rounds }: Context): Promise<Result> {
-  const seconds = quick ? 8 : 12;
+async function run({ rounds }: Context): Promise<Result> {
+  const seconds = 9;
   const upstream = await startPeer(nodePeer('typing-upstream.ts', String(tokensPerSecond), String(seconds)));
   let threadId = '';
   const server = await startAgentServer({
@@ -184,13 +184,10 @@ async function run({ quick, rounds }: Context): Promise<Result> {
     const streams: Streaming[] = [];
     for (let round = 0; round < rounds; round += 1) {
       uses.push(await firstUse(browser, server));
-      openings.push(await openLong(browser, server, threadId, quick ? 300 : 400));
+      openings.push(await openLong(browser, server, threadId, 300));
       streams.push(await stream(browser, server, seconds));
     }
-    const idles = [
-      await idle(browser, server, '/overview', quick ? 5 : 10),
-      await idle(browser, server, `/chat/${threadId}`, quick ? 5 : 10),
-    ];
+    const idles = [await idle(browser, server, '/overview', 5), await idle(browser, server, `/chat/${threadId}`, 5)];
     return report({ uses, openings, streams, idles });
   } finally {
     await browser.close();
