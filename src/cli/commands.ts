@@ -413,6 +413,21 @@ export const commands: readonly CommandSpec[] = [
     load: () => import('./commands/acp.ts'),
   },
   {
+    name: 'mcp',
+    describe: [
+      'Serve the workspaces as MCP tools for another agent.',
+      'The agent starts it: protocol on standard input and output. Its rights are those of a scoped token; it never decides about a request of the workspace that it runs in.',
+    ],
+    options: [
+      { name: 'allow', value: 'scopes', describe: 'Set rights; default: list,read,start,prompt; also approve' },
+      { name: 'name', value: 'name', describe: 'Name this client in the record of decisions' },
+      noStart,
+    ],
+    examples: ['mcp', 'mcp --allow list,read,prompt,approve --name lead'],
+    servesForeground: true,
+    load: () => import('./commands/mcp.ts'),
+  },
+  {
     name: 'completion',
     describe: ['Print a completion script for your shell.', 'Without a name: for the shell in $SHELL.'],
     argument: { name: 'shell', choices: ['bash', 'zsh', 'fish'], completes: 'choices' },

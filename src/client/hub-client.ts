@@ -2,6 +2,7 @@ import superjson from 'superjson';
 import * as v from 'valibot';
 import {
   Chart,
+  type DelegatedRequest,
   defaults,
   type EnsureInput,
   type HubEventData,
@@ -9,10 +10,12 @@ import {
   hubEventKinds,
   type InboxAnswer,
   InspectionRecord,
+  IssuedToken,
   type NotificationInput,
   NotificationResponse,
   type RestartInput,
   ShutdownResponse,
+  type TokenRequest,
 } from '../protocol/index.ts';
 import {
   EventAnswer,
@@ -208,6 +211,29 @@ export class HubClient {
   inboxHistory({ limit, signal }: CallOptions & { readonly limit?: number } = {}): Promise<InboxHistoryAnswer[]> {
     const query = { limit: limit === undefined ? undefined : String(limit) };
     return this.#get({ path: '/v1/inbox/history', query, signal }, InboxHistoryListAnswer);
+  }
+
+  /**
+   * Issues a scoped token for a program that leads workspaces.
+   *
+   * @example const { token } = await hub.issueToken({ name: 'lead', scopes: ['list', 'read'] });
+   */
+  issueToken(request: TokenRequest, { signal }: CallOptions = {}): Promise<IssuedToken> {
+    return this.#post('/v1/tokens', request, IssuedToken, signal, false);
+  }
+
+  /**
+   * Does one thing with a scoped token in place of the token of the Hub.
+   *
+   * @example const workspaces = await hub.delegate({ do: 'list' }, token);
+   */
+  delegate(request: DelegatedRequest, token: string, { signal }: CallOptions = {}): Promise<unknown> {
+    const { apiBaseUrl } = this.address;
+    return callHubJson(
+      { apiBaseUrl, token },
+      { method: 'POST', path: '/v1/delegated', body: request, signal },
+      v.unknown(),
+    );
   }
 
   /**

@@ -25,6 +25,10 @@ export interface Credentials {
   notificationToken(workspacePath: string): string;
   /** The workspace a notification token was made for, or null. */
   notificationScope(token: string): string | null;
+  /** Seals facts about a scoped token. Needs no memory, as the notification token. */
+  sealScoped(facts: string): string;
+  /** The facts that `sealScoped` sealed, or null. */
+  openScoped(token: string): string | null;
   /** Names a workspace in addresses: the same for every Hub of this home, and no path can be confirmed by guessing. */
   workspaceId(workspacePath: string): string;
 }
@@ -33,6 +37,7 @@ const idAlphabet = 'abcdefghijklmnopqrstuvwxyz234567';
 const idLength = 16;
 
 const tokenPrefix = 'ntf.';
+const scopedPrefix = 'scp.';
 
 /** Reads the adoption key of the state directory, or makes one (0600). */
 export function loadCredentials(statePath: string): Credentials {
@@ -49,6 +54,14 @@ export function loadCredentials(statePath: string): Credentials {
       const [path = '', proof = ''] = token.slice(tokenPrefix.length).split('.');
       const workspacePath = Buffer.from(path, 'base64url').toString();
       return sameBytes(mac(key, 'notify', workspacePath), Buffer.from(proof, 'base64url')) ? workspacePath : null;
+    },
+    sealScoped: (facts) =>
+      `${scopedPrefix}${Buffer.from(facts).toString('base64url')}.${mac(key, 'scoped', facts).toString('base64url')}`,
+    openScoped(token) {
+      if (!token.startsWith(scopedPrefix)) return null;
+      const [sealed = '', proof = ''] = token.slice(scopedPrefix.length).split('.');
+      const facts = Buffer.from(sealed, 'base64url').toString();
+      return sameBytes(mac(key, 'scoped', facts), Buffer.from(proof, 'base64url')) ? facts : null;
     },
     workspaceId: (workspacePath) =>
       Array.from(mac(key, 'page', workspacePath).subarray(0, idLength), (byte) => idAlphabet[byte & 31]).join(''),

@@ -187,6 +187,8 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   StopInput: { workspacePath: '/home/me/project' },
   RestartInput: { workspacePath: '/home/me/project' } satisfies v.InferInput<typeof RestartInput>,
   InboxAnswer: { decision: 'accept' },
+  TokenRequest: { name: 'lead', scopes: ['list', 'read', 'prompt'] },
+  DelegatedRequest: { do: 'prompt', workspaceId: 'k3v7q2xw5m4ajd4e', text: 'Run the tests.' },
   NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
   HealthReport: {
     incarnation: '7c0b8a4e-6a0f-4b52-9a55-0d4b2f6f1c11',
@@ -282,6 +284,10 @@ const responseExamples: Readonly<Record<string, unknown>> = {
     },
   ],
   answerInbox: { decision: 'accept', decidedBy: 'page', decidedAt: '2026-01-01T12:00:09.000Z', reason: 'answered' },
+  issueToken: {
+    ...{ token: 'scp.…', scopes: ['list', 'read', 'prompt'], expiresAt: '2026-01-08T12:00:00.000Z', ownWorkspaces: [] },
+  },
+  delegate: { workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1' },
   requestNotification: { accepted: true },
   reportHealth: { accepted: true },
   recentEvents: [{ id: '5f3a91c2-17', kind: 'hub.started', at: startedAt, workspacePath: null, data: { pid: 4242 } }],

@@ -7,6 +7,7 @@ import {
   AppServerRecord,
   Chart,
   DashboardLink,
+  DelegatedRequest,
   defaults,
   EnsureInput,
   HealthReport,
@@ -19,6 +20,7 @@ import {
   InboxHistoryEntry,
   InboxItem,
   InspectionRecord,
+  IssuedToken,
   NotificationRequest,
   NotificationResponse,
   PageInfo,
@@ -29,6 +31,7 @@ import {
   ServiceStatus,
   ShutdownResponse,
   StopInput,
+  TokenRequest,
 } from '../protocol/index.ts';
 
 /** Bodies by the name they have in the documents: requests as a client writes them, responses as it reads them. */
@@ -40,6 +43,8 @@ export const hubRequestSchemas = {
   NotificationRequest,
   HealthReport,
   InboxAnswer,
+  TokenRequest,
+  DelegatedRequest,
 } as const;
 export const hubResponseSchemas = {
   HubStatus,
@@ -55,6 +60,7 @@ export const hubResponseSchemas = {
   InboxItem,
   InboxDecision,
   InboxHistoryEntry,
+  IssuedToken,
   Chart,
   InspectionRecord,
   HubError: HubErrorBody,
@@ -304,6 +310,41 @@ export const hubRoutes = {
     response: { kind: 'json', schema: 'InboxDecision' },
     errors: ['invalidRequest', 'alreadyDecided', 'notFound', 'workspaceUnavailable'],
     deadlineMs: requestDeadlineMs,
+  },
+  issueToken: {
+    method: 'POST',
+    path: '/v1/tokens',
+    auth: true,
+    isForOwner: true,
+    summary:
+      'Issues a scoped token for a program that leads workspaces, such as `oratorio mcp`. It opens `POST /v1/delegated` only.',
+    request: 'TokenRequest',
+    response: { kind: 'json', schema: 'IssuedToken' },
+    errors: ['invalidRequest'],
+    deadlineMs: requestDeadlineMs,
+  },
+  delegate: {
+    method: 'POST',
+    path: '/v1/delegated',
+    auth: true,
+    summary:
+      'Lists, starts, prompts, reads or approves with a scoped token, within its rights. An agent decides nothing of its own workspace.',
+    request: 'DelegatedRequest',
+    response: { kind: 'document', description: 'What was listed, begun, read or decided.' },
+    errors: [
+      'invalidRequest',
+      'scopeMissing',
+      'notFound',
+      'alreadyDecided',
+      'workspaceUnavailable',
+      'workspaceNotFound',
+      'workspaceLocked',
+      'appServerStartFailed',
+      'appServerUnhealthy',
+      'portUnavailable',
+      'invalidConfig',
+    ],
+    deadlineMs: longRequestDeadlineMs,
   },
   streamEvents: {
     method: 'GET',

@@ -56,6 +56,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const routes = bindRoutes({
     registry,
     inbox: options.inbox,
+    credentials: options.credentials,
     decisions: options.decisions,
     logger,
     status: options.status,

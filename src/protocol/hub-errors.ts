@@ -25,6 +25,7 @@ export const hubErrors = {
   headersTooLarge: { status: 431, when: 'Request line and headers are larger than 16 KiB.' },
   hubInternalError: { status: 500, when: 'A bug; the id in details is in the log of the Hub.' },
   hubStopping: { status: 503, when: 'The Hub is shutting down.' },
+  scopeMissing: { status: 403, when: 'The scoped token lacks the right, or would decide about its own workspace.' },
   alreadyDecided: {
     status: 409,
     when: 'Another answer was first; details are `{decision, decidedBy}`.',

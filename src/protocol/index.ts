@@ -8,6 +8,7 @@ export * from './browser.ts';
 export * from './checkpoints.ts';
 export * from './dashboard.ts';
 export * from './defaults.ts';
+export * from './delegation.ts';
 export * from './health.ts';
 export * from './hub.ts';
 export * from './hub-errors.ts';

@@ -25,7 +25,7 @@ type Word = (typeof words)[number];
 /** `lost`: it never arrives. `unheard`: it arrives, and its reply does not. */
 type Cut = 'none' | 'lost' | 'unheard';
 
-/** What an approver was told about its answer; undefined: nothing, its connection was cut. */
+/** Outcome of an answer as its approver knows it; `said` is absent where the connection was cut or no reply exists. */
 interface Told {
   readonly word: Word;
   readonly said?: 'won' | 'lost';

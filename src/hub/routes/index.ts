@@ -9,12 +9,17 @@ import type { Registry } from '../registry.ts';
 import { hubRoutes } from '../route-table.ts';
 import { appServerRoutes } from './appservers.ts';
 import { binder } from './bind.ts';
+import { type DelegatedRoutesOptions, delegatedRoutes } from './delegated.ts';
 import { type InboxRoutesOptions, inboxRoutes } from './inbox.ts';
 import { logRoute } from './logs.ts';
 import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
 import { type ReportRouteOptions, reportRoute } from './report.ts';
 
-export interface RoutesOptions extends PageRoutesOptions, ReportRouteOptions, InboxRoutesOptions {
+export interface RoutesOptions
+  extends PageRoutesOptions,
+    ReportRouteOptions,
+    InboxRoutesOptions,
+    DelegatedRoutesOptions {
   readonly registry: Registry;
   readonly status: () => HubStatus;
   readonly events: SseSource;
@@ -83,6 +88,7 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     ...appServerRoutes(bind, registry, options.isStopping),
     logRoute(bind, registry),
     ...inboxRoutes(bind, options),
+    ...delegatedRoutes(bind, options),
     bind(hubRoutes.streamEvents, (context) => sse(options.events, lastEventId(context))),
     bind(hubRoutes.recentEvents, ({ query }) => json(200, recentEvents(options, query.get('path'), query.get('kind')))),
     ...pageApiRoutes(bind, options, lastEventId),

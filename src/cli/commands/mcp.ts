@@ -1,0 +1,60 @@
+import * as v from 'valibot';
+import { connectHub, HubRequestError } from '../../client/index.ts';
+import { type DelegatedRequest, type DelegationScope, delegationScopes } from '../../protocol/index.ts';
+import { markerVariable } from '../../supervise/index.ts';
+import type { CommandContext } from '../command.ts';
+import { usageError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { serveMcp } from '../mcp-server/server.ts';
+import { toolsFor } from '../mcp-server/tools.ts';
+
+const defaultScopes: readonly DelegationScope[] = ['list', 'read', 'start', 'prompt'];
+
+/** `oratorio mcp`: offers the workspaces as tools on standard input and output, with the rights of a scoped token. */
+export async function run({ home, env, options, cwd, signal }: CommandContext): Promise<number> {
+  const scopes = scopesOf(options['allow']);
+  const name = String(options['name'] ?? 'mcp');
+  const ending = new AbortController();
+  for (const each of ['SIGINT', 'SIGTERM'] as const) process.once(each, () => ending.abort());
+  const autoStart = options['start'] !== false;
+  const marker = env[markerVariable];
+
+  /** A new token for each Hub: one that has started again knows the workspaces of this directory. */
+  let current: Promise<{ readonly hub: Connected; readonly token: string }> | undefined;
+  const connect = async () => {
+    const { hub } = await connectHub({ home, signal: AbortSignal.any([signal, ending.signal]), autoStart });
+    const { token } = await hub.issueToken({ name, scopes: [...scopes], cwd, ...(marker && { marker }) });
+    return { hub, token };
+  };
+  type Connected = Awaited<ReturnType<typeof connectHub>>['hub'];
+
+  async function delegated(request: DelegatedRequest, aborted: AbortSignal): Promise<unknown> {
+    current ??= connect();
+    const { hub, token } = await current.catch((error: unknown) => {
+      current = undefined;
+      throw error;
+    });
+    try {
+      return await hub.delegate(request, token, { signal: aborted });
+    } catch (error) {
+      // The Hub has gone, or the token has expired: the next call connects anew.
+      if (!(error instanceof HubRequestError) || error.status === 401) current = undefined;
+      throw error;
+    }
+  }
+
+  const streams = { input: process.stdin, output: process.stdout, signal: ending.signal };
+  await serveMcp(toolsFor(scopes, delegated), streams);
+  return exitCodes.ok.code;
+}
+
+/** @throws CliError for an unknown word */
+function scopesOf(option: string | boolean | undefined): readonly DelegationScope[] {
+  if (typeof option !== 'string') return defaultScopes;
+  const parsed = v.safeParse(
+    v.pipe(v.array(v.picklist(delegationScopes)), v.minLength(1)),
+    option.split(',').map((word) => word.trim()),
+  );
+  if (!parsed.success) throw usageError(`--allow takes a list of: ${delegationScopes.join(', ')}`, 'mcp');
+  return parsed.output;
+}

@@ -1,0 +1,161 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import * as v from 'valibot';
+import type { DelegatedRequest, DelegationScope } from '../../protocol/index.ts';
+import type { McpTool } from './server.ts';
+
+/** Performs one thing at the Hub with the scoped token. @throws Error with the Hub's reason */
+export type Delegated = (request: DelegatedRequest, signal: AbortSignal) => Promise<unknown>;
+
+const pollMs = 500;
+const maxWaitSeconds = 600;
+
+const id = v.pipe(v.string('a text'), v.nonEmpty('a text'));
+const Workspace = v.object({ workspaceId: id });
+const Prompt = v.object({
+  workspaceId: id,
+  threadId: v.optional(id),
+  text: id,
+  waitSeconds: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(maxWaitSeconds)), 0),
+});
+const Read = v.object({ workspaceId: id, threadId: v.optional(id) });
+const Begun = v.looseObject({ threadId: v.string() });
+const Conversation = v.looseObject({ turns: v.array(v.looseObject({ status: v.string() })) });
+
+const text = (description: string) => ({ type: 'string', description });
+const workspaceId = text('Id of the workspace, from list_workspaces.');
+const objectOf = (properties: Readonly<Record<string, unknown>>, ...required: readonly string[]) => ({
+  type: 'object',
+  properties,
+  required,
+  additionalProperties: false,
+});
+
+/** The tools that a token with these scopes can use. */
+export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegated): McpTool[] {
+  const all: readonly (readonly [scope: DelegationScope, tool: McpTool])[] = [
+    [
+      'list',
+      {
+        name: 'list_workspaces',
+        description: 'Lists the workspaces that Oratorio supervises, with the state and health of their agents.',
+        isReadOnly: true,
+        inputSchema: objectOf({}),
+        run: (_, signal) => delegated({ do: 'list' }, signal),
+      },
+    ],
+    [
+      'start',
+      {
+        name: 'start_workspace',
+        description: 'Starts the agent of a workspace, or finds the one that runs.',
+        isReadOnly: false,
+        inputSchema: objectOf({ workspacePath: text('Absolute path of the workspace.') }, 'workspacePath'),
+        run: (args, signal) => delegated({ do: 'start', ...parse(v.object({ workspacePath: id }), args) }, signal),
+      },
+    ],
+    [
+      'prompt',
+      {
+        name: 'prompt_agent',
+        description:
+          'Gives the agent of a workspace a task, in a new or an existing conversation. Waits for the answer for waitSeconds; read_conversation shows it later.',
+        isReadOnly: false,
+        inputSchema: objectOf(
+          {
+            workspaceId,
+            threadId: text('A conversation; absent: a new one.'),
+            text: text('The task.'),
+            waitSeconds: { type: 'number', minimum: 0, maximum: maxWaitSeconds },
+          },
+          'workspaceId',
+          'text',
+        ),
+        async run(args, signal) {
+          const { waitSeconds, ...request } = parse(Prompt, args);
+          const begun = await delegated({ do: 'prompt', ...request }, signal);
+          if (waitSeconds === 0 || !scopes.includes('read')) return begun;
+          const { threadId } = v.parse(Begun, begun);
+          return ended(delegated, { workspaceId: request.workspaceId, threadId }, waitSeconds, signal);
+        },
+      },
+    ],
+    [
+      'read',
+      {
+        name: 'read_conversation',
+        description: 'Reads the last turns of a conversation, or lists the conversations of a workspace.',
+        isReadOnly: true,
+        inputSchema: objectOf({ workspaceId, threadId: text('A conversation; absent: the list.') }, 'workspaceId'),
+        run: (args, signal) => delegated({ do: 'read', ...parse(Read, args) }, signal),
+      },
+    ],
+    [
+      'approve',
+      {
+        name: 'list_requests',
+        description: 'Lists what the agents of other workspaces ask to be allowed.',
+        isReadOnly: true,
+        inputSchema: objectOf({}),
+        run: (_, signal) => delegated({ do: 'requests' }, signal),
+      },
+    ],
+    [
+      'approve',
+      {
+        name: 'decide_request',
+        description: 'Allows a request of another workspace once, or declines it. The first answer counts.',
+        isReadOnly: false,
+        inputSchema: objectOf(
+          {
+            workspaceId,
+            requestId: text('Id of the request, from list_requests.'),
+            decision: { type: 'string', enum: ['accept', 'decline'] },
+          },
+          'workspaceId',
+          'requestId',
+          'decision',
+        ),
+        run: (args, signal) =>
+          delegated(
+            {
+              do: 'approve',
+              ...parse(
+                v.object({
+                  ...Workspace.entries,
+                  requestId: id,
+                  decision: v.picklist(['accept', 'decline'], 'accept or decline'),
+                }),
+                args,
+              ),
+            },
+            signal,
+          ),
+      },
+    ],
+  ];
+  return all.flatMap(([scope, tool]) => (scopes.includes(scope) ? [tool] : []));
+}
+
+/** The conversation when its turn has ended or waits for an approval, or as it is when the time is over. */
+async function ended(
+  delegated: Delegated,
+  thread: { readonly workspaceId: string; readonly threadId: string },
+  waitSeconds: number,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const deadline = performance.now() + waitSeconds * 1000;
+  for (;;) {
+    const conversation = await delegated({ do: 'read', ...thread }, signal);
+    const { turns } = v.parse(Conversation, conversation);
+    if (turns.at(-1)?.status !== 'running' || performance.now() > deadline)
+      return { ...thread, ...Object(conversation) };
+    await sleep(pollMs, undefined, { signal });
+  }
+}
+
+function parse<S extends v.GenericSchema>(schema: S, args: unknown): v.InferOutput<S> {
+  const parsed = v.safeParse(schema, args);
+  if (parsed.success) return parsed.output;
+  const [issue] = parsed.issues;
+  throw new Error(`${v.getDotPath(issue) ?? 'arguments'} must be ${issue.expected ?? 'another value'}.`);
+}

@@ -1,0 +1,192 @@
+import { isAbsolute, relative } from 'node:path';
+import * as v from 'valibot';
+import { AppServerClient, JsonRpcError } from '../../client/index.ts';
+import { type AnyRoute, json, type Reply, type RequestContext } from '../../http/index.ts';
+import type { Logger } from '../../log/index.ts';
+import { DelegatedRequest, Thread, TokenRequest } from '../../protocol/index.ts';
+import type { Credentials } from '../credentials.ts';
+import { hubError } from '../errors.ts';
+import { alreadyDecided, answerRequest, type Inbox } from '../inbox/index.ts';
+import { unavailable } from '../pages/index.ts';
+import type { Registry } from '../registry.ts';
+import { hubRoutes } from '../route-table.ts';
+import { type Delegate, delegateAuth, issueToken, requireScope } from '../scoped-token.ts';
+import type { Workspace } from '../workspace.ts';
+import type { Bind } from './bind.ts';
+
+export interface DelegatedRoutesOptions {
+  readonly registry: Registry;
+  readonly inbox: Inbox;
+  readonly credentials: Credentials;
+  readonly isStopping: () => boolean;
+  readonly logger: Logger;
+}
+
+/** Turns of a conversation that are read, and characters of each text. */
+const turnLimit = 5;
+const maxChars = 20_000;
+
+const ThreadAnswer = v.looseObject({ thread: Thread });
+const ThreadsAnswer = v.looseObject({ data: v.array(Thread) });
+const StartedAnswer = v.looseObject({ thread: v.looseObject({ id: v.string() }) });
+
+/** Routes of scoped tokens: a program leads workspaces without the token of the Hub or of an agent server. */
+export function delegatedRoutes(bind: Bind, options: DelegatedRoutesOptions): AnyRoute[] {
+  const { registry, inbox, credentials, isStopping, logger } = options;
+
+  async function issue(context: RequestContext<never>): Promise<Reply> {
+    const request = await context.json(TokenRequest);
+    const { cwd, marker } = request;
+    const own = [...registry.workspaces.values()].filter(
+      ({ path, facts }) =>
+        (cwd !== undefined && isWithin(path, cwd)) || (marker !== undefined && facts.marker === marker),
+    );
+    const issued = issueToken(
+      credentials,
+      request,
+      own.map(({ path, facts }) => ({ id: facts.id, path })),
+    );
+    logger.info('a scoped token was issued', { holder: request.name, scopes: issued.scopes });
+    return json(200, issued, [['cache-control', 'no-store']]);
+  }
+
+  function workspaceOf(id: string): Workspace {
+    const workspace = registry.byId(id);
+    if (!workspace) throw hubError('notFound', 'There is no such workspace.');
+    return workspace;
+  }
+
+  /** Runs `work` on a connection of its own to the agent server. Refusals of the agent server are 400. */
+  async function withServer<T>(id: string, name: string, work: (server: AppServerClient) => Promise<T>): Promise<T> {
+    const workspace = workspaceOf(id);
+    const endpoint = workspace.facts.endpoints['appServerWebSocket'];
+    if (endpoint === undefined) throw unavailable(workspace);
+    const clientInfo = { name: clientOf(name), version: '1' };
+    const server = await AppServerClient.connect(endpoint, { clientInfo }).catch(() => {
+      throw unavailable(workspace);
+    });
+    try {
+      return await work(server);
+    } catch (error) {
+      if (error instanceof JsonRpcError) throw hubError('invalidRequest', error.message);
+      throw error;
+    } finally {
+      server.close();
+    }
+  }
+
+  async function prompt(delegate: Delegate, request: Extract<DelegatedRequest, { do: 'prompt' }>) {
+    const { workspaceId, text } = request;
+    return withServer(workspaceId, delegate.name, async (server) => {
+      const threadId = request.threadId ?? v.parse(StartedAnswer, await server.request('thread/start', {})).thread.id;
+      await server.request('turn/enqueue', { threadId, input: [{ type: 'text', text }], sender: delegate.name });
+      return { workspaceId, threadId };
+    });
+  }
+
+  async function read(delegate: Delegate, { workspaceId, threadId }: Extract<DelegatedRequest, { do: 'read' }>) {
+    return withServer(workspaceId, delegate.name, async (server) => {
+      if (threadId === undefined) {
+        const { data } = v.parse(ThreadsAnswer, await server.request('thread/list', {}));
+        return {
+          threads: data.slice(0, 100).map(({ id, displayName, lastActiveAt }) => ({ id, displayName, lastActiveAt })),
+        };
+      }
+      const answer = await server.request('thread/read', { threadId, includeTurns: true, turnLimit });
+      const { thread } = v.parse(ThreadAnswer, answer);
+      return { threadId, turns: (thread.turns ?? []).map(shownTurn) };
+    });
+  }
+
+  async function approve(
+    delegate: Delegate,
+    request: Extract<DelegatedRequest, { do: 'approve' }>,
+    context: RequestContext<Delegate>,
+  ) {
+    const { workspaceId, requestId, decision } = request;
+    if (delegate.ownWorkspaceIds.includes(workspaceId))
+      throw hubError('scopeMissing', 'An agent cannot decide about a request of its own workspace.', {
+        scope: 'approve',
+      });
+    inbox.requireOpen(workspaceId, requestId);
+    const workspace = workspaceOf(workspaceId);
+    const endpoint = workspace.facts.endpoints['appServerWebSocket'];
+    if (endpoint === undefined) throw unavailable(workspace);
+    const about = { id: workspaceId, path: workspace.path, secrets: workspace.facts.secrets };
+    const client = clientOf(delegate.name);
+    const sender = { client, token: delegate.name, remoteAddress: context.remoteAddress ?? null };
+    const outcome = await inbox
+      .carry(about, requestId, sender, () => answerRequest(endpoint, requestId, { decision, client }, context.signal))
+      .catch((): never => {
+        throw unavailable(workspace);
+      });
+    if (outcome.kind === 'unknown') throw hubError('notFound', 'No such request waits for a decision.');
+    if (outcome.kind === 'alreadyDecided') throw alreadyDecided(outcome.made);
+    logger.info('a request of the inbox was decided', {
+      ...{ workspacePath: workspace.path, requestId, decision, by: client },
+    });
+    return outcome.made;
+  }
+
+  async function perform(context: RequestContext<Delegate>): Promise<unknown> {
+    const request = await context.json(DelegatedRequest);
+    const delegate = context.principal;
+    requireScope(delegate, request.do === 'requests' ? 'approve' : request.do);
+    switch (request.do) {
+      case 'list':
+        return registry.list().map(({ canonicalWorkspacePath, displayName, state, health, model, page }) => ({
+          workspaceId: page?.split('/')[2] ?? null,
+          ...{ path: canonicalWorkspacePath, displayName, state, health, model: model?.name ?? null },
+        }));
+      case 'start': {
+        if (isStopping()) throw hubError('hubStopping', 'The Hub is shutting down.');
+        const { workspacePath } = request;
+        await registry.ensure({ workspacePath, startIfMissing: true, apiProxy: undefined });
+        const { page, state, displayName } = await registry.inspect(workspacePath);
+        return { workspaceId: page?.split('/')[2] ?? null, displayName, state };
+      }
+      case 'prompt':
+        return prompt(delegate, request);
+      case 'read':
+        return read(delegate, request);
+      case 'requests':
+        return inbox.list().filter(({ workspaceId }) => !delegate.ownWorkspaceIds.includes(workspaceId));
+      case 'approve':
+        return approve(delegate, request, context);
+    }
+  }
+
+  return [
+    bind(hubRoutes.issueToken, issue),
+    {
+      ...bind(hubRoutes.delegate, async (context: RequestContext<Delegate>) => json(200, await perform(context))),
+      auth: delegateAuth(credentials),
+    },
+  ];
+}
+
+/** Name of the holder as a client of an agent server, and in `decidedBy`. */
+const clientOf = (name: string): string => `agent ${name}`;
+
+const isWithin = (directory: string, path: string): boolean => {
+  const way = relative(directory, path);
+  return way === '' || (!way.startsWith('..') && !isAbsolute(way));
+};
+
+type Turn = NonNullable<v.InferOutput<typeof Thread>['turns']>[number];
+
+/** Prompt, answer and state of a turn. */
+function shownTurn({ id, status, items, error }: Turn) {
+  const texts = (type: 'agentMessage') => items.flatMap((item) => (item.type === type ? [item.text] : []));
+  const asked = items.flatMap((item) => (item.type === 'userMessage' ? item.input : []));
+  return {
+    ...{ turnId: id, status },
+    prompt: asked
+      .flatMap((part) => (part.type === 'text' ? [part.text] : []))
+      .join('\n')
+      .slice(0, maxChars),
+    answer: texts('agentMessage').join('\n').slice(-maxChars),
+    calls: items.flatMap((item) => (item.type === 'toolCall' ? [item.tool] : [])),
+    ...(error && { error: error.message }),
+  };
+}
