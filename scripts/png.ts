@@ -1,10 +1,11 @@
 /** Small PNGs of screenshots: as many colours as a palette holds, chosen by median cut, without dithering. */
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
-const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-const maxColours = 256;
+export const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+/** Of a palette. */
+export const maxColours = 256;
 
-interface Image {
+export interface Image {
   readonly width: number;
   readonly height: number;
   /** Red, green, blue of each pixel, row by row. */
@@ -19,7 +20,7 @@ export function quantised(png: Uint8Array): Buffer {
   return encode(image, palette, indexOf);
 }
 
-function decode(png: Buffer): Image {
+export function decode(png: Buffer): Image {
   if (!png.subarray(0, 8).equals(signature)) throw new Error('This is no PNG.');
   const data: Buffer[] = [];
   let [width, height, channels] = [0, 0, 0];
@@ -71,11 +72,11 @@ function withoutAlpha(bytes: Uint8Array, channels: number): Uint8Array {
   return bytes.filter((_, index) => index % 4 !== 3);
 }
 
-const colourAt = (pixels: Uint8Array, pixel: number): number =>
+export const colourAt = (pixels: Uint8Array, pixel: number): number =>
   ((pixels[pixel * 3] ?? 0) << 16) | ((pixels[pixel * 3 + 1] ?? 0) << 8) | (pixels[pixel * 3 + 2] ?? 0);
 
-function countColours({ pixels }: Image): Map<number, number> {
-  const counts = new Map<number, number>();
+/** How often each colour is seen; added to `counts`. */
+export function countColours({ pixels }: Image, counts = new Map<number, number>()): Map<number, number> {
   for (let pixel = 0; pixel < pixels.length / 3; pixel += 1) {
     const colour = colourAt(pixels, pixel);
     counts.set(colour, (counts.get(colour) ?? 0) + 1);
@@ -88,9 +89,9 @@ const channelOf = (colour: number, shift: number): number => (colour >> shift) &
 const shifts = [16, 8, 0] as const;
 
 /** Median cut: the box whose colours differ most, weighed by how often they are seen, is cut in two until there are enough. */
-function choosePalette(counts: ReadonlyMap<number, number>) {
+export function choosePalette(counts: ReadonlyMap<number, number>, colours = maxColours) {
   const boxes: Counted[][] = [[...counts]];
-  while (boxes.length < maxColours) {
+  while (boxes.length < colours) {
     const widest = boxes.reduce((best, box) => (weight(box) > weight(best) ? box : best));
     if (weight(widest) === 0) break;
     boxes.splice(boxes.indexOf(widest), 1, ...cutInTwo(widest));
@@ -151,17 +152,20 @@ function encode(
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
   header.set([8, 3, 0, 0, 0], 8);
-  const colours = Buffer.from(palette.flatMap((colour) => shifts.map((shift) => channelOf(colour, shift))));
   return Buffer.concat([
     signature,
     chunk('IHDR', header),
-    chunk('PLTE', colours),
+    chunk('PLTE', coloursOf(palette)),
     chunk('IDAT', deflateSync(rows, { level: 9, memLevel: 9 })),
     chunk('IEND', Buffer.alloc(0)),
   ]);
 }
 
-function chunk(type: string, body: Buffer): Buffer {
+/** Content of PLTE. */
+export const coloursOf = (palette: readonly number[]): Buffer =>
+  Buffer.from(palette.flatMap((colour) => shifts.map((shift) => channelOf(colour, shift))));
+
+export function chunk(type: string, body: Buffer): Buffer {
   const named = Buffer.concat([Buffer.from(type, 'latin1'), body]);
   const ends = Buffer.alloc(8);
   ends.writeUInt32BE(body.length, 0);

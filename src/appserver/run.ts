@@ -35,7 +35,7 @@ export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
   } catch (error) {
     if (error instanceof StartupError) return { exitCode: error.exitCode, problem: error.message };
     if (isDiskRefusal(error)) {
-      // The log may be on the same disk: the exit code alone tells the Hub.
+      // The log may be on the same disk: then the Hub knows no more than the exit code.
       return { exitCode: exitCodes.system, problem: `the disk takes no more: ${error.message}; make room (df -h)` };
     }
     const errorId = logger.bug(error);
