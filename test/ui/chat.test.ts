@@ -43,6 +43,30 @@ scene(
   },
 );
 
+scene(
+  'a thread begun before the lists were read gives no complaint of the connection that was left',
+  { provider: script([say('Hello.')]), at: '/overview' },
+  async (t, { page, go }) => {
+    let held = 0;
+    await page.routeWebSocket(/\/dashboard\/ws$/, (socket) => {
+      const server = socket.connectToServer();
+      socket.onMessage((frame) => {
+        // The first connection never gets its list of commands.
+        const isHeld = held === 0 && String(frame).includes('"command/list"');
+        if (isHeld) held += 1;
+        else server.send(frame);
+      });
+    });
+    await page.reload();
+    await go('/chat');
+    await shows(t, 'equal', async () => held, 1);
+    await write(page, 'Hello');
+    await page.locator('.answer', { hasText: 'Hello.' }).waitFor();
+    await page.locator('.row-end', { hasText: 'Done' }).waitFor();
+    t.equal(await page.getByText('The connection was lost.').count(), 0);
+  },
+);
+
 const running = gate();
 scene(
   'while a turn runs Enter queues, Ctrl+Enter adds to the turn, and Esc stops it; what waits stays until it is sent',

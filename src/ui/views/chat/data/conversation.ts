@@ -90,6 +90,11 @@ export class Conversation {
     return this.#snapshot.value as Snapshot;
   }
 
+  /** False once it was closed. */
+  get isOpen(): boolean {
+    return this.#actor.getSnapshot().status === 'active';
+  }
+
   get thread(): ReadonlySignal<Thread | null> {
     return this.#thread;
   }

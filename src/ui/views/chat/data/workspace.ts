@@ -66,8 +66,9 @@ export class ChatWorkspace {
       this.#models.value = models.success ? models.models : [];
       this.#commands.value = commands.data;
     } catch (error) {
-      // A lost connection is shown by itself, and the next one reads again.
-      if (conversation.state.hasTag('live')) this.#app.toast({ text: messageOf(error), tone: 'danger' });
+      // A lost connection is shown by itself, and the next one reads again; one that was left needs no answer.
+      if (conversation.isOpen && conversation.state.hasTag('live'))
+        this.#app.toast({ text: messageOf(error), tone: 'danger' });
     }
   }
 
