@@ -36,13 +36,13 @@ async function furnish(t: Teardown, place: Place, hub: HubClient) {
   await oratorio(place, ['cron', 'run', 'digest', '--wait', '--workspace', workspacePath]);
   await oratorio(place, ['cron', 'run', 'archive', '--wait', '--workspace', workspacePath]);
   await oratorio(place, ['cron', 'run', 'digest', '--wait', '--workspace', workspacePath]);
-  await talk('Release notes', 'notes');
+  const chatId = await talk('Release notes', 'notes');
   await talk('Refunds', 'missing');
   await talk('Archive of orders', 'refused');
   await talk('Stock list', 'thought', 'digest');
   const sessionId = await talk('The missing cent', 'voucher', 'notes', 'missing', 'voucher');
   await askForever(client, await begin(client, workspacePath, 'Publish 1.4.0'));
-  return { workspacePath, sessionId };
+  return { workspacePath, sessionId, chatId };
 }
 
 const jobs: readonly (readonly string[])[] = [
@@ -94,8 +94,13 @@ async function furnishHub(place: Place, hub: HubClient): Promise<void> {
   await hub.stop(weather.workspacePath);
 }
 
-const picturesOf = (sessionId: string): readonly Picture[] => [
+const picturesOf = (sessionId: string, chatId: string): readonly Picture[] => [
   { name: 'overview', at: '/overview', prepare: (page) => page.getByText('Publish 1.4.0').first().waitFor() },
+  {
+    name: 'chat',
+    at: `/chat/${chatId}`,
+    prepare: (page) => page.locator('.row-end').first().waitFor(),
+  },
   { name: 'sessions', at: '/sessions', prepare: (page) => page.getByText('The missing cent').first().waitFor() },
   {
     name: 'trace',
@@ -130,14 +135,17 @@ async function lookAtFailure(page: Page): Promise<void> {
 
 await withStudio(async (studio) => {
   const { t, place, hub } = studio;
-  const { workspacePath, sessionId } = await furnish(t, place, hub.client);
+  const { workspacePath, sessionId, chatId } = await furnish(t, place, hub.client);
   const { stdout } = await oratorio(place, ['inspect', '--print-url']);
   const reviews = await furnishReviews(t);
-  await takePictures(studio, picturesOf(sessionId), (at) => dashboardUrl(place, hub.client, workspacePath, at));
+  await takePictures(studio, picturesOf(sessionId, chatId), (at) => dashboardUrl(place, hub.client, workspacePath, at));
   await takePictures(studio, reviewPictures(reviews), reviews.address);
   await takePictures(
     studio,
-    [{ name: 'hub', at: '/actors', prepare: lookAtFailure }],
+    [
+      { name: 'hub', at: '/actors', prepare: lookAtFailure },
+      { name: 'inbox', at: '/inbox', prepare: (page) => page.locator('.request button:enabled').first().waitFor() },
+    ],
     (at) => `${stdout.trim()}&at=${at}`,
   );
 });

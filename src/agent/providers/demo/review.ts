@@ -119,7 +119,7 @@ function draftOf(added: readonly AddedLine[]) {
     const finding = {
       severity,
       title,
-      body: `${body}\n\n_${label} a rule matched this line._`,
+      body: `${body}\n\n${label} a rule matched this line.`,
       path,
       oldText: text,
       line,
