@@ -87,6 +87,48 @@ t.test('a settled block stays the same object, so that it is drawn once', async 
   t.equal(growing.blocks()[0], first);
 });
 
+t.test('quotes and lists nested without an end are text, in whatever pieces they come', async (t) => {
+  for (const mark of ['> ', '- ', '1. ', '> - ', '   > 1) ']) {
+    const text = mark.repeat(4_000);
+    const whole = blocksOf(text);
+    t.ok(whole.length > 0 && whole.every(({ type }) => type === 'html'), mark);
+    t.equal(whole.map(({ raw }) => raw).join(''), text, mark);
+    const growing = new GrowingMarkdown();
+    for (let at = 0; at < text.length; at += 1_000) {
+      growing.append(text.slice(at, at + 1_000));
+      growing.blocks();
+    }
+    t.equal(
+      growing
+        .blocks()
+        .map(({ raw }) => raw)
+        .join(''),
+      text,
+      mark,
+    );
+  }
+  t.equal(blocksOf('> > > - 1. a')[0]?.type, 'blockquote', 'what a person writes is read');
+  t.equal(blocksOf(`Title\n${'-'.repeat(80)}\ntext`)[0]?.type, 'heading');
+});
+
+t.test('an emphasis ends within reach, so that marks without an end cost no more than their number', async (t) => {
+  const [near] = blocksOf(`**${'a'.repeat(900)}** and *b*`);
+  t.match(near, { tokens: [{ type: 'strong' }, { type: 'text' }, { type: 'em' }] });
+  const [far] = blocksOf(`**${'a'.repeat(1_100)}** and *b*`);
+  t.match(far, { tokens: [{ type: 'text' }, { type: 'em' }] });
+});
+
+t.test('a long text is read in slices, and every slice adds to the blocks', async (t) => {
+  const text = Array.from({ length: 2_000 }, (_, index) => `Paragraph ${index}.`).join('\n\n');
+  const growing = new GrowingMarkdown();
+  growing.append(text);
+  const first = growing.read();
+  t.ok(first.length > 0 && !growing.isRead, 'a part is read');
+  t.equal(growing.read()[0], first[0], 'and stays');
+  t.equal(plain(growing.blocks()), plain(blocksOf(text)));
+  t.ok(growing.isRead);
+});
+
 t.test('only web addresses and mail become links', async (t) => {
   for (const href of ['http://a.b/', 'https://a.b/c?d#e', 'mailto:a@b.c', 'HTTPS://A.B/']) t.ok(safeHref(href), href);
   const refused = [

@@ -1,5 +1,11 @@
 import { Lexer, type MarkedOptions, type Token, Tokenizer } from 'marked';
 
+/** Longest emphasis. */
+const emphasisChars = 1_000;
+
+/** More quotes and lists in each other than a person writes: reading them overflows the stack. */
+const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){40}/m;
+
 /**
  * Markdown without link definitions: one at the end of an answer would change what was shown at its beginning. They are
  * shown as they were written.
@@ -12,6 +18,12 @@ class PlainTokenizer extends Tokenizer {
   override reflink(): undefined {
     return undefined;
   }
+
+  /** Each mark of an emphasis is searched for its end: within reach, or a text of marks takes the square of its length. */
+  override emStrong(src: string, maskedSrc: string, prevChar?: string) {
+    const masked = maskedSrc.slice(maskedSrc.length - src.length, maskedSrc.length - src.length + emphasisChars);
+    return super.emStrong(src.slice(0, emphasisChars), masked, prevChar);
+  }
 }
 
 const options: MarkedOptions = { gfm: true, breaks: false, silent: true, tokenizer: new PlainTokenizer() };
@@ -19,7 +31,19 @@ const options: MarkedOptions = { gfm: true, breaks: false, silent: true, tokeniz
 /** Characters of one text that are read as Markdown; the rest is shown as it is. A longer answer is no prose. */
 export const maxMarkdownChars = 200_000;
 
-const lex = (text: string): readonly Token[] => new Lexer(options).lex(text);
+function lex(text: string): readonly Token[] {
+  if (tooDeep.test(text)) return [asWritten(text)];
+  try {
+    return new Lexer(options).lex(text);
+  } catch (error) {
+    // Nested in a way that the pattern does not find.
+    if (error instanceof RangeError) return [asWritten(text)];
+    throw error;
+  }
+}
+
+/** Text that is not read: it is drawn as it is. */
+const asWritten = (raw: string): Token => ({ type: 'html', raw, text: raw, block: true, pre: false });
 
 /** Characters that `GrowingMarkdown.read` reads at a time: some milliseconds of work. */
 const sliceChars = 8_192;
