@@ -16,7 +16,7 @@ t.setTimeout(600_000);
 /** The command of README. */
 function pasted(): string {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
-  const [, section = ''] = /\n### A review in a minute\n([\s\S]*?)\n##/.exec(readme) ?? [];
+  const [, section = ''] = /\n## A review in a minute\n([\s\S]*?)\n## /.exec(readme) ?? [];
   return blocksOf(section)[0]?.text ?? '';
 }
 
