@@ -551,6 +551,26 @@ t.test('the pauses between failed connections grow up to a cap', async (t) => {
   t.ok((pauses.at(-1) ?? 0) > (pauses[0] ?? 0));
 });
 
+t.test('after an hour without a network the connection comes back, and what was written is sent once', async (t) => {
+  const world = new World();
+  world.send({ type: 'SEND', messageId: 'm1' });
+  let passed = 0;
+  for (let tries = 0; passed < 3_600_000; tries += 1) {
+    await world.hear(lost);
+    passed += world.context.delayMs;
+    await world.pass(world.context.delayMs);
+    if (tries > 36_000) throw new Error('the pauses are too short');
+  }
+  t.same(world.commands, [], 'nothing is sent without a connection');
+  await world.hear(ready());
+  t.same(world.commands, ['SEND']);
+  await world.hear(lost);
+  await world.pass(policy.backoffCapMs);
+  await world.hear(ready({ accepted: ['m1'] }));
+  t.same(world.context.outbox, [], 'the thread has it');
+  t.same(world.commands, [], 'and it is not sent again');
+});
+
 const anyEvent: fc.Arbitrary<ConversationEvent> = fc.oneof(
   fc.constantFrom<ConversationEvent>(
     lost,

@@ -67,7 +67,7 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
                 renamed.value = thread;
               }}
             >
-              <Glyph name="look" />
+              <Glyph name="pencil" />
             </button>
             <button
               type="button"
@@ -81,7 +81,7 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
                 )
               }
             >
-              <Glyph name={thread.status === 'archived' ? 'refresh' : 'save'} />
+              <Glyph name={thread.status === 'archived' ? 'refresh' : 'box'} />
             </button>
           </li>
         ))}

@@ -49,8 +49,7 @@ export function ToolCard({
       {row.decided && <p class="quiet decided">{decidedWords(row.decided, conversation, row)}</p>}
       {isOpen && (
         <div class="inside">
-          {change ? <Change change={change} /> : <Arguments row={row} version={version} />}
-          <Output row={row} version={version} />
+          <Inside row={row} version={version} change={change} />
         </div>
       )}
     </section>
@@ -70,17 +69,23 @@ function Arguments({ row }: PartProps) {
   return <LongText text={row.argumentsText} isCode={true} />;
 }
 
-function Change({ change }: { readonly change: FileChange }) {
-  const rows = useMemo(() => rowsOfChange(change), [change]);
-  return <DiffView rows={rows} />;
-}
-
-function Output({ row }: PartProps) {
+/** The change that was asked for, or the arguments; then the output. A diff in the output is what has come of the change. */
+function Inside({ row, version, change }: PartProps & { readonly change: FileChange | null }) {
   const isRunning = row.outcome === null;
   const text = row.output ?? row.result ?? '';
   const patch = useMemo(() => (isRunning ? null : rowsOfPatch(text)), [text, isRunning]);
+  const asked = useMemo(() => (change ? rowsOfChange(change) : null), [change]);
+  return (
+    <>
+      {asked === null && <Arguments row={row} version={version} />}
+      {asked !== null && patch === null && <DiffView rows={asked} />}
+      {patch ? <DiffView rows={patch} /> : <Output text={text} isRunning={isRunning} />}
+    </>
+  );
+}
+
+function Output({ text, isRunning }: { readonly text: string; readonly isRunning: boolean }) {
   if (text === '') return isRunning ? null : <p class="quiet">No output.</p>;
-  if (patch) return <DiffView rows={patch} />;
   return <LongText text={text} isCode={true} isEnd={isRunning} />;
 }
 
