@@ -54,7 +54,8 @@ export class KnownCall {
   /** Whether it is known what the call does. */
   get isTellable(): boolean {
     if (this.isOver) return true;
-    return this.kind === 'edit' ? this.#diffs.length > 0 : Object.keys(this.#input).length > 0;
+    if (this.kind === 'edit') return this.#diffs.length > 0;
+    return this.kind === 'execute' ? this.#given !== undefined : Object.keys(this.#input).length > 0;
   }
 
   get isOver(): boolean {
@@ -63,11 +64,14 @@ export class KnownCall {
 
   /** The command that it runs; undefined: none. */
   get command(): string | undefined {
-    if (this.kind !== 'execute') return undefined;
+    return this.kind === 'execute' ? (this.#given ?? this.title) : undefined;
+  }
+
+  get #given(): string | undefined {
     const { command, cmd } = this.#input;
     const given = command ?? cmd;
     if (Array.isArray(given)) return given.map(String).join(' ');
-    return typeof given === 'string' && given !== '' ? given : this.title;
+    return typeof given === 'string' && given !== '' ? given : undefined;
   }
 
   get paths(): readonly string[] {

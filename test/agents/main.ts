@@ -1,0 +1,54 @@
+/**
+ * `npm run test:agents [-- NAME…]`: agents of other makers with their real packages, on a scripted model. The packages are some
+ * hundreds of megabytes and are no part of `npm test`: they are installed into a cache of this user, each version once.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { isBuilt } from '../../scripts/stamp.mjs';
+import { ensureTestRunner, root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
+import { presetNames, presets } from '../../src/external/index.ts';
+import { subjects } from './subjects.ts';
+import { variable } from './variables.ts';
+
+const names = process.argv.slice(2);
+const unknown = names.find((name) => !presetNames.some((known) => known === name));
+if (unknown !== undefined) {
+  console.error(`✖ ${unknown} is not an agent of these tests. Agents: ${subjects.map(({ name }) => name).join(', ')}`);
+  process.exit(2);
+}
+const chosen = subjects.filter(({ name }) => names.length === 0 || names.includes(name));
+const packages = chosen.flatMap(({ name, also }) => [`${presets[name].package}@${presets[name].tested}`, ...also]);
+
+const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'oratorio', 'agents');
+for (const each of packages) install(each);
+
+/** Installs a package of this version unless it is there. */
+function install(name: string): void {
+  const stamp = join(cache, 'installed', encodeURIComponent(name));
+  if (existsSync(stamp)) return;
+  console.log(`Installing ${name} …`);
+  mkdirSync(join(cache, 'installed'), { recursive: true });
+  const args = ['install', '--prefix', cache, '--no-audit', '--no-fund', '--loglevel=error', name];
+  const { status } = spawnSync('npm', args, { cwd: cache, stdio: 'inherit', env: toolEnvironment() });
+  if (status !== 0) {
+    console.error(`\n✖ THE AGENTS WERE NOT TESTED: npm could not install ${name}.`);
+    process.exit(1);
+  }
+  writeFileSync(stamp, '');
+}
+
+ensureTestRunner();
+if (!isBuilt()) run('npm', ['run', 'build']);
+const files = [
+  '--disable-warning=ExperimentalWarning',
+  '--conditions=development',
+  join(root, 'test/agents/agents.agents.ts'),
+];
+const env = {
+  ...toolEnvironment(),
+  [variable.programs]: join(cache, 'node_modules', '.bin'),
+  [variable.names]: chosen.map(({ name }) => name).join(','),
+};
+process.exit(spawnSync(process.execPath, files, { cwd: root, stdio: 'inherit', env }).status ?? 1);

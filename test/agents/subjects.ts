@@ -1,0 +1,82 @@
+/** The agents that are tested with their packages, and how each is pointed at the scripted model. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { PresetName } from '../../src/external/index.ts';
+
+export interface Subject {
+  readonly name: PresetName;
+  /** Packages beside that of the preset. */
+  readonly also: readonly string[];
+  /** Writes its configuration below `home`. @returns variables for it */
+  readonly configure: (home: string, modelUrl: string) => Readonly<Record<string, string>>;
+}
+
+function write(home: string, path: string, text: string): void {
+  const file = join(home, path);
+  mkdirSync(join(file, '..'), { recursive: true });
+  writeFileSync(file, text);
+}
+
+export const subjects: readonly Subject[] = [
+  {
+    name: 'codex',
+    also: [],
+    configure(home, url) {
+      write(
+        home,
+        '.codex/config.toml',
+        [
+          'model = "scripted"',
+          'model_provider = "scripted"',
+          '[model_providers.scripted]',
+          'name = "Scripted"',
+          `base_url = "${url}"`,
+          'env_key = "SCRIPTED_KEY"',
+          'wire_api = "responses"',
+          '',
+        ].join('\n'),
+      );
+      return { CODEX_HOME: join(home, '.codex'), SCRIPTED_KEY: 'a-key-of-the-test' };
+    },
+  },
+  {
+    name: 'opencode',
+    also: [],
+    configure(home, url) {
+      const models = { scripted: { name: 'Scripted', tool_call: true } };
+      const scripted = {
+        npm: '@ai-sdk/openai-compatible',
+        name: 'Scripted',
+        options: { baseURL: url, apiKey: 'a-key-of-the-test' },
+        models,
+      };
+      const config = {
+        model: 'scripted/scripted',
+        small_model: 'scripted/scripted',
+        provider: { scripted },
+        share: 'disabled',
+      };
+      write(home, '.config/opencode/opencode.json', JSON.stringify(config));
+      return {};
+    },
+  },
+  {
+    name: 'qwen',
+    also: [],
+    configure(home, url) {
+      write(home, '.qwen/settings.json', JSON.stringify({ security: { auth: { selectedType: 'openai' } } }));
+      return { OPENAI_API_KEY: 'a-key-of-the-test', OPENAI_BASE_URL: url, OPENAI_MODEL: 'scripted' };
+    },
+  },
+  {
+    name: 'pi',
+    also: ['@earendil-works/pi-coding-agent@0.87.1'],
+    configure(home, url) {
+      const models = [{ id: 'scripted', name: 'Scripted', input: ['text'], contextWindow: 100_000, maxTokens: 4_096 }];
+      const provider = { baseUrl: url, api: 'openai-completions', apiKey: 'a-key-of-the-test', models };
+      write(home, '.pi/agent/models.json', JSON.stringify({ providers: { scripted: provider } }));
+      write(home, '.pi/agent/settings.json', JSON.stringify({ defaultProvider: 'scripted', defaultModel: 'scripted' }));
+      return {};
+    },
+  },
+];
