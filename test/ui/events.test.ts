@@ -1,4 +1,6 @@
 /** The events view: everything as it comes, filtered, held, copied and saved; and its parts by themselves. */
+
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import type { Page } from 'playwright-core';
@@ -250,9 +252,19 @@ scene('the page of a Hub shows the events of the Hub', { kind: 'hub', at: '/even
     kind: 'appserver.running',
     at: '2026-11-21T12:00:00Z',
     workspacePath: '/w/fugue',
-    data: { pid: 7 },
+    data: { pid: 7, endpoints: { appServerWebSocket: 'ws://127.0.0.1:1/ws?token=s3cret-of-it' } },
   });
   await shows(t, 'match', () => rows(page).first().textContent(), /appserver\.running.*fugue/);
+  await rows(page).first().click();
+  await page.getByText('appServerWebSocket').first().waitFor();
+  t.notMatch(await page.content(), 's3cret-of-it', 'regression: B3');
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'JSON lines' }).click(),
+  ]);
+  const saved = readFileSync(await download.path(), 'utf8');
+  t.match(saved, 'appserver.running');
+  t.notMatch(saved, 's3cret-of-it');
 });
 
 t.end();
