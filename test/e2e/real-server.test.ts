@@ -147,9 +147,12 @@ t.test(
     await converse(webSocketOf(record), workspace);
 
     await hub.client.ensure({ workspacePath: workspace });
-    unmanaged.child.kill('SIGTERM');
-    await once(unmanaged.child, 'exit');
-    t.equal(unmanaged.child.exitCode, 0);
+    const ended = once(unmanaged.child, 'exit');
+    const stopped = await oratorio(place, ['stop', workspace, '--json']);
+    t.match(JSON.parse(stopped.stdout), { state: 'stopped', pid: null }, 'regression: B8 the user ends it by name');
+    t.strictSame(await ended, [0, null]);
+    const listed = await oratorio(place, ['list', '--json']);
+    t.match(JSON.parse(listed.stdout), [{ workspacePath: workspace, state: 'stopped' }]);
     const own = await eventually(async () => {
       const now = await hub.client.ensure({ workspacePath: workspace });
       return now.startedByHub ? now : undefined;
