@@ -118,7 +118,9 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
 function stateOf({ runtime, status, lastActiveAt }: ThreadSummary, app: App): string {
   if (runtime.waitingOnApproval) return 'waits for you';
   if (runtime.running) return 'running';
-  return status === 'archived' ? 'archived' : distance(Date.parse(lastActiveAt), app.now.value);
+  // The clock of the server may be ahead of this one.
+  const at = Math.min(Date.parse(lastActiveAt), app.now.value);
+  return status === 'archived' ? 'archived' : distance(at, app.now.value);
 }
 
 function Rename({

@@ -168,6 +168,8 @@ export function ownRow(item: Item): Row | null {
 }
 
 export function endRow({ id, status, startedAt, completedAt, tokenUsage, interruptedBy }: Turn): EndRow {
-  const durationMs = completedAt === undefined ? undefined : Date.parse(completedAt) - Date.parse(startedAt);
+  // A clock that was set back meanwhile makes no negative time.
+  const durationMs =
+    completedAt === undefined ? undefined : Math.max(0, Date.parse(completedAt) - Date.parse(startedAt));
   return { ...base(`end:${id}`, id), kind: 'end', status, durationMs, usage: tokenUsage, interruptedBy };
 }

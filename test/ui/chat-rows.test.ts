@@ -1,0 +1,47 @@
+/** Rows of a thread: notifications twice, a clock that was set back, items of a server that knows more. */
+import t from 'tap';
+import type { Item, Turn } from '../../src/protocol/index.ts';
+import { endRow } from '../../src/ui/views/chat/data/rows.ts';
+import { Transcript } from '../../src/ui/views/chat/data/transcript.ts';
+
+const base = { turnId: 'turn_1', createdAt: '2026-11-25T12:00:00.000Z', status: 'completed' } as const;
+const turn = (items: readonly Item[]): Turn => ({
+  id: 'turn_1',
+  threadId: 'thread_1',
+  status: 'completed',
+  startedAt: '2026-11-25T12:00:05.000Z',
+  completedAt: '2026-11-25T12:00:00.000Z',
+  items: [...items],
+});
+
+t.test('a clock that was set back during a turn shows no negative time', async (t) => {
+  t.equal(endRow(turn([])).durationMs, 0);
+});
+
+t.test('items of a kind that this page does not know are left out, and the others stay', async (t) => {
+  const transcript = new Transcript();
+  const unknown = { ...base, id: 'item_1', type: 'hologram', data: {} } as unknown as Item;
+  const said: Item = { ...base, id: 'item_2', type: 'userMessage', input: [{ type: 'text', text: 'Hello' }] };
+  transcript.replace({ turns: [turn([unknown, said])], hasOlderTurns: false });
+  t.same(
+    transcript.rows.map(({ kind }) => kind),
+    ['user', 'end'],
+  );
+});
+
+t.test('what comes twice, or before the reading that contains it, is shown once', async (t) => {
+  const transcript = new Transcript();
+  const tokenUsage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
+  const answer: Item = { ...base, id: 'item_3', type: 'agentMessage', text: 'Whole.' };
+  const params = { threadId: 'thread_1', turnId: 'turn_1' };
+  transcript.take({ method: 'item/started', params: { ...params, item: { ...answer, text: '', status: 'started' } } });
+  const delta = { ...params, itemId: 'item_3', deltaKind: 'agentMessage', delta: 'Who' };
+  transcript.take({ method: 'item/agentMessage/delta', params: delta });
+  for (let times = 0; times < 2; times += 1) {
+    transcript.take({ method: 'item/completed', params: { ...params, item: answer } });
+    transcript.take({ method: 'item/agentMessage/delta', params: delta });
+    transcript.take({ method: 'turn/completed', params: { threadId: 'thread_1', turn: turn([answer]), tokenUsage } });
+  }
+  t.match(transcript.rows, [{ kind: 'answer', text: 'Whole.', isStreaming: false }, { kind: 'end' }]);
+  t.equal(transcript.rows.length, 2);
+});
