@@ -238,6 +238,15 @@ onPage(
   async (t, { page, workspace }) => {
     await hasWholeLog(page, 8);
     await showTab(page, 'Snapshot');
+    await page.locator('td.kind').first().waitFor();
+    const lines = await page.locator('td.kind').evaluateAll((cells) =>
+      cells.map((cell) => {
+        const text = document.createRange();
+        text.selectNodeContents(cell);
+        return text.getClientRects().length;
+      }),
+    );
+    t.same([...new Set(lines)], [1], 'regression: B17 no kind is broken into two lines');
     await shows(t, 'match', () => page.locator('.snapshot table').textContent(), /Probe failures3number/);
     await shows(t, 'equal', () => page.locator('.state-tree .leaf').textContent(), 'unhealthy');
     await showTab(page, 'Diff');
