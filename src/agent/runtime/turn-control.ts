@@ -99,7 +99,14 @@ export class TurnControl {
     const queued = queuedInputId === undefined ? [] : this.#queue.peek(threadId, queuedInputId).input;
     const workspacePath = this.#registry.get(threadId).config?.workspaceOverride ?? this.#workspacePath;
     const resolved = this.#resolve([...queued, ...(input ?? [])], workspacePath);
-    if (!run.steer(resolved)) throw new AgentError('turnNotRunning', { threadId, turnId });
+    if (!run.steer(resolved)) {
+      const { delegateName } = run;
+      const why =
+        delegateName === undefined
+          ? undefined
+          : `The agent ${delegateName} cannot be steered: send the input after the turn.`;
+      throw new AgentError('turnNotRunning', { threadId, turnId }, why);
+    }
     if (queuedInputId !== undefined) {
       this.#queue.take(threadId, queuedInputId);
       this.#queue.publish(threadId);

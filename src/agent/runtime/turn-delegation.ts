@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Delegated, TurnTokens } from '../../../machines/index.ts';
 import { type ApprovalDecision, type ApprovalPolicy, defaults, type InputPart } from '../../protocol/index.ts';
-import type {
-  Delegate,
-  DelegatedCall,
-  DelegatedQuestion,
-  DelegatedReport,
-  DelegatedSession,
-  DelegatedUse,
+import {
+  type Delegate,
+  type DelegatedCall,
+  type DelegatedQuestion,
+  type DelegatedReport,
+  type DelegatedSession,
+  type DelegatedUse,
+  DelegateError,
 } from '../delegate.ts';
 import { contentOf, imagePathsIn } from '../history.ts';
+import type { ContentPart } from '../model.ts';
 import { type ReviewedCall, reviewCall } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { TurnApprovals } from './turn-approvals.ts';
@@ -66,9 +68,16 @@ export class TurnDelegation {
     this.#options = options;
   }
 
-  /** Shows the prompt to the hooks of the user. @throws PromptBlockedError */
+  /** Shows the prompt to the hooks of the user. @throws PromptBlockedError, DelegateError for a turn that it must not do */
   async prepare(signal: AbortSignal): Promise<void> {
-    const { hooks, input } = this.#options;
+    const { hooks, input, host, delegate, isPlanning, options } = this.#options;
+    const refuse = (why: string) => {
+      throw new DelegateError('agentUnavailable', `The agent ${delegate.name} cannot do this turn: ${why}.`);
+    };
+    // It asks, or does not, as it pleases: only the agent of this product is bound to read.
+    if (host.config.readOnly) refuse('this conversation is read-only, and nothing keeps it from changing files');
+    if (isPlanning) refuse('the turn only plans, and nothing keeps it from changing files');
+    if ((options.clientTools ?? []).length > 0) refuse('it does not call tools of the client');
     await hooks.submitPrompt(input, signal);
     signal.throwIfAborted();
   }
@@ -85,7 +94,7 @@ export class TurnDelegation {
     try {
       const order = {
         ...{ threadId, turnId, workspacePath, isPlanning },
-        input: contentOf(input, images),
+        input: [...contextOf(options), ...contentOf(input, images)],
         model: options.model ?? config.model,
         effort: options.effort ?? config.effort,
         session: kept?.agent === delegate.name ? kept : undefined,
@@ -236,6 +245,19 @@ export class TurnDelegation {
     return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
   }
 }
+
+/** Instructions of the caller and the conversation so far, which it sends with every request, as texts before the prompt. */
+function contextOf({ instructions = [], history = [] }: TurnOptions): readonly ContentPart[] {
+  const said = history.flatMap((message) => {
+    if (message.role === 'user') return [`User: ${wordsOf(message.content)}`];
+    return message.role === 'assistant' && message.text !== '' ? [`Assistant: ${message.text}`] : [];
+  });
+  const texts = [...instructions, ...(said.length > 0 ? [`The conversation so far:\n${said.join('\n')}`] : [])];
+  return texts.map((text) => ({ type: 'text', text }));
+}
+
+const wordsOf = (content: readonly ContentPart[]): string =>
+  content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
 
 const tokensOf = (use: DelegatedUse): TurnTokens => ({
   inputTokens: use.inputTokens,

@@ -209,6 +209,11 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#driver.send({ type: 'INTERRUPT', by });
   }
 
+  /** Agent of another maker that does the turn and cannot be steered; undefined: the model does it. */
+  get delegateName(): string | undefined {
+    return this.#host.delegate?.name;
+  }
+
   /** Adds input to the next request to the model. False: the turn has ended. */
   steer(input: readonly InputPart[]): boolean {
     if (this.#driver.state.end || this.#delegation) return false;
