@@ -42,7 +42,7 @@ import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import { defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
-import { DelegatedAgent } from './delegated-agent.ts';
+import { DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
 import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
@@ -190,6 +190,10 @@ export function assemble(options: AssemblyOptions): Assembly {
     : undefined;
   const { Kind, Name, Command } = config.Agent;
   const isDelegated = Kind === 'acp' || (Kind === '' && (Name !== '' || Command.length > 0));
+  const title = Name || basename(Command[0] ?? '');
+  if (isDelegated && title === '') {
+    throw new StartupError('config', 'Agent.Kind is "acp", but neither Agent.Name nor Agent.Command names an agent.');
+  }
   const delegate = isDelegated
     ? new DelegatedAgent({
         workspacePath,
@@ -197,9 +201,9 @@ export function assemble(options: AssemblyOptions): Assembly {
         env,
         passEnvironment: config.Supervision.PassEnvironment,
         restartPolicy: restartPolicyOf(config),
-        mcpServers: () => [],
+        mcpServers: () => mcpServersForAgents(config, env),
         logger,
-        observe: (actor) => observe(actor, { id: `agent/${Name}`, machine: 'external-agent', title: Name }),
+        observe: (actor) => observe(actor, { id: `agent/${title}`, machine: 'external-agent', title }),
       })
     : undefined;
   for (const [name, value] of Object.entries(config.Agent.Env)) {

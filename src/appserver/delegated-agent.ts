@@ -1,4 +1,5 @@
 import type { Delegate, DelegatedOrder } from '../agent/index.ts';
+import type { Config } from '../config/index.ts';
 import type { ConfigureOptions, ExternalAgent } from '../external/index.ts';
 
 /** The configured agent of another maker, loaded with its first turn: most workspaces have none. */
@@ -39,4 +40,20 @@ export class DelegatedAgent implements Delegate {
     });
     return this.#loading;
   }
+}
+
+/** Enabled MCP servers in the words of ACP. Only those on pipes are handed on: those on the network keep their secrets. */
+export function mcpServersForAgents(
+  { McpServers }: Pick<Config, 'McpServers'>,
+  env: Readonly<Record<string, string | undefined>>,
+) {
+  return Object.entries(McpServers).flatMap(([name, settings]) => {
+    if (!settings.enabled || settings.transport !== 'stdio') return [];
+    const passed = settings.envVars.flatMap((variable) => {
+      const value = env[variable];
+      return value === undefined ? [] : [{ name: variable, value }];
+    });
+    const own = Object.entries(settings.env).map(([variable, value]) => ({ name: variable, value }));
+    return [{ name, command: settings.command, args: settings.args, env: [...passed, ...own] }];
+  });
 }

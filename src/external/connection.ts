@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import type { ExternalAgentFacts, ExternalAgentProcessEvent } from '../../machines/index.ts';
 import { LineSplitter, messageOf, plainText } from '../lib/index.ts';
@@ -134,8 +134,17 @@ export class Connection {
       lines.add(chunk);
       if (lines.unfinishedBytes > lineBytes) this.#flood('It wrote a line of more than 16 MiB.');
     });
+    process.output.once('end', () => void this.#breakOff());
     // Its end is reported by its exit.
     for (const stream of [process.output, process.input]) stream.on('error', () => {});
+  }
+
+  /** An agent that cannot be heard any more is of no use, even if it lives. */
+  async #breakOff(): Promise<void> {
+    await sleep(defaults.externalAgent.drainMs);
+    // Where this process was held up meanwhile, the exit may be waiting to be heard of: that says more.
+    await nextTurn();
+    this.#flood('It closed its standard output.');
   }
 
   #write(line: string): void {

@@ -37,9 +37,8 @@ type Outcome =
   | { readonly outcome: 'cancelled' };
 
 /**
- * The answer to an agent. Options are chosen by their kind, as their ids and order say nothing. `allow_always` is chosen only when a
- * user grants for good what the agent offers in no other way: agents write it into their own configuration, and what we remember
- * we remember ourselves.
+ * The answer to an agent. Options are chosen by their kind, as their ids and order say nothing. `allow_always` is never chosen: agents
+ * write it into their own configuration, and what we remember we remember ourselves.
  */
 export function outcomeOf(decision: ApprovalDecision, options: readonly PermissionOption[]): Outcome {
   const kinds = wantedKinds[decision];
@@ -50,7 +49,7 @@ export function outcomeOf(decision: ApprovalDecision, options: readonly Permissi
 const wantedKinds: Readonly<Record<ApprovalDecision, readonly string[]>> = {
   accept: ['allow_once'],
   acceptForSession: ['allow_once'],
-  acceptAlways: ['allow_once', 'allow_always'],
+  acceptAlways: ['allow_once'],
   decline: ['reject_once', 'reject_always'],
   cancel: [],
 };

@@ -68,7 +68,15 @@ export class Sessions {
   async run(connection: Connection, order: DelegatedOrder, signal: AbortSignal) {
     try {
       const session = await this.#open(connection, order);
-      return await this.#prompt(connection, session, order, signal);
+      try {
+        return await this.#prompt(connection, session, order, signal);
+      } catch (error) {
+        if (!isLostSession(error)) throw error;
+        signal.throwIfAborted();
+        this.forget(order.threadId);
+        const again = await this.#open(connection, order, session.sessionId);
+        return await this.#prompt(connection, again, order, signal);
+      }
     } catch (error) {
       signal.throwIfAborted();
       throw this.#failureOf(error, connection);
@@ -104,11 +112,11 @@ export class Sessions {
   }
 
   /** The thread's session in this life of the process: known, resumed, loaded, or a new one. */
-  async #open(connection: Connection, order: DelegatedOrder): Promise<Session> {
+  async #open(connection: Connection, order: DelegatedOrder, lost?: string): Promise<Session> {
     const { threadId } = order;
     const known = this.#byThread.get(threadId);
     if (known?.incarnation === connection.incarnation) return known;
-    const kept = order.session?.sessionId;
+    const kept = lost ?? order.session?.sessionId;
     if (kept !== undefined && (await this.#takeUp(connection, order, kept)))
       return this.#add(connection, threadId, kept);
     if (kept !== undefined) {
@@ -228,10 +236,13 @@ export class Sessions {
       return new AgentFailure('agentLoginRequired', `${name} wants you to log in: ${loginHint}.`);
     }
     const words = plainText(error.message).slice(0, defaults.externalAgent.errorChars);
-    const gone = error.code === notFound ? ' Its session is gone; the next turn starts a new one.' : '';
-    return new AgentFailure('agentError', `${name} reports: ${words}${gone}`);
+    return new AgentFailure('agentError', `${name} reports: ${words}`);
   }
 }
+
+/** The agent does not know the session of a prompt any more. */
+const isLostSession = (error: unknown): boolean =>
+  error instanceof PeerError && (error.code === notFound || /session not found/i.test(error.message));
 
 /** Content of a prompt. Images that are no data are named. */
 function promptOf(input: readonly ContentPart[]): readonly unknown[] {

@@ -1,65 +1,8 @@
 /** An agent of another maker does the turns of a workspace: over the real server and a real process. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { Client, type Message, startServer, words } from '../appserver/harness.ts';
-
-const stub = fileURLToPath(new URL('../../test/external/stub-agent.mjs', import.meta.url));
-
-export const stubAgent = (flags = '') => ({
-  Agent: { Name: 'stub', Command: [process.execPath, stub], Env: { STUB_FLAGS: flags } },
-});
-
-class Talk {
-  readonly client: Client;
-  threadId = '';
-
-  constructor(client: Client) {
-    this.client = client;
-  }
-
-  static async begin(t: Parameters<typeof startServer>[0], flags = '') {
-    const { server, path, log } = await startServer(t, undefined, { config: stubAgent(flags) });
-    const talk = new Talk(await Client.ready(t, server.webSocketUrl));
-    talk.threadId = (await talk.client.call('thread/start')).thread.id;
-    return { talk, path, log, server };
-  }
-
-  async start(...lines: string[]): Promise<string> {
-    const input = words(lines.join('\n'));
-    return (await this.client.call('turn/start', { threadId: this.threadId, input })).turn.id;
-  }
-
-  /** The turn when it has ended. */
-  async end(turnId: string): Promise<Message> {
-    const { params } = await this.client.until(
-      ({ method, params }) => /^turn\/(completed|failed|cancelled)$/.test(method) && params.turn.id === turnId,
-      `${turnId} ends`,
-    );
-    return params.turn;
-  }
-
-  async say(...lines: string[]): Promise<Message> {
-    return this.end(await this.start(...lines));
-  }
-
-  /** Answers the next question. */
-  async decide(turnId: string, decision: string): Promise<Message> {
-    const { params } = await this.client.until(
-      ({ method, params }) => method === 'item/approval/request' && params.turnId === turnId,
-      'a question',
-    );
-    await this.client.call('approval/respond', { requestId: params.requestId, decision });
-    return params;
-  }
-}
-
-const items = (turn: Message, type: string) => turn.items.filter((item: Message) => item.type === type);
-const textOf = (turn: Message) =>
-  items(turn, 'agentMessage')
-    .map(({ text }: Message) => text)
-    .join('|');
+import { items, Talk, textOf } from './talk.ts';
 
 t.test('what an agent tells becomes items of the turn', async (t) => {
   const { talk } = await Talk.begin(t);

@@ -14,6 +14,7 @@ const ask = (method, params) =>
   });
 const sessions = new Map();
 let made = 0;
+let hasForgotten = false;
 const flags = new Set((process.env.STUB_FLAGS ?? '').split(' '));
 
 const update = (sessionId, sessionUpdate, rest) =>
@@ -85,6 +86,47 @@ async function act(sessionId, word, argument, session) {
       return update(sessionId, argument, { anything: { at: ['all'] } });
     case 'ext':
       return say(sessionId, `ext ${(await ask('craft/drainMidTurnQueue', {})).error?.code}`);
+    case 'forget':
+      // Once: the prompt is sent again.
+      if (hasForgotten) return;
+      hasForgotten = true;
+      sessions.delete(sessionId);
+      throw { code: -32_002, message: 'Session not found' };
+    case 'deaf':
+      process.stdout.end();
+      setInterval(() => {}, 1_000);
+      return new Promise(() => {});
+    case 'half':
+      return process.stdout.write('{"jsonrpc":"2.0","method":"session/upd\n');
+    case 'twice':
+      return send({ id: session.promptId, result: { stopReason: 'max_tokens' } });
+    case 'foreign':
+      say('another-session', 'foreign');
+      return send({ id: 4711, result: { stopReason: 'refusal' } });
+    case 'same': {
+      for (const status of ['in_progress', 'completed', 'completed', 'failed'])
+        update(sessionId, 'tool_call', {
+          toolCallId: 'same',
+          title: argument,
+          kind: 'other',
+          rawInput: { a: 1 },
+          status,
+        });
+      return;
+    }
+    case 'always': {
+      const toolCall = { toolCallId: 'for-good', title: argument, kind: 'other', rawInput: { a: 1 } };
+      const only = options.filter(({ kind }) => kind === 'allow_always');
+      const answer = await ask('session/request_permission', { sessionId, toolCall, options: only });
+      return say(sessionId, JSON.stringify(answer.result?.outcome));
+    }
+    case 'malformed':
+      update(sessionId, 'tool_call', { toolCallId: 7 });
+      update(sessionId, 'agent_message_chunk', { content: 'no object' });
+      update(sessionId, 'plan', { entries: 'none' });
+      return say(sessionId, `refused ${(await ask('session/request_permission', { sessionId })).error?.code}`);
+    case 'servers':
+      return say(sessionId, JSON.stringify(session.mcpServers));
     case 'exit':
       return process.exit(Number(argument));
     case 'hang':
@@ -114,10 +156,11 @@ async function act(sessionId, word, argument, session) {
   }
 }
 
-async function prompt({ sessionId, prompt }) {
+async function prompt({ sessionId, prompt }, id) {
   const session = sessions.get(sessionId);
   if (!session) throw { code: -32_002, message: 'Session not found' };
   session.stopReason = 'end_turn';
+  session.promptId = id;
   const images = prompt.filter(({ type }) => type === 'image').length;
   if (images > 0) say(sessionId, `images ${images}`);
   for (const line of prompt.flatMap(({ text = '' }) => text.split('\n'))) {
@@ -149,11 +192,11 @@ const methods = {
       },
     };
   },
-  'session/new': ({ cwd }) => {
+  'session/new': ({ cwd, mcpServers }) => {
     if (flags.has('login')) throw { code: -32_000, message: 'Authentication required' };
     made += 1;
     const sessionId = `session-${process.pid}-${made}`;
-    sessions.set(sessionId, { cwd, calls: 0, turns: 0 });
+    sessions.set(sessionId, { cwd, mcpServers, calls: 0, turns: 0 });
     // As some agents greet, outside of any turn.
     say(sessionId, 'a greeting');
     return { sessionId };
@@ -181,7 +224,7 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
   const { id, method, params, result, error } = JSON.parse(line);
   if (method === undefined) return waiting.get(id)?.({ result, error });
   try {
-    const made = await methods[method]?.(params);
+    const made = await methods[method]?.(params, id);
     if (id !== undefined) send({ id, result: made });
   } catch (thrown) {
     if (id !== undefined) send({ id, error: { code: thrown.code ?? -32_603, message: thrown.message } });

@@ -1,0 +1,111 @@
+/** A misbehaving agent: each fault leads to the end and the state that docs/external-agent-faults.md names. */
+import { readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import type { Message } from '../appserver/harness.ts';
+import { items, Talk, textOf } from './talk.ts';
+
+interface Fault {
+  /** As in the document. */
+  readonly name: string;
+  /** Words for the stub. */
+  readonly does: readonly string[];
+  readonly ends: 'completed' | 'cancelled' | 'agentError' | 'agentExited';
+  /** Text of the message of the agent, or of the error. */
+  readonly says: RegExp;
+  readonly shows?: (t: Test, turn: Message) => void;
+}
+
+/** They happen one after the other in one thread; each is followed by a turn that must succeed. */
+const faults: readonly Fault[] = [
+  { name: 'noise and escape codes', does: ['noise', 'say a'], ends: 'completed', says: /^a$/ },
+  { name: 'half a line', does: ['half', 'say b'], ends: 'completed', says: /^b$/ },
+  { name: 'unknown update', does: ['unknown new_kind', 'say c'], ends: 'completed', says: /^c$/ },
+  { name: 'malformed updates', does: ['malformed'], ends: 'completed', says: /^refused -32602$/ },
+  { name: 'unknown request', does: ['ext'], ends: 'completed', says: /^ext -32601$/ },
+  { name: 'foreign ids', does: ['foreign', 'say d'], ends: 'completed', says: /^d$/ },
+  {
+    name: 'one call ended three times',
+    does: ['same work', 'say e'],
+    ends: 'completed',
+    says: /^e$/,
+    shows: (t, turn) => t.match(items(turn, 'toolResult'), [{ outcome: 'completed' }]),
+  },
+  {
+    name: 'call without an end',
+    does: ['open work', 'say f'],
+    ends: 'completed',
+    says: /^f$/,
+    shows: (t, turn) => t.match(items(turn, 'toolResult'), [{ outcome: 'cancelled' }]),
+  },
+  {
+    name: 'prompt answered twice',
+    does: ['say g', 'twice'],
+    ends: 'completed',
+    says: /^g$/,
+    shows: (t, turn) => t.equal(turn.finishReason, 'length', 'the first answer counts'),
+  },
+  { name: 'unknown stop reason', does: ['say h', 'stop because'], ends: 'completed', says: /^h$/ },
+  { name: 'cancelled by itself', does: ['stop cancelled'], ends: 'cancelled', says: /^$/ },
+  { name: 'lost session', does: ['forget', 'say i'], ends: 'completed', says: /^i$/ },
+  { name: 'error 400', does: ['error 400'], ends: 'agentError', says: /no such luck/ },
+  { name: 'error 1001', does: ['error 1001'], ends: 'agentError', says: /no such luck/ },
+  { name: 'error -32603', does: ['error -32603'], ends: 'agentError', says: /no such luck/ },
+  { name: 'death in a turn', does: ['say j', 'exit 7'], ends: 'agentExited', says: /has ended/ },
+  { name: 'line over 16 MiB', does: ['flood'], ends: 'agentExited', says: /has ended/ },
+  { name: 'closed output', does: ['say k', 'deaf'], ends: 'agentExited', says: /has ended/ },
+];
+
+t.test('every fault in a turn leads to its documented end, and the next turn works', async (t) => {
+  const { talk } = await Talk.begin(t);
+  for (const { name, does, ends, says, shows } of faults) {
+    const turn = await talk.say(...does);
+    t.equal(turn.error?.code ?? turn.status, ends, name);
+    t.match(turn.error?.message ?? textOf(turn), says, name);
+    shows?.(t, turn);
+    t.equal(textOf(await talk.say('say well')), 'well', `the turn after: ${name}`);
+  }
+});
+
+t.test('an option that would last for good is never chosen', async (t) => {
+  const { talk } = await Talk.begin(t);
+  const turn = await talk.start('always it');
+  await talk.decide(turn, 'acceptAlways');
+  t.equal(textOf(await talk.end(turn)), '{"outcome":"cancelled"}');
+});
+
+t.test('what an agent could not be kept from is refused before it starts', async (t) => {
+  const { talk } = await Talk.begin(t);
+  const { client, threadId } = talk;
+  const input = [{ type: 'text', text: 'say x' }];
+  const planned = (await client.call('turn/start', { threadId, input, mode: 'plan' })).turn.id;
+  t.match((await talk.end(planned)).error, { code: 'agentUnavailable', message: /only plans/ });
+  talk.threadId = (await client.call('thread/start', { config: { readOnly: true } })).thread.id;
+  t.match((await talk.say('say x')).error, { code: 'agentUnavailable', message: /read-only/ });
+});
+
+t.test('an agent of another maker is not steered', async (t) => {
+  const { talk } = await Talk.begin(t);
+  const turnId = await talk.start('say a', 'wait');
+  await talk.client.until(({ method }) => method === 'item/agentMessage/delta', 'text');
+  const steering = talk.client.call('turn/steer', {
+    threadId: talk.threadId,
+    expectedTurnId: turnId,
+    input: [{ type: 'text', text: 'left' }],
+  });
+  await t.rejects(steering, { message: /cannot be steered/ });
+  await talk.client.call('turn/interrupt', { threadId: talk.threadId, turnId });
+  await talk.end(turnId);
+});
+
+t.test('sessions get the MCP servers of the configuration', async (t) => {
+  const McpServers = { tools: { transport: 'stdio', command: 'true', args: ['--x'], env: { A: 'b' } } };
+  const { talk } = await Talk.begin(t, '', { McpServers });
+  const [server] = JSON.parse(textOf(await talk.say('servers')));
+  t.same(server, { name: 'tools', command: 'true', args: ['--x'], env: [{ name: 'A', value: 'b' }] });
+});
+
+t.test('the document names every fault', (t) => {
+  const document = readFileSync(new URL('../../docs/external-agent-faults.md', import.meta.url), 'utf8');
+  for (const { name, ends } of faults) t.match(document, new RegExp(`^\\| ${name} \\|.*${ends}`, 'm'), name);
+  t.end();
+});
