@@ -59,7 +59,7 @@ function settingsOf(layers: readonly Layer[] | undefined): JsonObject {
 }
 
 /** Tables whose values are secret, whatever they are called. */
-const secretTables: ReadonlySet<string> = new Set(['Telemetry.Headers']);
+const secretTables: ReadonlySet<string> = new Set(['Agent.Env', 'Telemetry.Headers']);
 /** Fields of an MCP server that may be shown: arguments, variables and headers hold keys. */
 const shownOfServer: ReadonlySet<string> = new Set([
   'transport',

@@ -289,6 +289,7 @@ t.test('the schema for editors describes every setting', async (t) => {
     'Tools',
     'SubAgent',
     'Permissions',
+    'Agent',
     'Hooks',
     'McpServers',
     'Api',

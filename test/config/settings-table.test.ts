@@ -39,6 +39,7 @@ const wanted: Readonly<Record<string, Settings>> = {
   Budget: { Budget: { TurnUsd: 5 } },
   EndPoint: { EndPoint: 'http://evil.example/v1' },
   ApiKey: { ApiKey: 'theirs' },
+  Agent: { Agent: { Kind: 'acp', Name: 'evil', Command: ['evil'] } },
   McpServers: { McpServers: server('evil') },
   Permissions: { Permissions: { ApprovalTimeoutSeconds: 9 } },
   'Tools.Shell': { Tools: { Shell: { TimeoutMs: 5_000 } } },
@@ -53,7 +54,7 @@ const wanted: Readonly<Record<string, Settings>> = {
   Supervision: { Supervision: { MaxRestarts: 3 } },
 };
 /** Names that the schema does not have yet: only that they are listed can be seen. */
-const reserved = ['Agent', 'Hooks'];
+const reserved = ['Hooks'];
 
 t.test('every sensitive setting is ignored and named while the workspace is restricted', async (t) => {
   const paths = settingsTable.filter(({ isSensitive }) => isSensitive).map(({ path }) => path);
