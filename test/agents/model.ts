@@ -57,7 +57,7 @@ const textOf = (content: unknown): string =>
         .map(({ text }) => (typeof text === 'string' ? text : ''))
         .join('\n');
 
-/** What a request wants next: a call, or text. */
+/** Next step that a request wants: a call, or text. */
 function decide(body: Words): Wanted | undefined {
   const messages = [...list(body['input']), ...list(body['messages'])];
   const last = messages.at(-1) ?? {};

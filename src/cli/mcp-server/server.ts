@@ -52,14 +52,20 @@ export async function serveMcp(
   function take(line: string): void {
     if (line.trim() === '') return;
     const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), Message), line);
-    if (!parsed.success) return fail(null, -32_600, 'This is no request.');
+    if (!parsed.success) {
+      fail(null, -32_600, 'This is no request.');
+      return;
+    }
     const { id, method, params } = parsed.output;
     if (method === 'notifications/cancelled') {
       const cancelled = v.safeParse(Id, params['requestId']);
       if (cancelled.success) running.get(cancelled.output)?.abort();
     }
     if (id === undefined) return;
-    if (running.has(id) || running.size >= maxInFlight) return fail(id, -32_600, 'Too many requests at once.');
+    if (running.has(id) || running.size >= maxInFlight) {
+      fail(id, -32_600, 'Too many requests at once.');
+      return;
+    }
     const stop = new AbortController();
     running.set(id, stop);
     answer(method, params, stop.signal)
