@@ -69,7 +69,7 @@ t.test(
     await Promise.all([first.shows('[c]ancel'), second.shows('[c]ancel')]);
     t.notMatch(plain(first.screen()), '▸ Exec');
     await second.answer('  › ', `y${keys.enter}`);
-    await first.shows('Allowed elsewhere.');
+    await first.shows('Allowed in the terminal.');
     await first.shows('▸ Exec');
     await first.shows(' tokens · ');
     await first.answer('› ', `count to 3${keys.enter}`);
