@@ -71,7 +71,9 @@ t.test('it always needs approval', onPosix, async (t) => {
   const { workspace, outside, at } = places(t);
   symlinkSync(join(outside, 'new'), at('dangling'));
   const inside = await review(write, { path: 'x/y', content: '' }, workspace);
-  t.strictSame(inside.need, {
+  const { preview, ...asked } = inside.need ?? {};
+  t.type(preview, 'function', 'it can show the change');
+  t.strictSame(asked, {
     kind: 'file',
     operation: 'write',
     target: at('x/y'),
