@@ -54,6 +54,14 @@ export const chatErrors = {
   upstreamUnreachable: upstream(502, 'upstream_unreachable', 'the model provider cannot be reached or broke off'),
   upstreamFailed: upstream(502, 'upstream_failed', 'the model provider failed'),
   upstreamProtocol: upstream(502, 'upstream_protocol', 'the model provider answered with something unintelligible'),
+  agentUnavailable: upstream(
+    502,
+    'agent_unavailable',
+    'the external agent cannot be started, or must not do this turn',
+  ),
+  agentLoginRequired: upstream(502, 'agent_login_required', 'the external agent wants a log-in'),
+  agentError: upstream(502, 'agent_error', 'the external agent failed'),
+  agentExited: upstream(502, 'agent_exited', 'the external agent has ended in the turn'),
   shuttingDown: server(503, 'shutting_down', 'the server is shutting down'),
   deadlineExceeded: server(503, 'deadline_exceeded', 'the request was not finished in time'),
 } satisfies Readonly<Record<string, Row>>;
@@ -75,8 +83,18 @@ export interface ChatErrorOptions {
   readonly isRetryable?: boolean;
 }
 
-/** Errors that no retry makes better, whatever client libraries think of their status. */
-const neverRetried: ReadonlySet<ChatErrorName> = new Set(['upstreamUnauthorized', 'sessionBusy', 'storageFailed']);
+/**
+ * Errors that no retry makes better, whatever client libraries think of their status. A turn of an external agent may have changed files.
+ */
+const neverRetried: ReadonlySet<ChatErrorName> = new Set([
+  'upstreamUnauthorized',
+  'sessionBusy',
+  'storageFailed',
+  'agentUnavailable',
+  'agentLoginRequired',
+  'agentError',
+  'agentExited',
+]);
 
 /** Made by `chatError`: `details` of the `HttpError` is what only this API has. */
 interface ChatDetails {

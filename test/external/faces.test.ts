@@ -1,0 +1,36 @@
+/** The other faces of an agent server whose turns an external agent does. */
+import t from 'tap';
+import { agentOf, run, say } from '../agui/harness.ts';
+import { Talk, textOf } from './talk.ts';
+
+const config = {
+  Api: { Enabled: true, Port: 0, ApiKey: 'sesame' },
+  AgUi: { Enabled: true, Port: 0, ApiKey: 'sesame' },
+};
+const headers = { authorization: 'Bearer sesame', 'content-type': 'application/json' };
+
+t.test('one external agent answers chat completions, AG-UI and JSON-RPC', async (t) => {
+  const { talk, server } = await Talk.begin(t, '', config);
+  const api = server.endpoints.api ?? '';
+  const complete = async (body: object) => {
+    const answer = await fetch(new URL('/v1/chat/completions', api), {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+    return { status: answer.status, body: (await answer.json()) as { choices?: unknown; error?: unknown } };
+  };
+  const user = (content: string) => ({ role: 'user', content });
+  t.match(await complete({ model: 'any', messages: [user('say chat')] }), {
+    status: 200,
+    body: { choices: [{ message: { content: 'chat' }, finish_reason: 'stop' }] },
+  });
+  const failed = await complete({ model: 'any', messages: [user('error 400')] });
+  t.ok(failed.status >= 500, `a failure is one: ${failed.status}`);
+  t.match(failed.body, { error: { message: /no such luck/ } });
+  const frontend = agentOf(server.endpoints.agui ?? '', 'x', headers);
+  say(frontend, 'say frontend');
+  await run(frontend);
+  t.equal(frontend.messages.at(-1)?.content, 'frontend');
+  t.equal(textOf(await talk.say('say client')), 'client');
+});
