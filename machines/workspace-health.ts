@@ -23,7 +23,7 @@ export const lastingFailures: ReadonlySet<string> = new Set([
 ]);
 
 /** Failures of one conversation, which say nothing about the next one. */
-export const conversationFailures: ReadonlySet<string> = new Set(['contextTooLong', 'promptBlocked']);
+export const conversationFailures: ReadonlySet<string> = new Set(['contextTooLong', 'promptBlocked', 'agentUnsuited']);
 
 export interface EndedTurn {
   readonly status: 'completed' | 'failed' | 'cancelled';

@@ -78,9 +78,9 @@ t.test('what an agent could not be kept from is refused before it starts', async
   const { client, threadId } = talk;
   const input = [{ type: 'text', text: 'say x' }];
   const planned = (await client.call('turn/start', { threadId, input, mode: 'plan' })).turn.id;
-  t.match((await talk.end(planned)).error, { code: 'agentUnavailable', message: /only plans/ });
+  t.match((await talk.end(planned)).error, { code: 'agentUnsuited', message: /only plans/ });
   talk.threadId = (await client.call('thread/start', { config: { readOnly: true } })).thread.id;
-  t.match((await talk.say('say x')).error, { code: 'agentUnavailable', message: /read-only/ });
+  t.match((await talk.say('say x')).error, { code: 'agentUnsuited', message: /read-only/ });
 });
 
 t.test('an agent of another maker is not steered', async (t) => {

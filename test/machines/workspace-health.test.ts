@@ -128,6 +128,7 @@ t.test('a cancelled turn and a failure of one conversation change the last turn 
     ['cancelled', null],
     ['failed', 'contextTooLong'],
     ['failed', 'promptBlocked'],
+    ['failed', 'agentUnsuited'],
   ] as const) {
     world.end(status, code);
     t.equal(world.health, 'healthy', String(code));

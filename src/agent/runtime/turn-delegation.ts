@@ -72,7 +72,7 @@ export class TurnDelegation {
   async prepare(signal: AbortSignal): Promise<void> {
     const { hooks, input, host, delegate, isPlanning, options } = this.#options;
     const refuse = (why: string) => {
-      throw new DelegateError('agentUnavailable', `The agent ${delegate.name} cannot do this turn: ${why}.`);
+      throw new DelegateError('agentUnsuited', `The agent ${delegate.name} cannot do this turn: ${why}.`);
     };
     // It asks, or does not, as it pleases: only the agent of this product is bound to read.
     if (host.config.readOnly) refuse('this conversation is read-only, and nothing keeps it from changing files');
