@@ -4,7 +4,7 @@
  *
  * Detailed operation
  * 1. It is started when a turn wants it. One that does not introduce itself in time is killed.
- * 2. Each prompt is counted from its begin to its end; there may be one in each session. A prompt that was cancelled must end
+ * 2. While it works the processes below it are watched, so that they are found later. Each prompt is counted from its begin to its end; there may be one in each session. A prompt that was cancelled must end
  *    within `cancelGrace`; else, and when a process that does the work has vanished, or when the agent writes without bound, the
  *    agent is `unhealthy` and killed.
  * 3. The end of the process is not the end of what it has started: a new process life begins only after `PROCESS.SWEPT`. A turn
@@ -129,6 +129,8 @@ export const externalAgentMachine = setup({
   },
   actors: {
     process: fromCallback<ExternalAgentCommand, ExternalAgentProcessInput>(() => {}),
+    /** Looks for the processes below the agent, while it works. */
+    watch: fromCallback<ExternalAgentCommand, ExternalAgentProcessInput>(() => {}),
   },
   delays: {
     backoff: supervisedDelays.backoff,
@@ -269,6 +271,11 @@ export const externalAgentMachine = setup({
     busy: {
       description: 'It works on at least one prompt.',
       tags: 'usable',
+      invoke: {
+        id: 'watch',
+        src: 'watch',
+        input: ({ context }) => ({ name: context.name, incarnation: context.incarnation }),
+      },
       initial: 'working',
       on: {
         'AGENT.STOP': { target: 'stopping' },

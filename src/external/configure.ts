@@ -42,6 +42,7 @@ export function configuredAgent({
       add: { ...preset?.env, ...agent.Env },
     }),
     parentMarker: env[markerVariable],
+    worker: preset?.worker,
     mcpServers: preset?.takesMcpServers === false ? () => [] : rest.mcpServers,
     loginHint: preset?.login ?? 'see its documentation',
     installHint: preset ? `${installHintOf(preset)}.` : '',

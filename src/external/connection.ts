@@ -3,8 +3,8 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import * as v from 'valibot';
 import type { ExternalAgentFacts, ExternalAgentProcessEvent } from '../../machines/index.ts';
 import { LineSplitter, messageOf, plainText } from '../lib/index.ts';
-import { defaults, version } from '../protocol/index.ts';
-import { isPermanentSpawnError, monotonicMs, PipedProcess, SpawnError } from '../supervise/index.ts';
+import { defaults, type ProcessIdentity, version } from '../protocol/index.ts';
+import { commandLine, isPermanentSpawnError, monotonicMs, PipedProcess, SpawnError } from '../supervise/index.ts';
 import { PeerClosedError } from './failure.ts';
 import { InitializeResult } from './messages.ts';
 import { Peer, type PeerOptions } from './peer.ts';
@@ -20,6 +20,8 @@ export interface ConnectionOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly parentMarker: string | undefined;
   readonly incarnation: number;
+  /** Matches the command line of the process that does the work, where it is not the agent's own. */
+  readonly worker: RegExp | undefined;
   readonly clientCapabilities: unknown;
   readonly report: (event: ExternalAgentProcessEvent) => void;
   readonly onRequest: PeerOptions['onRequest'];
@@ -37,6 +39,8 @@ export class Connection {
   #process: PipedProcess | undefined;
   #isKilled = false;
   #isFlooded = false;
+  /** Processes below it that do its work. */
+  readonly #workers = new Map<string, number>();
   /** Whether another start may help. */
   #isRetryable = true;
 
@@ -50,6 +54,41 @@ export class Connection {
       onBug: options.onBug,
     });
     void this.#run().catch(options.onBug);
+  }
+
+  /** Looks at the processes below it until the returned function is called. */
+  watch(): () => void {
+    let isLooking = false;
+    const look = async (): Promise<void> => {
+      const { descendants } = this.#process ?? {};
+      if (isLooking || !descendants) return;
+      isLooking = true;
+      try {
+        this.#noteWorkers(await descendants.look());
+      } catch (error) {
+        this.#options.onBug(error);
+      } finally {
+        isLooking = false;
+      }
+    };
+    const timer = setInterval(() => void look(), defaults.externalAgent.watchMs);
+    void look();
+    return () => clearInterval(timer);
+  }
+
+  /** An adapter lives on when the process has died that does its work, and may never answer again. */
+  #noteWorkers(living: readonly ProcessIdentity[]): void {
+    const { worker, report } = this.#options;
+    if (worker === undefined) return;
+    const alive = new Map(living.map((each) => [`${each.pid} ${each.startedTicks}`, each]));
+    for (const [key, pid] of this.#workers) {
+      if (alive.has(key)) continue;
+      this.#workers.delete(key);
+      report({ type: 'WORKER.LOST', incarnation: this.incarnation, pid });
+    }
+    for (const [key, { pid }] of alive) {
+      if (!this.#workers.has(key) && worker.test(commandLine(pid))) this.#workers.set(key, pid);
+    }
   }
 
   /** Ends its input: an agent that behaves well ends. */

@@ -16,6 +16,8 @@ export interface ExternalAgentOptions extends AgentSettings {
   readonly env: Readonly<Record<string, string>>;
   /** Our own marker: its begins with it. */
   readonly parentMarker: string | undefined;
+  /** See `Connection`. */
+  readonly worker: RegExp | undefined;
   readonly workspacePath: string;
   readonly policy: ExternalAgentPolicy;
   readonly logger: Logger;
@@ -41,10 +43,13 @@ export class ExternalAgent implements Delegate {
     this.name = options.name;
     this.#options = options;
     this.#sessions = new Sessions(options, (event) => this.#actor.send(event));
-    this.#actor = createActor(externalAgentMachine.provide({ actors: { process: this.#processActor() } }), {
-      id: `agent:${options.name}`,
-      input: { name: options.name, policy: options.policy, seed: Math.trunc(Math.random() * 2 ** 31) },
-    });
+    this.#actor = createActor(
+      externalAgentMachine.provide({ actors: { process: this.#processActor(), watch: this.#watchActor() } }),
+      {
+        id: `agent:${options.name}`,
+        input: { name: options.name, policy: options.policy, seed: Math.trunc(Math.random() * 2 ** 31) },
+      },
+    );
     this.#actor.subscribe({
       error: (error) => options.logger.error('the supervisor of an agent has failed', { agent: options.name, error }),
     });
@@ -114,13 +119,18 @@ export class ExternalAgent implements Delegate {
     });
   }
 
+  /** The actor behind the machine's `watch`. */
+  #watchActor() {
+    return fromCallback<ExternalAgentCommand, ExternalAgentProcessInput>(() => this.#connection?.watch());
+  }
+
   /** The actor behind the machine's `process`: reports what happens to one incarnation and obeys the machine's commands. */
   #processActor() {
-    const { command, env, parentMarker, workspacePath, logger } = this.#options;
+    const { command, env, parentMarker, worker, workspacePath, logger } = this.#options;
     return fromCallback<ExternalAgentCommand, ExternalAgentProcessInput>(({ input, receive, sendBack }) => {
       const { incarnation } = input;
       const connection = new Connection({
-        ...{ command, env, parentMarker, incarnation },
+        ...{ command, env, parentMarker, worker, incarnation },
         cwd: workspacePath,
         clientCapabilities: this.#sessions.clientCapabilities,
         report: sendBack,

@@ -19,6 +19,8 @@ export interface Preset {
   readonly passes: readonly string[];
   /** `none`: it cannot be made to ask; only checkpoints and a sandbox protect. */
   readonly approvals: 'asks' | 'none';
+  /** Command line of the process that does the work, where that is another than the one we start. */
+  readonly worker?: RegExp;
   /** Completes "log in: …". */
   readonly login: string;
   /** Works with our MCP servers. */
@@ -35,6 +37,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     env: { INITIAL_AGENT_MODE: 'workspace-write', NO_BROWSER: '1' },
     passes: ['CODEX_HOME', 'CODEX_API_KEY', 'CODEX_PATH', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'],
     approvals: 'asks',
+    worker: /codex.*app-server/,
     login: 'codex login',
     takesMcpServers: true,
   },
@@ -50,6 +53,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     },
     passes: ['CLAUDE_CONFIG_DIR', 'ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL', 'ANTHROPIC_AUTH_TOKEN'],
     approvals: 'asks',
+    worker: /claude.*stream-json/,
     login: 'claude-agent-acp --cli auth login, or set ANTHROPIC_API_KEY',
     takesMcpServers: true,
   },
@@ -109,6 +113,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     env: {},
     passes: ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'PI_CODING_AGENT_DIR'],
     approvals: 'none',
+    worker: /(^|\/)pi( |$)|pi-coding-agent/,
     login: 'pi-acp --terminal-login',
     takesMcpServers: false,
   },

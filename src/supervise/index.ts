@@ -32,6 +32,7 @@ export {
   rotateDashboardToken,
   watchedDashboardTokens,
 } from './dashboard-token.ts';
+export { Descendants } from './descendants.ts';
 export { type ChildEnvironmentOptions, childEnvironment, toolChainEnvironment } from './environment.ts';
 export { isAlive, type Liveness, ownIdentity, readIdentity } from './identity.ts';
 export { acquireLock, type Lock, LockError, type LockOptions, lockFault, probeLock } from './lock.ts';
@@ -47,6 +48,7 @@ export { type PollOptions, type PollResult, pollUntil } from './poll.ts';
 export { PortAllocator, type PortAllocatorOptions, PortUnavailableError } from './ports.ts';
 export { type HttpProbeOptions, type HttpProbeResult, keepConnection, probeHttp } from './probe-http.ts';
 export { killGroupVerified, ProcessTree, type SweepReport } from './process-tree.ts';
+export { commandLine } from './procfs.ts';
 export { type ProgramEnd, type ProgramEndCause, type ProgramRun, RunningProgram, runProgram } from './run-program.ts';
 export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';

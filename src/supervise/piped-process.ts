@@ -5,6 +5,7 @@ import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TextTail } from '../lib/index.ts';
 import { monotonicMs } from './clock.ts';
+import { Descendants } from './descendants.ts';
 import { readIdentity } from './identity.ts';
 import { killMarked } from './marked.ts';
 import { killGroupVerified } from './process-tree.ts';
@@ -43,8 +44,10 @@ export class PipedProcess {
   readonly output: Readable;
   /** The process itself has ended. */
   readonly exited: Promise<PipedExit>;
-  /** Nothing of it is left: its group is verified empty and no process carries its marker. Never rejects. */
+  /** Nothing of it is left: no member of its group or session, no process with its marker, no descendant that was seen. Never rejects. */
   readonly gone: Promise<PipedExit>;
+  /** Of it, for `look` while it works; absent where processes have no start times. */
+  readonly descendants: Descendants | undefined;
   readonly #child: Child;
   readonly #stderr: TextTail;
 
@@ -56,6 +59,7 @@ export class PipedProcess {
     this.output = child.stdout;
     // In the table even if it has exited already: nothing has reaped it before this turn of the loop ends.
     const identity = readIdentity(pid);
+    this.descendants = typeof identity === 'string' ? undefined : new Descendants(identity);
     this.exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => resolve({ code, signal }));
     });
@@ -63,6 +67,7 @@ export class PipedProcess {
       await sweepGroup(pid, sweepGraceMs);
       if (typeof identity === 'string') await killMarked(marker);
       else await endProcessTree(identity, marker);
+      await this.descendants?.end();
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
       return exit;
     });

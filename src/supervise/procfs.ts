@@ -5,6 +5,8 @@ export interface ProcessEntry {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
+  /** Absent: this system does not name it. */
+  readonly session?: number;
   /** A zombie has ended with all its threads: it only waits for its parent to read the exit code. */
   readonly zombie: boolean;
   readonly startedTicks: string;
@@ -26,13 +28,14 @@ function readSmall(path: string): string {
 export function parseStat(text: string): ProcessEntry | undefined {
   const open = text.indexOf(' (');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state, parent, group] = fields;
+  const [state, parent, group, session] = fields;
   const [threads, , startedTicks] = fields.slice(17);
   if (open < 1 || state === undefined || startedTicks === undefined) return undefined;
   return {
     pid: Number(text.slice(0, open)),
     parent: Number(parent),
     group: Number(group),
+    session: Number(session),
     // The first thread may be dead while others still die, and with them go the ports and locks of the process.
     zombie: (state === 'Z' && Number(threads) <= 1) || state === 'X',
     startedTicks: startedTicks.trim(),
@@ -73,6 +76,15 @@ export function readVariable(pid: number, name: string): { value: string } | 'ab
   if (at < 0) return 'absent';
   const end = environ.indexOf(0, at);
   return { value: environ.toString('utf8', at + key.length, end < 0 ? environ.length : end) };
+}
+
+/** Command line of a process, its words separated by spaces; empty when it is not ours to read, has gone, or has none. */
+export function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+  } catch {
+    return '';
+  }
 }
 
 /** This boot of the machine: a record of another boot speaks of processes that are gone. */

@@ -1,18 +1,22 @@
 /**
- * `npm run test:agents [-- NAME…]`: agents of other makers with their real packages, on a scripted model. The packages are some
+ * `npm run test:agents [-- NAME… --rounds N]`: agents of other makers with their real packages, on a scripted model. The packages are some
  * hundreds of megabytes and are no part of `npm test`: they are installed into a cache of this user, each version once.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { isBuilt } from '../../scripts/stamp.mjs';
 import { ensureTestRunner, root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
 import { presetNames, presets } from '../../src/external/index.ts';
 import { subjects } from './subjects.ts';
 import { variable } from './variables.ts';
 
-const names = process.argv.slice(2);
+const { positionals: names, values } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: 'string', default: '1' } },
+});
 const unknown = names.find((name) => !presetNames.some((known) => known === name));
 if (unknown !== undefined) {
   console.error(`✖ ${unknown} is not an agent of these tests. Agents: ${subjects.map(({ name }) => name).join(', ')}`);
@@ -41,14 +45,17 @@ function install(name: string): void {
 
 ensureTestRunner();
 if (!isBuilt()) run('npm', ['run', 'build']);
-const files = [
-  '--disable-warning=ExperimentalWarning',
-  '--conditions=development',
-  join(root, 'test/agents/agents.agents.ts'),
-];
 const env = {
   ...toolEnvironment(),
   [variable.programs]: join(cache, 'node_modules', '.bin'),
   [variable.names]: chosen.map(({ name }) => name).join(','),
+  [variable.rounds]: values.rounds,
 };
-process.exit(spawnSync(process.execPath, files, { cwd: root, stdio: 'inherit', env }).status ?? 1);
+let exitCode = 0;
+for (const file of ['agents', 'kills']) {
+  const words = ['--disable-warning=ExperimentalWarning', '--conditions=development'];
+  const program = join(root, 'test', 'agents', `${file}.agents.ts`);
+  const { status } = spawnSync(process.execPath, [...words, program], { cwd: root, stdio: 'inherit', env });
+  exitCode ||= status ?? 1;
+}
+process.exit(exitCode);

@@ -4,4 +4,6 @@ export const variable = {
   programs: 'ORATORIO_TEST_AGENT_PROGRAMS',
   /** Names of the agents to test, with commas; absent: all. */
   names: 'ORATORIO_TEST_AGENTS',
+  /** Rounds of each kill. */
+  rounds: 'ORATORIO_TEST_AGENT_ROUNDS',
 } as const;

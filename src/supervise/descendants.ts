@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { defaults, type ProcessIdentity } from '../protocol/index.ts';
+import { monotonicMs } from './clock.ts';
+import { identityOf, isAlive } from './identity.ts';
+import { type ScannedProcess, scanProcesses } from './scan.ts';
+import { signalProcess } from './signals.ts';
+
+const keyOf = ({ pid, startedTicks }: Pick<ProcessIdentity, 'pid' | 'startedTicks'>): string =>
+  `${pid} ${startedTicks}`;
+
+/**
+ * The descendants of a process that leads a session, as far as they were ever seen: also those that left its group and cleared
+ * their environment. A process is one of them while its parent is one, and while it is in the session; once seen it is known by
+ * its number and start time, whatever becomes of its parents. A double fork between two looks, into a session of its own, escapes.
+ */
+export class Descendants {
+  readonly #leader: ProcessIdentity;
+  readonly #known = new Map<string, ProcessIdentity>();
+
+  /** @param known of an earlier process of ours, by their identities */
+  constructor(leader: ProcessIdentity, known: readonly ProcessIdentity[] = []) {
+    this.#leader = leader;
+    for (const each of known) this.#known.set(keyOf(each), each);
+  }
+
+  /** Those that were seen last. */
+  get known(): readonly ProcessIdentity[] {
+    return [...this.#known.values()];
+  }
+
+  /** Looks for them in the process table. Returns those that live. */
+  async look(): Promise<readonly ProcessIdentity[]> {
+    const living = (await scanProcesses()).filter(({ zombie }) => !zombie);
+    const found = this.#among(living);
+    this.#known.clear();
+    for (const entry of found) this.#known.set(keyOf(entry), identityOf(entry));
+    return this.known;
+  }
+
+  /** Ends all of them by SIGKILL, but not the leader. @returns those that are left when the deadline is over */
+  async end(): Promise<readonly ProcessIdentity[]> {
+    const deadline = monotonicMs() + defaults.supervise.killVerifyMs;
+    for (;;) {
+      const before = this.known;
+      const living = await this.look();
+      for (const each of living) signalProcess(each, 'SIGKILL');
+      // A process that dies is seen no more while its threads still hold what it held.
+      const left = [...before, ...living].filter((each) => isAlive(each) === 'alive');
+      if (left.length === 0 || monotonicMs() > deadline) return left;
+      await sleep(10);
+    }
+  }
+
+  #among(living: readonly ScannedProcess[]): readonly ScannedProcess[] {
+    const leader = living.find(({ pid }) => pid === this.#leader.pid);
+    const isLeaderAlive = leader?.startedTicks === this.#leader.startedTicks;
+    // Another process with the number of a dead leader may lead another session.
+    const session = leader === undefined || isLeaderAlive ? this.#leader.pid : undefined;
+    const ours = new Map<number, ScannedProcess>();
+    for (const entry of living) {
+      if (this.#known.has(keyOf(entry)) || (session !== undefined && entry.session === session))
+        ours.set(entry.pid, entry);
+    }
+    for (let size = -1; size !== ours.size; ) {
+      size = ours.size;
+      for (const entry of living) {
+        const isChild = ours.has(entry.parent) || (isLeaderAlive && entry.parent === this.#leader.pid);
+        if (isChild) ours.set(entry.pid, entry);
+      }
+    }
+    ours.delete(this.#leader.pid);
+    return [...ours.values()];
+  }
+}

@@ -1,0 +1,145 @@
+/** SIGKILL for each process of a workspace whose agent works: nothing is left, and what was announced is in the thread. */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import t, { type Test } from 'tap';
+import * as v from 'valibot';
+import { AppServerClient } from '../../src/client/index.ts';
+import { presets } from '../../src/external/index.ts';
+import { type InboxItem, Item, type Turn } from '../../src/protocol/index.ts';
+import { eventually, killIfThere, makeWorkspace, quick, startTestHub, type TestHub } from '../hub/harness.ts';
+import { startModel } from './model.ts';
+import { type Subject, subjects } from './subjects.ts';
+import { variable } from './variables.ts';
+
+t.setTimeout(7_200_000);
+const programs = process.env[variable.programs];
+if (programs === undefined) throw new Error(`${variable.programs} is not set: run npm run test:agents`);
+/** It looks like a command of an agent, and is none. */
+const stranger = spawn('tail', ['-s', '1234', '-f', '/dev/null'], { stdio: 'ignore', detached: true });
+t.teardown(() => stranger.kill('SIGKILL'));
+
+const chosen = process.env[variable.names]?.split(',');
+const rounds = Number(process.env[variable.rounds] ?? 1);
+const victims = ['Hub', 'agent server', 'agent', 'worker', 'tool child'] as const;
+
+interface Seen {
+  readonly pid: number;
+  readonly parent: number;
+  readonly line: string;
+}
+
+function read(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function directoryOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return '';
+  }
+}
+
+/** Processes that belong to a workspace: by their directory, environment or command line. */
+function processesOf(workspace: string, home: string): readonly Seen[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => Number.isInteger(pid) && pid !== process.pid)
+    .flatMap((pid) => {
+      const line = read(pid, 'cmdline').replaceAll('\0', ' ').trim();
+      const isOurs =
+        line !== '' &&
+        (directoryOf(pid) === workspace || line.includes(workspace) || read(pid, 'environ').includes(`HOME=${home}`));
+      return isOurs ? [{ pid, parent: Number(/\) \w (\d+)/.exec(read(pid, 'stat'))?.[1] ?? 0), line }] : [];
+    });
+}
+
+/** A thread whose agent runs a command that a user has allowed. */
+async function work(t: Test, hub: TestHub, { name, configure }: Subject, modelUrl: string) {
+  const home = mkdtempSync(join(homedir(), '.oratorio-agents-'));
+  t.teardown(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
+  const { program, args } = presets[name];
+  const Env = { HOME: home, PATH: [programs, process.env['PATH']].join(delimiter), ...configure(home, modelUrl) };
+  const Agent = { Name: name, Command: [join(programs ?? '', program), ...args], Env };
+  const workspace = makeWorkspace(t, { ...quick, Agent });
+  const record = await hub.ensure(workspace);
+  const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
+  t.teardown(() => client.close());
+  const announced: Item[] = [];
+  client.onNotification((notification) => {
+    const { method, params } = notification;
+    if (method === 'item/completed') announced.push(v.parse(Item, params['item']));
+  });
+  const { thread } = (await client.request('thread/start', {})) as { thread: { id: string } };
+  await client.request('turn/start', { threadId: thread.id, input: [{ type: 'text', text: 'Please follow' }] });
+  const seen = () => processesOf(workspace, home);
+  await eventually(async () => {
+    for (const { workspaceId, request } of (await hub.call('GET', '/v1/inbox')).body as InboxItem[]) {
+      await hub.call('POST', `/v1/inbox/${workspaceId}/${request.requestId}`, { decision: 'accept' });
+    }
+    return seen().some(({ line }) => /tail -s 1234/.test(line)) || undefined;
+  }, 'the command runs');
+  return { workspace, record, threadId: thread.id, announced, seen };
+}
+
+for (const subject of subjects.filter(({ name }) => chosen?.includes(name) ?? true)) {
+  for (const victim of victims) {
+    t.test(`${subject.name}: nothing is left after kill -9 of the ${victim}`, async (t) => {
+      const model = await startModel();
+      t.teardown(() => model.close());
+      for (let round = 1; round <= rounds; round += 1) await kill(t, victim, subject, model.url);
+    });
+  }
+}
+
+async function kill(t: Test, victim: (typeof victims)[number], subject: Subject, modelUrl: string): Promise<void> {
+  let hub = await startTestHub(t);
+  const { workspace, record, threadId, announced, seen } = await work(t, hub, subject, modelUrl);
+  const all = seen();
+  const agent = all.find(({ parent }) => parent === record.pid && parent !== 0);
+  const tool = all.find(({ line }) => /^tail -s 1234/.test(line));
+  const worker = all.find(({ parent }) => parent === agent?.pid);
+  const target = {
+    Hub: hub.lock.pid,
+    'agent server': record.pid,
+    agent: agent?.pid,
+    worker: worker?.pid,
+    'tool child': tool?.pid,
+  };
+  const before = announced.length;
+  killIfThere(target[victim] ?? 0);
+  if (victim === 'Hub') hub = await startTestHub(t, { home: hub.home });
+  // The workspace is stopped: then none of its processes may be there.
+  await eventually(async () => {
+    const { status } = await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
+    return status < 500 || undefined;
+  }, 'the workspace is stopped');
+  await eventually(
+    () => seen().length === 0 || undefined,
+    () => `no process is left: ${JSON.stringify(seen())}`,
+  );
+  t.same([stranger.exitCode, stranger.signalCode], [null, null], 'a stranger with the same command was not touched');
+  const again = await hub.ensure(workspace);
+  const client = await AppServerClient.connect(again.endpoints['appServerWebSocket'] ?? '');
+  const { thread } = (await client.request('thread/read', { threadId, includeTurns: true })) as {
+    thread: { turns: Turn[] };
+  };
+  const stored = new Set(thread.turns.flatMap(({ items }) => items.map(({ id }) => id)));
+  t.same(
+    announced.slice(0, before).filter(({ id }) => !stored.has(id)),
+    [],
+    'what was announced is in the thread',
+  );
+  await client.close();
+  await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
+  await eventually(
+    () => seen().length === 0 || undefined,
+    () => `no process is left: ${JSON.stringify(seen())}`,
+  );
+}
