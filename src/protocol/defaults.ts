@@ -222,7 +222,7 @@ export const defaults = {
     closeGraceMs: 2_500,
     /** From the cancellation of a prompt to its end. */
     cancelGraceMs: 5_000,
-    /** Between two looks at the processes below an agent that works. */
+    /** Interval at which the processes below a working agent are read. */
     watchMs: 1_000,
     /** Between SIGTERM and SIGKILL for what a dead agent has left in its group. */
     sweepGraceMs: 500,

@@ -16,9 +16,9 @@ import { variable } from './variables.ts';
 t.setTimeout(7_200_000);
 const programs = process.env[variable.programs];
 if (programs === undefined) throw new Error(`${variable.programs} is not set: run npm run test:agents`);
-/** It looks like a command of an agent, and is none. */
-const stranger = spawn('tail', ['-s', '1234', '-f', '/dev/null'], { stdio: 'ignore', detached: true });
-t.teardown(() => stranger.kill('SIGKILL'));
+/** Another process with the command of an agent. */
+const another = spawn('tail', ['-s', '1234', '-f', '/dev/null'], { stdio: 'ignore', detached: true });
+t.teardown(() => another.kill('SIGKILL'));
 
 const chosen = process.env[variable.names]?.split(',');
 const rounds = Number(process.env[variable.rounds] ?? 1);
@@ -124,7 +124,7 @@ async function kill(t: Test, victim: (typeof victims)[number], subject: Subject,
     () => seen().length === 0 || undefined,
     () => `no process is left: ${JSON.stringify(seen())}`,
   );
-  t.same([stranger.exitCode, stranger.signalCode], [null, null], 'a stranger with the same command was not touched');
+  t.same([another.exitCode, another.signalCode], [null, null], 'another process with the same command was not touched');
   const again = await hub.ensure(workspace);
   const client = await AppServerClient.connect(again.endpoints['appServerWebSocket'] ?? '');
   const { thread } = (await client.request('thread/read', { threadId, includeTurns: true })) as {

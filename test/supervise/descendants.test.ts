@@ -29,8 +29,8 @@ const start = (script: string): Promise<PipedProcess> =>
   });
 
 t.test('what an agent leaves is ended with it', async (t) => {
-  const stranger = spawn('sleep', [word], { detached: true, stdio: 'ignore' });
-  t.teardown(() => stranger.kill('SIGKILL'));
+  const another = spawn('sleep', [word], { detached: true, stdio: 'ignore' });
+  t.teardown(() => another.kill('SIGKILL'));
   await untilCount(1);
 
   t.test('a member of its session with another group and no environment', async (t) => {
@@ -39,7 +39,7 @@ t.test('what an agent leaves is ended with it', async (t) => {
     await untilCount(3);
     one.kill();
     await one.gone;
-    t.same(sleepers(), [stranger.pid]);
+    t.same(sleepers(), [another.pid]);
   });
 
   t.test('a descendant in a session of its own, once it was seen', async (t) => {
@@ -49,6 +49,6 @@ t.test('what an agent leaves is ended with it', async (t) => {
     t.ok((seen?.length ?? 0) >= 2, 'both were seen');
     two.kill();
     await two.gone;
-    t.same(sleepers(), [stranger.pid]);
+    t.same(sleepers(), [another.pid]);
   });
 });
