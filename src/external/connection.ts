@@ -56,7 +56,7 @@ export class Connection {
     void this.#run().catch(options.onBug);
   }
 
-  /** Looks at the processes below it until the returned function is called. */
+  /** Reads the processes below it, again and again, until the returned function is called. */
   watch(): () => void {
     let isLooking = false;
     const look = async (): Promise<void> => {
