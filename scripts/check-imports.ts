@@ -56,6 +56,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'appserver',
     'review',
     'deploy',
+    'external',
     'dashboard',
     'acp',
     'client',

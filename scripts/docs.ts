@@ -5,6 +5,7 @@
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { cliReference } from '../src/cli/reference.ts';
+import { agentDocument } from './agent-docs.ts';
 import { appServerDocument } from './appserver-docs.ts';
 import { architectureDocument } from './architecture-docs.ts';
 import { configDocument } from './config-docs.ts';
@@ -20,6 +21,7 @@ import { root } from './toolchain.mjs';
 const documents = new Map([
   ...machineDocuments(),
   ...deployFiles(),
+  ['docs/agents.md', agentDocument()],
   ['docs/architecture.md', architectureDocument()],
   ['docs/cli.md', cliReference()],
   ['docs/hub-api.md', hubApiDocument()],

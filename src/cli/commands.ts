@@ -42,12 +42,18 @@ export const commands: readonly CommandSpec[] = [
     argument: workspace,
     options: [
       { name: 'init', describe: 'Initialise the directory if it is not a workspace yet' },
+      {
+        name: 'agent',
+        value: 'name',
+        describe:
+          'Have this agent do the turns, from now on: oratorio, codex, claude, gemini, opencode, qwen, goose or pi',
+      },
       { name: 'follow', describe: 'Follow the events without a terminal, too' },
       { name: 'no-follow', describe: 'Return once the agent server runs' },
       noStart,
       json,
     ],
-    examples: ['up', 'up ~/projects/site --init', 'up --no-follow --json'],
+    examples: ['up', 'up ~/projects/site --init', 'up --agent codex', 'up --no-follow --json'],
     load: () => import('./commands/up.ts'),
   },
   {
@@ -219,6 +225,16 @@ export const commands: readonly CommandSpec[] = [
   },
   ...inboxCommands,
   ...automationCommands,
+  {
+    name: 'agents',
+    describe: [
+      'List agents of other makers that a workspace can use.',
+      'Prints which are installed, whether they ask before they act, and how to install them or log in. Starts none.',
+    ],
+    options: [json],
+    examples: ['agents', 'agents --json'],
+    load: () => import('./commands/agents.ts'),
+  },
   {
     name: 'machines',
     describe: ['Print the statecharts of the product.', 'Without a name: lists them.'],

@@ -1,6 +1,7 @@
 import { connectHub, type HubClient, type ReceivedEvent, type RecordAnswer } from '../../client/index.ts';
 import { version } from '../../protocol/index.ts';
 import { knownPageToken } from '../../supervise/index.ts';
+import { chooseAgent } from '../choose-agent.ts';
 import type { CommandContext } from '../command.ts';
 import { canConfirm, confirm } from '../confirm.ts';
 import { CliError, quoted } from '../errors.ts';
@@ -17,6 +18,7 @@ export async function run(context: CommandContext): Promise<number> {
   const { output, options } = context;
   const path = workspacePath(context, context.argument);
   await makeWorkspace(context, path);
+  if (typeof options['agent'] === 'string') await chooseAgent(context, path, options['agent']);
   const hub = await findHub(context);
   const isFollowing = !output.json && (options['follow'] ?? output.isTTY) === true;
   const watch = new Watch(context, hub, canonical(path));

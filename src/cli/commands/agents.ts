@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { findProgram, installHintOf, presetNames, presets } from '../../external/index.ts';
+import type { CommandContext } from '../command.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { columns } from '../render.ts';
+
+/** `oratorio agents`: agents that can do the turns of a workspace. Runs none of them. */
+export async function run({ output, env }: CommandContext): Promise<number> {
+  const agents = presetNames.map((name) => {
+    const preset = presets[name];
+    const command = findProgram(preset.program, env['PATH'] ?? '');
+    const path = command?.at(-1) ?? null;
+    return {
+      name,
+      isInstalled: path !== null,
+      path,
+      version: path === null ? null : versionOf(path, preset.package),
+      testedVersion: preset.tested,
+      approvals: preset.approvals,
+      login: preset.login,
+      install: installHintOf(preset),
+    };
+  });
+  if (output.json) {
+    output.document(agents);
+    return exitCodes.ok.code;
+  }
+  const rows = agents.map(({ name, isInstalled, version, approvals, login, install }) => [
+    name,
+    isInstalled ? (version ?? 'yes') : 'no',
+    approvals === 'asks' ? 'asks' : 'does not ask',
+    isInstalled ? `log in: ${login}` : install,
+  ]);
+  for (const line of columns(['AGENT', 'INSTALLED', 'APPROVALS', 'NEXT'], rows, output.colors)) output.line(line);
+  output.line();
+  output.line('To use one in this workspace: oratorio up --agent <name>; back: oratorio up --agent oratorio');
+  return exitCodes.ok.code;
+}
+
+/** Version of the package that a program belongs to; null: the program is of no npm package. */
+function versionOf(program: string, name: string): string | null {
+  for (let directory = dirname(program); directory !== dirname(directory); directory = dirname(directory)) {
+    try {
+      const manifest = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as Record<string, unknown>;
+      if (manifest['name'] === name && typeof manifest['version'] === 'string') return manifest['version'];
+    } catch (error) {
+      // A directory without a manifest, or with one that is no JSON.
+      if (!(error instanceof SyntaxError) && (error as NodeJS.ErrnoException).code === undefined) throw error;
+    }
+  }
+  return null;
+}

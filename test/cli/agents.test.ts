@@ -1,0 +1,76 @@
+/** Agents of other makers on the command line: what is installed, and which one a workspace uses. No agent is started. */
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import t, { type Test } from 'tap';
+import { runCommandLine } from '../../src/cli/run.ts';
+import { workspaceTrust } from '../../src/config/index.ts';
+import { programEnvironment } from '../programs.ts';
+
+class Collected extends Writable {
+  text = '';
+  override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
+    this.text += String(chunk);
+    done();
+  }
+}
+
+/** A home with a package of codex in its search path, and an empty workspace. */
+function place(t: Test) {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-agents-')));
+  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  const [bin, workspace] = [join(home, 'codex', 'bin'), join(home, 'workspace')];
+  for (const directory of [bin, workspace]) mkdirSync(directory, { recursive: true });
+  writeFileSync(join(home, 'codex', 'package.json'), '{"name":"@agentclientprotocol/codex-acp","version":"9.8.7"}');
+  writeFileSync(join(bin, 'codex-acp'), '#!/usr/bin/env node\n');
+  chmodSync(join(bin, 'codex-acp'), 0o755);
+  const env = { ...programEnvironment, HOME: home, ORATORIO_HOME: join(home, 'o'), PATH: bin };
+  async function cli(...argv: string[]) {
+    const [stdout, stderr] = [new Collected(), new Collected()];
+    const interruption = () => ({ signal: new AbortController().signal, exit: () => 'interrupted' as const });
+    const code = await runCommandLine(argv, { stdout, stderr, env, cwd: home, interruption });
+    return { code, stdout: stdout.text, stderr: stderr.text };
+  }
+  return { cli, home: join(home, 'o'), workspace };
+}
+
+t.test('agents lists each preset with its version and the next step', async (t) => {
+  const { cli } = place(t);
+  const { stdout, code } = await cli('agents', '--json');
+  t.equal(code, 0);
+  const agents = JSON.parse(stdout) as { name: string }[];
+  t.match(
+    agents.find(({ name }) => name === 'codex'),
+    { isInstalled: true, version: '9.8.7', approvals: 'asks' },
+  );
+  t.match(
+    agents.find(({ name }) => name === 'pi'),
+    { isInstalled: false, version: null, approvals: 'none' },
+  );
+  const text = (await cli('agents')).stdout;
+  t.match(text, /codex +9\.8\.7 +asks +log in: codex login/);
+  t.match(text, /pi +no +does not ask +Install it with: npm install -g pi-acp/);
+});
+
+t.test(
+  'up --agent refuses what cannot be used, and keeps a workspace trusted that asks for nothing else',
+  async (t) => {
+    const { cli, home, workspace } = place(t);
+    const file = join(workspace, '.oratorio', 'config.json');
+    t.match(await cli('up', workspace, '--init', '--agent', 'nobody'), {
+      code: 2,
+      stderr: /There is no agent nobody/,
+    });
+    t.match(await cli('up', workspace, '--agent', 'goose'), {
+      stderr: /not installed.\n.*npm install -g @aaif\/goose-acp/,
+    });
+    t.equal(readFileSync(file, 'utf8').trim(), '{}', 'nothing has changed');
+    // No Hub is started: the choice is made before it is looked for.
+    await cli('up', workspace, '--agent', 'codex', '--no-start');
+    t.match(JSON.parse(readFileSync(file, 'utf8')), { Agent: { Name: 'codex' } });
+    t.equal(workspaceTrust({ home, workspace }).trust, 'trusted');
+    await cli('up', workspace, '--agent', 'oratorio', '--no-start');
+    t.notOk(readFileSync(file, 'utf8').includes('codex'));
+  },
+);
