@@ -45,8 +45,7 @@ export const commands: readonly CommandSpec[] = [
       {
         name: 'agent',
         value: 'name',
-        describe:
-          'Have this agent do the turns, from now on: oratorio, codex, claude, gemini, opencode, qwen, goose or pi',
+        describe: 'Use this agent for all turns; see: oratorio agents',
       },
       { name: 'follow', describe: 'Follow the events without a terminal, too' },
       { name: 'no-follow', describe: 'Return once the agent server runs' },
