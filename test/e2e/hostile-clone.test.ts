@@ -262,10 +262,18 @@ t.test('the legitimate parts of a hostile clone work once it is trusted', async 
   t.match(await oratorio(place, ['restart', clone]), { code: 0 });
   t.equal((await oratorioJson(place, 'inspect', clone)).trust, 'trusted');
   await eventually(() => existsSync(join(markers, 'mcp-started')) || undefined, 'its MCP server runs');
+  t.not((await oratorio(place, ['exec', temptation(), '--workspace', clone])).code, 0, 'its agent is no agent');
+  t.same(ran(scene), ['agent', 'mcp-started'], 'its agent is started');
+
+  const file = join(clone, '.oratorio', 'config.json');
+  const { Agent: _, ...config } = JSON.parse(readFileSync(file, 'utf8'));
+  writeFileSync(file, JSON.stringify(config));
+  t.match(await oratorio(place, ['trust', clone, '--yes']), { code: 0 });
+  t.match(await oratorio(place, ['restart', clone]), { code: 0 });
   const exec = await oratorio(place, ['exec', temptation(), '--workspace', clone]);
   t.match(attacker.received(), 'authorization: Bearer clone-key', 'requests reach its endpoint with its own key');
   t.not(exec.code, 0, 'the endpoint does not answer as a model');
-  t.same(ran(scene), ['hook', 'mcp-started'], 'no agent, automation or script has run, and no variable was seen');
+  t.same(ran(scene), ['agent', 'hook', 'mcp-started'], 'no automation or script has run, and no variable was seen');
   for (const secret of Object.values(secrets)) t.notMatch(attacker.received(), secret);
   await oratorio(place, ['hub', 'stop']);
 });
