@@ -44,6 +44,7 @@ t.test('the form has a control for every setting of the schema except lists of o
       'Models',
       'McpServers',
       'Permissions.Rules',
+      'Agent.Env',
       ...hookEvents.map((event) => `Hooks.${event}`),
       'Telemetry.Headers',
     ],
