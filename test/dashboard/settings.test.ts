@@ -234,6 +234,8 @@ const rights: Readonly<Record<string, unknown>> = {
   Models: { m: { ContextWindow: 1000 } },
   'AppServer.WebSocket.Host': '0.0.0.0',
   'Telemetry.Endpoint': 'http://evil.example',
+  'Agent.Name': 'codex',
+  'Agent.Command': ['touch', '/tmp/x'],
   'Hub.Port': 1,
 };
 
