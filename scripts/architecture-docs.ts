@@ -30,6 +30,7 @@ export const programs: readonly Program[] = [
   { name: 'log redactor', start: 'the Hub, beside a sidecar', entries: ['src/supervise/redact-main.ts'] },
   { name: 'read-only viewer', start: '`oratorio dashboard`', entries: command('dashboard') },
   { name: 'editor bridge', start: 'an editor: `oratorio acp`', entries: command('acp') },
+  { name: 'tools for other agents', start: 'an agent: `oratorio mcp`', entries: command('mcp') },
   { name: 'review backend', start: '`oratorio backend`', entries: command('backend') },
   { name: 'deployment commands', start: '`oratorio server …`', entries: serverCommands },
   { name: 'page', start: 'a browser', entries: ['src/ui/main.tsx'] },

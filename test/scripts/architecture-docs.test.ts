@@ -37,8 +37,8 @@ t.test('a program loads the rooms of its task only', async (t) => {
   );
   t.notOk(roomsOf('Hub').includes('agent'), 'the Hub runs no turn');
   t.notOk(
-    roomsOf('review backend').some((room) => ['agent', 'appserver', 'hub'].includes(room)),
-    'review backend',
+    loadedBy(program('review backend')).atStart.some((room) => ['agent', 'appserver', 'hub'].includes(room)),
+    'review backend: only its demo has an agent server',
   );
   t.notOk(
     roomsOf('page').some((room) => ['http', 'hub', 'agent'].includes(room)),
