@@ -8,6 +8,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { isBuilt } from '../../scripts/stamp.mjs';
+import { ensureSystemTools } from '../../scripts/system-tools.mjs';
 import { ensureTestRunner, root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
 import { presetNames, presets } from '../../src/external/index.ts';
 import { subjects } from './subjects.ts';
@@ -43,6 +44,7 @@ function install(name: string): void {
   writeFileSync(stamp, '');
 }
 
+ensureSystemTools();
 ensureTestRunner();
 if (!isBuilt()) run('npm', ['run', 'build']);
 const env = {
