@@ -1,6 +1,7 @@
 /** Shared by `undo` and `diff`: from a workspace to the conversation whose files are meant. */
 import * as v from 'valibot';
 import type { AppServerClient } from '../client/index.ts';
+import { uncoveredWords } from '../protocol/index.ts';
 import { declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { reachServer } from './conversation.ts';
@@ -33,14 +34,4 @@ export async function withThread<T>(
 
 /** Entries that no checkpoint covers, as lines. */
 export const notCoveredLines = (entries: readonly { readonly path: string; readonly reason: string }[]): string[] =>
-  entries.map(({ path, reason }) => `  not covered: ${inLine(path)} (${reasons[reason] ?? reason})`);
-
-const reasons: Readonly<Record<string, string>> = {
-  tooLarge: 'too large',
-  ignoredTooLarge: 'ignored by git, and too large',
-  unreadable: 'cannot be read',
-  special: 'not a file, directory or link',
-  otherFileSystem: 'on another file system',
-  changing: 'changed while it was read',
-  overLimit: 'ignored by git, in a workspace with too many files',
-};
+  entries.map(({ path, reason }) => `  not covered: ${inLine(path)} (${uncoveredWords[reason] ?? reason})`);

@@ -1,5 +1,6 @@
 /** Names that the page in the browser needs as values: no schema, so that no validator is shipped to it. */
 export * from './answers.ts';
+export * from './checkpoint-words.ts';
 export * from './places.ts';
 export * from './proof.ts';
 export * from './workspace-state.ts';

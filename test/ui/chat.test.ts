@@ -1,4 +1,5 @@
 /** Chat in the page: one conversation over a real agent server, seen at once by a second client. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { always, callTool, gate, say, script, think } from '../agent/scripted-provider.ts';
@@ -263,19 +264,21 @@ scene(
 );
 
 scene(
-  'undo takes back a turn with its files, and asks before it overwrites what others have changed',
+  'undo takes back a turn with its files, and names what is not covered, and asks before it overwrites what others have changed',
   {
     provider: script(callTool('WriteFile', { path: 'made.txt', content: 'by the agent\n' }), say('Made.')),
     config: { Permissions: { DefaultApprovalPolicy: 'autoApprove' } },
   },
   async (t, { page, served }) => {
     const file = join(served.path, 'made.txt');
+    execFileSync('mkfifo', [join(served.path, 'pipe')]);
     await write(page, 'Make it');
     await openThread(page);
     await page.locator('.answer', { hasText: 'Made.' }).first().waitFor();
     await page.locator('.row-end').waitFor();
     writeFileSync(file, 'by a person\n');
     await button(page, 'Undo').click();
+    await page.getByRole('dialog').getByText('pipe (not a file, directory or link)').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
     await page.getByRole('dialog').getByText('made.txt').waitFor();
     t.equal(readFileSync(file, 'utf8'), 'by a person\n');

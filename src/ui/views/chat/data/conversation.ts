@@ -5,6 +5,7 @@ import { messageOf } from '../../../../lib/browser.ts';
 import { conversationDefaults, placeInWords, placeOf } from '../../../../protocol/browser.ts';
 import type {
   ApprovalRequest,
+  Checkpoint,
   InputPart,
   QueuedInput,
   RpcMethod,
@@ -223,6 +224,13 @@ export class Conversation {
       this.#app.toast({ text: `Not undone: ${messageOf(error)}`, tone: 'danger' });
       return [];
     }
+  }
+
+  /** Entries of the workspace that the checkpoint before a turn does not cover: an undo leaves them as they are. */
+  async notCovered(turnId: string): Promise<Checkpoint['notCovered']> {
+    if (this.threadId === null) return [];
+    const { data } = await this.call('checkpoint/list', { threadId: this.threadId });
+    return data.find((each) => each.turnId === turnId)?.notCovered ?? [];
   }
 
   /** Reads the turns before the first one that is shown. */

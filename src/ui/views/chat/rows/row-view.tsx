@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { dollars, visible } from '../../../../lib/browser.ts';
-import type { InputPart } from '../../../../protocol/index.ts';
+import { uncoveredWords } from '../../../../protocol/browser.ts';
+import type { Checkpoint, InputPart } from '../../../../protocol/index.ts';
 import { href } from '../../../app/router.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
 import { duration } from '../../../parts/format.ts';
@@ -153,8 +154,16 @@ function End({ conversation, row }: RowProps<EndRow>) {
   );
 }
 
+/** Entries that a dialog names. */
+const maxListed = 20;
+
 function Undo({ conversation, row, onClose }: RowProps<EndRow> & { readonly onClose: () => void }) {
   const [conflicts, setConflicts] = useState<readonly string[]>([]);
+  const [uncovered, setUncovered] = useState<Checkpoint['notCovered']>([]);
+  useEffect(() => {
+    // Without an answer the undo itself says what is wrong.
+    conversation.notCovered(row.turnId).then(setUncovered, () => setUncovered([]));
+  }, [conversation, row.turnId]);
   const undo = async (force: boolean) => {
     const found = await conversation.undo(row.turnId, force);
     if (found.length > 0) setConflicts(found);
@@ -177,6 +186,19 @@ function Undo({ conversation, row, onClose }: RowProps<EndRow> & { readonly onCl
       <p>
         This turn and those after it are taken back, and the files of the workspace are put back as they were before it.
       </p>
+      {uncovered.length > 0 && (
+        <>
+          <p>Not covered, so they stay as they are:</p>
+          <ul class="mono">
+            {uncovered.slice(0, maxListed).map(({ path, reason }) => (
+              <li key={path}>
+                {visible(path, { multiline: false })} ({uncoveredWords[reason] ?? reason})
+              </li>
+            ))}
+          </ul>
+          {uncovered.length > maxListed && <p>And {(uncovered.length - maxListed).toLocaleString()} more.</p>}
+        </>
+      )}
     </Confirm>
   );
 }
