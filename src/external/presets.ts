@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
 
 /** Names that select a preset. */
 export const presetNames = ['codex', 'claude', 'gemini', 'opencode', 'qwen', 'goose', 'pi'] as const;
@@ -132,14 +132,35 @@ export const installHintOf = (preset: Preset): string => `Install it with: npm i
  * @returns the command without the agent's arguments; undefined: there is no such program
  */
 export function findProgram(name: string, searchPath: string): readonly string[] | undefined {
-  const places = name.includes('/') ? [name] : searchPath.split(delimiter).map((directory) => join(directory, name));
-  const found = places.find((place) => existsSync(place));
+  // A relative place would be looked for in the current directory, which may be anyone's repository.
+  const directories = searchPath.split(delimiter).filter(isAbsolute);
+  const places = name.includes('/') ? [name] : directories.map((directory) => join(directory, name));
+  const found = places.find(isProgram);
   if (found === undefined) return undefined;
   const file = realpathSync(found);
   return isNodeScript(file) ? [process.execPath, file] : [found];
 }
 
+/** A regular file that this user may run. */
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+const shebangBytes = 100;
+
 function isNodeScript(file: string): boolean {
   if (/\.[cm]?js$/.test(file)) return true;
-  return /^#!.*\bnode\b/.test(readFileSync(file).subarray(0, 100).toString('latin1').split('\n', 1)[0] ?? '');
+  const buffer = Buffer.alloc(shebangBytes);
+  const descriptor = openSync(file, 'r');
+  try {
+    const text = buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, shebangBytes, 0));
+    return /^#!.*\bnode\b/.test(text.split('\n', 1)[0] ?? '');
+  } finally {
+    closeSync(descriptor);
+  }
 }

@@ -113,7 +113,9 @@ async function kill(t: Test, victim: (typeof victims)[number], subject: Subject,
     'tool child': tool?.pid,
   };
   const before = announced.length;
-  killIfThere(target[victim] ?? 0);
+  const pid = target[victim];
+  if (!pid) throw new Error(`there is no ${victim} to kill: ${JSON.stringify(all)}`);
+  killIfThere(pid);
   if (victim === 'Hub') hub = await startTestHub(t, { home: hub.home });
   // The workspace is stopped: then none of its processes may be there.
   await eventually(async () => {

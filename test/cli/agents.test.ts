@@ -1,7 +1,8 @@
 /** Agents of other makers on the command line: what is installed, and which one a workspace uses. No agent is started. */
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { Writable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { runCommandLine } from '../../src/cli/run.ts';
@@ -25,7 +26,19 @@ function place(t: Test) {
   writeFileSync(join(home, 'codex', 'package.json'), '{"name":"@agentclientprotocol/codex-acp","version":"9.8.7"}');
   writeFileSync(join(bin, 'codex-acp'), '#!/usr/bin/env node\n');
   chmodSync(join(bin, 'codex-acp'), 0o755);
-  const env = { ...programEnvironment, HOME: home, ORATORIO_HOME: join(home, 'o'), PATH: bin };
+  // Names of agents that are no programs, and a program of no package.
+  const traps = join(home, 'traps');
+  mkdirSync(join(traps, 'codex-acp'), { recursive: true });
+  execFileSync('mkfifo', [join(traps, 'pi-acp')]);
+  writeFileSync(join(traps, 'qwen'), '#!/bin/sh\n', { mode: 0o644 });
+  writeFileSync(join(traps, 'package.json'), 'null');
+  writeFileSync(join(traps, 'goose'), '#!/bin/sh\n', { mode: 0o755 });
+  const env = {
+    ...programEnvironment,
+    HOME: home,
+    ORATORIO_HOME: join(home, 'o'),
+    PATH: ['', traps, bin].join(delimiter),
+  };
   async function cli(...argv: string[]) {
     const [stdout, stderr] = [new Collected(), new Collected()];
     const interruption = () => ({ signal: new AbortController().signal, exit: () => 'interrupted' as const });
@@ -48,6 +61,14 @@ t.test('agents lists each preset with its version and the next step', async (t) 
     agents.find(({ name }) => name === 'pi'),
     { isInstalled: false, version: null, approvals: 'none' },
   );
+  t.match(
+    agents.find(({ name }) => name === 'qwen'),
+    { isInstalled: false },
+  );
+  t.match(
+    agents.find(({ name }) => name === 'goose'),
+    { isInstalled: true, version: null },
+  );
   const text = (await cli('agents')).stdout;
   t.match(text, /codex +9\.8\.7 +asks +log in: codex login/);
   t.match(text, /pi +no +does not ask +Install it with: npm install -g pi-acp/);
@@ -62,8 +83,8 @@ t.test(
       code: 2,
       stderr: /There is no agent nobody/,
     });
-    t.match(await cli('up', workspace, '--agent', 'goose'), {
-      stderr: /not installed.\n.*npm install -g @aaif\/goose-acp/,
+    t.match(await cli('up', workspace, '--agent', 'pi'), {
+      stderr: /not installed.\n.*npm install -g pi-acp/,
     });
     t.equal(readFileSync(file, 'utf8').trim(), '{}', 'nothing has changed');
     // No Hub is started: the choice is made before it is looked for.

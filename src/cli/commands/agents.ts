@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import * as v from 'valibot';
 import { findProgram, installHintOf, presetNames, presets } from '../../external/index.ts';
+import { readBoundedFile } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { columns } from '../render.ts';
@@ -38,16 +39,24 @@ export async function run({ output, env }: CommandContext): Promise<number> {
   return exitCodes.ok.code;
 }
 
+const Manifest = v.object({ name: v.string(), version: v.string() });
+const manifestBytes = 1_048_576;
+
 /** Version of the package that a program belongs to; null: the program is of no npm package. */
 function versionOf(program: string, name: string): string | null {
   for (let directory = dirname(program); directory !== dirname(directory); directory = dirname(directory)) {
-    try {
-      const manifest = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as Record<string, unknown>;
-      if (manifest['name'] === name && typeof manifest['version'] === 'string') return manifest['version'];
-    } catch (error) {
-      // A directory without a manifest, or with one that is no JSON.
-      if (!(error instanceof SyntaxError) && (error as NodeJS.ErrnoException).code === undefined) throw error;
-    }
+    const manifest = v.safeParse(Manifest, manifestIn(directory));
+    if (manifest.success && manifest.output.name === name) return manifest.output.version;
   }
   return null;
+}
+
+/** Undefined where there is none that can be read. */
+function manifestIn(directory: string): unknown {
+  try {
+    const text = readBoundedFile(join(directory, 'package.json'), { maxBytes: manifestBytes, owner: 'any' });
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
