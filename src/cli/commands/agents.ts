@@ -51,7 +51,7 @@ function versionOf(program: string, name: string): string | null {
   return null;
 }
 
-/** Undefined where there is none that can be read. */
+/** Undefined where no manifest can be read. */
 function manifestIn(directory: string): unknown {
   try {
     const text = readBoundedFile(join(directory, 'package.json'), { maxBytes: manifestBytes, owner: 'any' });
