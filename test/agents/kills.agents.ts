@@ -77,7 +77,7 @@ async function work(t: Test, hub: TestHub, { name, configure }: Subject, modelUr
     if (method === 'item/completed') announced.push(v.parse(Item, params['item']));
   });
   const { thread } = (await client.request('thread/start', {})) as { thread: { id: string } };
-  await client.request('turn/start', { threadId: thread.id, input: [{ type: 'text', text: 'Please follow' }] });
+  await client.request('turn/start', { threadId: thread.id, input: [{ type: 'text', text: 'Please hold the line' }] });
   const seen = () => processesOf(workspace, home);
   await eventually(async () => {
     for (const { workspaceId, request } of (await hub.call('GET', '/v1/inbox')).body as InboxItem[]) {

@@ -1,6 +1,6 @@
 /**
  * A scripted model on loopback that speaks chat completions, Responses and Messages. A prompt with “make NAME” is answered with a
- * call of the agent's shell tool that writes that file, one with “follow” with a command that never ends, and the result of the call with “All done.”
+ * call of the agent's shell tool that writes that file, one with “Please hold the line” with a command that never ends, and the result of the call with “All done.”
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -72,7 +72,9 @@ function decide(body: Words): Wanted | undefined {
       .map(({ content }) => textOf(content))
       .at(-1) ?? '';
   const [, file] = /make ([\w.]+)/.exec(prompt) ?? [];
-  const command = /\bfollow\b/.test(prompt) ? 'tail -s 1234 -f /dev/null; true' : file && `echo made > ${file}`;
+  const command = /Please hold the line/.test(prompt)
+    ? 'tail -s 1234 -f /dev/null; true'
+    : file && `echo made > ${file}`;
   const tool = list(body['tools'])
     .map(toolOf)
     .find(({ name }) => shellTools.includes(name));
