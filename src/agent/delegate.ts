@@ -29,6 +29,10 @@ export interface DelegatedQuestion {
   readonly call: DelegatedCall;
   /** Undefined: a reading call, which our policy allows without a question. */
   readonly need: ApprovalNeed | undefined;
+  /** The call names a tool of ours and its arguments: it is judged as our own call of it. */
+  readonly isOurs?: boolean | undefined;
+  /** The same was allowed just now: only a rule that denies it holds. */
+  readonly isGranted?: boolean | undefined;
 }
 
 /** Reports of a delegated turn while it runs. They are ignored once the turn has ended. */

@@ -63,6 +63,9 @@ export type * from './tool.ts';
 export {
   BackgroundProcesses,
   createBuiltinTools,
+  DelegateFileError,
+  type DelegateFiles,
+  delegateFiles,
   imageReader,
   OutputFiles,
   placeRules,

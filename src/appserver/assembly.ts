@@ -7,6 +7,7 @@ import {
   createSkillTool,
   DayLedger,
   type DaySpending,
+  delegateFiles,
   describeCommands,
   forksOf,
   Hooks,
@@ -202,6 +203,10 @@ export function assemble(options: AssemblyOptions): Assembly {
         passEnvironment: config.Supervision.PassEnvironment,
         restartPolicy: restartPolicyOf(config),
         mcpServers: () => mcpServersForAgents(config, env),
+        files: delegateFiles({
+          ...{ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) },
+          maxFileBytes: config.Tools.File.MaxFileBytes,
+        }),
         logger,
         observe: (actor) => observe(actor, { id: `agent/${title}`, machine: 'external-agent', title }),
       })

@@ -12,7 +12,8 @@ export interface AgentConfiguration {
   readonly Env: Readonly<Record<string, string>>;
 }
 
-export interface ConfigureOptions extends Pick<ExternalAgentOptions, 'workspacePath' | 'observe' | 'mcpServers'> {
+export interface ConfigureOptions
+  extends Pick<ExternalAgentOptions, 'workspacePath' | 'observe' | 'mcpServers' | 'files'> {
   readonly agent: AgentConfiguration;
   /** Ours: what its process inherits from, with the marker of this start. */
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -72,6 +72,16 @@ export const SessionUpdate = v.object({
   update: v.looseObject({ sessionUpdate: v.string() }),
 });
 
+/** A whole number from 0. */
+const whole = v.nullish(v.pipe(v.number(), v.safeInteger(), v.minValue(0)));
+const path = v.pipe(v.string(), v.nonEmpty(), v.maxLength(10_000));
+
+export const ReadTextFile = v.object({ sessionId: v.string(), path, line: whole, limit: whole });
+export const WriteTextFile = v.object({ sessionId: v.string(), path, content: v.string() });
+
+/** Any request about a session. */
+export const AboutSession = v.object({ sessionId: v.string() });
+
 export const PermissionOption = v.object({ optionId: v.string(), name: text, kind: text });
 export type PermissionOption = v.InferOutput<typeof PermissionOption>;
 

@@ -9,8 +9,8 @@ export interface PromptTurnOptions {
   readonly agent: string;
   readonly workspacePath: string;
   readonly report: DelegatedReport;
-  /** A user, a rule or the policy has allowed a call. */
-  readonly onGranted: (call: KnownCall) => void;
+  /** Called before a question; the returned function when a user, a rule or the policy has allowed the call. */
+  readonly prepareGrant: (kind: string, paths: readonly string[]) => Promise<() => void>;
 }
 
 const maxSteps = 50;
@@ -21,6 +21,7 @@ export class PromptTurn {
   readonly #calls = new Map<string, KnownCall>();
   readonly #begun = new Set<string>();
   #plans = 0;
+  #isOver = false;
   /** The agent has said that it is broken, whatever it says afterwards. */
   hasSystemError = false;
 
@@ -54,11 +55,11 @@ export class PromptTurn {
     const call = this.#known(toolCall.toolCallId);
     call.merge(toolCall);
     this.#begin(call);
-    const decision: ApprovalDecision = await report.ask({
-      call: call.shown(),
-      need: needOf(agent, call, workspacePath),
-    });
-    if (decision !== 'decline' && decision !== 'cancel') this.#options.onGranted(call);
+    const question = { call: call.shown(), need: needOf(agent, call, workspacePath) };
+    const grant = await this.#options.prepareGrant(call.kind, call.paths);
+    if (this.#isOver) return outcomeOf('cancel', options);
+    const decision: ApprovalDecision = await report.ask(question);
+    if (decision !== 'decline' && decision !== 'cancel') grant();
     // Some agents send no update about a call that was declined.
     else this.#end(call, 'declined', '');
     return outcomeOf(decision, options);
@@ -66,6 +67,7 @@ export class PromptTurn {
 
   /** Ends the calls that the agent has left open. */
   finish(): void {
+    this.#isOver = true;
     for (const call of this.#calls.values()) this.#end(call, 'cancelled', call.result);
   }
 

@@ -1,11 +1,13 @@
 import * as v from 'valibot';
 import type { ExternalAgentEvent } from '../../machines/index.ts';
-import type { ContentPart, DelegatedOrder, DelegatedUse } from '../agent/index.ts';
+import type { ContentPart, DelegatedOrder, DelegatedUse, DelegateFiles } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { Connection } from './connection.ts';
 import { AgentFailure, PeerClosedError, PeerError } from './failure.ts';
+import { FileService, WriteGrants } from './file-service.ts';
 import {
+  AboutSession,
   NewSessionResult,
   PermissionRequest,
   PromptResult,
@@ -25,6 +27,8 @@ export interface AgentSettings {
   readonly loginHint: string;
   /** Sentence for an agent that is missing. */
   readonly installHint: string;
+  /** Reads and writes files for it. */
+  readonly files: DelegateFiles;
 }
 
 interface Session {
@@ -32,6 +36,9 @@ interface Session {
   readonly incarnation: number;
   /** Absent: no prompt runs, and what comes belongs to no turn. */
   turn: PromptTurn | undefined;
+  /** There while a prompt runs. */
+  files: FileService | undefined;
+  readonly grants: WriteGrants;
   /** Usage so far: agents report sums. */
   usage: Usage | undefined;
   costUsd: number;
@@ -62,7 +69,7 @@ export class Sessions {
   }
 
   /** Services that the agent may ask for. */
-  readonly clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false };
+  readonly clientCapabilities = { fs: { readTextFile: true, writeTextFile: true }, terminal: false };
 
   /** Runs one turn. @throws AgentFailure; the reason of `signal` when it has aborted */
   async run(connection: Connection, order: DelegatedOrder, signal: AbortSignal) {
@@ -91,6 +98,7 @@ export class Sessions {
 
   /** Answers a request of the agent. @throws PeerError */
   async request(method: string, params: unknown): Promise<unknown> {
+    if (method.startsWith('fs/')) return this.#file(method, params);
     if (method !== 'session/request_permission') throw new PeerError(methodNotFound, `There is no method ${method}.`);
     const parsed = v.safeParse(PermissionRequest, params);
     if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
@@ -98,6 +106,17 @@ export class Sessions {
     // A question of a turn that has ended.
     if (!turn) return { outcome: { outcome: 'cancelled' } };
     return { outcome: await turn.permit(parsed.output) };
+  }
+
+  /** Files are read and written only while a prompt of the session runs. */
+  #file(method: string, params: unknown): Promise<unknown> {
+    const parsed = v.safeParse(AboutSession, params);
+    if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
+    const files = this.#byId.get(parsed.output.sessionId)?.files;
+    if (!files) throw new PeerError(invalidParams, 'No turn of this session runs.');
+    const answer = files.request(method, params);
+    if (!answer) throw new PeerError(methodNotFound, `There is no method ${method}.`);
+    return answer;
   }
 
   notification(method: string, params: unknown): void {
@@ -154,7 +173,10 @@ export class Sessions {
   }
 
   #add({ incarnation }: Connection, threadId: string, sessionId: string): Session {
-    const session: Session = { sessionId, incarnation, turn: undefined, usage: undefined, costUsd: 0 };
+    const session: Session = {
+      ...{ sessionId, incarnation, turn: undefined, usage: undefined, costUsd: 0 },
+      ...{ files: undefined, grants: new WriteGrants() },
+    };
     this.#byThread.set(threadId, session);
     this.#byId.set(sessionId, session);
     return session;
@@ -163,12 +185,11 @@ export class Sessions {
   async #prompt(connection: Connection, session: Session, order: DelegatedOrder, signal: AbortSignal) {
     const { peer, incarnation } = connection;
     const { sessionId } = session;
-    const turn = new PromptTurn({
-      agent: this.#settings.name,
-      workspacePath: order.workspacePath,
-      report: order.report,
-      onGranted: () => {},
-    });
+    const { name: agent, files } = this.#settings;
+    const { workspacePath, report } = order;
+    const service = new FileService({ agent, workspacePath, report, files, grants: session.grants });
+    const prepareGrant: FileService['prepareGrant'] = (kind, paths) => service.prepareGrant(kind, paths);
+    const turn = new PromptTurn({ agent, workspacePath, report, prepareGrant });
     const costBefore = session.costUsd;
     let wasCancelled = false;
     const cancel = () => {
@@ -178,6 +199,7 @@ export class Sessions {
     };
     signal.throwIfAborted();
     session.turn = turn;
+    session.files = service;
     this.#send({ type: 'PROMPT.BEGUN', incarnation });
     // After those of the turn, which answer the open questions first: some agents wait for the answers.
     signal.addEventListener('abort', cancel, { once: true });
@@ -195,6 +217,8 @@ export class Sessions {
       signal.removeEventListener('abort', cancel);
       turn.finish();
       session.turn = undefined;
+      session.files = undefined;
+      await service.end();
       this.#send({ type: 'PROMPT.ENDED', incarnation, wasCancelled });
     }
   }

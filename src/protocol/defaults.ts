@@ -234,6 +234,10 @@ export const defaults = {
     /** Of standard error that an error text quotes. */
     quotedStderrChars: 1_000,
     errorChars: 500,
+    /** An answered permission covers the write that follows it. */
+    grantMs: 60_000,
+    /** Requests of a turn for files that wait. */
+    fileRequests: 64,
   },
   mcp: {
     /** From the end of a server's input to SIGTERM, and from there to SIGKILL: together less than our own stop may take. */

@@ -21,6 +21,13 @@ const update = (sessionId, sessionUpdate, rest) =>
   send({ method: 'session/update', params: { sessionId, update: { sessionUpdate, ...rest } } });
 const say = (sessionId, text) => update(sessionId, 'agent_message_chunk', { content: { type: 'text', text } });
 
+/** `@` begins a path that is used as it is. */
+const placed = (session, path) => (path.startsWith('@') ? path.slice(1) : `${session.cwd}/${path}`);
+const written = async (sessionId, path) => {
+  const { error } = await ask('fs/write_text_file', { sessionId, path, content: 'written by the client\n' });
+  return error ? `${error.code} ${error.message}` : 'written';
+};
+
 const options = [
   { optionId: 'x1', name: 'Never', kind: 'reject_once' },
   { optionId: 'x2', name: 'Always', kind: 'allow_always' },
@@ -70,6 +77,38 @@ async function act(sessionId, word, argument, session) {
       if (answer.result?.outcome?.optionId !== 'x3') return say(sessionId, 'refused');
       writeFileSync(path, 'written by the agent\n');
       return update(sessionId, 'tool_call_update', { toolCallId, status: 'completed' });
+    }
+    case 'readfile': {
+      const [path, line, limit] = argument.split(' ');
+      const range = { ...(line && { line: Number(line) }), ...(limit && { limit: Number(limit) }) };
+      const { result, error } = await ask('fs/read_text_file', { sessionId, path: placed(session, path), ...range });
+      return say(sessionId, result ? result.content : `${error.code} ${error.message}`);
+    }
+    case 'writefile':
+      return say(sessionId, await written(sessionId, placed(session, argument)));
+    case 'askwrite': {
+      // As some agents do: they ask, and then have the client write.
+      const [shown, other = shown] = argument.split(' ');
+      const path = placed(session, shown);
+      const call = { toolCallId: `call_${session.calls++}`, title: `Write ${shown}`, kind: 'edit' };
+      const toolCall = { ...call, locations: [{ path }] };
+      const asked = ask('session/request_permission', { sessionId, toolCall, options });
+      // While people think, it would become another file.
+      update(sessionId, 'tool_call_update', { ...call, locations: [{ path: `${path}.other` }] });
+      if ((await asked).result?.outcome?.optionId !== 'x3') return say(sessionId, 'refused');
+      return say(sessionId, await written(sessionId, placed(session, other)));
+    }
+    case 'afterwards':
+      session.afterwards = () => {
+        session.late = Promise.all([
+          written(sessionId, placed(session, argument)),
+          ask('fs/read_text_file', { sessionId, path: placed(session, 'in.txt') }),
+        ]);
+      };
+      return;
+    case 'late': {
+      const [write, read] = await session.late;
+      return say(sessionId, `${write}; ${read.error?.code} ${read.error?.message}`);
     }
     case 'open':
       return update(sessionId, 'tool_call', {
@@ -226,6 +265,9 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
   try {
     const made = await methods[method]?.(params, id);
     if (id !== undefined) send({ id, result: made });
+    const session = sessions.get(params?.sessionId);
+    session?.afterwards?.();
+    if (session) session.afterwards = undefined;
   } catch (thrown) {
     if (id !== undefined) send({ id, error: { code: thrown.code ?? -32_603, message: thrown.message } });
   }

@@ -63,6 +63,7 @@ export class TurnDelegation {
   readonly #asked = new Map<string, Asked>();
   /** Asked by the agent, and not yet requested from users: the machine says when. */
   #queued: ReviewedCall[] = [];
+  #isOver = false;
 
   constructor(options: TurnDelegationOptions) {
     this.#options = options;
@@ -106,6 +107,7 @@ export class TurnDelegation {
       signal.removeEventListener('abort', withdraw);
       this.#withdraw();
       this.#closeCalls();
+      this.#isOver = true;
     }
   }
 
@@ -140,11 +142,11 @@ export class TurnDelegation {
 
   #report(signal: AbortSignal): DelegatedReport {
     const { host, items } = this.#options;
-    /** Reports after an interrupt belong to no turn. */
+    /** Reports after an interrupt or the end belong to no turn. */
     const unlessOver =
       <A extends readonly unknown[]>(act: (...args: A) => void) =>
       (...args: A): void => {
-        if (!signal.aborted) act(...args);
+        if (!signal.aborted && !this.#isOver) act(...args);
       };
     return {
       text: unlessOver((type, text) => items.append(type, host.clean(text))),
@@ -206,10 +208,11 @@ export class TurnDelegation {
     host.tracer?.toolEnded(host.threadId, item);
   }
 
-  async #ask({ call, need }: DelegatedQuestion, signal: AbortSignal): Promise<ApprovalDecision> {
+  async #ask(question: DelegatedQuestion, signal: AbortSignal): Promise<ApprovalDecision> {
     const { approvals } = this.#options;
-    const reviewed = await this.#review({ call, need });
-    if (signal.aborted) return 'cancel';
+    const reviewed = await this.#review(question);
+    if (signal.aborted || this.#isOver) return 'cancel';
+    if (question.isGranted && !isDenied(reviewed)) return 'accept';
     if (reviewed.need) approvals.note(reviewed);
     if (reviewed.refusal !== undefined) return 'decline';
     if (reviewed.decision || !reviewed.need) return reviewed.decision?.word ?? 'accept';
@@ -221,16 +224,19 @@ export class TurnDelegation {
   }
 
   /** A command is judged as a command of our own: by the rules of the user, earlier grants and the policy. */
-  async #review({ call, need }: DelegatedQuestion): Promise<ReviewedCall> {
+  async #review({ call, need, isOurs }: DelegatedQuestion): Promise<ReviewedCall> {
     const { host, policy, isPlanning } = this.#options;
     const { workspacePath, isGranted, rules, config } = host;
     const isReadOnly = config.readOnly === true;
     const made = { callId: call.callId, name: call.tool, arguments: JSON.stringify(call.arguments) };
-    const exec = host.tools().find(({ name, source }) => name === 'Exec' && source === 'builtin');
-    if (call.command !== undefined && need && exec) {
-      const command = { ...made, name: exec.name, arguments: JSON.stringify({ command: call.command }) };
+    const isCommand = call.command !== undefined && need !== undefined;
+    const wanted = isOurs ? call.tool : isCommand ? 'Exec' : undefined;
+    const tool = host.tools().find(({ name, source }) => name === wanted && source === 'builtin');
+    if (tool) {
+      const args = isOurs ? made.arguments : JSON.stringify({ command: call.command });
       const about = { workspacePath, policy, isGranted, rules, isPlanning, isReadOnly };
-      return reviewCall(command, { ...about, toolOf: () => exec, toolNames: () => [exec.name] });
+      const own = { ...made, name: tool.name, arguments: args };
+      return reviewCall(own, { ...about, toolOf: () => tool, toolNames: () => [tool.name] });
     }
     const requestId = `approval_${randomUUID()}`;
     const reviewed = { call: made, tool: undefined, args: undefined, refusal: undefined, need, requestId };
@@ -245,6 +251,9 @@ export class TurnDelegation {
     return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
   }
 }
+
+/** Refused by a rule, not for want of an answer. */
+const isDenied = ({ refusal, need }: ReviewedCall): boolean => refusal !== undefined && need === undefined;
 
 /** Instructions of the caller and the conversation so far, which it sends with every request, as texts before the prompt. */
 function contextOf({ instructions = [], history = [] }: TurnOptions): readonly ContentPart[] {

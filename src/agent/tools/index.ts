@@ -11,6 +11,7 @@ import { type BackgroundProcesses, createProcessTools } from './background/index
 import { createExec } from './exec/exec.ts';
 import type { Rooms } from './exec/rooms.ts';
 import type { ShellEnvironment } from './exec/shell-environment.ts';
+import { createDelegateFiles, type DelegateFiles } from './files/delegate-files.ts';
 import { createFileTools } from './files/index.ts';
 import { createImageReader, type ReadImage } from './files/local-image.ts';
 import { createTextReader, type ReadText } from './files/local-text.ts';
@@ -31,6 +32,7 @@ export { Rooms } from './exec/rooms.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
 export { ShellEnvironment } from './exec/shell-environment.ts';
 export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';
+export { DelegateFileError, type DelegateFiles } from './files/delegate-files.ts';
 export type { ReadImage } from './files/local-image.ts';
 export type { LocalText, ReadText } from './files/local-text.ts';
 export { OutputFiles } from './output-files.ts';
@@ -73,6 +75,11 @@ const rulesOf = ({ blockedPaths, home }: Pick<ToolSettings, 'blockedPaths' | 'ho
 /** Reads images that messages name by their paths, held by the rules of the file tools. */
 export const imageReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadImage =>
   createImageReader(rulesOf(settings));
+
+/** Reads and writes files for an agent of another maker, by the rules of the file tools. */
+export const delegateFiles = (
+  settings: Pick<ToolSettings, 'blockedPaths' | 'home'> & { readonly maxFileBytes: number },
+): DelegateFiles => createDelegateFiles({ ...rulesOf(settings), maxFileBytes: settings.maxFileBytes });
 
 /** Judges paths and programs for rules. */
 export const placeRules = (settings: Pick<ToolSettings, 'blockedPaths' | 'home' | 'environment'>): PlaceRules =>
