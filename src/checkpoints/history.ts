@@ -182,20 +182,13 @@ export class History {
     return parseGitState(this.#database.get('SELECT git FROM marks WHERE seq = ?', seq)?.['git']);
   }
 
-  /** Entries that the newest checkpoint does not cover. */
-  skippedNow(): readonly StampedEntry[] {
-    return this.#database
-      .all("SELECT * FROM entries WHERE toSeq IS NULL AND kind = 'skipped' ORDER BY path")
-      .map(entryOf);
-  }
-
-  skippedAt(seq: number): readonly StampedEntry[] {
-    return this.#database
-      .all(
-        "SELECT * FROM entries WHERE kind = 'skipped' AND fromSeq <= ?1 AND (toSeq IS NULL OR toSeq > ?1) ORDER BY path",
-        seq,
-      )
-      .map(entryOf);
+  /** Entries that a checkpoint does not cover: the first ones by path, and how many there are. */
+  skippedAt(seq: number, limit: number): { readonly first: readonly StampedEntry[]; readonly total: number } {
+    const where = "kind = 'skipped' AND fromSeq <= ?1 AND (toSeq IS NULL OR toSeq > ?1)";
+    const first = this.#database.all(`SELECT * FROM entries WHERE ${where} ORDER BY path LIMIT ?2`, seq, limit);
+    if (first.length < limit) return { first: first.map(entryOf), total: first.length };
+    const counted = this.#database.get(`SELECT count(*) AS total FROM entries WHERE ${where}`, seq);
+    return { first: first.map(entryOf), total: Number(counted?.['total']) };
   }
 
   /** Forgets the turns of a thread. */

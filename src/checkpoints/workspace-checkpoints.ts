@@ -43,7 +43,9 @@ export interface CheckpointInfo {
   /** Files and directories of the checkpoint. */
   readonly files: number;
   readonly bytes: number;
+  /** Entries that it leaves out: the first of them, by path. */
   readonly notCovered: readonly NotCovered[];
+  readonly notCoveredTotal: number;
   /** It was taken back. */
   readonly isUndone: boolean;
   /** The server ended in the middle of it, and completed it at its next start. */
@@ -135,12 +137,14 @@ export class WorkspaceCheckpoints {
       const { history } = engine;
       return history.turns(threadId).map(({ turn, startSeq, undoneBy }) => {
         const { at, files, bytes } = history.mark(startSeq);
+        const { first, total } = history.skippedAt(startSeq, maxListedPaths);
         return {
           turnId: turn,
           kind: turn.startsWith(restorePrefix) ? 'restore' : 'turn',
           at: new Date(at).toISOString(),
           ...{ files, bytes },
-          notCovered: history.skippedAt(startSeq).slice(0, maxListedPaths).map(notCoveredOf),
+          notCovered: first.map(notCoveredOf),
+          notCoveredTotal: total,
           isUndone: undoneBy !== null,
           recovered: engine.wasRecovered(turn),
         };

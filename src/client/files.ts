@@ -43,6 +43,7 @@ const CheckpointAnswer = v.looseObject({
   files: v.optional(v.number(), 0),
   bytes: v.optional(v.number(), 0),
   notCovered: v.optional(v.array(NotCovered), () => []),
+  notCoveredTotal: v.optional(v.number(), 0),
   isUndone: v.optional(v.boolean(), false),
   recovered: v.optional(v.boolean(), false),
 });

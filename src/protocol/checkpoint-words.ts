@@ -8,3 +8,23 @@ export const uncoveredWords: Readonly<Record<string, string>> = {
   changing: 'changed while it was read',
   overLimit: 'ignored by git, in a workspace with too many files',
 };
+
+/** Sentence about what no checkpoint of a workspace can hold, whatever its limits. */
+export const outsideWords =
+  'Outside of the workspace nothing is taken back: other files, processes, databases, what was pushed or sent.';
+
+/** Fields of a checkpoint by which the one that an undo goes back to is found. */
+interface Listed {
+  readonly turnId: string;
+  readonly kind: string;
+  readonly isUndone: boolean;
+}
+
+/** The checkpoint that an undo of these turns goes back to; a turn that could change no files has none. Undefined: none of them has. */
+export const checkpointBefore = <C extends Listed>(
+  checkpoints: readonly C[],
+  turnIds: Iterable<string>,
+): C | undefined => {
+  const wanted = new Set(turnIds);
+  return checkpoints.find(({ turnId, kind, isUndone }) => kind === 'turn' && !isUndone && wanted.has(turnId));
+};

@@ -46,7 +46,10 @@ export const Checkpoint = v.object({
   /** Files and directories that were compared. */
   files: v.number(),
   bytes: v.number(),
+  /** Entries that it leaves out: the first of them, by path. */
   notCovered: v.array(NotCovered),
+  /** How many entries it leaves out. */
+  notCoveredTotal: v.number(),
   /** Its changes were taken back. */
   isUndone: v.boolean(),
   /** A restore that a crash interrupted: the next start completed it. */

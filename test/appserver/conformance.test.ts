@@ -102,7 +102,7 @@ scenario(t, 'a turn can be shown, taken back with its files, and restored', {}, 
   );
   t.equal((await session.refused('turn/diff', { threadId, turnId: 'turn_009' })).name, 'turnNotFound');
   t.match(await session.call('checkpoint/list', { threadId }), {
-    data: [{ turnId: 'turn_001', kind: 'turn', isUndone: false, recovered: false, notCovered: [] }],
+    data: [{ turnId: 'turn_001', kind: 'turn', isUndone: false, recovered: false, notCovered: [], notCoveredTotal: 0 }],
   });
 
   writeFileSync(join(path, 'a.txt'), 'mine\n');

@@ -31,6 +31,21 @@ t.test('a FIFO blocks nothing, and is named as not covered', async (t) => {
   t.match(first, { turnId: 'turn_001', isUndone: true, notCovered: [{ path: 'pipe', reason: 'special' }] });
 });
 
+t.test('of many entries that are not covered the first are listed, and all counted', async (t) => {
+  const place = bench(t);
+  const names = Array.from({ length: 203 }, (_, number) => `pipe-${String(number).padStart(3, '0')}`);
+  execFileSync('mkfifo', names, { cwd: place.root });
+  const { turn, checkpoints } = checkpointsOf(t, place);
+  await turn('turn_001', () => place.write('a.txt', 'a'));
+  await turn('turn_002', () => rmSync(place.at('pipe-000')));
+  const [first, second] = await checkpoints.list('thread', place.root);
+  t.same(
+    first?.notCovered.map(({ path }) => path),
+    names.slice(0, 200),
+  );
+  t.same([first?.notCoveredTotal, second?.notCoveredTotal], [203, 203]);
+});
+
 t.test('files above the limit are named, and stay as they are', async (t) => {
   const place = bench(t);
   place.write('large', Buffer.alloc(2_000));

@@ -28,6 +28,7 @@ t.test('an answer is followed by model and tokens, commands work, and leaving sa
   await terminal.answer('› ', `one \\${keys.enter}two${keys.enter}`);
   await terminal.shows(' tokens · ');
   await terminal.answer('› ', `/undo${keys.enter}`);
+  await terminal.shows('Outside of the workspace nothing is taken back');
   await terminal.shows('The last turn is taken back');
   await terminal.answer('› ', `/undo many${keys.enter}`);
   await terminal.shows('/undo takes a number of turns, not many');

@@ -1,4 +1,5 @@
 /** `oratorio diff` and `oratorio undo` in the product as it is installed. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -10,6 +11,7 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
   const run = (command: string, ...rest: string[]) => oratorio(place, [command, '--workspace', workspace, ...rest]);
   const at = (name: string) => join(workspace, name);
   writeFileSync(at('a.txt'), 'one\n');
+  execFileSync('mkfifo', [at('pipe')]);
   const chat = await run('chat', '--yes', 'run: echo two > a.txt; echo new > b.txt');
   t.equal(chat.code, 0, chat.stderr);
 
@@ -20,12 +22,21 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
   writeFileSync(at('a.txt'), 'mine\n');
   const refused = await run('undo');
   t.equal(refused.code, 1);
+  t.match(
+    refused.stderr,
+    /not covered: pipe \(not a file, directory or link\)\nOutside of the workspace[^\n]*\n[\s\S]*Nothing was restored/,
+    'what will not come back is said first',
+  );
   t.match(refused.stderr, /a\.txt \(modified by you since\)[\s\S]*oratorio undo --force/);
   t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['mine\n', true], 'nothing was restored');
 
   const undone = await run('undo', '--force', '--json');
   t.equal(undone.code, 0, undone.stderr);
-  t.match(JSON.parse(undone.stdout), { restoreId: 'restore_1', restored: ['a.txt', 'b.txt'] });
+  t.match(JSON.parse(undone.stdout), {
+    uncovered: { entries: [{ path: 'pipe', reason: 'special' }], total: 1 },
+    restoreId: 'restore_1',
+    restored: ['a.txt', 'b.txt'],
+  });
   t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['one\n', false]);
   await oratorio(place, ['hub', 'stop']);
 });

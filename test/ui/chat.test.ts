@@ -279,8 +279,10 @@ scene(
     writeFileSync(file, 'by a person\n');
     await button(page, 'Undo').click();
     await page.getByRole('dialog').getByText('pipe (not a file, directory or link)').waitFor();
+    await page.getByRole('dialog').getByText('Outside of the workspace nothing is taken back').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
     await page.getByRole('dialog').getByText('made.txt').waitFor();
+    await page.getByRole('dialog').getByText('pipe (not a file, directory or link)').waitFor();
     t.equal(readFileSync(file, 'utf8'), 'by a person\n');
     await page.getByRole('dialog').getByRole('button', { name: 'Overwrite' }).click();
     await page.locator('.row').first().waitFor({ state: 'detached' });

@@ -7,6 +7,7 @@ import type { Conversation } from '../conversation.ts';
 import { CliError } from '../errors.ts';
 import type { Output } from '../output.ts';
 import { columns, inLine } from '../render.ts';
+import { uncoveredBefore, uncoveredLines } from '../thread-files.ts';
 
 /** A command of `oratorio chat`, beside the prompt commands of the workspace. */
 interface ChatCommand {
@@ -137,6 +138,8 @@ async function undo(words: readonly string[], { server, threadId }: Conversation
   if (!Number.isInteger(turns) || turns < 1)
     throw new CliError('usage', `/undo takes a number of turns, not ${count}.`, 'For example: /undo 2');
   try {
+    const uncovered = await uncoveredBefore(server, threadId, { turns });
+    for (const line of uncoveredLines(uncovered)) output.note(output.colors.dim(line));
     const answer = await undoTurns(server, threadId, { turns, force: words.includes('force') });
     output.note(
       output.colors.dim(turns === 1 ? 'The last turn is taken back.' : `The last ${turns} turns are taken back.`),

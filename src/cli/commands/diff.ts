@@ -13,6 +13,7 @@ export async function run(context: CommandContext): Promise<number> {
     const turnId = typeof turn === 'string' ? turn : undefined;
     const answer = await turnDiff(server, threadId, { turnId, format, signal });
     const { files, diff, isCut, notCovered } = answer;
+    for (const line of notCoveredLines(notCovered)) output.note(line);
     if (output.json) output.document({ threadId, turnId: turnId ?? null, ...answer });
     else if (format === 'unified') output.raw(diff ?? '');
     else {
@@ -22,7 +23,6 @@ export async function run(context: CommandContext): Promise<number> {
       for (const row of columns(['CHANGE', 'ADDED', 'REMOVED', 'PATH'], rows, output.colors)) output.line(row);
     }
     if (isCut) output.note('More has changed than is shown.');
-    for (const line of notCoveredLines(notCovered)) output.note(line);
     return exitCodes.ok.code;
   });
 }

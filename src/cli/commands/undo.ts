@@ -5,7 +5,7 @@ import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { inLine } from '../render.ts';
-import { notCoveredLines, withThread } from '../thread-files.ts';
+import { notCoveredLines, uncoveredBefore, uncoveredLines, withThread } from '../thread-files.ts';
 
 const Conflicts = v.object({
   conflicts: v.array(v.object({ path: v.string(), change: v.string(), by: v.string() })),
@@ -20,15 +20,17 @@ export async function run(context: CommandContext): Promise<number> {
   const turns = Number(options['turns'] ?? 1);
   if (!Number.isSafeInteger(turns) || turns < 1) throw usageError('--turns must be a whole number from 1.', 'undo');
   const force = options['force'] === true;
-  const { restore } = options;
+  const restore = typeof options['restore'] === 'string' ? options['restore'] : undefined;
   return withThread(context, async (server, threadId) => {
     try {
+      const uncovered = await uncoveredBefore(server, threadId, { turns, restore }, { signal, timeoutMs });
+      for (const line of uncoveredLines(uncovered)) output.note(line);
       const request = { force, signal, timeoutMs };
       const answer =
-        typeof restore === 'string'
+        restore !== undefined
           ? await restoreCheckpoint(server, threadId, restore, request)
           : await undoTurns(server, threadId, { turns, ...request });
-      if (output.json) output.document({ threadId, ...withoutThread(answer) });
+      if (output.json) output.document({ threadId, uncovered, ...withoutThread(answer) });
       for (const line of linesOf(answer)) output.line(line);
       return exitCodes.ok.code;
     } catch (error) {

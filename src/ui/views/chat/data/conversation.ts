@@ -2,7 +2,7 @@ import { batch, type ReadonlySignal, signal } from '@preact/signals';
 import { type ActorRefFrom, createActor, type SnapshotFrom } from 'xstate';
 import { type ConversationDecision, conversationMachine } from '../../../../../machines/browser.ts';
 import { messageOf } from '../../../../lib/browser.ts';
-import { conversationDefaults, placeInWords, placeOf } from '../../../../protocol/browser.ts';
+import { checkpointBefore, conversationDefaults, placeInWords, placeOf } from '../../../../protocol/browser.ts';
 import type {
   ApprovalRequest,
   Checkpoint,
@@ -226,11 +226,12 @@ export class Conversation {
     }
   }
 
-  /** Entries of the workspace that the checkpoint before a turn does not cover: an undo leaves them as they are. */
-  async notCovered(turnId: string): Promise<Checkpoint['notCovered']> {
-    if (this.threadId === null) return [];
+  /** The checkpoint that an undo of this turn and those after it goes back to: what it does not cover stays as it is. */
+  async checkpointBefore(turnId: string): Promise<Checkpoint | undefined> {
+    if (this.threadId === null) return undefined;
     const { data } = await this.call('checkpoint/list', { threadId: this.threadId });
-    return data.find((each) => each.turnId === turnId)?.notCovered ?? [];
+    const turns = [...new Set(this.transcript.rows.map((row) => row.turnId))];
+    return checkpointBefore(data, turns.slice(turns.indexOf(turnId)));
   }
 
   /** Reads the turns before the first one that is shown. */

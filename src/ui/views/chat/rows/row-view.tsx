@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { dollars, visible } from '../../../../lib/browser.ts';
-import { uncoveredWords } from '../../../../protocol/browser.ts';
+import { outsideWords, uncoveredWords } from '../../../../protocol/browser.ts';
 import type { Checkpoint, InputPart } from '../../../../protocol/index.ts';
 import { href } from '../../../app/router.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
@@ -159,10 +159,10 @@ const maxListed = 20;
 
 function Undo({ conversation, row, onClose }: RowProps<EndRow> & { readonly onClose: () => void }) {
   const [conflicts, setConflicts] = useState<readonly string[]>([]);
-  const [uncovered, setUncovered] = useState<Checkpoint['notCovered']>([]);
+  const [checkpoint, setCheckpoint] = useState<Checkpoint>();
   useEffect(() => {
     // Without an answer the undo itself says what is wrong.
-    conversation.notCovered(row.turnId).then(setUncovered, () => setUncovered([]));
+    conversation.checkpointBefore(row.turnId).then(setCheckpoint, () => setCheckpoint(undefined));
   }, [conversation, row.turnId]);
   const undo = async (force: boolean) => {
     const found = await conversation.undo(row.turnId, force);
@@ -178,6 +178,7 @@ function Undo({ conversation, row, onClose }: RowProps<EndRow> & { readonly onCl
             <li key={path}>{visible(path, { multiline: false })}</li>
           ))}
         </ul>
+        <Left checkpoint={checkpoint} />
       </Confirm>
     );
   }
@@ -186,19 +187,31 @@ function Undo({ conversation, row, onClose }: RowProps<EndRow> & { readonly onCl
       <p>
         This turn and those after it are taken back, and the files of the workspace are put back as they were before it.
       </p>
-      {uncovered.length > 0 && (
+      <Left checkpoint={checkpoint} />
+    </Confirm>
+  );
+}
+
+/** Entries that an undo leaves as they are. */
+function Left({ checkpoint }: { readonly checkpoint: Checkpoint | undefined }) {
+  const shown = checkpoint?.notCovered.slice(0, maxListed) ?? [];
+  const more = (checkpoint?.notCoveredTotal ?? 0) - shown.length;
+  return (
+    <>
+      {shown.length > 0 && (
         <>
           <p>Not covered, so they stay as they are:</p>
           <ul class="mono">
-            {uncovered.slice(0, maxListed).map(({ path, reason }) => (
+            {shown.map(({ path, reason }) => (
               <li key={path}>
                 {visible(path, { multiline: false })} ({uncoveredWords[reason] ?? reason})
               </li>
             ))}
           </ul>
-          {uncovered.length > maxListed && <p>And {(uncovered.length - maxListed).toLocaleString()} more.</p>}
+          {more > 0 && <p>And {more.toLocaleString()} more.</p>}
         </>
       )}
-    </Confirm>
+      <p class="quiet">{outsideWords}</p>
+    </>
   );
 }
