@@ -26,7 +26,7 @@ import type { HubServices } from './facts.ts';
 import { DecisionLog, followInbox, Inbox } from './inbox/index.ts';
 import { createInspection, type Inspection } from './inspection.ts';
 import { endLeftovers } from './leftovers.ts';
-import { Notices, sendToNtfy, showOnDesktop } from './notices/index.ts';
+import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
 import { configuredPolicy, policyOf } from './policy.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import { openServer } from './server.ts';
@@ -83,6 +83,7 @@ interface Held {
   readonly inbox: Inbox;
   readonly decisions: DecisionLog;
   readonly notices: Notices;
+  readonly push: WebPush;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly registry: Registry;
@@ -138,6 +139,8 @@ export function startHub(options: HubOptions): Hub {
       logger,
     });
     openChannels(notices, options);
+    const subject = options.config.Notifications.PushSubject;
+    const push = new WebPush({ statePath, notices, subject, logger });
     const inbox = new Inbox({
       publish(kind, workspacePath, data) {
         events.publish(kind, workspacePath, data);
@@ -172,6 +175,7 @@ export function startHub(options: HubOptions): Hub {
       inbox,
       decisions,
       notices,
+      push,
       inspection,
       telemetry,
       registry,
@@ -222,6 +226,7 @@ export function startHub(options: HubOptions): Hub {
           events: mine.events,
           inbox: mine.inbox,
           decisions: mine.decisions,
+          push: mine.push,
           inspection: mine.inspection,
           telemetry: mine.telemetry,
           status,
@@ -354,6 +359,7 @@ async function close(mine: Held): Promise<void> {
   await mine.server?.close(defaults.http.closeGraceMs);
   await mine.store.flush();
   await mine.decisions.flush();
+  await mine.push.flush();
   await mine.telemetry.stop();
   mine.address?.withdraw();
   mine.lock.release();

@@ -177,6 +177,8 @@ const exampleFailure = {
   failuresInARow: 6,
 } as const;
 
+const examplePush = 'https://push.example.com/send/…';
+
 /** Requests as a person would write them. None holds a secret: a key or token is a name in angle brackets. */
 const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>> = {
   EnsureInput: {
@@ -189,6 +191,8 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   InboxAnswer: { decision: 'accept' },
   TokenRequest: { name: 'lead', scopes: ['list', 'read', 'prompt'] },
   DelegatedRequest: { do: 'prompt', workspaceId: 'k3v7q2xw5m4ajd4e', text: 'Run the tests.' },
+  PushSubscribeInput: { endpoint: examplePush, keys: { p256dh: `B${'A'.repeat(86)}`, auth: 'A'.repeat(22) } },
+  PushUnsubscribeInput: { endpoint: examplePush },
   NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
   HealthReport: {
     incarnation: '7c0b8a4e-6a0f-4b52-9a55-0d4b2f6f1c11',
@@ -284,6 +288,9 @@ const responseExamples: Readonly<Record<string, unknown>> = {
     },
   ],
   answerInbox: { decision: 'accept', decidedBy: 'page', decidedAt: '2026-01-01T12:00:09.000Z', reason: 'answered' },
+  getPush: { publicKey: `B${'A'.repeat(86)}`, subscriptions: 1 },
+  subscribePush: { id: 'q2w8Zr0c1LkP' },
+  unsubscribePush: { removed: true },
   issueToken: {
     ...{ token: 'scp.…', scopes: ['list', 'read', 'prompt'], expiresAt: '2026-01-08T12:00:00.000Z', ownWorkspaces: [] },
   },

@@ -10,6 +10,7 @@ import { hubErrorBody } from './errors.ts';
 import type { HubEvents } from './events.ts';
 import type { DecisionLog, Inbox } from './inbox/index.ts';
 import type { Inspection } from './inspection.ts';
+import type { WebPush } from './notices/index.ts';
 import { normaliseNotification } from './notifications.ts';
 import { createTargets, workspacePages } from './pages/index.ts';
 import { listenAtStablePort } from './port.ts';
@@ -30,6 +31,7 @@ export interface ServerOptions {
   readonly events: HubEvents;
   readonly inbox: Inbox;
   readonly decisions: DecisionLog;
+  readonly push: WebPush;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly status: () => HubStatus;
@@ -58,6 +60,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     inbox: options.inbox,
     credentials: options.credentials,
     decisions: options.decisions,
+    push: options.push,
     logger,
     status: options.status,
     events: events.source,

@@ -20,6 +20,7 @@ export * from './launch.ts';
 export * from './library.ts';
 export * from './mcp.ts';
 export * from './models.ts';
+export * from './push.ts';
 export * from './review.ts';
 export * from './threads.ts';
 export * from './tools.ts';

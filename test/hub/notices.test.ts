@@ -74,7 +74,10 @@ const request = (requestId: string, operation = 'run') => ({
   ...{ workspaceId: 'aaaabbbbccccdddd', requestId, threadId: 'thread_1', tool: 'Exec', operation },
   ...{ actionUrl: '/w/aaaabbbbccccdddd/#/chat/thread_1', expiresAt: '2026-01-01T00:00:00.000Z' },
 });
-const notice: Notice = { id: 'w/r', title: 'site waits', body: 'Exec: run', actionUrl: 'http://127.0.0.1:7717/w/x/' };
+const notice: Notice = {
+  ...{ id: 'w/r', title: 'site waits', body: 'Exec: run', actionUrl: 'http://127.0.0.1:7717/w/x/' },
+  ...{ inboxPath: '/#/inbox/w/r', expiresAt: 0 },
+};
 
 t.test('ntfy gets one POST with the link, the token in a header, and nothing that is asked', async (t) => {
   const ntfy = await fakeNtfy(t);

@@ -1,5 +1,6 @@
 /** Routes of the browser page of a Hub, over real sockets: page information, actors, addresses of dashboards. */
 import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { createWebSocketReceiver, type StatelyInspectionEvent } from '@statelyai/inspect';
 import { EventSource } from 'eventsource';
 import superjson from 'superjson';
@@ -7,7 +8,7 @@ import t, { type Test } from 'tap';
 import * as v from 'valibot';
 import { WebSocket } from 'ws';
 import { InspectionRecord, PageInfo } from '../../src/protocol/index.ts';
-import { dashboardTokenFile } from '../../src/supervise/index.ts';
+import { dashboardTokenFile, pageToken } from '../../src/supervise/index.ts';
 import { agentServerFixture, eventually, makeWorkspace, request, startTestHub } from './harness.ts';
 
 const hub = await startTestHub(t, { agentServer: agentServerFixture('serves-dashboard.ts') });
@@ -22,6 +23,33 @@ t.test('GET /v1/page returns the kind hub and its views', async (t) => {
     version: hub.lock.version,
     views: ['overview', 'inbox', 'actors', 'events', 'logs'],
   });
+});
+
+t.test('a page subscribes its browser to notices of a public push service, and ends that', async (t) => {
+  const page = { ...hub.lock, token: pageToken(hub.home) };
+  const post = (path: string, body: unknown, headers = {}) => request(page, 'POST', `/v1/push/${path}`, body, headers);
+  const { body: info, headers } = await request(page, 'GET', '/v1/push');
+  t.match(info, { publicKey: /^B[\w-]{86}$/, subscriptions: 0 });
+  t.equal(headers.get('cache-control'), 'no-store');
+  const keys = { p256dh: info.publicKey, auth: 'A'.repeat(22) };
+  const endpoint = 'https://8.8.8.8/send/1';
+  t.match(await post('subscribe', { endpoint, keys }), { status: 200, body: { id: /^[\w-]{12}$/ } });
+  t.match((await request(page, 'GET', '/v1/push')).body, { publicKey: info.publicKey, subscriptions: 1 });
+  t.equal(statSync(join(hub.home, 'hub', 'push.json')).mode & 0o777, 0o600);
+  for (const body of [
+    { endpoint: 'https://169.254.169.254/latest', keys },
+    { endpoint: 'http://push.example.com/', keys },
+    { endpoint: `https://8.8.8.8/${'x'.repeat(2_000)}`, keys },
+    { endpoint, keys: { ...keys, auth: '' } },
+    { endpoint },
+    'no JSON',
+  ])
+    t.match(await post('subscribe', body), { status: 400, body: { error: { code: 'invalidRequest' } } });
+  t.equal((await post('subscribe', { endpoint, keys }, { origin: 'http://evil.example' })).status, 403);
+  t.equal((await request({ ...page, token: 'none' }, 'GET', '/v1/push')).status, 401);
+  t.match((await post('unsubscribe', { endpoint })).body, { removed: true });
+  t.match((await post('unsubscribe', { endpoint })).body, { removed: false });
+  t.notMatch(hub.output(), /send\/1/, 'the log does not name the address');
 });
 
 t.test('the address of a dashboard has its token in the fragment', async (t) => {

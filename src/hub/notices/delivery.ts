@@ -8,6 +8,10 @@ export interface Notice {
   readonly body: string;
   /** Absolute address of the conversation, without a token. */
   readonly actionUrl: string;
+  /** Path on the Hub of the request in the inbox. */
+  readonly inboxPath: string;
+  /** When the request declines itself, in milliseconds since the epoch. */
+  readonly expiresAt: number;
 }
 
 /** Error that carries why a notice could not be delivered. */

@@ -2,3 +2,4 @@
 export { showOnDesktop } from './desktop.ts';
 export { Notices } from './notices.ts';
 export { sendToNtfy } from './ntfy.ts';
+export { type PushNetwork, WebPush } from './push/index.ts';

@@ -90,7 +90,7 @@ export class Notices {
 
   added(
     displayName: string,
-    { workspaceId, requestId, tool, operation, actionUrl }: HubEventData<'inbox.added'>,
+    { workspaceId, requestId, tool, operation, actionUrl, expiresAt }: HubEventData<'inbox.added'>,
   ): void {
     if (this.#channels.size === 0) return;
     const id = `${workspaceId}/${requestId}`;
@@ -99,6 +99,8 @@ export class Notices {
       title: `${cleaned(displayName)} waits for an answer`,
       body: cleaned(`${tool}: ${operation}`),
       actionUrl: new URL(actionUrl, this.#options.pageUrl()).href,
+      inboxPath: `/#/inbox/${workspaceId}/${encodeURIComponent(requestId)}`,
+      expiresAt: Date.parse(expiresAt),
     });
     const [oldest] = this.#notices.keys();
     if (this.#notices.size > maxNotices && oldest !== undefined) this.#notices.delete(oldest);

@@ -13,12 +13,14 @@ import { type DelegatedRoutesOptions, delegatedRoutes } from './delegated.ts';
 import { type InboxRoutesOptions, inboxRoutes } from './inbox.ts';
 import { logRoute } from './logs.ts';
 import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
+import { type PushRoutesOptions, pushRoutes } from './push.ts';
 import { type ReportRouteOptions, reportRoute } from './report.ts';
 
 export interface RoutesOptions
   extends PageRoutesOptions,
     ReportRouteOptions,
     InboxRoutesOptions,
+    PushRoutesOptions,
     DelegatedRoutesOptions {
   readonly registry: Registry;
   readonly status: () => HubStatus;
@@ -88,6 +90,7 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     ...appServerRoutes(bind, registry, options.isStopping),
     logRoute(bind, registry),
     ...inboxRoutes(bind, options),
+    ...pushRoutes(bind, options),
     ...delegatedRoutes(bind, options),
     bind(hubRoutes.streamEvents, (context) => sse(options.events, lastEventId(context))),
     bind(hubRoutes.recentEvents, ({ query }) => json(200, recentEvents(options, query.get('path'), query.get('kind')))),
