@@ -15,13 +15,11 @@ import { canonical } from './workspace.ts';
 const own = 'oratorio';
 
 /**
- * `--agent name` of `oratorio up`: has this agent do the turns of a workspace. Writes its name into the workspace's own file. A
- * workspace that is trusted, or that asks for nothing else, stays trusted: the user has just asked for this change.
+ * Checks the name of `oratorio up --agent name`, before anything is made.
  *
- * @throws CliError for an agent that is unknown or not installed; nothing has changed then
+ * @throws CliError for an agent that is unknown or not installed
  */
-export async function chooseAgent(context: CommandContext, path: string, name: string): Promise<void> {
-  const { output, home, env } = context;
+export async function checkAgent({ env }: CommandContext, name: string): Promise<void> {
   const { findProgram, installHintOf, presetFor, presetNames } = await import('../external/index.ts');
   const preset = presetFor(name);
   if (!preset && name !== own) {
@@ -30,6 +28,13 @@ export async function chooseAgent(context: CommandContext, path: string, name: s
   if (preset && !findProgram(preset.program, env['PATH'] ?? '')) {
     throw new CliError('failure', `${name} is not installed.`, installHintOf(preset), 'agentNotInstalled');
   }
+}
+
+/**
+ * Has this agent do the turns of a workspace: writes its name into the workspace's own file. A workspace that is trusted, or that
+ * asks for nothing else, stays trusted: the user has just asked for this change. The name has been checked.
+ */
+export function chooseAgent({ output, home }: CommandContext, path: string, name: string): void {
   const workspace = canonical(path);
   const wasTrusted = workspaceTrust({ home, workspace }).trust === 'trusted' || requestedSettings(workspace).size === 0;
   try {

@@ -1,6 +1,6 @@
 /** Agents of other makers on the command line: what is installed, and which one a workspace uses. No agent is started. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -83,12 +83,12 @@ t.test(
       code: 2,
       stderr: /There is no agent nobody/,
     });
-    t.match(await cli('up', workspace, '--agent', 'pi'), {
+    t.match(await cli('up', workspace, '--init', '--agent', 'pi'), {
       stderr: /not installed.\n.*npm install -g pi-acp/,
     });
-    t.equal(readFileSync(file, 'utf8').trim(), '{}', 'nothing has changed');
+    t.notOk(existsSync(join(workspace, '.oratorio')), 'it is refused before a workspace is made');
     // No Hub is started: the choice is made before it is looked for.
-    await cli('up', workspace, '--agent', 'codex', '--no-start');
+    await cli('up', workspace, '--init', '--agent', 'codex', '--no-start');
     t.match(JSON.parse(readFileSync(file, 'utf8')), { Agent: { Name: 'codex' } });
     t.equal(workspaceTrust({ home, workspace }).trust, 'trusted');
     await cli('up', workspace, '--agent', 'oratorio', '--no-start');

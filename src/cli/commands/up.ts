@@ -1,7 +1,7 @@
 import { connectHub, type HubClient, type ReceivedEvent, type RecordAnswer } from '../../client/index.ts';
 import { version } from '../../protocol/index.ts';
 import { knownPageToken } from '../../supervise/index.ts';
-import { chooseAgent } from '../choose-agent.ts';
+import { checkAgent, chooseAgent } from '../choose-agent.ts';
 import type { CommandContext } from '../command.ts';
 import { canConfirm, confirm } from '../confirm.ts';
 import { CliError, quoted } from '../errors.ts';
@@ -17,8 +17,10 @@ import { initialise } from './init.ts';
 export async function run(context: CommandContext): Promise<number> {
   const { output, options } = context;
   const path = workspacePath(context, context.argument);
+  const agent = typeof options['agent'] === 'string' ? options['agent'] : undefined;
+  if (agent !== undefined) await checkAgent(context, agent);
   await makeWorkspace(context, path);
-  if (typeof options['agent'] === 'string') await chooseAgent(context, path, options['agent']);
+  if (agent !== undefined) chooseAgent(context, path, agent);
   const hub = await findHub(context);
   const isFollowing = !output.json && (options['follow'] ?? output.isTTY) === true;
   const watch = new Watch(context, hub, canonical(path));
