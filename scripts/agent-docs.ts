@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { presetNames, presets } from '../src/external/presets.ts';
+import { agentApprovals } from '../src/protocol/index.ts';
 import { subjects } from '../test/agents/subjects.ts';
 import { root } from './toolchain.mjs';
 
@@ -33,8 +34,10 @@ function table(): string {
     row(head),
     row(head.map(() => '---')),
     ...presetNames.map((name) => {
-      const { package: of, tested: version, approvals, takesMcpServers, login } = presets[name];
-      const words = [approvals === 'asks', takesMcpServers, tested.has(name)].map((is) => (is ? 'yes' : 'no'));
+      const { package: of, tested: version, takesMcpServers, login } = presets[name];
+      const words = [agentApprovals[name] === 'asks', takesMcpServers, tested.has(name)].map((is) =>
+        is ? 'yes' : 'no',
+      );
       return row([`\`${name}\``, `\`${of}\` ${version}`, ...words, login]);
     }),
   ].join('\n');

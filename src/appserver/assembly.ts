@@ -41,9 +41,9 @@ import { Automations, type AutomationsSettings } from '../automations/index.ts';
 import { type Config, directoryName, homeDirectory } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
-import { defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
+import { type AgentInUse, defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
-import { DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
+import { agentInUse, DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
 import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
@@ -83,6 +83,10 @@ export interface Assembly {
   readonly library: Library;
   /** Where commands run, as far as it is known. */
   readonly sandbox: () => SandboxStatus & { readonly isTried: boolean };
+  /** Agent that does the turns, as it is now. */
+  readonly agent: () => AgentInUse;
+  /** Calls the listener when that may have changed. */
+  readonly onAgentChange: (listener: () => void) => void;
   /** For health: how things are besides the threads. */
   readonly describe: () => Readonly<Record<string, unknown>>;
   /** @throws StartupError (config) for a budget that cannot be checked, because the price of the model is unknown */
@@ -293,6 +297,8 @@ export function assemble(options: AssemblyOptions): Assembly {
     telemetry,
     spending,
     sandbox: () => ({ ...sandbox, isTried: sandbox !== untried }),
+    agent: () => agentInUse(delegate),
+    onAgentChange: (listener) => delegate?.onChange(listener),
     describe: () => ({
       sandbox,
       mcp: mcp.describe(),

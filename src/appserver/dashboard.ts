@@ -136,8 +136,8 @@ function spentToday({ spending }: DashboardParts['assembly']): Pick<RuntimeStatu
 }
 
 function conditionOf({ health: watch }: DashboardParts): WorkspaceCondition {
-  const { health, lastTurn, failuresInARow, model } = watch.report();
-  return { health, problems: watch.problems(), lastTurn, failuresInARow, model };
+  const { health, lastTurn, failuresInARow, model, agent } = watch.report();
+  return { health, problems: watch.problems(), lastTurn, failuresInARow, model, agent };
 }
 
 /** A provider that the last turns could not use is not running, whatever its settings say. */

@@ -1,6 +1,7 @@
 import type { Delegate, DelegatedOrder } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import type { ConfigureOptions, ExternalAgent } from '../external/index.ts';
+import { type AgentInUse, approvalsOfAgent, version } from '../protocol/index.ts';
 
 /** The configured agent of another maker, loaded with its first turn: most workspaces have none. */
 export class DelegatedAgent implements Delegate {
@@ -8,11 +9,22 @@ export class DelegatedAgent implements Delegate {
   readonly #options: ConfigureOptions;
   #loading: Promise<ExternalAgent> | undefined;
   #loaded: ExternalAgent | undefined;
+  readonly #listeners = new Set<() => void>();
 
   constructor(options: ConfigureOptions) {
     const { Name, Command } = options.agent;
     this.name = Name || (Command[0] ?? '');
-    this.#options = options;
+    this.#options = {
+      ...options,
+      observe: (actor) => {
+        options.observe?.(actor);
+        const changed = () => {
+          for (const listener of this.#listeners) listener();
+        };
+        // A failure of the actor is logged by its maker.
+        actor.subscribe({ next: changed, error: changed });
+      },
+    };
   }
 
   async run(order: DelegatedOrder, signal: AbortSignal) {
@@ -26,7 +38,14 @@ export class DelegatedAgent implements Delegate {
   /** For health and records. */
   describe() {
     const { name } = this;
-    return this.#loaded?.describe() ?? { kind: 'acp' as const, name, version: null, state: 'absent', lastError: null };
+    const approvals = approvalsOfAgent(name);
+    const absent = { kind: 'acp' as const, name, version: null, state: 'absent', approvals, lastError: null };
+    return this.#loaded?.describe() ?? absent;
+  }
+
+  /** Calls the listener after each change of its state, and of much else about its process. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
   }
 
   async close(): Promise<void> {
@@ -40,6 +59,13 @@ export class DelegatedAgent implements Delegate {
     });
     return this.#loading;
   }
+}
+
+/** Agent that does the turns of a workspace, for records. */
+export function agentInUse(delegate: DelegatedAgent | undefined): AgentInUse {
+  if (!delegate) return { kind: 'oratorio', name: 'oratorio', version, state: 'ready', approvals: 'asks' };
+  const { kind, name, version: its, state, approvals } = delegate.describe();
+  return { kind, name: name.slice(0, 200), version: its, state, approvals };
 }
 
 /** Enabled MCP servers in the words of ACP. Only those on pipes are handed on: those on the network keep their secrets. */

@@ -10,6 +10,7 @@ import {
 import { modelHost, modelSettingsOf, type ThreadEvent } from '../agent/index.ts';
 import { type Config, quotedPath } from '../config/index.ts';
 import {
+  type AgentInUse,
   type HealthReport,
   type LaunchDocument,
   type McpServerStatus,
@@ -25,7 +26,7 @@ export interface HealthWatchOptions {
   readonly incarnation: string;
   readonly config: Config;
   readonly launch: LaunchDocument | undefined;
-  readonly assembly: Pick<Assembly, 'threads' | 'traces'>;
+  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'agent' | 'onAgentChange'>;
   /** Sends a report to the Hub; true when it was taken. Absent: no Hub started this server. */
   readonly send: ((report: HealthReport) => Promise<boolean>) | undefined;
 }
@@ -41,11 +42,14 @@ export class HealthWatch {
   readonly #actor;
   #model: ModelInUse;
   #pendingApprovals = 0;
+  /** As it was reported last. */
+  #agent: AgentInUse;
   #leave: () => void = () => {};
 
   constructor(options: HealthWatchOptions) {
     this.#options = options;
     this.#model = configuredModel(options);
+    this.#agent = options.assembly.agent();
     const { send, launch } = options;
     const machine = workspaceHealthMachine.provide({
       actors: { reporter: send ? reporterOf(() => send(this.report())) : fromCallback<ReporterCommand>(() => {}) },
@@ -58,6 +62,7 @@ export class HealthWatch {
     // Not among the actors of the inspector: its view is about what runs, and is empty when no turn does.
     this.#actor.start();
     this.#leave = this.#options.assembly.threads.feed.join(this.#hear);
+    this.#options.assembly.onAgentChange(() => this.#noteAgent());
   }
 
   /** Reports nothing more. */
@@ -97,7 +102,9 @@ export class HealthWatch {
       lastTurn,
       failure,
       failuresInARow,
-      model: this.#model,
+      // An agent of another maker chooses its model by itself.
+      model: this.#agent.kind === 'oratorio' ? this.#model : null,
+      agent: this.#agent,
       mcpServers: { total: tools.total, down: [...tools.down] },
       pendingApprovals: this.#options.assembly.threads.approvals().length,
       costUsd: unpricedCount > 0 ? null : costUsd,
@@ -134,6 +141,13 @@ export class HealthWatch {
     if (now === this.#pendingApprovals) return;
     this.#pendingApprovals = now;
     this.#actor.send({ type: 'FACTS.CHANGED' });
+  }
+
+  #noteAgent(): void {
+    const { state, version } = this.#agent;
+    this.#agent = this.#options.assembly.agent();
+    const isSame = this.#agent.state === state && this.#agent.version === version;
+    if (!isSame && this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'FACTS.CHANGED' });
   }
 
   /** The model of the next turn. @throws what keeps its provider from being loaded */

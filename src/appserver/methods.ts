@@ -2,6 +2,8 @@ import type * as v from 'valibot';
 import { AgentError, type DynamicTools, type Library, type Listener, type Runtime } from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
 import {
+  type AgentInUse,
+  agentLimits,
   type Checkpoint,
   type FileDiff,
   type Frozen,
@@ -69,12 +71,14 @@ export function methodsOf(
   mcp: McpServices,
   automations: Automations,
   library: WorkspaceLibrary,
+  agent: () => AgentInUse,
 ): Methods {
   return {
     ...threadMethods(threads),
     ...turnMethods(threads),
     ...fileMethods(threads),
     ...libraryMethods(library),
+    'agent/read': () => ({ result: { agent: agent(), limits: agentLimits(agent()) } }),
     ...mcpMethods(mcp),
     ...cronMethods(automations),
     ...automationMethods(automations),

@@ -123,7 +123,9 @@ export class RunningServer implements AppServer {
     this.#inbox = new Inbox(threads);
     this.#activity = new Activity(() => threads.activeTurns > 0 || automations.isExpecting);
     this.#connection = {
-      methods: this.#introduced(methodsOf(threads, mcp, automations, { library, workspacePath: this.workspacePath })),
+      methods: this.#introduced(
+        methodsOf(threads, mcp, automations, { library, workspacePath: this.workspacePath }, this.#assembly.agent),
+      ),
       feed: threads.feed,
       respond: threads.respond.bind(threads),
       onWork: this.#activity.note,

@@ -1,7 +1,7 @@
 /** Records and events as lines for people. Nothing here shows a token. */
 import type { ReceivedEvent, RecordAnswer, StatusAnswer } from '../client/index.ts';
 import { dollars, visible } from '../lib/index.ts';
-import { modelWords, stateWordOf } from '../protocol/index.ts';
+import { agentWords, modelWords, stateWordOf } from '../protocol/index.ts';
 import type { Output } from './output.ts';
 import { unmarked } from './paint.ts';
 import { withoutToken } from './without-token.ts';
@@ -75,8 +75,9 @@ function troubleRows({ problems }: RecordAnswer, { red, bold }: Colors): (readon
 
 /** Model, last turn, cost and pending approvals, as far as they are known. */
 function workRows(record: RecordAnswer, now: number): (readonly [string, string])[] {
-  const { model, lastTurn, costUsd, pendingApprovals } = record;
+  const { agent, model, lastTurn, costUsd, pendingApprovals } = record;
   return [
+    ...(agent === null || agent.kind === 'oratorio' ? [] : [['agent', agentWords(agent)] as const]),
     ...(model === null ? [] : [['model', modelWords(model)] as const]),
     ...(lastTurn === null ? [] : [['last turn', lastTurnOf(record, now)] as const]),
     ...(costUsd === null || costUsd === 0 ? [] : [['cost', dollars(costUsd)] as const]),

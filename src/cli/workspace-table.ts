@@ -1,7 +1,7 @@
 /** Workspaces as a table: what `list` prints. */
 import type { RecordAnswer } from '../client/index.ts';
 import { dollars } from '../lib/index.ts';
-import { lastTurnWords, modelWords, type StateTone, stateWordOf, toneOfState } from '../protocol/index.ts';
+import { agentWords, lastTurnWords, modelWords, type StateTone, stateWordOf, toneOfState } from '../protocol/index.ts';
 import type { Output } from './output.ts';
 import { withoutToken } from './without-token.ts';
 
@@ -10,6 +10,7 @@ type Colors = Output['colors'];
 export const tableHeading = [
   'NAME',
   'STATE',
+  'AGENT',
   'MODEL',
   'SINCE',
   'RESTARTS',
@@ -71,10 +72,11 @@ export const pageOf = ({ endpoints, page }: RecordAnswer): string =>
 
 /** One row. @param now milliseconds since the epoch */
 export function rowOf(record: RecordAnswer, now: number, colors: Colors): string[] {
-  const { displayName, model, restartCount, costUsd } = record;
+  const { displayName, model, agent, restartCount, costUsd } = record;
   return [
     displayName,
     paintedState(stateWordOf(record), colors),
+    agent === null ? nothing : agentWords({ ...agent, version: null }),
     model === null ? nothing : modelWords(model),
     ageOf(sinceOf(record), now),
     String(restartCount),

@@ -4,6 +4,7 @@
  */
 import * as v from 'valibot';
 import {
+  type AgentInUse,
   type ApprovalDecision,
   type AppServerState,
   type HealthState,
@@ -53,6 +54,14 @@ const LastTurnAnswer = v.looseObject({
 });
 const ModelAnswer = v.looseObject({ name: text, provider: text, host: nullableText });
 
+const AgentAnswer = v.looseObject({
+  kind: open<AgentInUse['kind']>(),
+  name: text,
+  version: nullableText,
+  state: text,
+  approvals: open<AgentInUse['approvals']>(),
+});
+
 export const RecordAnswer = v.pipe(
   v.looseObject({
     workspacePath: text,
@@ -81,6 +90,7 @@ export const RecordAnswer = v.pipe(
     lastTurn: v.optional(v.nullable(LastTurnAnswer), null),
     failuresInARow: v.optional(v.number(), 0),
     model: v.optional(v.nullable(ModelAnswer), null),
+    agent: v.optional(v.nullable(AgentAnswer), null),
     pendingApprovals: v.optional(v.number(), 0),
     costUsd: nullableNumber,
     configChanged: v.optional(v.boolean(), false),

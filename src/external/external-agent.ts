@@ -7,6 +7,7 @@ import {
 } from '../../machines/index.ts';
 import type { Delegate, DelegatedOrder } from '../agent/index.ts';
 import type { Logger } from '../log/index.ts';
+import { approvalsOfAgent } from '../protocol/index.ts';
 import { Connection } from './connection.ts';
 import { AgentFailure } from './failure.ts';
 import { type AgentSettings, Sessions } from './sessions.ts';
@@ -72,7 +73,9 @@ export class ExternalAgent implements Delegate {
     const { facts, lastError, pid } = snapshot.context;
     const [state] = typeof snapshot.value === 'string' ? [snapshot.value] : Object.keys(snapshot.value);
     const { name } = this.#options;
-    return { kind: 'acp' as const, name, version: facts?.version ?? null, state: state ?? 'absent', pid, lastError };
+    const version = facts?.version ?? null;
+    const approvals = approvalsOfAgent(name);
+    return { kind: 'acp' as const, name, version, state: state ?? 'absent', approvals, pid, lastError };
   }
 
   /** Resolves when nothing of it is left, or when it survived SIGKILL, which is logged. */

@@ -1,9 +1,8 @@
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
+import { type PresetName, presetNames } from '../protocol/index.ts';
 
-/** Names that select a preset. */
-export const presetNames = ['codex', 'claude', 'gemini', 'opencode', 'qwen', 'goose', 'pi'] as const;
-export type PresetName = (typeof presetNames)[number];
+export { type PresetName, presetNames };
 
 /** Facts about an agent; found by running it. */
 export interface Preset {
@@ -17,8 +16,6 @@ export interface Preset {
   readonly env: Readonly<Record<string, string>>;
   /** Variables of the user that it may need: keys and its own directories. */
   readonly passes: readonly string[];
-  /** `none`: it cannot be made to ask; only checkpoints and a sandbox protect. */
-  readonly approvals: 'asks' | 'none';
   /** Command line of the process that does the work, where that is another than the one we start. */
   readonly worker?: RegExp;
   /** Completes "log in: …". */
@@ -36,7 +33,6 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     // Its default mode has a model judge in place of a person.
     env: { INITIAL_AGENT_MODE: 'workspace-write', NO_BROWSER: '1' },
     passes: ['CODEX_HOME', 'CODEX_API_KEY', 'CODEX_PATH', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'],
-    approvals: 'asks',
     worker: /codex.*app-server/,
     login: 'codex login',
     takesMcpServers: true,
@@ -52,7 +48,6 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
       CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: 'false',
     },
     passes: ['CLAUDE_CONFIG_DIR', 'ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL', 'ANTHROPIC_AUTH_TOKEN'],
-    approvals: 'asks',
     worker: /claude.*stream-json/,
     login: 'claude-agent-acp --cli auth login, or set ANTHROPIC_API_KEY',
     takesMcpServers: true,
@@ -65,7 +60,6 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     // One process less: a signal then reaches the one that works.
     env: { GEMINI_CLI_NO_RELAUNCH: '1' },
     passes: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GEMINI_BASE_URL', 'GOOGLE_CLOUD_PROJECT'],
-    approvals: 'asks',
     login: 'run gemini once, or set GEMINI_API_KEY',
     takesMcpServers: true,
   },
@@ -79,7 +73,6 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
       OPENCODE_DISABLE_AUTOUPDATE: '1',
     },
     passes: ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENCODE_CONFIG', 'OPENCODE_CONFIG_CONTENT'],
-    approvals: 'asks',
     login: 'opencode auth login',
     takesMcpServers: true,
   },
@@ -90,7 +83,6 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     args: ['--acp', '--approval-mode', 'default'],
     env: {},
     passes: ['OPENAI_API_KEY', 'OPENAI_BASE_URL', 'OPENAI_MODEL', 'QWEN_API_KEY'],
-    approvals: 'asks',
     login: 'run qwen once, or set OPENAI_API_KEY and OPENAI_BASE_URL',
     takesMcpServers: true,
   },
@@ -101,7 +93,6 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     args: ['acp'],
     env: { GOOSE_MODE: 'approve' },
     passes: ['GOOSE_PROVIDER', 'GOOSE_MODEL', 'OPENAI_API_KEY', 'OPENAI_HOST', 'ANTHROPIC_API_KEY'],
-    approvals: 'asks',
     login: 'goose configure',
     takesMcpServers: true,
   },
@@ -112,7 +103,6 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     args: [],
     env: {},
     passes: ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'PI_CODING_AGENT_DIR'],
-    approvals: 'none',
     worker: /(^|\/)pi( |$)|pi-coding-agent/,
     login: 'pi-acp --terminal-login',
     takesMcpServers: false,

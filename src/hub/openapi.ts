@@ -179,6 +179,14 @@ const exampleFailure = {
 
 const examplePush = 'https://push.example.com/send/…';
 
+const exampleAgent = {
+  kind: 'oratorio',
+  name: 'oratorio',
+  version: '0.1.0',
+  state: 'ready',
+  approvals: 'asks',
+} as const;
+
 /** Requests as a person would write them. None holds a secret: a key or token is a name in angle brackets. */
 const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>> = {
   EnsureInput: {
@@ -199,6 +207,7 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
     health: 'failing',
     ...exampleFailure,
     model: { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' },
+    agent: exampleAgent,
     mcpServers: { total: 1, down: [{ name: 'docs', error: 'It exited with code 1.' }] },
     pendingApprovals: 0,
     costUsd: 0.12,
@@ -251,6 +260,7 @@ const exampleRecord: v.InferInput<typeof AppServerRecord> = {
   lastTurn: { status: 'completed', endedAt: startedAt, code: null, message: null },
   failuresInARow: 0,
   model: { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' },
+  agent: exampleAgent,
   pendingApprovals: 0,
   costUsd: 0.12,
   configChanged: false,

@@ -80,18 +80,19 @@ export function publishEvents(
   );
 }
 
-/** Publishes a report whose health, failure, missing MCP servers or pending approvals differ from the one before. */
+/** Publishes a report whose health, failure, missing MCP servers pending approvals or agent differ from the one before. */
 export function publishHealth(
   hub: Pick<HubServices, 'publish'>,
   path: string,
   before: HealthReport | null,
-  { health, failure, pendingApprovals, mcpServers }: HealthReport,
+  { health, failure, pendingApprovals, mcpServers, agent }: HealthReport,
 ): void {
   const code = failure?.code ?? null;
   const isSame =
     (before?.health ?? 'unknown') === health &&
     (before?.failure?.code ?? null) === code &&
     (before?.pendingApprovals ?? 0) === pendingApprovals &&
+    before?.agent?.state === agent?.state &&
     (before?.mcpServers.down.length ?? 0) === mcpServers.down.length;
-  if (!isSame) hub.publish('appserver.health', path, { health, code, pendingApprovals });
+  if (!isSame) hub.publish('appserver.health', path, { health, code, pendingApprovals, agent: agent?.state ?? null });
 }

@@ -191,6 +191,7 @@ export function conditionOf(
     lastTurn: report?.lastTurn ?? null,
     failuresInARow: report?.failuresInARow ?? 0,
     model: report?.model ?? null,
+    agent: report?.agent ? { ...report.agent, state: present?.agent?.state ?? 'absent' } : null,
     pendingApprovals: present?.pendingApprovals ?? 0,
     costUsd: report?.costUsd ?? null,
     configChanged,

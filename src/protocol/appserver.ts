@@ -3,6 +3,7 @@
  * unknown fields, times are ISO 8601 in UTC, what is not known is left out rather than null.
  */
 import * as v from 'valibot';
+import { AgentInUse } from './agents.ts';
 import { Automation, AutomationInput, AutomationRun, AutomationsState } from './automations.ts';
 import { Checkpoint, diffFormats, FileDiff, RestoredFiles } from './checkpoints.ts';
 import { LibraryProblem, PromptCommandInfo, SkillInfo } from './library.ts';
@@ -425,6 +426,14 @@ export const rpcMethods = {
     params: v.object({ name: id, arguments: v.optional(v.string(), '') }),
     result: v.object({ text: v.string() }),
   },
+  'agent/read': {
+    summary: 'The agent that does the turns of this workspace, and what it cannot do.',
+    params: empty,
+    result: v.object({
+      agent: AgentInUse,
+      limits: v.pipe(v.array(v.string()), v.description('What it cannot do, in sentences for people.')),
+    }),
+  },
   'model/list': {
     summary: 'The models of the provider.',
     params: empty,
@@ -469,6 +478,7 @@ export const pageMethods: ReadonlySet<RpcMethod> = new Set<RpcMethod>([
   'skills/list',
   'command/list',
   'model/list',
+  'agent/read',
 ]);
 /** Parameters as a client writes them. */
 export type RpcParams<M extends RpcMethod> = v.InferInput<(typeof rpcMethods)[M]['params']>;

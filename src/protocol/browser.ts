@@ -1,4 +1,5 @@
 /** Names that the page in the browser needs as values: no schema, so that no validator is shipped to it. */
+export * from './agent-words.ts';
 export * from './answers.ts';
 export * from './checkpoint-words.ts';
 export * from './places.ts';

@@ -1,5 +1,6 @@
 /** Health of a workspace on the wire: what its agent server reports to the Hub, and what the Hub shows of it. */
 import * as v from 'valibot';
+import { AgentInUse } from './agents.ts';
 
 const text = (description: string, most = 2_000) => v.pipe(v.string(), v.maxLength(most), v.description(description));
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -43,6 +44,7 @@ export const WorkspaceCondition = v.object({
   lastTurn: v.nullable(LastTurn),
   failuresInARow: count,
   model: v.nullable(ModelInUse),
+  agent: v.optional(v.nullable(AgentInUse), null),
 });
 export type WorkspaceCondition = v.InferOutput<typeof WorkspaceCondition>;
 
@@ -60,6 +62,10 @@ export const HealthReport = v.object({
   incarnation: text('Start of the agent server that reports.', 100),
   health: HealthState,
   model: v.nullable(ModelInUse),
+  agent: v.pipe(
+    v.optional(v.nullable(AgentInUse), null),
+    v.description('Agent that does the turns; null: the server is of an earlier version.'),
+  ),
   mcpServers: v.object({
     total: count,
     down: v.pipe(

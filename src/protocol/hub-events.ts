@@ -79,6 +79,7 @@ export const hubEventKinds = {
       health: text('unknown, healthy, degraded or failing.'),
       code: textOrNull('Code of the failure it rests on; null without one.'),
       pendingApprovals: number('Approvals that wait for a user.'),
+      agent: textOrNull('State of the agent that does the turns; null when it is unknown.'),
     }),
   },
   'apiProxy.running': {

@@ -3,6 +3,7 @@
  * `GET /v1/openapi.json` and `docs/hub-api.md` are generated from them. Incoming objects tolerate unknown fields (specification §9).
  */
 import * as v from 'valibot';
+import { AgentInUse } from './agents.ts';
 import { HealthState, LastTurn, ModelInUse, Problem } from './health.ts';
 import { ProcessIdentity } from './launch.ts';
 
@@ -116,7 +117,18 @@ export const AppServerRecord = v.object({
   problems: v.pipe(v.array(Problem), v.description('What is wrong, the most urgent first; it outlives the Hub.')),
   lastTurn: v.pipe(v.nullable(LastTurn), v.description('End of the last turn; null when none is known.')),
   failuresInARow: v.pipe(v.number(), v.description('Turns that have failed since the last one that was completed.')),
-  model: v.pipe(v.nullable(ModelInUse), v.description('Model of the next turn; null before the first start.')),
+  model: v.pipe(
+    v.nullable(ModelInUse),
+    v.description(
+      'Model of the next turn; null before the first start, and where an agent of another maker chooses it.',
+    ),
+  ),
+  agent: v.pipe(
+    v.nullable(AgentInUse),
+    v.description(
+      'Agent that does the turns; null before the first start. Without a running server its state is absent.',
+    ),
+  ),
   pendingApprovals: v.pipe(v.number(), v.description('Approvals that wait for a user.')),
   costUsd: v.pipe(v.nullable(v.number()), v.description('Cost of all kept turns in US dollars; null: unknown.')),
   configChanged: v.pipe(

@@ -2,6 +2,7 @@
  * The wire: every shape, error code, event kind and default of the product, declared once. Everybody may import it.
  * Never here: behaviour, I/O, or a type written by hand beside a schema that says the same.
  */
+export * from './agents.ts';
 export * from './appserver.ts';
 export * from './automations.ts';
 export * from './browser.ts';

@@ -238,6 +238,7 @@ t.test('a managed server posts the end of a turn to the present Hub, with the no
     incarnation: document.incarnation,
     lastTurn: { status: 'completed', code: null },
     model: { provider: 'demo', host: null },
+    agent: { kind: 'oratorio', state: 'ready', approvals: 'asks' },
     mcpServers: { total: 0, down: [] },
     failuresInARow: 0,
   });

@@ -105,6 +105,7 @@ const recordWith = (text: string) => ({
   lastTurn: { status: text, endedAt: text, code: text, message: text },
   failuresInARow: 2,
   model: { name: text, provider: text, host: text },
+  agent: { kind: text, name: text, version: text, state: text, approvals: text },
   pendingApprovals: 1,
   costUsd: 1,
   configChanged: true,

@@ -4,6 +4,7 @@ import { agentOf, run, say } from '../agui/harness.ts';
 import { Talk, textOf } from './talk.ts';
 
 const config = {
+  DashBoard: { Enabled: true, Port: 0, Auth: 'none' },
   Api: { Enabled: true, Port: 0, ApiKey: 'sesame' },
   AgUi: { Enabled: true, Port: 0, ApiKey: 'sesame' },
 };
@@ -11,6 +12,14 @@ const headers = { authorization: 'Bearer sesame', 'content-type': 'application/j
 
 t.test('one external agent answers chat completions, AG-UI and JSON-RPC', async (t) => {
   const { talk, server } = await Talk.begin(t, '', config);
+  const reported = async () => {
+    const answer = await fetch(new URL('/DashBoard/api/summary', server.endpoints.dashboard));
+    return ((await answer.json()) as { condition: object }).condition;
+  };
+  const stub = { kind: 'acp', name: 'stub', approvals: 'none' };
+  const limits = [/cannot be steered/, /cannot plan/, /does not ask before it acts/];
+  t.match(await talk.client.call('agent/read'), { agent: { ...stub, version: null, state: 'absent' }, limits });
+  t.match(await reported(), { model: null, agent: { ...stub, version: null, state: 'absent' } });
   const api = server.endpoints.api ?? '';
   const complete = async (body: object) => {
     const answer = await fetch(new URL('/v1/chat/completions', api), {
@@ -33,4 +42,5 @@ t.test('one external agent answers chat completions, AG-UI and JSON-RPC', async 
   await run(frontend);
   t.equal(frontend.messages.at(-1)?.content, 'frontend');
   t.equal(textOf(await talk.say('say client')), 'client');
+  t.match(await reported(), { model: null, agent: { ...stub, version: '1.2.3', state: /ready|busy/ } });
 });

@@ -27,11 +27,13 @@ const failing = (incarnation: string): HealthReport => ({
   ...{ incarnation, health: 'failing', failure: refused, failuresInARow: 6 },
   lastTurn: { status: 'failed', endedAt: '2026-01-01T00:00:00.000Z', ...refused },
   model: { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' },
+  agent: { kind: 'acp', name: 'codex', version: '2.6.0', state: 'busy', approvals: 'asks' },
   ...{ mcpServers: { total: 0, down: [] }, pendingApprovals: 0, costUsd: 0.5 },
 });
 const shown = {
   ...{ state: 'running', health: 'failing', failuresInARow: 6, costUsd: 0.5 },
   lastTurn: { status: 'failed', code: 'upstreamUnauthorized' },
+  agent: { kind: 'acp', name: 'codex', version: '2.6.0', state: 'busy', approvals: 'asks' },
   problems: [
     { code: 'upstreamUnauthorized', what: /^api\.openai\.com refuses the key: .*401/, next: 'oratorio login' },
   ],
@@ -56,13 +58,15 @@ t.test('a report of an agent server is in the record, in events and metrics, and
   t.match(await send(failing('of another start')), { status: 200, body: { accepted: false } });
   t.match(await send({ ...failing(incarnation), health: 'splendid' }), { status: 400 });
   t.match(await hub.call('POST', '/v1/appservers/report', failing(incarnation)), { status: 400 }, 'not the Hub token');
-  t.match(await hub.record(workspace), { health: 'unknown', problems: [], lastTurn: null });
+  t.match(await hub.record(workspace), { health: 'unknown', problems: [], lastTurn: null, agent: null });
 
   t.match(await send(failing(incarnation)), { status: 200, body: { accepted: true } });
   t.match(await hub.record(workspace), shown);
   t.match(await hub.record(other), { health: 'unknown', problems: [] }, 'the token is of one workspace');
   const recent = await hub.call('GET', '/v1/events/recent?kind=appserver.health');
-  t.match(recent.body, [{ id: /-\d+$/, workspacePath: workspace, data: { health: 'failing', code: refused.code } }]);
+  t.match(recent.body, [
+    { id: /-\d+$/, workspacePath: workspace, data: { health: 'failing', code: refused.code, agent: 'busy' } },
+  ]);
   const { body: metrics } = await hub.call('GET', '/v1/metrics');
   const id = workspaceKey(workspace);
   t.match(metrics, `oratorio_hub_workspace_healthy{workspace="${id}"} 0`);

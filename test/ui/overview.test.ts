@@ -135,7 +135,7 @@ function recordOf(path: string, more: Partial<AppServerRecord> = {}): AppServerR
     ...{ displayName: path.split('/').at(-1) ?? '', phase: 'running', adopted: false, incarnation: 1, restartCount: 0 },
     ...{ nextAttemptAt: null, lastStartedAt: new Date(ago(minute)).toISOString(), lastExitedAt: null },
     ...{ trust: 'trusted', restrictedSettings: [], page: null },
-    ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null },
+    ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null, agent: null },
     ...{ pendingApprovals: 0, costUsd: null, configChanged: false },
     ...more,
   };
@@ -292,6 +292,7 @@ scene(
       backend.state.records = [
         recordOf('/w/shop', { health: 'failing', problems: [refused], lastTurn: failedTurn, failuresInARow: 6, model }),
         recordOf('/w/edited', {
+          agent: { kind: 'acp', name: 'pi', version: '0.0.34', state: 'busy', approvals: 'none' },
           configChanged: true,
           problems: [
             {
@@ -328,6 +329,9 @@ scene(
       textOf('infra'),
       /Gave up 5 restarts.*Gave up after 6 failures.*→ oratorio logs \/w\/infra/,
     );
+    const chip = row(page, 'edited').locator('.c-model .pill');
+    await shows(t, 'equal', () => chip.textContent(), 'pi 0.0.34 (busy, does not ask)');
+    await shows(t, 'match', () => chip.getAttribute('title'), /cannot be steered.*\n.*\n.*only checkpoints protect/);
     await row(page, 'edited').getByRole('button', { name: 'Restart to apply' }).click();
     await shows(t, 'match', async () => backend.requests.join(), 'POST /v1/appservers/restart');
     await page.getByRole('button', { name: 'Trouble 2' }).waitFor();
@@ -364,7 +368,7 @@ scene(
         facts: { next: '2026-11-22T08:06:09.783Z' },
       });
       backend.state.condition = {
-        ...{ health: 'failing', problems: [refused], lastTurn: failedTurn, failuresInARow: 6, model },
+        ...{ health: 'failing', problems: [refused], lastTurn: failedTurn, failuresInARow: 6, model, agent: null },
       };
     },
   },

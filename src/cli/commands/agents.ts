@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { findProgram, installHintOf, presetNames, presets } from '../../external/index.ts';
 import { readBoundedFile } from '../../lib/index.ts';
+import { agentApprovals } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { columns } from '../render.ts';
@@ -18,7 +19,7 @@ export async function run({ output, env }: CommandContext): Promise<number> {
       path,
       version: path === null ? null : versionOf(path, preset.package),
       testedVersion: preset.tested,
-      approvals: preset.approvals,
+      approvals: agentApprovals[name],
       login: preset.login,
       install: installHintOf(preset),
     };

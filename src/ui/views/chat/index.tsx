@@ -1,5 +1,7 @@
 /** Chat: conversations with the agent of this workspace, the same that the terminal and editors have. */
 import { useEffect, useMemo } from 'preact/hooks';
+import { agentLimits, agentWords } from '../../../protocol/browser.ts';
+import type { AgentInUse } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
@@ -53,6 +55,7 @@ function Desk({ app, chat, conversation }: DeskProps) {
           </a>
         )}
         <h1 class="cut">{title}</h1>
+        <AgentChip agent={chat.agent.value} />
         <Doing conversation={conversation} />
       </header>
       <LinkBanner app={app} conversation={conversation} />
@@ -61,6 +64,17 @@ function Desk({ app, chat, conversation }: DeskProps) {
       <Queue app={app} conversation={conversation} />
       <Composer app={app} chat={chat} conversation={conversation} />
     </section>
+  );
+}
+
+/** Names an agent of another maker, and what it cannot do. */
+function AgentChip({ agent }: { readonly agent: AgentInUse | null }) {
+  if (!agent || agent.kind === 'oratorio') return null;
+  const words = agentWords({ ...agent, state: 'ready' });
+  return (
+    <span class={`pill ${agent.approvals === 'none' ? 'warn' : 'neutral'}`} title={agentLimits(agent).join('\n')}>
+      {words}
+    </span>
   );
 }
 

@@ -11,7 +11,7 @@ import { bothTimes, dayTime, distance } from '../../parts/time.ts';
 import { fullState } from '../../parts/tone.ts';
 import { Acts } from './acts.tsx';
 import { Crashes } from './crashes.tsx';
-import { capital, LastTurn } from './words.tsx';
+import { Answering, capital, LastTurn } from './words.tsx';
 import { withoutSecret } from './workspace.tsx';
 import { type Action, type Shown, troubleOf, type Workspaces } from './workspaces.ts';
 
@@ -52,6 +52,11 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
           <Fact name="Version">{workspace.version ?? record?.serverVersion ?? '–'}</Fact>
           {record && (
             <>
+              {record.agent && record.agent.kind !== 'oratorio' && (
+                <Fact name="Agent">
+                  <Answering record={record} />
+                </Fact>
+              )}
               {record.model && <Fact name="Model">{modelWords(record.model)}</Fact>}
               {record.lastTurn && (
                 <Fact name="Last turn">

@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { modelWords } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
 import { Confirm } from '../../parts/dialog.tsx';
@@ -17,7 +16,7 @@ import { amount, counted } from '../sessions/words.ts';
 import { Acts } from './acts.tsx';
 import { Facts } from './facts.tsx';
 import { Restriction } from './restriction.tsx';
-import { capital, LastTurn } from './words.tsx';
+import { Answering, capital, LastTurn } from './words.tsx';
 import { type Action, createWorkspaces, type Shown, troubleOf, type Workspaces } from './workspaces.ts';
 
 /** Filters by how a workspace is. */
@@ -288,7 +287,7 @@ function Row({ store, workspace, now, isSelected, act }: RowProps) {
       <Cell class="c-since number" title={Number.isNaN(since) ? '' : bothTimes(since)}>
         {Number.isNaN(since) ? '–' : age(now - since)}
       </Cell>
-      <Cell class="c-model cut">{record?.model ? modelWords(record.model) : '–'}</Cell>
+      <Cell class="c-model cut">{record ? <Answering record={record} /> : '–'}</Cell>
       <Cell class="c-turn cut">{record ? <LastTurn record={record} now={now} /> : '–'}</Cell>
       <Cell class="c-trouble">
         <Trouble workspace={workspace} />

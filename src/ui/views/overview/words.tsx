@@ -1,9 +1,26 @@
-import { lastTurnWords } from '../../../protocol/browser.ts';
+import { agentLimits, agentWords, lastTurnWords, modelWords } from '../../../protocol/browser.ts';
 import type { AppServerRecord } from '../../../protocol/index.ts';
 import { bothTimes, distance } from '../../parts/time.ts';
 
 /** `not answering` as `Not answering`. */
 export const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
+interface AnsweringProps {
+  readonly record: Pick<AppServerRecord, 'agent' | 'model'>;
+}
+
+/** Name of an agent of another maker, or the model of our own. */
+export function Answering({ record: { agent, model } }: AnsweringProps) {
+  if (agent && agent.kind !== 'oratorio') {
+    const tone = agent.approvals === 'none' ? 'warn' : 'neutral';
+    return (
+      <span class={`pill ${tone}`} title={agentLimits(agent).join('\n')}>
+        {agentWords(agent)}
+      </span>
+    );
+  }
+  return <>{model ? modelWords(model) : '–'}</>;
+}
 
 interface LastTurnProps {
   readonly record: Pick<AppServerRecord, 'lastTurn' | 'failuresInARow'>;

@@ -24,7 +24,7 @@ import { entryOf, isFailed } from '../sessions/trace/entry.ts';
 import { amount, costOf, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
 import { Restriction } from './restriction.tsx';
 import { createSummary } from './summary-store.ts';
-import { capital, LastTurn } from './words.tsx';
+import { Answering, capital, LastTurn } from './words.tsx';
 
 /** State and activity of the agent server of this workspace. */
 export function WorkspaceOverview({ app }: { readonly app: App }) {
@@ -90,9 +90,15 @@ function Status({ app, summary, activity }: StatusProps) {
       {pendingApprovals > 0 && <a href={href({ view: 'chat' })}>Answer in the chat</a>}
       {pendingApprovals > 0 && <span>{counted(activeTurns, 'turn')} running</span>}
       {activeTurns > 0 && <a href={href({ view: 'sessions', query: { status: 'running' } })}>Show what runs</a>}
-      <span>
-        <span class="quiet">Model</span> <b>{modelText(condition?.model ?? null, model, provider)}</b>
-      </span>
+      {condition?.agent && condition.agent.kind !== 'oratorio' ? (
+        <span>
+          <span class="quiet">Agent</span> <Answering record={condition} />
+        </span>
+      ) : (
+        <span>
+          <span class="quiet">Model</span> <b>{modelText(condition?.model ?? null, model, provider)}</b>
+        </span>
+      )}
       {condition && (
         <span>
           <span class="quiet">Last turn</span> <LastTurn record={condition} now={app.now.value} />

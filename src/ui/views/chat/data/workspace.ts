@@ -1,6 +1,13 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import { messageOf } from '../../../../lib/browser.ts';
-import type { InputPart, ModelListResult, RpcResult, ThreadConfig, ThreadSummary } from '../../../../protocol/index.ts';
+import type {
+  AgentInUse,
+  InputPart,
+  ModelListResult,
+  RpcResult,
+  ThreadConfig,
+  ThreadSummary,
+} from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { writtenIn } from '../composer/message.ts';
 import { Conversation } from './conversation.ts';
@@ -16,6 +23,7 @@ const identity = { channelName: 'page' };
 export class ChatWorkspace {
   readonly #app: App;
   readonly #threads = signal<readonly ThreadSummary[] | null>(null);
+  readonly #agent = signal<AgentInUse | null>(null);
   readonly #models = signal<readonly Model[]>([]);
   readonly #commands = signal<readonly PromptCommand[]>([]);
   /** Threads that were begun here, with what is to be said in them first. */
@@ -28,6 +36,11 @@ export class ChatWorkspace {
   /** The most recently active first, archived ones included; null before they were read. */
   get threads(): ReadonlySignal<readonly ThreadSummary[] | null> {
     return this.#threads;
+  }
+
+  /** Agent that does the turns; null before it was read. */
+  get agent(): ReadonlySignal<AgentInUse | null> {
+    return this.#agent;
   }
 
   get models(): ReadonlySignal<readonly Model[]> {
@@ -59,12 +72,14 @@ export class ChatWorkspace {
     try {
       const { data } = await conversation.call('thread/list', { includeArchived: true });
       this.#threads.value = data;
-      const [models, commands] = await Promise.all([
+      const [models, commands, { agent }] = await Promise.all([
         conversation.call('model/list', {}),
         conversation.call('command/list', {}),
+        conversation.call('agent/read', {}),
       ]);
       this.#models.value = models.success ? models.models : [];
       this.#commands.value = commands.data;
+      this.#agent.value = agent;
     } catch (error) {
       // A lost connection is shown by itself, and the next one reads again; one that was left needs no answer.
       if (conversation.isOpen && conversation.state.hasTag('live'))

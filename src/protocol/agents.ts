@@ -1,0 +1,16 @@
+import * as v from 'valibot';
+
+const text = (description: string, most = 200) => v.pipe(v.string(), v.maxLength(most), v.description(description));
+
+/** Agent that does the turns of a workspace. */
+export const AgentInUse = v.object({
+  kind: v.pipe(v.picklist(['oratorio', 'acp']), v.description('oratorio: our own; acp: an agent of another maker.')),
+  name: text('Name of the preset or of the configured agent; oratorio for our own.'),
+  version: v.nullable(text('Version it reports; null: it has not been started.')),
+  state: text('State of its machine: absent, starting, ready, busy, unhealthy, exited or stopping; the list is open.'),
+  approvals: v.pipe(
+    v.picklist(['asks', 'none']),
+    v.description('none: it cannot be made to ask before it acts, or nothing shows that it does.'),
+  ),
+});
+export type AgentInUse = v.InferOutput<typeof AgentInUse>;
