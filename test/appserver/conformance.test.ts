@@ -300,6 +300,7 @@ scenario(
   async (t, { open }) => {
     const session = await open({ ledger });
     t.match(await session.call('model/list', {}), { success: false, errorCode: 'upstreamUnreachable' });
+    t.match(await session.call('agent/read', {}), { agent: { kind: 'oratorio', state: 'ready' }, limits: [] });
     const { threadId } = await session.begin('hello');
     for (const number of [1, 2, 3, 4]) {
       t.match(await session.until('turn/failed', undefined, number), {
