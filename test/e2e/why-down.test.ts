@@ -144,7 +144,7 @@ async function checkFaces(t: Test, place: Place, page: Page, wanted: readonly Ca
   const { stdout } = await oratorio(place, ['list']);
   const rows = new Map(stdout.split('\n').map((line) => [line.split('\t')[0], line.split('\t')]));
   for (const { name, state, what, next } of wanted) {
-    const [, word, , , , , , , trouble] = rows.get(name) ?? [];
+    const [, word, , , , , , , , trouble] = rows.get(name) ?? [];
     t.equal(word, state, `list: ${name} is ${state}`);
     t.match(trouble, what, `list: ${name} has its reason`);
     t.match(trouble, next, `list: ${name} says what to do`);
