@@ -149,13 +149,19 @@ t.test('regression: edge 27 the help of a group exits with 0, and its examples h
       [...group.split(' '), '-h'],
       ['help', ...group.split(' ')],
     ]) {
-      const { ended } = m.start(argv);
-      const { code, stdout } = await ended;
+      // Help is written by sade, to the console.
+      const printed = t.capture(console, 'log');
+      const { code } = await m.cli(...argv);
+      printed.restore();
+      const stdout = printed()
+        .map(({ args }) => args.join(' '))
+        .join('\n');
       t.equal(code, 0, argv.join(' '));
       t.match(stdout, `oratorio ${group} <command>`);
       for (const { name } of commands.filter(({ name }) => name.startsWith(`${group} `))) t.match(stdout, name);
     }
   }
+  t.match(await m.start(['server', '--help']).ended, { code: 0, stdout: 'oratorio server <command>' }, 'as a process');
   const hosts = commands
     .flatMap(({ examples }) => examples)
     .flatMap((example) => /--(?:webhook-)?public-host (\S+)/.exec(example)?.[1] ?? []);
