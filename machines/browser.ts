@@ -1,2 +1,3 @@
 /** The machines that the page in the browser runs. */
+export * from './change-review.ts';
 export * from './conversation.ts';

@@ -7,6 +7,7 @@ import { agentServerMachine } from './agent-server.ts';
 import { apiProxyMachine } from './api-proxy.ts';
 import { automationMachine } from './automation.ts';
 import { backgroundProcessMachine } from './background-process.ts';
+import { changeReviewMachine } from './change-review.ts';
 import { checkpointMachine } from './checkpoint.ts';
 import { conversationMachine } from './conversation.ts';
 import { externalAgentMachine } from './external-agent.ts';
@@ -29,6 +30,7 @@ export * from './agent-server-types.ts';
 export * from './api-proxy.ts';
 export * from './automation.ts';
 export * from './background-process.ts';
+export * from './change-review.ts';
 export * from './checkpoint.ts';
 export * from './conversation.ts';
 export * from './external-agent.ts';
@@ -71,6 +73,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   'inbox-request': inboxRequestMachine,
   'notification-channel': notificationChannelMachine,
   conversation: conversationMachine,
+  'change-review': changeReviewMachine,
 };
 
 /** Every machine by its name. */

@@ -18,6 +18,7 @@ export const machineNames = [
   'inbox-request',
   'notification-channel',
   'conversation',
+  'change-review',
 ] as const;
 
 /** Name of a machine in documents, in `oratorio machines` and on the wire. */

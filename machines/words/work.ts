@@ -181,3 +181,22 @@ export const conversation: MachineWords = {
     planReconnection: 'choose the pause before the next try',
   },
 };
+
+export const changeReview: MachineWords = {
+  guards: {
+    isReverted: 'this file was put back here',
+    isRefused: 'others have changed the file since',
+  },
+  actions: {
+    recordKept: 'note that the person keeps the change',
+    clearDecision: 'forget the decision about the file',
+    planRevert: 'ask for the file as it was before',
+    planReturn: 'ask for the change again',
+    allowOverwriting: 'allow to overwrite the changes of others',
+    recordRestore: 'note what takes the restore back',
+    recordConflicts: 'note the changes of others',
+    clearOrder: 'forget the file that was asked for',
+    recordFault: 'note what failed',
+    clearFault: 'forget the last failure',
+  },
+};

@@ -3,6 +3,7 @@ import type {
   ApiProxyContext,
   AutomationContext,
   BackgroundProcessContext,
+  ChangeReviewContext,
   CheckpointContext,
   ConversationContext,
   ExternalAgentContext,
@@ -123,6 +124,14 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     wasEnabled: context.wasEnabled,
     failure: context.failure?.code ?? null,
     lastError: withoutCredentials(context.failure?.message ?? null),
+  }),
+  'change-review': (context: ChangeReviewContext) => ({
+    threadId: context.threadId,
+    turnId: context.turnId,
+    kept: context.kept.length,
+    reverted: context.reverted.length,
+    conflicts: context.conflicts.length,
+    lastError: withoutCredentials(context.lastError),
   }),
   conversation: (context: ConversationContext) => ({
     threadId: context.threadId,

@@ -7,6 +7,7 @@ import { href } from '../../app/router.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { Banner } from '../../parts/state-banner.tsx';
 import { Approvals } from './approvals.tsx';
+import { Changes } from './changes/index.tsx';
 import './chat.css';
 import { Composer } from './composer/composer.tsx';
 import { Queue } from './composer/queue.tsx';
@@ -17,12 +18,17 @@ import { nameOf, Threads } from './threads.tsx';
 
 export default function ChatView({ app }: { readonly app: App }) {
   const chat = chatOf(app);
-  const threadId = app.router.route.value.path[0] ?? null;
+  const { path, query } = app.router.route.value;
+  const [threadId = null, part] = path;
   const conversation = useConversation(chat, threadId);
   return (
     <div class={`view chat ${threadId === null ? 'list' : 'open'}`}>
       <Threads app={app} chat={chat} conversation={conversation} />
-      <Desk key={threadId} app={app} chat={chat} conversation={conversation} />
+      {threadId !== null && part === 'changes' ? (
+        <Changes app={app} conversation={conversation} threadId={threadId} turnId={query['turn']} />
+      ) : (
+        <Desk key={threadId} app={app} chat={chat} conversation={conversation} />
+      )}
     </div>
   );
 }
@@ -57,6 +63,11 @@ function Desk({ app, chat, conversation }: DeskProps) {
         <h1 class="cut">{title}</h1>
         <AgentChip agent={chat.agent.value} />
         <Doing conversation={conversation} />
+        {conversation.threadId !== null && conversation.canUndo.value && (
+          <a class="quiet" href={href({ view: 'chat', path: [conversation.threadId, 'changes'] })}>
+            Changes
+          </a>
+        )}
       </header>
       <LinkBanner app={app} conversation={conversation} />
       <Body conversation={conversation} turnId={app.router.route.value.query['turn']} />

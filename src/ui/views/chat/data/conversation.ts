@@ -16,7 +16,7 @@ import type {
 } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { linkLogic } from './link.ts';
-import { type Rpc, RpcError, rpcCodes, type Told } from './rpc.ts';
+import { conflictsOf, type Rpc, type Told } from './rpc.ts';
 import { Transcript } from './transcript.ts';
 
 type Snapshot = SnapshotFrom<typeof conversationMachine>;
@@ -220,7 +220,8 @@ export class Conversation {
       this.#show(thread);
       return [];
     } catch (error) {
-      if (error instanceof RpcError && error.code === rpcCodes.restoreConflict) return conflictsIn(error);
+      const conflicts = conflictsOf(error);
+      if (conflicts) return conflicts.map(({ path }) => path);
       this.#app.toast({ text: `Not undone: ${messageOf(error)}`, tone: 'danger' });
       return [];
     }
@@ -397,12 +398,6 @@ export class Conversation {
       removeEventListener('online', wake);
     };
   }
-}
-
-/** Paths in the details of a refused restore. */
-function conflictsIn({ data, message }: RpcError): readonly string[] {
-  const { conflicts = [] } = data as { readonly conflicts?: readonly { readonly path: string }[] };
-  return conflicts.length === 0 ? [message] : conflicts.map(({ path }) => path);
 }
 
 /** Text by which two inputs are compared: the server adds to what was sent. */

@@ -46,7 +46,8 @@ export function rowsOfPatch(text: string): readonly DiffRow[] | null {
   }
 }
 
-function rowsOfHunks(hunks: Hunks, isExcerpt: boolean): DiffRow[] {
+/** Rows of hunks. @param isExcerpt their line numbers are not those of the file */
+export function rowsOfHunks(hunks: Hunks, isExcerpt: boolean): DiffRow[] {
   return hunks.flatMap(({ oldStart, newStart, lines }) => {
     let before = oldStart;
     let after = newStart;

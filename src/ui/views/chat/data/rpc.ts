@@ -1,6 +1,7 @@
 import { dashboardPaths, pageSubprotocol } from '../../../../protocol/browser.ts';
 import type {
   ApprovalRequest,
+  RestoreConflict,
   RpcMethod,
   RpcNotificationMethod,
   RpcNotificationParams,
@@ -24,6 +25,13 @@ export class RpcError extends Error {
 
 /** Codes that the page distinguishes. */
 export const rpcCodes = { threadNotFound: -32010, restoreConflict: -32019, approvalNotFound: -32021 } as const;
+
+/** Changes of others because of which a restore was refused; null: it failed for another reason. */
+export function conflictsOf(error: unknown): readonly RestoreConflict[] | null {
+  if (!(error instanceof RpcError) || error.code !== rpcCodes.restoreConflict) return null;
+  const { conflicts = [] } = error.data as { readonly conflicts?: readonly RestoreConflict[] };
+  return conflicts.length > 0 ? conflicts : null;
+}
 
 /** One notification, or an approval that the server asks for. */
 export type Told =

@@ -1,10 +1,8 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { dollars, visible } from '../../../../lib/browser.ts';
-import { outsideWords, uncoveredWords } from '../../../../protocol/browser.ts';
-import type { Checkpoint, InputPart } from '../../../../protocol/index.ts';
+import type { InputPart } from '../../../../protocol/index.ts';
 import { href } from '../../../app/router.ts';
-import { Confirm } from '../../../parts/dialog.tsx';
 import { duration } from '../../../parts/format.ts';
 import { Glyph } from '../../../parts/glyphs.tsx';
 import type { Conversation } from '../data/conversation.ts';
@@ -13,6 +11,7 @@ import { Answer } from './answer.tsx';
 import { LongText } from './long-text.tsx';
 import { Picture } from './picture.tsx';
 import { ToolCard } from './tool-card.tsx';
+import { Undo } from './undo.tsx';
 
 interface RowProps<R extends Row = Row> {
   readonly conversation: Conversation;
@@ -144,74 +143,20 @@ function End({ conversation, row }: RowProps<EndRow>) {
           Permalink
         </a>
       )}
-      {conversation.canUndo.value && (
-        <button type="button" class="bare" onClick={() => setAsking(true)}>
-          Undo
-        </button>
-      )}
-      {isAsking && <Undo conversation={conversation} row={row} onClose={() => setAsking(false)} />}
-    </div>
-  );
-}
-
-/** Entries that a dialog names. */
-const maxListed = 20;
-
-function Undo({ conversation, row, onClose }: RowProps<EndRow> & { readonly onClose: () => void }) {
-  const [conflicts, setConflicts] = useState<readonly string[]>([]);
-  const [checkpoint, setCheckpoint] = useState<Checkpoint>();
-  useEffect(() => {
-    // Without an answer the undo itself says what is wrong.
-    conversation.checkpointBefore(row.turnId).then(setCheckpoint, () => setCheckpoint(undefined));
-  }, [conversation, row.turnId]);
-  const undo = async (force: boolean) => {
-    const found = await conversation.undo(row.turnId, force);
-    if (found.length > 0) setConflicts(found);
-    else onClose();
-  };
-  if (conflicts.length > 0) {
-    return (
-      <Confirm title="Overwrite other changes?" action="Overwrite" onClose={onClose} onConfirm={() => void undo(true)}>
-        <p>These files were changed since, and not by this conversation:</p>
-        <ul class="mono">
-          {conflicts.map((path) => (
-            <li key={path}>{visible(path, { multiline: false })}</li>
-          ))}
-        </ul>
-        <Left checkpoint={checkpoint} />
-      </Confirm>
-    );
-  }
-  return (
-    <Confirm title="Undo this turn?" action="Undo" onClose={onClose} onConfirm={() => void undo(false)}>
-      <p>
-        This turn and those after it are taken back, and the files of the workspace are put back as they were before it.
-      </p>
-      <Left checkpoint={checkpoint} />
-    </Confirm>
-  );
-}
-
-/** Entries that an undo leaves as they are. */
-function Left({ checkpoint }: { readonly checkpoint: Checkpoint | undefined }) {
-  const shown = checkpoint?.notCovered.slice(0, maxListed) ?? [];
-  const more = (checkpoint?.notCoveredTotal ?? 0) - shown.length;
-  return (
-    <>
-      {shown.length > 0 && (
+      {conversation.canUndo.value && conversation.threadId !== null && (
         <>
-          <p>Not covered, so they stay as they are:</p>
-          <ul class="mono">
-            {shown.map(({ path, reason }) => (
-              <li key={path}>
-                {visible(path, { multiline: false })} ({uncoveredWords[reason] ?? reason})
-              </li>
-            ))}
-          </ul>
-          {more > 0 && <p>And {more.toLocaleString()} more.</p>}
+          <a
+            class="quiet"
+            href={href({ view: 'chat', path: [conversation.threadId, 'changes'], query: { turn: row.turnId } })}
+          >
+            Changes
+          </a>
+          <button type="button" class="bare" onClick={() => setAsking(true)}>
+            Undo
+          </button>
         </>
       )}
-      <p class="quiet">{outsideWords}</p>
-    </>
+      {isAsking && <Undo conversation={conversation} turnId={row.turnId} onClose={() => setAsking(false)} />}
+    </div>
   );
 }

@@ -1,0 +1,195 @@
+/** Changes of a turn, or of a whole thread: side by side, kept or put back file by file. */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { visible } from '../../../../lib/browser.ts';
+import { outsideWords } from '../../../../protocol/browser.ts';
+import type { FileDiff } from '../../../../protocol/index.ts';
+import type { App } from '../../../app/app.ts';
+import { href } from '../../../app/router.ts';
+import { Confirm } from '../../../parts/dialog.tsx';
+import { Empty, Skeleton } from '../../../parts/empty.tsx';
+import { Banner } from '../../../parts/state-banner.tsx';
+import type { Conversation } from '../data/conversation.ts';
+import { Uncovered } from '../rows/uncovered.tsx';
+import { nameOf } from '../threads.tsx';
+import { ChangeReview } from './change-review.ts';
+import './changes.css';
+import { FileCard } from './file-card.tsx';
+import { sectionsOf } from './sections.ts';
+
+export interface ChangesProps {
+  readonly app: App;
+  readonly conversation: Conversation;
+  readonly threadId: string;
+  /** Undefined: the whole thread. */
+  readonly turnId: string | undefined;
+}
+
+/** Files that are shown at once, and that each press adds at least. */
+const firstFiles = 50;
+/** Files whose changes are shown at first, and the most changed lines that are. */
+const openFiles = 10;
+const openLines = 400;
+/** Conflicts that are named. */
+const maxListed = 50;
+
+export function Changes({ app, conversation, threadId, turnId }: ChangesProps) {
+  const thread = conversation.thread.value;
+  const about = turnId === undefined ? 'all turns' : visible(turnId, { multiline: false });
+  useEffect(() => {
+    if (thread) app.subject.value = `Changes of ${nameOf(thread)}`;
+  }, [thread?.displayName]);
+  return (
+    <section class="desk changes" aria-label="Changes">
+      <header>
+        <a class="to-chat" href={href({ view: 'chat', path: [threadId], query: { turn: turnId } })}>
+          ‹ Conversation
+        </a>
+        <h1 class="cut">Changes of {about}</h1>
+        {turnId !== undefined && (
+          <a class="quiet" href={href({ view: 'chat', path: [threadId, 'changes'] })}>
+            All turns
+          </a>
+        )}
+      </header>
+      <div class="scroll">
+        <Body conversation={conversation} threadId={threadId} turnId={turnId} />
+      </div>
+    </section>
+  );
+}
+
+function Body({ conversation, threadId, turnId }: Omit<ChangesProps, 'app'>) {
+  const { state } = conversation;
+  if (state.hasTag('gone')) return <Empty title="This conversation does not exist" />;
+  if (conversation.thread.value === null) return <Skeleton />;
+  if (!conversation.canUndo.value) {
+    return (
+      <Empty title="Files are not saved in this workspace">
+        <p>The setting Checkpoints.Enabled is off.</p>
+      </Empty>
+    );
+  }
+  return <Review key={turnId} conversation={conversation} threadId={threadId} turnId={turnId} />;
+}
+
+function Review({ conversation, threadId, turnId }: Omit<ChangesProps, 'app'>) {
+  const review = useMemo(() => new ChangeReview(conversation, threadId, turnId ?? null), [conversation, turnId]);
+  useEffect(() => () => review.close(), [review]);
+  useNews(review, conversation);
+  const { state } = review;
+  const { lastError } = state.context;
+  const diff = review.diff.value;
+  return (
+    <>
+      {lastError !== null && (
+        <Banner tone="danger">
+          <p>{visible(lastError, { multiline: false })}</p>
+          {state.matches('failed') && (
+            <button type="button" onClick={() => review.send({ type: 'READ' })}>
+              Try again
+            </button>
+          )}
+        </Banner>
+      )}
+      {diff ? (
+        <Files review={review} diff={diff} hasTurn={turnId !== undefined} />
+      ) : (
+        state.hasTag('busy') && <Skeleton />
+      )}
+      {state.matches('conflicted') && <Conflicts review={review} />}
+    </>
+  );
+}
+
+/** Reads again when a turn begins or ends, and when the connection is back. */
+function useNews(review: ChangeReview, conversation: Conversation): void {
+  const isLive = conversation.state.hasTag('live');
+  const { turnId } = conversation.state.context;
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (isLive && !isFirst.current) review.send({ type: 'READ' });
+    isFirst.current = false;
+  }, [review, isLive, turnId]);
+}
+
+interface FilesProps {
+  readonly review: ChangeReview;
+  readonly diff: FileDiff;
+  readonly hasTurn: boolean;
+}
+
+function Files({ review, diff, hasTurn }: FilesProps) {
+  const [limit, setLimit] = useState(firstFiles);
+  const sections = useMemo(() => sectionsOf(diff), [diff]);
+  const { kept, reverted } = review.state.context;
+  const isBusy = review.state.hasTag('busy');
+  const decisionOf = (path: string) => {
+    if (reverted.some((each) => each.path === path)) return 'reverted';
+    return kept.includes(path) ? 'kept' : null;
+  };
+  const additions = sections.reduce((sum, { file }) => sum + file.additions, 0);
+  const deletions = sections.reduce((sum, { file }) => sum + file.deletions, 0);
+  return (
+    <>
+      <p class="sum" role="status">
+        {`${sections.length.toLocaleString()} ${sections.length === 1 ? 'file' : 'files'}, `}
+        {`+${additions.toLocaleString()} −${deletions.toLocaleString()}`}
+        {kept.length > 0 && `, ${kept.length} kept`}
+        {reverted.length > 0 && `, ${reverted.length} put back`}
+        {diff.isCut && '. More changed than is shown here'}
+      </p>
+      <p class="quiet">
+        <b>Revert</b> puts a file back as it was before{' '}
+        {hasTurn ? 'this turn: later changes of it by this thread go, too' : 'the first turn'}. Changes that you or
+        others made to it since are listed first. <b>Keep</b> changes nothing.
+      </p>
+      {diff.notCovered.length > 0 && (
+        <div class="left">
+          <p>Changed, but in no checkpoint: they cannot be shown or put back.</p>
+          <Uncovered entries={diff.notCovered} />
+        </div>
+      )}
+      {sections.slice(0, limit).map((section, index) => (
+        <FileCard
+          key={section.file.path}
+          section={section}
+          decision={decisionOf(section.file.path)}
+          isBusy={isBusy}
+          isOpenAtFirst={index < openFiles && section.file.additions + section.file.deletions <= openLines}
+          send={(event) => review.send(event)}
+        />
+      ))}
+      {sections.length > limit && (
+        <button type="button" class="bare" onClick={() => setLimit(limit * 4)}>
+          Show more ({(sections.length - limit).toLocaleString()} files)
+        </button>
+      )}
+      <p class="quiet">{outsideWords}</p>
+    </>
+  );
+}
+
+function Conflicts({ review }: { readonly review: ChangeReview }) {
+  const { conflicts } = review.state.context;
+  const shown = conflicts.slice(0, maxListed);
+  return (
+    <Confirm
+      title="Overwrite other changes?"
+      action="Overwrite"
+      cancel="Leave it"
+      onClose={() => review.send({ type: 'LEAVE' })}
+      onConfirm={() => review.send({ type: 'FORCE' })}
+    >
+      <p>Nothing was put back, because this was changed since:</p>
+      <ul class="mono">
+        {shown.map(({ path, change, by }) => (
+          <li key={path}>
+            {visible(path, { multiline: false })} ({change} by{' '}
+            {by === 'user' ? 'you' : visible(by, { multiline: false })})
+          </li>
+        ))}
+      </ul>
+      {conflicts.length > shown.length && <p>And {(conflicts.length - shown.length).toLocaleString()} more.</p>}
+    </Confirm>
+  );
+}

@@ -1,0 +1,65 @@
+import { useEffect, useState } from 'preact/hooks';
+import { visible } from '../../../../lib/browser.ts';
+import { outsideWords } from '../../../../protocol/browser.ts';
+import type { Checkpoint } from '../../../../protocol/index.ts';
+import { Confirm } from '../../../parts/dialog.tsx';
+import type { Conversation } from '../data/conversation.ts';
+import { Uncovered } from './uncovered.tsx';
+
+interface UndoProps {
+  readonly conversation: Conversation;
+  readonly turnId: string;
+  readonly onClose: () => void;
+}
+
+/** Asks before a turn and those after it are taken back, and before changes of others are overwritten. */
+export function Undo({ conversation, turnId, onClose }: UndoProps) {
+  const [conflicts, setConflicts] = useState<readonly string[]>([]);
+  const [checkpoint, setCheckpoint] = useState<Checkpoint>();
+  useEffect(() => {
+    // Without an answer the undo itself says what is wrong.
+    conversation.checkpointBefore(turnId).then(setCheckpoint, () => setCheckpoint(undefined));
+  }, [conversation, turnId]);
+  const undo = async (force: boolean) => {
+    const found = await conversation.undo(turnId, force);
+    if (found.length > 0) setConflicts(found);
+    else onClose();
+  };
+  if (conflicts.length > 0) {
+    return (
+      <Confirm title="Overwrite other changes?" action="Overwrite" onClose={onClose} onConfirm={() => void undo(true)}>
+        <p>These files were changed since, and not by this conversation:</p>
+        <ul class="mono">
+          {conflicts.map((path) => (
+            <li key={path}>{visible(path, { multiline: false })}</li>
+          ))}
+        </ul>
+        <Left checkpoint={checkpoint} />
+      </Confirm>
+    );
+  }
+  return (
+    <Confirm title="Undo this turn?" action="Undo" onClose={onClose} onConfirm={() => void undo(false)}>
+      <p>
+        This turn and those after it are taken back, and the files of the workspace are put back as they were before it.
+      </p>
+      <Left checkpoint={checkpoint} />
+    </Confirm>
+  );
+}
+
+/** Entries that an undo leaves as they are. */
+function Left({ checkpoint }: { readonly checkpoint: Checkpoint | undefined }) {
+  const { notCovered = [], notCoveredTotal = 0 } = checkpoint ?? {};
+  return (
+    <>
+      {notCovered.length > 0 && (
+        <>
+          <p>Not covered, so they stay as they are:</p>
+          <Uncovered entries={notCovered} total={notCoveredTotal} />
+        </>
+      )}
+      <p class="quiet">{outsideWords}</p>
+    </>
+  );
+}

@@ -1,0 +1,146 @@
+/** The page's review of changes: side by side, kept or put back file by file, over a real agent server. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import type { FileDiff } from '../../src/protocol/index.ts';
+import { pairsOf, rowsOfSection, sectionsOf } from '../../src/ui/views/chat/changes/sections.ts';
+import { callTool, say, script } from '../agent/scripted-provider.ts';
+import { Client, words } from '../appserver/harness.ts';
+import { button, chatStage, openThread, write } from './chat-scene.ts';
+import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { shows } from './shows.ts';
+
+const file = (path: string, more: Partial<FileDiff['files'][number]> = {}) =>
+  ({ path, change: 'modified', kind: 'file', additions: 1, deletions: 1, isBinary: false, ...more }) as const;
+const patch = (path: string, hunks: string, modes = '') =>
+  `diff --git a/${path} b/${path}\n${modes}--- a/${path}\n+++ b/${path}\n${hunks}`;
+
+t.test('a diff is divided by the names of its files, whatever the names and the contents look like', async (t) => {
+  const odd = 'a\n--- a/other\n+++ b/other\n@@ -1,1 +1,1 @@\n-x\n+y\ndiff --git a/b b/b';
+  const hunk = '@@ -1,1 +1,1 @@\n-diff --git a/z b/z\n+--- a/z\n';
+  const binary = 'diff --git a/pic b/pic\nBinary files a/pic and b/pic differ\n';
+  const mode = 'diff --git a/run b/run\nold mode 100644\nnew mode 100755\n';
+  const diff = patch(odd, hunk) + binary + mode + patch('last', hunk);
+  const files = [file(odd), file('pic', { isBinary: true }), file('run'), file('last'), file('cut')];
+  const sections = sectionsOf({ files, diff });
+  t.same(
+    sections.map(({ hunks, modes }) => [hunks, modes]),
+    [
+      [hunk, null],
+      [null, null],
+      [null, ['644', '755']],
+      [hunk, null],
+      [null, null],
+    ],
+  );
+  const redacted = patch('config/[redacted]', hunk) + patch('last', hunk);
+  t.same(
+    sectionsOf({ files: [file('config/secret'), file('last')], diff: redacted }).map(({ hunks }) => hunks),
+    [null, hunk],
+    'a name that was redacted hides its own change only',
+  );
+});
+
+t.test('removed lines are beside the added ones, long lines are cut, and a broken text has no rows', async (t) => {
+  const long = 'x'.repeat(5_000);
+  const hunks = `@@ -4,3 +4,4 @@\n a\n-b\n+c\n+${long}\n d\n`;
+  const rows = rowsOfSection({ file: file('a.ts'), modes: null, hunks }) ?? [];
+  t.same(
+    pairsOf(rows).map(({ left, right }) => [
+      left?.text.slice(0, 20) ?? null,
+      left?.before,
+      right?.text.length,
+      right?.after,
+    ]),
+    [
+      ['@@ -4 +4 @@', null, 11, null],
+      ['a', 4, 1, 4],
+      ['b', 5, 1, 5],
+      [null, undefined, 2_024, 6],
+      ['d', 6, 1, 7],
+    ],
+  );
+  t.equal(rowsOfSection({ file: file('a.ts'), modes: null, hunks: '@@ -1,9 +1,9 @@\n-cut' }), null);
+});
+
+const { scene } = await chatStage();
+const edit = (path: string, content: string) => callTool('WriteFile', { path, content });
+const config = { Permissions: { DefaultApprovalPolicy: 'autoApprove' } };
+
+scene(
+  'changes of a turn are side by side, and each file is kept or put back; a conflict is listed and overwritten only when the person says so',
+  {
+    provider: script(
+      [edit('made.txt', 'by the agent\n'), edit('evil\u202Etxt.js', 'let a = 1;\n\u001b[31m\n')],
+      say('Made.'),
+    ),
+    config,
+  },
+  async (t, { page, served }) => {
+    const made = join(served.path, 'made.txt');
+    await write(page, 'Make them');
+    const threadId = await openThread(page);
+    await page.locator('.row-end').getByRole('link', { name: 'Changes' }).click();
+    await page.getByRole('heading', { name: /^Changes of turn_/ }).waitFor();
+    await page.getByText('2 files, +3 −0').waitFor();
+    const card = (name: string) => page.getByRole('region', { name });
+    await card('evil<U+202E>txt.js').locator('.sides .added').first().waitFor();
+    const text = (await page.locator('.changes').textContent()) ?? '';
+    t.match(text, /␛\[31m/);
+    t.notOk(text.includes('\u202e') || text.includes('\u001b'), 'what hides or reorders text is spelled out');
+    t.same(await axe(page), []);
+    t.same(await smallTargets(page), []);
+
+    await button(page, 'Keep evil<U+202E>txt.js').click();
+    await page.getByText('1 kept').waitFor();
+    writeFileSync(made, 'by a person\n');
+    await button(page, 'Revert made.txt').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('made.txt (modified by you)').waitFor();
+    t.equal(readFileSync(made, 'utf8'), 'by a person\n', 'nothing was overwritten');
+    await dialog.getByRole('button', { name: 'Leave it' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    t.equal(readFileSync(made, 'utf8'), 'by a person\n');
+    await button(page, 'Revert made.txt').click();
+    await dialog.getByRole('button', { name: 'Overwrite' }).click();
+    await page.getByText('1 kept, 1 put back').waitFor();
+    t.notOk(existsSync(made));
+    await button(page, 'Take back made.txt').click();
+    await button(page, 'Revert made.txt').waitFor();
+    t.equal(readFileSync(made, 'utf8'), 'by a person\n', 'the overwritten text is back');
+    t.ok(existsSync(join(served.path, 'evil\u202Etxt.js')), 'the kept file was left');
+
+    await page.getByRole('link', { name: 'All turns' }).click();
+    await page.getByRole('heading', { name: 'Changes of all turns' }).waitFor();
+    await page.getByText('2 files').waitFor();
+    await page.getByRole('link', { name: 'Conversation' }).click();
+    await page.locator('.row-end').waitFor();
+    t.match(page.url(), `#/chat/${threadId}`);
+  },
+);
+
+const lines = Array.from({ length: 3_000 }, (_, index) => `line ${index}`).join('\n');
+scene(
+  'on a phone a change is one column, and a large one is shown in parts; a new turn is added to the changes of the thread',
+  {
+    provider: script(edit('large.txt', lines), say('Made.'), edit('second.txt', 'two\n'), say('Made, too.')),
+    config,
+    context: { viewport: { width: 390, height: 844 }, hasTouch: true },
+  },
+  async (t, { page, served, go }) => {
+    const threadId = await served.say('Make it large');
+    await go(`/chat/${threadId}/changes`);
+    await page.getByText('1 file, +3,000 −0').waitFor();
+    t.equal(await page.locator('.diff').count(), 0, 'a large change is closed at first');
+    await button(page, 'large.txt').click();
+    await page.locator('.diff .added').first().waitFor();
+    t.equal(await page.locator('.sides').count(), 0);
+    t.ok((await page.locator('.diff .added').count()) <= 200);
+    t.equal(await overflowsAt(page, 390), false);
+    t.same(await axe(page), []);
+    const client = await Client.ready(t, served.server.webSocketUrl);
+    await client.call('turn/start', { threadId, input: words('And another') });
+    await page.getByText('2 files').waitFor();
+    await shows(t, 'equal', () => button(page, 'Revert second.txt').count(), 1);
+  },
+);
