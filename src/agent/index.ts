@@ -51,11 +51,14 @@ export {
   DayLedger,
   type ImportedHistory,
   importHistory,
+  type ListedThread,
+  listThreads,
   MemoryStore,
   openScheduleReader,
   openStore,
   openTraceReader,
   type Store,
+  type ThreadListRange,
   TraceRetention,
 } from './store/index.ts';
 export * from './thread-store.ts';

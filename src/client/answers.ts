@@ -154,6 +154,34 @@ export type InboxHistoryAnswer = v.InferOutput<typeof InboxHistoryAnswer>;
 export const InboxHistoryListAnswer = v.array(InboxHistoryAnswer);
 export type InboxDecisionAnswer = v.InferOutput<typeof InboxDecisionAnswer>;
 
+const HubThreadAnswer = v.looseObject({
+  workspaceId: text,
+  threadId: text,
+  name: nullableText,
+  status: text,
+  activity: v.optional(open<'idle' | 'running' | 'waiting'>(), 'idle'),
+  channel: v.optional(nullableText, null),
+  createdAt: v.optional(text, ''),
+  lastActiveAt: text,
+  lastTurn: v.optional(v.nullable(v.looseObject({ status: text, at: text })), null),
+  actionUrl: text,
+});
+export const HubThreadListAnswer = v.looseObject({
+  threads: v.array(HubThreadAnswer),
+  hasMore: v.boolean(),
+  workspaces: v.array(
+    v.looseObject({
+      workspaceId: text,
+      workspacePath: text,
+      displayName: text,
+      state: text,
+      stateWord: v.optional(text, ''),
+      problem: v.optional(nullableText, null),
+    }),
+  ),
+});
+export type HubThreadListAnswer = v.InferOutput<typeof HubThreadListAnswer>;
+
 /** An event record (specification §2.6); `workspacePath` and `data` may be absent from another Hub's. */
 export const EventAnswer = v.looseObject({
   kind: text,

@@ -15,10 +15,12 @@ import {
   NotificationResponse,
   type RestartInput,
   ShutdownResponse,
+  type ThreadChange,
   type TokenRequest,
 } from '../protocol/index.ts';
 import {
   EventAnswer,
+  HubThreadListAnswer,
   InboxDecisionAnswer,
   type InboxHistoryAnswer,
   InboxHistoryListAnswer,
@@ -64,6 +66,15 @@ export interface LogsOptions extends CallOptions {
   readonly stream?: 'stderr' | 'stdout';
   /** How much of the end to read. */
   readonly bytes?: number;
+}
+
+export interface ThreadsOptions extends CallOptions {
+  /** Part of a name, a first request, an id or the name of a workspace. */
+  readonly q?: string;
+  /** How many at most; default: 100. */
+  readonly limit?: number;
+  /** Archived ones, too. */
+  readonly archived?: boolean;
 }
 
 /**
@@ -211,6 +222,31 @@ export class HubClient {
   inboxHistory({ limit, signal }: CallOptions & { readonly limit?: number } = {}): Promise<InboxHistoryAnswer[]> {
     const query = { limit: limit === undefined ? undefined : String(limit) };
     return this.#get({ path: '/v1/inbox/history', query, signal }, InboxHistoryListAnswer);
+  }
+
+  /**
+   * Conversations of all workspaces, the most recently active first.
+   *
+   * @example const { threads } = await hub.threads({ q: 'tests', limit: 20 });
+   */
+  threads({ q, limit, archived, signal }: ThreadsOptions = {}): Promise<HubThreadListAnswer> {
+    const query = { q, limit: limit?.toString(), archived: archived?.toString() };
+    return this.#get({ path: '/v1/threads', query, signal }, HubThreadListAnswer);
+  }
+
+  /**
+   * Renames a conversation, puts it away or takes it out again.
+   *
+   * @example await hub.changeThread(workspaceId, threadId, { isArchived: true });
+   */
+  async changeThread(
+    workspaceId: string,
+    threadId: string,
+    change: ThreadChange,
+    { signal }: CallOptions = {},
+  ): Promise<void> {
+    const path = `/v1/threads/${encodeURIComponent(workspaceId)}/${encodeURIComponent(threadId)}`;
+    await this.#post(path, change, v.unknown(), signal, false);
   }
 
   /**

@@ -5,6 +5,7 @@
  * Never here: server code, anything that decides on behalf of the Hub.
  */
 export type {
+  HubThreadListAnswer,
   InboxDecisionAnswer,
   InboxHistoryAnswer,
   InboxItemAnswer,
@@ -57,6 +58,7 @@ export {
   isHubEvent,
   type LogsOptions,
   type ReceivedEvent,
+  type ThreadsOptions,
 } from './hub-client.ts';
 export { type ProofRequest, proveServer } from './proof.ts';
 export {

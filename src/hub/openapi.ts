@@ -6,6 +6,7 @@ import {
   type HealthReport,
   type HubErrorCode,
   type HubStatus,
+  type HubThreadList,
   hubErrors,
   hubEventKinds,
   type InboxItem,
@@ -197,6 +198,7 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   StopInput: { workspacePath: '/home/me/project' },
   RestartInput: { workspacePath: '/home/me/project' } satisfies v.InferInput<typeof RestartInput>,
   InboxAnswer: { decision: 'accept' },
+  ThreadChange: { displayName: 'Fix the tests' },
   TokenRequest: { name: 'lead', scopes: ['list', 'read', 'prompt'] },
   DelegatedRequest: { do: 'prompt', workspaceId: 'k3v7q2xw5m4ajd4e', text: 'Run the tests.' },
   PushSubscribeInput: { endpoint: examplePush, keys: { p256dh: `B${'A'.repeat(86)}`, auth: 'A'.repeat(22) } },
@@ -301,6 +303,24 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   getPush: { publicKey: `B${'A'.repeat(86)}`, subscriptions: 1 },
   subscribePush: { id: 'q2w8Zr0c1LkP' },
   unsubscribePush: { removed: true },
+  listThreads: {
+    threads: [
+      {
+        ...{ workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1', name: 'Fix the tests', status: 'active' },
+        ...{ activity: 'idle', channel: 'page', createdAt: startedAt, lastActiveAt: '2026-01-01T12:05:00.000Z' },
+        lastTurn: { status: 'completed', at: '2026-01-01T12:05:00.000Z' },
+        actionUrl: '/w/k3v7q2xw5m4ajd4e/#/chat/thread_1',
+      },
+    ],
+    hasMore: false,
+    workspaces: [
+      {
+        ...{ workspaceId: 'k3v7q2xw5m4ajd4e', workspacePath: '/home/me/project', displayName: 'project' },
+        ...{ state: 'running', stateWord: 'ready', problem: null },
+      },
+    ],
+  } satisfies HubThreadList,
+  changeThread: { workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1' },
   issueToken: {
     ...{ token: 'scp.…', scopes: ['list', 'read', 'prompt'], expiresAt: '2026-01-08T12:00:00.000Z', ownWorkspaces: [] },
   },
@@ -308,7 +328,7 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   requestNotification: { accepted: true },
   reportHealth: { accepted: true },
   recentEvents: [{ id: '5f3a91c2-17', kind: 'hub.started', at: startedAt, workspacePath: null, data: { pid: 4242 } }],
-  getPage: { kind: 'hub', version: '0.1.0', views: ['overview', 'inbox', 'actors', 'events', 'logs'] },
+  getPage: { kind: 'hub', version: '0.1.0', views: ['overview', 'threads', 'inbox', 'actors', 'events', 'logs'] },
   getDashboardLink: { url: 'http://127.0.0.1:41236/DashBoard#token=<DASHBOARD_TOKEN>' },
 };
 

@@ -16,6 +16,7 @@ import { createTargets, workspacePages } from './pages/index.ts';
 import { listenAtStablePort } from './port.ts';
 import type { Registry } from './registry.ts';
 import { bindRoutes } from './routes/index.ts';
+import { ThreadLists } from './threads.ts';
 
 export interface ServerOptions {
   /** The user's home of Oratorio. */
@@ -61,6 +62,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     credentials: options.credentials,
     decisions: options.decisions,
     push: options.push,
+    threadLists: new ThreadLists({ home: options.home, registry, logger }),
     logger,
     status: options.status,
     events: events.source,

@@ -17,6 +17,7 @@ export const pageViews = [
   'events',
   'logs',
   'inbox',
+  'threads',
 ] as const;
 export type PageView = (typeof pageViews)[number];
 

@@ -14,6 +14,7 @@ export * from './health.ts';
 export * from './hub.ts';
 export * from './hub-errors.ts';
 export * from './hub-events.ts';
+export * from './hub-threads.ts';
 export * from './inbox.ts';
 export * from './inspection.ts';
 export * from './jsonrpc.ts';

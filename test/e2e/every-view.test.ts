@@ -66,8 +66,34 @@ t.test('every view of the page of a workspace', async (t) => {
 t.test('every view of the page of the Hub', async (t) => {
   const page = await own.context.newPage();
   const views = await open(page, '/');
-  t.strictSame([...views].sort(), ['actors', 'events', 'inbox', 'logs', 'overview']);
+  t.strictSame([...views].sort(), ['actors', 'events', 'inbox', 'logs', 'overview', 'threads']);
   await visitAll(t, page, views);
+  await page.close();
+});
+
+t.test('the threads of all workspaces: found, renamed and opened in their workspace', async (t) => {
+  const page = await own.context.newPage();
+  await page.goto(`${apiBaseUrl}/#token=${token}&at=/threads`);
+  const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem');
+  await rows.filter({ hasText: 'Waits for you' }).waitFor();
+  await page.getByRole('textbox', { name: 'Find conversations' }).fill('CONFIG.json');
+  await rows.filter({ hasText: 'Waits for you' }).waitFor({ state: 'detached' });
+  await rows
+    .filter({ hasText: 'Last turn ok' })
+    .getByRole('button', { name: /^Rename/ })
+    .click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('<b>Renamed</b> config.json');
+  await page.getByRole('button', { name: 'Rename', exact: true }).click();
+  const renamed = rows.filter({ hasText: '<b>Renamed</b> config.json' });
+  await renamed.getByRole('button', { name: /^Archive/ }).click();
+  await page.getByText('No results').waitFor();
+  await page.getByRole('button', { name: 'Archived, too' }).click();
+  await renamed.getByRole('button', { name: /^Unarchive/ }).click();
+  await renamed.filter({ hasNotText: 'Archived' }).getByRole('link').click();
+  await page.getByRole('heading', { name: '<b>Renamed</b> config.json' }).waitFor();
+  t.match(new URL(page.url()).pathname, record.page, 'the page of the workspace');
+  const all = page.getByRole('link', { name: 'Threads of all workspaces' });
+  t.equal(await all.getAttribute('href'), '/#/threads');
   await page.close();
 });
 

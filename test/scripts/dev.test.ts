@@ -43,7 +43,7 @@ t.test('a changed component is shown and a changed program is restarted, without
   const beforeRestart = dev.output().length;
   edit(
     join(checkout, 'src/hub/routes/page.ts'),
-    "views: ['overview', 'inbox', 'actors', 'events', 'logs']",
+    "views: ['overview', 'threads', 'inbox', 'actors', 'events', 'logs']",
     "views: ['events']",
   );
   await dev.writes(/^Reloaded the page$/m, beforeRestart);

@@ -8,5 +8,6 @@ export { type ImportedHistory, type ImportOptions, importHistory } from './impor
 export { MemoryStore } from './memory.ts';
 export { openStore, type Store, type StoreOptions } from './open.ts';
 export { openScheduleReader } from './schedule-reader.ts';
+export { type ListedThread, listThreads, type ThreadListRange } from './thread-list.ts';
 export { openTraceReader } from './trace-reader.ts';
 export { type RetentionClock, TraceRetention, type TraceRetentionOptions } from './trace-retention.ts';

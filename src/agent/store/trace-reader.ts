@@ -16,10 +16,13 @@ export class ReadOnlyDatabase implements Rows {
   readonly #sqlite: DatabaseSync;
   readonly #statements: Statements;
 
-  /** @throws StorageError */
-  constructor(file: string) {
+  /**
+   * @param busyMs how long another process may hold the database
+   * @throws StorageError
+   */
+  constructor(file: string, busyMs: number = defaults.agent.storeBusyMs) {
     this.file = file;
-    this.#sqlite = this.#guard(() => open(file));
+    this.#sqlite = this.#guard(() => open(file, busyMs));
     this.#statements = new Statements(this.#sqlite);
   }
 
@@ -70,12 +73,12 @@ class TraceView extends TraceQueries {
   }
 }
 
-function open(file: string): DatabaseSync {
+function open(file: string, timeout: number): DatabaseSync {
   if (!statSync(file, { throwIfNoEntry: false })) {
     throw new StorageError('failed', `There is no ${file}: no agent server has run in this workspace yet`);
   }
   checkFiles(file);
-  const sqlite = new (loadSqlite().DatabaseSync)(file, { readOnly: true, timeout: defaults.agent.storeBusyMs });
+  const sqlite = new (loadSqlite().DatabaseSync)(file, { readOnly: true, timeout });
   try {
     sqlite.exec('PRAGMA trusted_schema = OFF');
     checkVersion(sqlite, file);

@@ -1,6 +1,5 @@
 import { isAbsolute, relative } from 'node:path';
 import * as v from 'valibot';
-import { AppServerClient, JsonRpcError } from '../../client/index.ts';
 import { type AnyRoute, json, type Reply, type RequestContext } from '../../http/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { DelegatedRequest, Thread, TokenRequest } from '../../protocol/index.ts';
@@ -13,6 +12,7 @@ import { hubRoutes } from '../route-table.ts';
 import { type Delegate, delegateAuth, issueToken, requireScope } from '../scoped-token.ts';
 import type { Workspace } from '../workspace.ts';
 import type { Bind } from './bind.ts';
+import { withServer } from './with-server.ts';
 
 export interface DelegatedRoutesOptions {
   readonly registry: Registry;
@@ -56,28 +56,9 @@ export function delegatedRoutes(bind: Bind, options: DelegatedRoutesOptions): An
     return workspace;
   }
 
-  /** Runs `work` on a connection of its own to the agent server. Refusals of the agent server are 400. */
-  async function withServer<T>(id: string, name: string, work: (server: AppServerClient) => Promise<T>): Promise<T> {
-    const workspace = workspaceOf(id);
-    const endpoint = workspace.facts.endpoints['appServerWebSocket'];
-    if (endpoint === undefined) throw unavailable(workspace);
-    const clientInfo = { name: clientOf(name), version: '1' };
-    const server = await AppServerClient.connect(endpoint, { clientInfo }).catch(() => {
-      throw unavailable(workspace);
-    });
-    try {
-      return await work(server);
-    } catch (error) {
-      if (error instanceof JsonRpcError) throw hubError('invalidRequest', error.message);
-      throw error;
-    } finally {
-      server.close();
-    }
-  }
-
   async function prompt(delegate: Delegate, request: Extract<DelegatedRequest, { do: 'prompt' }>) {
     const { workspaceId, text } = request;
-    return withServer(workspaceId, delegate.name, async (server) => {
+    return withServer(workspaceOf(workspaceId), clientOf(delegate.name), async (server) => {
       const threadId = request.threadId ?? v.parse(StartedAnswer, await server.request('thread/start', {})).thread.id;
       await server.request('turn/enqueue', { threadId, input: [{ type: 'text', text }], sender: delegate.name });
       return { workspaceId, threadId };
@@ -85,7 +66,7 @@ export function delegatedRoutes(bind: Bind, options: DelegatedRoutesOptions): An
   }
 
   async function read(delegate: Delegate, { workspaceId, threadId }: Extract<DelegatedRequest, { do: 'read' }>) {
-    return withServer(workspaceId, delegate.name, async (server) => {
+    return withServer(workspaceOf(workspaceId), clientOf(delegate.name), async (server) => {
       if (threadId === undefined) {
         const { data } = v.parse(ThreadsAnswer, await server.request('thread/list', {}));
         return {

@@ -15,12 +15,14 @@ import { logRoute } from './logs.ts';
 import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
 import { type PushRoutesOptions, pushRoutes } from './push.ts';
 import { type ReportRouteOptions, reportRoute } from './report.ts';
+import { type ThreadRoutesOptions, threadRoutes } from './threads.ts';
 
 export interface RoutesOptions
   extends PageRoutesOptions,
     ReportRouteOptions,
     InboxRoutesOptions,
     PushRoutesOptions,
+    ThreadRoutesOptions,
     DelegatedRoutesOptions {
   readonly registry: Registry;
   readonly status: () => HubStatus;
@@ -91,6 +93,7 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     logRoute(bind, registry),
     ...inboxRoutes(bind, options),
     ...pushRoutes(bind, options),
+    ...threadRoutes(bind, options),
     ...delegatedRoutes(bind, options),
     bind(hubRoutes.streamEvents, (context) => sse(options.events, lastEventId(context))),
     bind(hubRoutes.recentEvents, ({ query }) => json(200, recentEvents(options, query.get('path'), query.get('kind')))),

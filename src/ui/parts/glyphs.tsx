@@ -21,6 +21,7 @@ const shapes = {
   settings: <path d="M2 4.5h7M12 4.5h2M2 11.5h2M7 11.5h7M10.5 2.8v3.4M5.5 9.8v3.4" />,
   events: <path d="M1.5 8.5h3l1.8-5 3 9 1.9-5.5.8 1.5h2.5" />,
   inbox: <path d="M2.5 9.5 4.5 3h7l2 6.5v3.5h-11zM2.5 9.5h3l1 2h3l1-2h3" />,
+  threads: <path d="M2.5 2.5h8v5.5H6L4 10v-2H2.5zM13.5 5.5V11H12v2l-2-2H7.5" />,
   logs: <path d="M3 2h7l3 3v9H3zM5.5 7.5h5M5.5 10.5h5M10 2v3h3" />,
   queue: <path d="M2.5 3.5h2M7 3.5h6.5M2.5 8h2M7 8h6.5M2.5 12.5h2M7 12.5h6.5" />,
   deliveries: <path d="M2.5 9.5 4.3 3h7.4l1.8 6.5v3.5h-11zM2.5 9.5h3.2l1 1.7h2.6l1-1.7h3.2" />,

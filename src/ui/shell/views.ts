@@ -18,6 +18,7 @@ export const views: Readonly<
   settings: { title: 'Settings', keys: 'g ,', load: () => import('../views/settings/index.tsx') },
   events: { title: 'Events', keys: 'g e', load: () => import('../views/events/index.tsx') },
   inbox: { title: 'Inbox', keys: 'g i', load: () => import('../views/inbox/index.tsx') },
+  threads: { title: 'Threads', keys: 'g h', load: () => import('../views/threads/index.tsx') },
   queue: { title: 'Queue', keys: 'g q', load: () => import('../views/review-queue/index.tsx') },
   deliveries: { title: 'Deliveries', keys: 'g d', load: () => import('../views/review-deliveries/index.tsx') },
   sources: { title: 'Sources', keys: 'g r', load: () => import('../views/review-sources/index.tsx') },

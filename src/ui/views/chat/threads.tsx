@@ -3,11 +3,11 @@ import { messageOf, visible } from '../../../lib/browser.ts';
 import type { ThreadSummary } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
-import { Dialog } from '../../parts/dialog.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
 import { distance } from '../../parts/time.ts';
 import type { Conversation } from './data/conversation.ts';
 import type { ChatWorkspace } from './data/workspace.ts';
+import { RenameThread } from './rename-thread.tsx';
 
 interface ThreadsProps {
   readonly app: App;
@@ -88,6 +88,11 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
       </ul>
       {chat.threads.value !== null && found.length === 0 && <p class="quiet none">No threads.</p>}
       {found.length > maxShown && <p class="quiet none">{found.length - maxShown} more: search by name.</p>}
+      {app.server.base !== '' && (
+        <a class="choice" href={`/${href({ view: 'threads' })}`}>
+          Threads of all workspaces
+        </a>
+      )}
       <label class="choice">
         <input
           type="checkbox"
@@ -99,8 +104,8 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
         Show archived
       </label>
       {renamed.value && (
-        <Rename
-          thread={renamed.value}
+        <RenameThread
+          name={renamed.value.displayName ?? ''}
           onClose={() => {
             renamed.value = null;
           }}
@@ -121,39 +126,4 @@ function stateOf({ runtime, status, lastActiveAt }: ThreadSummary, app: App): st
   // The clock of the server may be ahead of this one.
   const at = Math.min(Date.parse(lastActiveAt), app.now.value);
   return status === 'archived' ? 'archived' : distance(at, app.now.value);
-}
-
-function Rename({
-  thread,
-  onName,
-  onClose,
-}: {
-  readonly thread: ThreadSummary;
-  readonly onName: (name: string) => void;
-  readonly onClose: () => void;
-}) {
-  return (
-    <Dialog title="Rename thread" onClose={onClose}>
-      <form
-        class="inside"
-        onSubmit={(event) => {
-          event.preventDefault();
-          const name = String(new FormData(event.currentTarget).get('name') ?? '').trim();
-          if (name !== '') onName(name);
-        }}
-      >
-        <label>
-          Name <input name="name" maxLength={200} required defaultValue={thread.displayName ?? ''} />
-        </label>
-        <footer>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="main">
-            Rename
-          </button>
-        </footer>
-      </form>
-    </Dialog>
-  );
 }

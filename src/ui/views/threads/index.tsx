@@ -1,0 +1,191 @@
+/** Conversations of all workspaces, the most recently active first. */
+import { useSignal } from '@preact/signals';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { visible } from '../../../lib/browser.ts';
+import type { HubThread, ThreadWorkspace } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { Empty, Skeleton } from '../../parts/empty.tsx';
+import { FilterBar } from '../../parts/filter-bar.tsx';
+import { Glyph } from '../../parts/glyphs.tsx';
+import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { bothTimes, distance } from '../../parts/time.ts';
+import { RenameThread } from '../chat/rename-thread.tsx';
+import { createThreads, type ThreadsStore } from './store.ts';
+import './threads.css';
+import { nameOf, stateOf, whyFixed } from './words.ts';
+
+/** Workspaces whose conversations could not be read, of which each has a line. */
+const maxBanners = 3;
+
+export default function ThreadsView({ app }: { readonly app: App }) {
+  const store = useMemo(() => createThreads(app), [app]);
+  const box = useRef<HTMLInputElement>(null);
+  const renamed = useSignal<HubThread | null>(null);
+  const { q = '', archived } = app.router.route.value.query;
+  useEffect(() => store.start(), [store]);
+  useEffect(() => store.search({ q, archived: archived === 'true' }), [store, q, archived]);
+  useLayoutEffect(
+    () =>
+      app.commands.register([
+        {
+          ...{ id: 'threads.find', title: 'Find conversations', group: 'Threads', keys: ['/'] },
+          run: () => box.current?.focus(),
+        },
+      ]),
+    [app],
+  );
+  const list = store.list.value;
+  const unread = list?.workspaces.filter(({ problem }) => problem !== null) ?? [];
+  return (
+    <div class="view threads">
+      <div class="strip status">
+        <h1>Threads</h1>
+        <FilterBar
+          label="Find conversations"
+          placeholder="Name, first words or workspace"
+          text={q}
+          onText={(text) => app.router.set({ q: text })}
+          box={box}
+          summary={list === null ? undefined : `${list.threads.length}${list.hasMore ? ' newest' : ''}`}
+          pills={[
+            {
+              ...{ key: 'archived', label: 'Archived, too', isOn: archived === 'true' },
+              toggle: () => app.router.set({ archived: archived === 'true' ? undefined : 'true' }),
+            },
+          ]}
+        />
+      </div>
+      <FaultBanner error={store.error.value} at={null} retry={() => void store.load()} />
+      {unread.slice(0, maxBanners).map(({ workspaceId, displayName, problem }) => (
+        <Banner key={workspaceId} tone="warn">
+          <p>
+            {visible(displayName, { multiline: false })}: {visible(problem ?? '', { multiline: false })}
+          </p>
+        </Banner>
+      ))}
+      {unread.length > maxBanners && (
+        <Banner tone="warn">
+          <p>{unread.length - maxBanners} more workspaces could not be read.</p>
+        </Banner>
+      )}
+      {list === null && store.error.value === null && <Skeleton />}
+      {list?.threads.length === 0 && <NoThreads isSearch={q !== ''} />}
+      {list !== null && list.threads.length > 0 && (
+        <List
+          app={app}
+          store={store}
+          workspaces={new Map(list.workspaces.map((each) => [each.workspaceId, each]))}
+          threads={list.threads}
+          onRename={(thread) => {
+            renamed.value = thread;
+          }}
+        />
+      )}
+      {list?.hasMore && <p class="quiet more">Older ones: search for them.</p>}
+      {renamed.value && (
+        <RenameThread
+          name={renamed.value.name ?? ''}
+          onClose={() => {
+            renamed.value = null;
+          }}
+          onName={(displayName) => {
+            const thread = renamed.peek();
+            renamed.value = null;
+            if (thread) void store.change(thread, { displayName });
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+const NoThreads = ({ isSearch }: { readonly isSearch: boolean }) =>
+  isSearch ? (
+    <Empty title="No results">
+      <p>Names, first words and workspaces are searched.</p>
+    </Empty>
+  ) : (
+    <Empty title="No conversation yet" command='oratorio chat "hello"'>
+      <p>Conversations of all workspaces appear here.</p>
+    </Empty>
+  );
+
+interface ListProps {
+  readonly app: App;
+  readonly store: ThreadsStore;
+  readonly workspaces: ReadonlyMap<string, ThreadWorkspace>;
+  readonly threads: readonly HubThread[];
+  readonly onRename: (thread: HubThread) => void;
+}
+
+function List({ app, store, workspaces, threads, onRename }: ListProps) {
+  return (
+    <ul class="rows" aria-label="Conversations">
+      {threads.map((thread) => (
+        <Row
+          key={`${thread.workspaceId}/${thread.threadId}`}
+          app={app}
+          store={store}
+          workspace={workspaces.get(thread.workspaceId)}
+          thread={thread}
+          onRename={onRename}
+        />
+      ))}
+    </ul>
+  );
+}
+
+interface RowProps extends Pick<ListProps, 'app' | 'store' | 'onRename'> {
+  readonly thread: HubThread;
+  readonly workspace: ThreadWorkspace | undefined;
+}
+
+function Row({ app, store, thread, workspace, onRename }: RowProps) {
+  const name = nameOf(thread);
+  const fixed = workspace ? whyFixed(workspace) : null;
+  const isArchived = thread.status === 'archived';
+  const isOff = fixed !== null || store.busy.value.has(`${thread.workspaceId}/${thread.threadId}`);
+  // The clock of the server may be ahead of this one.
+  const at = Math.min(Date.parse(thread.lastActiveAt), app.now.value);
+  return (
+    <li>
+      <a href={thread.actionUrl}>
+        <span class="name cut">{name}</span>
+        <span class="where cut" title={workspace?.workspacePath}>
+          {visible(workspace?.displayName ?? '', { multiline: false })}
+          {fixed !== null && <span class="quiet"> · {workspace?.stateWord}</span>}
+        </span>
+        <State thread={thread} />
+        <span class="quiet when" title={bothTimes(at)}>
+          {distance(at, app.now.value)}
+        </span>
+      </a>
+      <button
+        type="button"
+        class="bare"
+        aria-label={`Rename ${name}`}
+        title={fixed ?? 'Rename'}
+        disabled={isOff}
+        onClick={() => onRename(thread)}
+      >
+        <Glyph name="pencil" />
+      </button>
+      <button
+        type="button"
+        class="bare"
+        aria-label={`${isArchived ? 'Unarchive' : 'Archive'} ${name}`}
+        title={fixed ?? (isArchived ? 'Unarchive' : 'Archive')}
+        disabled={isOff}
+        onClick={() => void store.change(thread, { isArchived: !isArchived })}
+      >
+        <Glyph name={isArchived ? 'refresh' : 'box'} />
+      </button>
+    </li>
+  );
+}
+
+function State({ thread }: { readonly thread: HubThread }) {
+  const isFailed = thread.activity === 'idle' && thread.lastTurn?.status === 'failed';
+  const tone = isFailed ? 'danger' : thread.activity === 'waiting' ? 'warn' : 'quiet';
+  return <span class={`state ${tone}`}>{stateOf(thread)}</span>;
+}
