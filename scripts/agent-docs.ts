@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { presetNames, presets } from '../src/external/presets.ts';
-import { agentApprovals } from '../src/protocol/index.ts';
+import { agentPresets } from '../src/protocol/index.ts';
 import { subjects } from '../test/agents/subjects.ts';
 import { root } from './toolchain.mjs';
 
@@ -35,7 +35,7 @@ function table(): string {
     row(head.map(() => '---')),
     ...presetNames.map((name) => {
       const { package: of, tested: version, takesMcpServers, login } = presets[name];
-      const words = [agentApprovals[name] === 'asks', takesMcpServers, tested.has(name)].map((is) =>
+      const words = [agentPresets[name].approvals === 'asks', takesMcpServers, tested.has(name)].map((is) =>
         is ? 'yes' : 'no',
       );
       return row([`\`${name}\``, `\`${of}\` ${version}`, ...words, login]);

@@ -91,6 +91,16 @@ export class DelegateError extends Error {
   }
 }
 
+/** Stands in for an agent that cannot be had: its turns fail. */
+export const unknownAgent = (name: string, isTrusted: boolean): Delegate => ({
+  name,
+  async run() {
+    const why = isTrusted ? 'it is no preset, and not the one of the configuration' : 'trust this workspace first';
+    throw new DelegateError('agentUnavailable', `There is no agent ${name}: ${why}.`);
+  },
+  forget() {},
+});
+
 /**
  * An agent of another maker that does turns in place of the model. `run` rejects with a `DelegateError`, or with the reason of
  * `signal` once it has stopped working.

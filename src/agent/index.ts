@@ -69,6 +69,7 @@ export {
   DelegateFileError,
   type DelegateFiles,
   delegateFiles,
+  findProgram,
   imageReader,
   OutputFiles,
   placeRules,

@@ -55,6 +55,8 @@ export interface SubagentOrder {
   readonly type: string | undefined;
   /** It works in a git worktree of its own. */
   readonly worktree?: boolean;
+  /** Agent of another maker that does it; absent: our own. */
+  readonly agent?: string | undefined;
 }
 
 /** Result for the model. An error is text too: the conversation continues. */

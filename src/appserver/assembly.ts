@@ -44,6 +44,7 @@ import { type Logger, Secrets } from '../log/index.ts';
 import { type AgentInUse, defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
 import { agentInUse, DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
+import { agentsForTasks, DelegatedAgents } from './delegated-agents.ts';
 import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
@@ -152,7 +153,10 @@ export function assemble(options: AssemblyOptions): Assembly {
     processes,
     rooms,
     temporary,
-    ...(options.isTrusted && { shell: shellEnvironmentOf(options, secrets) }),
+    ...(options.isTrusted && {
+      shell: shellEnvironmentOf(options, secrets),
+      agents: agentsForTasks(config.Agent, env['PATH'] ?? ''),
+    }),
   });
   const skillTool = createSkillTool(library);
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
@@ -199,28 +203,29 @@ export function assemble(options: AssemblyOptions): Assembly {
   if (isDelegated && title === '') {
     throw new StartupError('config', 'Agent.Kind is "acp", but neither Agent.Name nor Agent.Command names an agent.');
   }
+  const common = {
+    ...{ workspacePath, env, logger },
+    passEnvironment: config.Supervision.PassEnvironment,
+    restartPolicy: restartPolicyOf(config),
+    mcpServers: () => mcpServersForAgents(config, env),
+    files: delegateFiles({
+      ...{ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) },
+      maxFileBytes: config.Tools.File.MaxFileBytes,
+    }),
+  };
+  const observeAgent = (actor: AnyActorRef, name: string) =>
+    observe(actor, { id: `agent/${name}`, machine: 'external-agent', title: name });
   const delegate = isDelegated
-    ? new DelegatedAgent({
-        workspacePath,
-        agent: config.Agent,
-        env,
-        passEnvironment: config.Supervision.PassEnvironment,
-        restartPolicy: restartPolicyOf(config),
-        mcpServers: () => mcpServersForAgents(config, env),
-        files: delegateFiles({
-          ...{ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) },
-          maxFileBytes: config.Tools.File.MaxFileBytes,
-        }),
-        logger,
-        observe: (actor) => observe(actor, { id: `agent/${title}`, machine: 'external-agent', title }),
-      })
+    ? new DelegatedAgent({ ...common, agent: config.Agent, observe: (actor) => observeAgent(actor, title) })
     : undefined;
+  const agents = new DelegatedAgents({ main: delegate, configured: config.Agent, common, observe: observeAgent });
   for (const [name, value] of Object.entries(config.Agent.Env)) {
     if (/key|token|secret|password/i.test(name)) cleaner.protect(value);
   }
   const threads = new ThreadService({
     workspacePath,
     delegate,
+    ...(options.isTrusted && { agentOf: (name: string) => agents.of(name) }),
     checkpoints,
     worktreeRoots: worktreeRootsOf(workspacePath, config),
     store: store.threads,
@@ -268,7 +273,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     onTurnEnd,
     onDeleted(threadId) {
       for (const each of directories) each.forget(threadId);
-      delegate?.forget(threadId);
+      agents.forget(threadId);
       void checkpoints?.forget(threadId).catch((error: unknown) => {
         logger.warn('checkpoints of a deleted conversation stay', { threadId, reason: messageOf(error) });
       });
@@ -314,7 +319,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       await processes.close();
       await rooms.close();
       await ended;
-      await delegate?.close();
+      await agents.close();
       await mcp.close();
       (await asked?.catch(() => undefined))?.close();
       retention.stop();

@@ -382,7 +382,7 @@ const Agent = v.object({
   Kind: v.pipe(
     v.optional(v.picklist(['', 'oratorio', 'acp']), ''),
     v.description(
-      '`oratorio`: the agent of this product; `acp`: another one, over the Agent Client Protocol. Empty: by the name.',
+      '`oratorio`: the agent of this product, and the named one is there for sub-agents; `acp`: the named one, over the Agent Client Protocol. Empty: by the name.',
     ),
   ),
   Name: text('', 'Name of the agent; codex, claude, gemini, opencode, qwen, goose and pi need no command.'),

@@ -1,6 +1,6 @@
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { type PresetName, presetNames } from '../protocol/index.ts';
+import { agentPresets, type PresetName, presetNames } from '../protocol/index.ts';
 
 export { type PresetName, presetNames };
 
@@ -28,7 +28,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   codex: {
     package: '@agentclientprotocol/codex-acp',
     tested: '2.6.0',
-    program: 'codex-acp',
+    program: agentPresets.codex.program,
     args: [],
     // Its default mode has a model judge in place of a person.
     env: { INITIAL_AGENT_MODE: 'workspace-write', NO_BROWSER: '1' },
@@ -40,7 +40,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   claude: {
     package: '@agentclientprotocol/claude-agent-acp',
     tested: '0.100.0',
-    program: 'claude-agent-acp',
+    program: agentPresets.claude.program,
     args: [],
     env: {
       DISABLE_AUTOUPDATER: '1',
@@ -55,7 +55,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   gemini: {
     package: '@google/gemini-cli',
     tested: '0.61.0',
-    program: 'gemini',
+    program: agentPresets.gemini.program,
     args: ['--acp'],
     // One process less: a signal then reaches the one that works.
     env: { GEMINI_CLI_NO_RELAUNCH: '1' },
@@ -66,7 +66,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   opencode: {
     package: 'opencode-ai',
     tested: '1.18.33',
-    program: 'opencode',
+    program: agentPresets.opencode.program,
     args: ['acp'],
     env: {
       OPENCODE_PERMISSION: '{"bash":"ask","edit":"ask","webfetch":"ask"}',
@@ -79,7 +79,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   qwen: {
     package: '@qwen-code/qwen-code',
     tested: '0.24.4',
-    program: 'qwen',
+    program: agentPresets.qwen.program,
     args: ['--acp', '--approval-mode', 'default'],
     env: {},
     passes: ['OPENAI_API_KEY', 'OPENAI_BASE_URL', 'OPENAI_MODEL', 'QWEN_API_KEY'],
@@ -89,7 +89,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   goose: {
     package: '@aaif/goose-acp',
     tested: '1.50.0',
-    program: 'goose',
+    program: agentPresets.goose.program,
     args: ['acp'],
     env: { GOOSE_MODE: 'approve' },
     passes: ['GOOSE_PROVIDER', 'GOOSE_MODEL', 'OPENAI_API_KEY', 'OPENAI_HOST', 'ANTHROPIC_API_KEY'],
@@ -99,7 +99,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   pi: {
     package: 'pi-acp',
     tested: '0.0.34',
-    program: 'pi-acp',
+    program: agentPresets.pi.program,
     args: [],
     env: {},
     passes: ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'PI_CODING_AGENT_DIR'],

@@ -1,21 +1,21 @@
 /** Agents that do the turns of a workspace: names and words, without a schema. */
 
-/** Names that select a preset (`Agent.Name`), and whether the preset makes its agent ask before it acts. */
-export const agentApprovals = {
-  codex: 'asks',
-  claude: 'asks',
-  gemini: 'asks',
-  opencode: 'asks',
-  qwen: 'asks',
-  goose: 'asks',
-  pi: 'none',
+/** Presets (`Agent.Name`): the program of each, and whether the preset makes it ask before it acts. */
+export const agentPresets = {
+  codex: { program: 'codex-acp', approvals: 'asks' },
+  claude: { program: 'claude-agent-acp', approvals: 'asks' },
+  gemini: { program: 'gemini', approvals: 'asks' },
+  opencode: { program: 'opencode', approvals: 'asks' },
+  qwen: { program: 'qwen', approvals: 'asks' },
+  goose: { program: 'goose', approvals: 'asks' },
+  pi: { program: 'pi-acp', approvals: 'none' },
 } as const;
-export type PresetName = keyof typeof agentApprovals;
-export const presetNames = Object.keys(agentApprovals) as readonly PresetName[];
+export type PresetName = keyof typeof agentPresets;
+export const presetNames = Object.keys(agentPresets) as readonly PresetName[];
 
 /** `none` for an agent without a preset: nothing shows that it would ask. */
 export const approvalsOfAgent = (name: string): 'asks' | 'none' =>
-  Object.entries(agentApprovals).find(([known]) => known === name)?.[1] ?? 'none';
+  Object.entries(agentPresets).find(([known]) => known === name)?.[1].approvals ?? 'none';
 
 interface Named {
   readonly kind: string;

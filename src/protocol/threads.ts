@@ -203,6 +203,12 @@ export const ThreadConfig = v.object({
       'Tool chains of the shell that the user works in, and its `PATH`, for commands; other variables are ignored.',
     ),
   ),
+  agent: v.pipe(
+    v.optional(id),
+    v.description(
+      'Agent of another maker that does the turns of this thread, such as `codex`: a preset, or the one of the configuration. Set on the thread of a sub-agent too; never changed.',
+    ),
+  ),
   /** Names of tools; a subset of what the configuration enables. Absent: all of those. */
   enabledTools: v.optional(v.array(v.string())),
   requireApprovalOutsideWorkspace: v.optional(v.boolean()),

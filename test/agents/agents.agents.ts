@@ -7,7 +7,7 @@ import t, { type Test } from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
 import { presets } from '../../src/external/index.ts';
 import type { InboxItem } from '../../src/protocol/index.ts';
-import { agentApprovals } from '../../src/protocol/index.ts';
+import { agentPresets } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, makeWorkspace, quick, startTestHub, type TestHub } from '../hub/harness.ts';
@@ -65,7 +65,7 @@ for (const { name, configure } of subjects.filter(({ name }) => chosen?.includes
     const Agent = { Name: name, Command: [join(programs, program), ...args], Env };
     const workspace = makeWorkspace(t, { ...quick, Agent, Api: { Enabled: true, ApprovalMode: 'interactive' } });
     const record = await hub.ensure(workspace);
-    const isAsked = agentApprovals[name] === 'asks';
+    const isAsked = agentPresets[name].approvals === 'asks';
     const made = (file: string) => t.ok(existsSync(join(workspace, file)), `${file} is there`);
 
     t.equal((await overRpc(t, record.endpoints['appServerWebSocket'] ?? '')) > 0, isAsked, 'asked over JSON-RPC');

@@ -37,6 +37,8 @@ export interface ThreadServiceOptions {
   readonly provider: () => Promise<ModelProvider>;
   /** Agent of another maker that does the turns; absent: the model does. */
   readonly delegate?: Delegate | undefined;
+  /** Agents of other makers that threads and sub-agents may name; absent: none. */
+  readonly agentOf?: ((name: string) => Delegate | undefined) | undefined;
   /** All tools at the time of the call, MCP tools included. */
   readonly tools: () => readonly Tool[];
   /** Built-in tools that the configuration enables, by name; undefined: all. */
@@ -109,6 +111,7 @@ export class ThreadService implements Runtime {
       tracer,
       provider,
       delegate: options.delegate,
+      agentOf: options.agentOf,
       storageOf: (threadId) => registry.storageOf(threadId),
       mainStore: store,
       toolsOf: (thread, depth) => tools.of(thread, depth),

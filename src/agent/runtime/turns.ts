@@ -8,7 +8,7 @@ import type {
   ThreadRuntime,
   Turn,
 } from '../../protocol/index.ts';
-import type { Delegate } from '../delegate.ts';
+import { type Delegate, unknownAgent } from '../delegate.ts';
 import { AgentError } from '../errors.ts';
 import type { Hooks } from '../hooks/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
@@ -45,6 +45,8 @@ export interface TurnsOptions {
   readonly provider: () => Promise<ModelProvider>;
   /** Absent: the model does the turns. */
   readonly delegate: Delegate | undefined;
+  /** Agent of another maker by its name; absent: the user does not trust this workspace. */
+  readonly agentOf: ((name: string) => Delegate | undefined) | undefined;
   readonly storageOf: (threadId: string) => ThreadStorage;
   /** Permanent grants belong to the workspace. */
   readonly mainStore: ThreadStore;
@@ -252,7 +254,6 @@ export class Turns {
       settings,
       tracer,
       provider,
-      delegate,
       storageOf,
       mainStore,
       toolsOf,
@@ -278,7 +279,7 @@ export class Turns {
       journal,
       tracer,
       provider,
-      delegate,
+      delegate: this.#delegateOf(config.agent),
       learnedWindows: this.#learnedWindows,
       spending: {
         add: (usd) => spending.add(usd),
@@ -304,6 +305,13 @@ export class Turns {
       onEnd: (turn, isStored) => this.#ended(turn, isStored),
       onBug,
     };
+  }
+
+  /** @param name agent of the thread; undefined: that of the workspace */
+  #delegateOf(name: string | undefined): Delegate | undefined {
+    const { delegate, agentOf } = this.#options;
+    if (name === undefined) return delegate;
+    return agentOf?.(name) ?? unknownAgent(name, agentOf !== undefined);
   }
 
   #publish(threadId: string, published: ThreadEvent): void {
@@ -367,6 +375,9 @@ export class Turns {
       const { settings, startChild, processes, toolsOf, library, workspacePath } = this.#options;
       const { thread } = parent;
       const { config = {} } = thread;
+      if (order.agent !== undefined && type !== undefined && type !== 'work') {
+        return { text: `Error: ${order.agent} knows no type ${type}: leave the type out.`, isError: true };
+      }
       const own = childSettings(type, {
         ...{ config, library, tools: toolsOf(thread, parent.depth), exploreModel: settings.subAgent.exploreModel },
         workspacePath: config.workspaceOverride ?? workspacePath,
@@ -377,10 +388,15 @@ export class Turns {
       const worktree = wantsWorktree ? await this.#openWorktree(config) : undefined;
       if (typeof worktree === 'string') return { text: `Error: there is no worktree: ${worktree}.`, isError: true };
       const place = worktree && { workspaceOverride: worktree.path };
-      const child = startChild(thread, label, { ...own.config, ...place });
+      const child = startChild(thread, label, {
+        ...own.config,
+        ...place,
+        ...(order.agent !== undefined && { agent: order.agent }),
+      });
       const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
       const options = {
-        model: own.model || settings.subAgent.model || parent.options.model,
+        // The models of another maker's agent are its own.
+        model: order.agent === undefined ? own.model || settings.subAgent.model || parent.options.model : undefined,
         approvalPolicy,
         approvalTimeoutMs,
         tools,

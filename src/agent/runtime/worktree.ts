@@ -33,11 +33,11 @@ export function withRealPath(config: ThreadConfig, roots: readonly string[]): Th
   return { ...config, workspaceOverride: findWorktree(workspaceOverride, roots) };
 }
 
-/** Refuses a change of the directory of a thread, and an end of its read-only mode. @throws AgentError workspaceOverrideRefused */
+/** Refuses a change of the directory or the agent of a thread, and an end of its read-only mode. @throws AgentError workspaceOverrideRefused */
 export function requireSamePlace(present: ThreadConfig | undefined, wanted: ThreadConfig): void {
-  const isSame = wanted.workspaceOverride === present?.workspaceOverride;
+  const isSame = wanted.workspaceOverride === present?.workspaceOverride && wanted.agent === present?.agent;
   if (isSame && (wanted.readOnly === true || present?.readOnly !== true)) return;
-  throw refused('decided', 'where a thread works, and that it only reads, is decided when it starts');
+  throw refused('decided', 'where a thread works, its agent, and that it only reads, is decided when it starts');
 }
 
 const refused = (reason: string, detail: string): AgentError =>

@@ -28,6 +28,7 @@ import { createWebFetch } from './web/web-fetch.ts';
 export { BackgroundProcesses } from './background/index.ts';
 export { defineTool } from './define.ts';
 export { commandEnvironment, type EnvironmentSettings, newMarker } from './exec/environment.ts';
+export { findProgram } from './exec/programs.ts';
 export { Rooms } from './exec/rooms.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
 export { ShellEnvironment } from './exec/shell-environment.ts';
@@ -63,6 +64,8 @@ export interface ToolSettings {
   readonly processes?: BackgroundProcesses;
   /** Variables of the workspace for commands. Absent: none. */
   readonly shell?: ShellEnvironment;
+  /** Agents of other makers that sub-agents may be. Absent: none. */
+  readonly agents?: readonly string[];
   /** Absent: as this machine resolves names. */
   readonly resolve?: Resolver;
 }
@@ -133,7 +136,7 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
       maxBytes: Web.MaxBytes,
       secrets,
     }),
-    createSpawnSubagent(),
+    createSpawnSubagent(settings.agents),
     createUpdatePlan(),
     ...(processes ? createProcessTools(processes) : []),
   ];

@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { findProgram, installHintOf, presetNames, presets } from '../../external/index.ts';
 import { readBoundedFile } from '../../lib/index.ts';
-import { agentApprovals } from '../../protocol/index.ts';
+import { agentPresets } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { columns } from '../render.ts';
@@ -19,7 +19,7 @@ export async function run({ output, env }: CommandContext): Promise<number> {
       path,
       version: path === null ? null : versionOf(path, preset.package),
       testedVersion: preset.tested,
-      approvals: agentApprovals[name],
+      approvals: agentPresets[name].approvals,
       login: preset.login,
       install: installHintOf(preset),
     };

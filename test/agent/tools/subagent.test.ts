@@ -32,3 +32,14 @@ t.test('needs a task; may change things; needs no approval', async (t) => {
   t.equal(tool.isReadOnly, false);
   t.equal(await tool.approvalFor({ task: 'x' }, { workspacePath: '/ws' }), undefined);
 });
+
+t.test('another agent is offered where there is one, and needs approval', async (t) => {
+  t.notMatch(JSON.stringify(tool.inputSchema), /"agent"/);
+  const other = createSpawnSubagent(['codex']);
+  t.match(problemOf(other, { task: 'x', agent: 'rm' }), /agent must be one of codex/);
+  t.match(await other.approvalFor({ task: 'x', agent: 'codex' }, { workspacePath: '/ws' }), {
+    target: 'codex',
+    scopeKey: 'subagent:codex',
+  });
+  t.equal(await other.approvalFor({ task: 'x' }, { workspacePath: '/ws' }), undefined);
+});

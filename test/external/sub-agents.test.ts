@@ -1,0 +1,89 @@
+/** Our own agent gives tasks to agents of other makers, and a thread names the agent that does its turns. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { answers, service, talk as talkTo } from '../agent/helpers.ts';
+import type { Message } from '../appserver/harness.ts';
+import { items, stubAgent, Talk, textOf } from './talk.ts';
+
+/** The stub is there for tasks; our own agent does the turns. */
+const config = { Agent: { ...stubAgent().Agent, Kind: 'oratorio' } };
+
+const spawn = (task: string, more: object = {}) =>
+  `call SpawnSubagent ${JSON.stringify({ task, agent: 'stub', ...more })}`;
+
+/** Answers the next question of the thread, whichever of its turns asks. */
+async function answer({ client }: Talk, approvalType: string, decision: string): Promise<Message> {
+  const { params } = await client.until(
+    ({ method, params }) => method === 'item/approval/request' && params.approvalType === approvalType,
+    `a question about ${approvalType}`,
+  );
+  await client.call('approval/respond', { requestId: params.requestId, decision });
+  return params;
+}
+
+t.test('a task goes to another agent once the user agrees, and its questions reach the asking thread', async (t) => {
+  const { talk, path } = await Talk.begin(t, '', config);
+  const turn = await talk.start(spawn('run touch made\nsay done'));
+  t.match(await answer(talk, 'remoteResource', 'acceptForSession'), {
+    operation: 'delegate',
+    target: 'stub',
+    covers: 'tasks for stub in this workspace',
+  });
+  t.match(await answer(talk, 'shell', 'accept'), { target: 'touch made' });
+  const ended = await talk.end(turn);
+  t.match(items(ended, 'toolResult'), [{ tool: 'SpawnSubagent', outcome: 'completed', text: /done/ }]);
+  t.ok(existsSync(join(path, 'made')));
+  const { data } = await talk.client.call('thread/list', {});
+  t.equal(data.length, 1, 'the thread of a sub-agent belongs to its parent');
+
+  const again = await talk.say(spawn('say without a question'));
+  t.match(items(again, 'toolResult'), [{ outcome: 'completed', text: /without a question/ }]);
+  const failed = await talk.say(spawn('error 400'));
+  t.match(items(failed, 'toolResult'), [{ outcome: 'failed', text: /ended early: stub reports: no such luck/ }]);
+  const typed = await talk.say(spawn('say x', { type: 'explore' }));
+  t.match(items(typed, 'toolResult'), [{ outcome: 'failed', text: /stub knows no type explore/ }]);
+  const unknown = await talk.say(spawn('say x', { agent: 'nobody' }));
+  t.match(items(unknown, 'toolResult'), [{ outcome: 'failed', text: /agent must be one of stub/ }]);
+});
+
+t.test('a task that is declined starts no agent, and an interrupt ends the other agent too', async (t) => {
+  const { talk } = await Talk.begin(t, '', config);
+  const declined = await talk.start(spawn('say x'));
+  await answer(talk, 'remoteResource', 'decline');
+  t.match(items(await talk.end(declined), 'toolResult'), [{ outcome: 'declined' }]);
+  const waiting = await talk.start(spawn('run touch never'));
+  await talk.decide(waiting, 'accept');
+  await talk.client.until(
+    ({ method, params }) => method === 'item/approval/request' && params.approvalType === 'shell',
+    'the other agent asks',
+  );
+  await talk.client.call('turn/interrupt', { threadId: talk.threadId, turnId: waiting });
+  t.match(await talk.end(waiting), { status: 'cancelled' });
+  t.match(await talk.client.call('approval/list', {}), { data: [] });
+});
+
+t.test('a thread names its agent when it starts, and keeps it', async (t) => {
+  const { talk } = await Talk.begin(t, '', config);
+  const { client } = talk;
+  const own = talk.threadId;
+  talk.threadId = (await client.call('thread/start', { config: { agent: 'stub' } })).thread.id;
+  t.equal(textOf(await talk.say('say by the stub')), 'by the stub');
+  const { threadId } = talk;
+  for (const [id, agent] of [
+    [threadId, 'codex'],
+    [own, 'stub'],
+  ]) {
+    const change = client.call('thread/config/update', { threadId: id, config: { agent } });
+    await t.rejects(change, { message: /its agent.*is decided when it starts/ });
+  }
+  talk.threadId = (await client.call('thread/start', { config: { agent: 'nobody' } })).thread.id;
+  t.match((await talk.say('say x')).error, { code: 'agentUnavailable', message: /There is no agent nobody/ });
+});
+
+t.test('no other agent works in a workspace that is not trusted', async (t) => {
+  const { threads } = service(answers());
+  const { thread } = threads.start({ config: { agent: 'codex' } });
+  const { turn } = await talkTo(threads, thread.id, 'Look.');
+  t.match(turn, { status: 'failed', error: { code: 'agentUnavailable', message: /trust this workspace first/ } });
+});
