@@ -9,13 +9,16 @@
  * 4. `planning` saves the files once more, plans a restore and stages its contents. Conflicts refuse it, and nothing has changed.
  * 5. `applying` renames the staged contents into their places; `concluding` takes back the turns of the conversation and commits the end.
  * 6. `serving` answers what only reads or forgets: no checkpoint changes meanwhile.
- * 7. A restore that fails half-way makes the tree `unusable` until the next start, which completes it.
+ * 7. After a while without requests `releasing` closes the store and ends its thread; in `resting` there is neither a timer nor a thread.
+ * 8. A restore that fails half-way makes the tree `unusable` until the next start, which completes it.
  */
 import { assertEvent, assign, emit, fromPromise, setup } from 'xstate';
 
 export interface CheckpointInput {
   /** Number of entries is unknown here, paths too: the machine knows a tree by this name. */
   readonly treeId: string;
+  /** Time without requests after which the store is closed. */
+  readonly restMs: number;
 }
 
 /** `start` and `end` are marks of a turn. */
@@ -60,6 +63,10 @@ export interface PlannedRestore {
 
 const notProvided = () => Promise.reject(new Error('not provided'));
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageIn = ({ event }: { readonly event: { readonly error: unknown } }) => ({ message: messageOf(event.error) });
+const recordFault = { type: 'recordFault', params: messageIn } as const;
+const answerFailure = [{ type: 'emitFailed', params: messageIn }, 'clearCurrent'] as const;
+const failRequests = [recordFault, ...answerFailure] as const;
 const isMark = ({ kind }: CheckpointRequest): boolean => kind === 'start' || kind === 'end';
 
 /** The marks at the front of the queue; of other requests the first alone. */
@@ -95,8 +102,14 @@ export const checkpointMachine = setup({
     conclude: fromPromise<void, CheckpointWork>(notProvided),
     /** Answers a request that changes no checkpoint. */
     serve: fromPromise<void, CheckpointWork>(notProvided),
+    /** Closes the store; the next work opens it again. */
+    release: fromPromise<void, CheckpointWork>(notProvided),
+  },
+  delays: {
+    rest: ({ context }) => context.restMs,
   },
   guards: {
+    hasWork: ({ context }) => context.isClosing || context.waiting.length > 0,
     isFinished: ({ context }) => context.isClosing && context.waiting.length === 0,
     waitsForMark: ({ context: { waiting } }) => waiting.slice(0, 1).some(isMark),
     waitsForRestore: ({ context: { waiting } }) => waiting[0]?.kind === 'restore',
@@ -134,8 +147,9 @@ export const checkpointMachine = setup({
 }).createMachine({
   id: 'checkpoint',
   description: 'Saves the files of one workspace before and after turns, and restores them.',
-  context: ({ input: { treeId } }) => ({
+  context: ({ input: { treeId, restMs } }) => ({
     treeId,
+    restMs,
     waiting: [],
     current: [],
     isClosing: false,
@@ -156,14 +170,12 @@ export const checkpointMachine = setup({
         src: 'recover',
         input: workOf,
         onDone: 'idle',
-        onError: {
-          target: 'unusable',
-          actions: { type: 'recordFault', params: ({ event }) => ({ message: messageOf(event.error) }) },
-        },
+        onError: { target: 'unusable', actions: recordFault },
       },
     },
     idle: {
-      description: 'Nothing is at work: no timer runs, and no file is watched.',
+      description: 'Nothing is at work: no file is watched.',
+      after: { rest: 'releasing' },
       always: [
         { guard: 'waitsForMark', target: 'marking', actions: 'takeRequests' },
         { guard: 'waitsForRestore', target: 'planning', actions: 'takeRequests' },
@@ -181,14 +193,7 @@ export const checkpointMachine = setup({
           { guard: 'endsTurn', target: 'pruning', actions: ['countMarks', 'emitDone'] },
           { target: 'idle', actions: ['countMarks', 'emitDone', 'clearCurrent'] },
         ],
-        onError: {
-          target: 'idle',
-          actions: [
-            { type: 'recordFault', params: ({ event }) => ({ message: messageOf(event.error) }) },
-            { type: 'emitFailed', params: ({ event }) => ({ message: messageOf(event.error) }) },
-            'clearCurrent',
-          ],
-        },
+        onError: { target: 'idle', actions: failRequests },
       },
     },
     pruning: {
@@ -199,10 +204,7 @@ export const checkpointMachine = setup({
         src: 'prune',
         input: workOf,
         onDone: 'idle',
-        onError: {
-          target: 'idle',
-          actions: { type: 'recordFault', params: ({ event }) => ({ message: messageOf(event.error) }) },
-        },
+        onError: { target: 'idle', actions: recordFault },
       },
     },
     planning: {
@@ -219,14 +221,7 @@ export const checkpointMachine = setup({
           },
           { target: 'applying' },
         ],
-        onError: {
-          target: 'idle',
-          actions: [
-            { type: 'recordFault', params: ({ event }) => ({ message: messageOf(event.error) }) },
-            { type: 'emitFailed', params: ({ event }) => ({ message: messageOf(event.error) }) },
-            'clearCurrent',
-          ],
-        },
+        onError: { target: 'idle', actions: failRequests },
       },
     },
     applying: {
@@ -237,14 +232,7 @@ export const checkpointMachine = setup({
         src: 'apply',
         input: workOf,
         onDone: 'concluding',
-        onError: {
-          target: 'unusable',
-          actions: [
-            { type: 'recordFault', params: ({ event }) => ({ message: messageOf(event.error) }) },
-            { type: 'emitFailed', params: ({ event }) => ({ message: messageOf(event.error) }) },
-            'clearCurrent',
-          ],
-        },
+        onError: { target: 'unusable', actions: failRequests },
       },
     },
     concluding: {
@@ -255,14 +243,7 @@ export const checkpointMachine = setup({
         src: 'conclude',
         input: workOf,
         onDone: { target: 'idle', actions: ['countRestore', 'emitDone', 'clearCurrent'] },
-        onError: {
-          target: 'unusable',
-          actions: [
-            { type: 'recordFault', params: ({ event }) => ({ message: messageOf(event.error) }) },
-            { type: 'emitFailed', params: ({ event }) => ({ message: messageOf(event.error) }) },
-            'clearCurrent',
-          ],
-        },
+        onError: { target: 'unusable', actions: failRequests },
       },
     },
     serving: {
@@ -272,14 +253,22 @@ export const checkpointMachine = setup({
         src: 'serve',
         input: workOf,
         onDone: { target: 'idle', actions: ['emitDone', 'clearCurrent'] },
-        onError: {
-          target: 'idle',
-          actions: [
-            { type: 'emitFailed', params: ({ event }) => ({ message: messageOf(event.error) }) },
-            'clearCurrent',
-          ],
-        },
+        onError: { target: 'idle', actions: answerFailure },
       },
+    },
+    releasing: {
+      description: 'The store is closed, and its thread ends.',
+      invoke: {
+        id: 'release',
+        src: 'release',
+        input: workOf,
+        onDone: 'resting',
+        onError: { target: 'resting', actions: recordFault },
+      },
+    },
+    resting: {
+      description: 'There is no thread, no open file and no timer, until the next request.',
+      always: { guard: 'hasWork', target: 'idle' },
     },
     unusable: {
       description: 'A restore is incomplete, or the store cannot be read: requests fail until the next start.',

@@ -28,6 +28,11 @@ export const programs: readonly Program[] = [
   { name: 'agent server', start: 'the Hub', entries: ['src/appserver/main.ts'] },
   { name: 'agent server by hand', start: '`oratorio app-server`, `api`, `gateway`', entries: command('app-server') },
   { name: 'log redactor', start: 'the Hub, beside a sidecar', entries: ['src/supervise/redact-main.ts'] },
+  {
+    name: 'thread of checkpoints',
+    start: 'an agent server, before the first tool that may change files',
+    entries: ['src/checkpoints/thread-main.ts'],
+  },
   { name: 'read-only viewer', start: '`oratorio dashboard`', entries: command('dashboard') },
   { name: 'editor bridge', start: 'an editor: `oratorio acp`', entries: command('acp') },
   { name: 'tools for other agents', start: 'an agent: `oratorio mcp`', entries: command('mcp') },

@@ -18,6 +18,9 @@ const agentServer = { 'appserver/main': 'src/appserver/main.ts' };
 /** Started by the Hub beside a sidecar, whose output it copies into the log files. */
 const logRedactor = { 'supervise/redact-main': 'src/supervise/redact-main.ts' };
 
+/** Thread of an agent server in which files are saved and restored; started with the first tool that may change them. */
+const checkpointThread = { 'checkpoints/thread-main': 'src/checkpoints/thread-main.ts' };
+
 /** Imported by other programs, with their own copies of our dependencies. */
 const libraries = { 'client/index': 'src/client/index.ts', 'machines/index': 'machines/index.ts' };
 
@@ -45,7 +48,10 @@ async function bundle({ entries, external, chunks, format = 'esm' }: BundleOptio
     // Our modules only declare: an unused one need not be loaded. An entry always runs.
     treeshake: {
       moduleSideEffects: [
-        { test: /[\\/]((cli|appserver)[\\/]main|supervise[\\/]redact-main)\.ts$/, sideEffects: true },
+        {
+          test: /[\\/]((cli|appserver)[\\/]main|supervise[\\/]redact-main|checkpoints[\\/]thread-main)\.ts$/,
+          sideEffects: true,
+        },
         { external: false, sideEffects: false },
       ],
     },
@@ -62,10 +68,11 @@ async function bundle({ entries, external, chunks, format = 'esm' }: BundleOptio
 
 /** Writes all bundles below `dist/`, in place of those of an earlier build. */
 export async function buildBundles(): Promise<void> {
-  for (const old of ['chunks', 'shared', 'appserver', 'supervise'])
+  for (const old of ['chunks', 'shared', 'appserver', 'supervise', 'checkpoints'])
     rmSync(at(`dist/${old}`), { recursive: true, force: true });
   await bundle({ entries: program, external: neverBundled, chunks: 'chunks' });
   await bundle({ entries: agentServer, external: neverBundled, chunks: 'appserver/chunks', format: 'cjs' });
   await bundle({ entries: logRedactor, external: neverBundled, chunks: 'supervise/chunks', format: 'cjs' });
+  await bundle({ entries: checkpointThread, external: neverBundled, chunks: 'checkpoints/chunks', format: 'cjs' });
   await bundle({ entries: libraries, external: Object.keys(packageJson.dependencies), chunks: 'shared' });
 }

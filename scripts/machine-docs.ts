@@ -64,6 +64,10 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     'A run that takes longer is ended, and counts as failed.',
     '1,800,000 ms (`Automations.TurnTimeoutMinutes`)',
   ],
+  rest: [
+    'Without a request for this time the store is closed and its thread ends.',
+    milliseconds(agent.fileCheckpointRestMs),
+  ],
   recoverRetry: ['Rows that could not be read or written are tried again.', milliseconds(30_000)],
   openDeadline: [
     'A connection of the page that has not read the thread by then is given up.',

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
 import { onLog } from './bundled-forms.ts';
+import { findsItsProgramInDist } from './test-programs.ts';
 import { root } from './toolchain.mjs';
 
 /** Packages that most test files load, and what these load. All others but tap are loaded from where they are installed. */
@@ -73,7 +74,7 @@ export async function bundleTests(sources: readonly string[], directory: string)
     input: Object.fromEntries(sources.map((source) => [source.replace(/\.ts$/, ''), join(root, source)])),
     platform: 'node',
     external: isExternal,
-    plugins: [sourceLocations],
+    plugins: [findsItsProgramInDist, sourceLocations],
     resolve: { conditionNames: ['development', 'node', 'import'] },
     logLevel: 'warn',
     onLog,

@@ -25,11 +25,11 @@ const neverBundled = ['uWebSockets.js', 'ws', 'prom-client', 'elkjs', '@vscode/r
 const isExternal = (id: string) =>
   id.startsWith('node:') || neverBundled.some((name) => id === name || id.startsWith(`${name}/`));
 
-/** Makes this module find the program that it starts beside the shipped module, not beside a bundle of the tests. */
-const findsItsProgramInDist = {
+/** Makes these modules find the program that they start beside the shipped module, not beside a bundle of the tests. */
+export const findsItsProgramInDist = {
   name: 'finds its program in dist',
   transform: {
-    filter: { id: /\/src\/supervise\/log-redactor\.ts$/ },
+    filter: { id: /\/src\/(?:supervise\/log-redactor|checkpoints\/engine-thread)\.ts$/ },
     handler: (code: string) =>
       code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(join(root, 'dist/supervise/bundled.js')).href)),
   },

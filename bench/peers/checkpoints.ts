@@ -3,17 +3,19 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { zstdCompressSync } from 'node:zlib';
-import { defaultLimits, Engine } from '../../src/checkpoints/index.ts';
+import { defaultLimits, EngineThread } from '../../src/checkpoints/index.ts';
 
 const [root = '', directory = '', rounds = '5'] = process.argv.slice(2);
-const engine = await Engine.open({ root, directory, limits: { ...defaultLimits, freeBytes: 0 }, git: undefined });
+const engines = new EngineThread();
+const limits = { ...defaultLimits, freeBytes: 0 };
+const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
 const delay = monitorEventLoopDelay({ resolution: 1 });
 const packs = () => statSync(join(directory, 'packs', '000001.pack')).size;
 let turns = 0;
 
 async function mark(edge: 'start' | 'end', turn: string): Promise<number> {
   const from = performance.now();
-  await engine.mark([{ edge, thread: 'thread', turn }]);
+  await engines.call(place, 'mark', [[{ edge, thread: 'thread', turn }]]);
   return performance.now() - from;
 }
 
@@ -56,14 +58,13 @@ await mark('start', `turn_${turns}`);
 change(500, 'restored');
 await mark('end', `turn_${turns}`);
 const from = performance.now();
-const prepared = await engine.prepare({
-  ...{ thread: 'thread', turns: [`turn_${turns}`], paths: undefined, force: false, conversation: [] },
-});
-const left = await engine.apply(prepared.number ?? 0);
-const outcome = await engine.conclude(prepared.number ?? 0, left);
+const order = { thread: 'thread', turns: [`turn_${turns}`], paths: undefined, force: false, conversation: [] };
+const { number = 0 } = await engines.call(place, 'prepare', [order]);
+const left = await engines.call(place, 'apply', [number]);
+const outcome = await engines.call(place, 'conclude', [number, left]);
 const restoreMs = performance.now() - from;
 delay.disable();
-await engine.close();
+await engines.release(place.treeId);
 console.log(
   JSON.stringify({
     firstCpuMs: (first.user + first.system) / 1_000,

@@ -118,6 +118,7 @@ export const checkpoint: MachineWords = {
     waitsForMark: 'files are to be saved',
     waitsForRestore: 'files are to be restored',
     waitsForTask: 'another request waits',
+    hasWork: 'a request waits or it is closing',
     isFinished: 'it is closing and no request waits',
     endsTurn: 'a turn has ended',
     isRefused: 'the restore needs a decision of the user',

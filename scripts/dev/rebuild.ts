@@ -13,7 +13,13 @@ export type Part = 'page' | 'programs' | 'charts';
 
 const entries: Readonly<Record<Part, readonly string[]>> = {
   page: ['src/ui/index.html', 'src/ui/vite.config.ts'],
-  programs: ['src/cli/main.ts', 'src/appserver/main.ts', 'src/supervise/redact-main.ts', 'src/client/index.ts'],
+  programs: [
+    'src/cli/main.ts',
+    'src/appserver/main.ts',
+    'src/supervise/redact-main.ts',
+    'src/checkpoints/thread-main.ts',
+    'src/client/index.ts',
+  ],
   charts: ['machines/index.ts'],
 };
 

@@ -20,7 +20,6 @@ import type { Contents } from './contents.ts';
 import type { Entry } from './entry.ts';
 import { CheckpointError, codeOf } from './errors.ts';
 import { hashOfFile } from './hash-file.ts';
-import type { Pacer } from './pacer.ts';
 import type { RestoreOp } from './plan.ts';
 import { linkTarget, Tree } from './tree.ts';
 
@@ -28,7 +27,6 @@ export interface ApplyOptions {
   readonly tree: Tree;
   readonly contents: Contents;
   readonly ops: readonly RestoreOp[];
-  readonly pacer: Pacer | undefined;
   /** Directories that take no entries as they are, with their modes: opened for the work. */
   readonly closed: ReadonlyMap<BytePath, number>;
   /** Called before each step that changes the disk; for tests. */
@@ -68,14 +66,13 @@ export function clearStaging(tree: Tree): void {
 }
 
 /** Writes all contents beside their places, on the same file system, so that applying only renames. @throws CheckpointError for a damaged store */
-export async function stage({ tree, contents, ops, pacer, onStep }: ApplyOptions): Promise<void> {
+export function stage({ tree, contents, ops, onStep }: ApplyOptions): void {
   clearStaging(tree);
   onStep?.('stage');
   makeOwnDirectory(tree);
   for (const [number, { want }] of ops.entries()) {
-    if (want?.kind === 'file') await stageFile(tree, contents, want, number, pacer);
+    if (want?.kind === 'file') stageFile(tree, contents, want, number);
     if (want?.kind === 'link') symlinkSync(systemPath(want.target ?? ''), tree.at(stagedName(number)));
-    if (pacer?.isDue) await pacer.pause();
   }
 }
 
@@ -92,18 +89,11 @@ function makeOwnDirectory(tree: Tree): void {
 
 const stagedName = (number: number): BytePath => `${staging}/${number}`;
 
-async function stageFile(
-  tree: Tree,
-  contents: Contents,
-  { hash, mode }: Entry,
-  number: number,
-  pacer: Pacer | undefined,
-): Promise<void> {
+function stageFile(tree: Tree, contents: Contents, { hash, mode }: Entry, number: number): void {
   const fd = openSync(tree.at(stagedName(number)), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
     for (const piece of contents.read(hash ?? '')) {
       for (let done = 0; done < piece.length; ) done += writeSync(fd, piece, done);
-      if (pacer?.isDue) await pacer.pause();
     }
     // The mode that `open` takes is cut by the umask.
     fchmodSync(fd, mode);
@@ -116,7 +106,7 @@ async function stageFile(
  * Makes every path as it is wanted. An operation that is done already is skipped, one whose path is no longer as it was planned is
  * left: so the same call completes a restore that a crash has interrupted.
  */
-export async function apply(options: ApplyOptions): Promise<Applied> {
+export function apply(options: ApplyOptions): Applied {
   return new Application(options).run();
 }
 
@@ -132,17 +122,17 @@ class Application {
     this.#staged = new Tree(options.tree.root);
   }
 
-  async run(): Promise<Applied> {
+  run(): Applied {
     const { ops, tree } = this.#options;
     const numbered = ops.map((op, number) => ({ ...op, number }));
     const byDepth = numbered.toSorted((a, b) => depthOf(a.path) - depthOf(b.path));
     try {
       // Modes of directories come last: one without `w` takes nothing.
       this.#openParents();
-      for (const op of byDepth.toReversed()) await this.#step(op, () => this.#remove(op));
-      for (const op of byDepth) if (op.want?.kind === 'directory') await this.#step(op, () => this.#makeDirectory(op));
+      for (const op of byDepth.toReversed()) this.#step(op, () => this.#remove(op));
+      for (const op of byDepth) if (op.want?.kind === 'directory') this.#step(op, () => this.#makeDirectory(op));
       for (const op of byDepth) {
-        if (op.want && op.want.kind !== 'directory') await this.#step(op, () => this.#put(op, op.number));
+        if (op.want && op.want.kind !== 'directory') this.#step(op, () => this.#put(op, op.number));
       }
     } finally {
       this.#closeDirectories(byDepth);
@@ -152,9 +142,7 @@ class Application {
     return { done: [...this.#done], left: [...this.#left] };
   }
 
-  async #step(op: RestoreOp, work: () => void): Promise<void> {
-    const { pacer } = this.#options;
-    if (pacer?.isDue) await pacer.pause();
+  #step(op: RestoreOp, work: () => void): void {
     if (this.#left.has(op.path)) return;
     try {
       work();

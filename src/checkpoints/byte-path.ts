@@ -4,7 +4,8 @@
  */
 export type BytePath = string;
 
-const isAscii = (text: string): boolean => {
+/** Whether a text is the same in every encoding. */
+export const isAscii = (text: string): boolean => {
   for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) > 0x7f) return false;
   return true;
 };

@@ -16,7 +16,6 @@ import type { Contents } from './contents.ts';
 import { type Entry, isSame, type StampedEntry } from './entry.ts';
 import { codeOf } from './errors.ts';
 import { type History, plainEntry } from './history.ts';
-import type { Pacer } from './pacer.ts';
 import { Tree } from './tree.ts';
 
 export interface CopyOptions {
@@ -28,7 +27,8 @@ export interface CopyOptions {
   readonly seq: number;
   /** Empty directory of this user. */
   readonly target: string;
-  readonly pacer: Pacer;
+  /** Called before each entry that is made; for tests. */
+  readonly onStep?: ((step: string) => void) | undefined;
 }
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, COPYFILE_FICLONE } = constants;
@@ -38,8 +38,8 @@ const descriptors = '/proc/self/fd';
  * Copies a checkpoint into another directory. A file that is still the same on the disk is cloned where the file system can; never
  * linked, because a write into one name would change the other. What no checkpoint covers is not copied.
  */
-export async function copyTree(options: CopyOptions): Promise<number> {
-  const { history, seq, target, pacer } = options;
+export function copyTree(options: CopyOptions): number {
+  const { history, seq, target, onStep } = options;
   const to = new Tree(target);
   const entries = [...history.entriesAt(seq)].filter(({ path }) => path !== '');
   const directories = entries
@@ -47,12 +47,15 @@ export async function copyTree(options: CopyOptions): Promise<number> {
     .sort((a, b) => depthOf(a.path) - depthOf(b.path));
   let copied = 0;
   try {
-    for (const { path } of directories) mkdirSync(to.at(path), 0o700);
+    for (const { path } of directories) {
+      onStep?.(`mkdir ${path}`);
+      mkdirSync(to.at(path), 0o700);
+    }
     for (const entry of entries) {
+      onStep?.(`copy ${entry.path}`);
       if (entry.kind === 'link') symlinkSync(systemPath(entry.target ?? ''), to.at(entry.path));
-      if (entry.kind === 'file') await copyFile(options, to, entry);
+      if (entry.kind === 'file') copyFile(options, to, entry);
       copied += 1;
-      if (pacer.isDue) await pacer.pause();
     }
     // A directory without `w` takes nothing: modes come last.
     for (const { path, mode } of directories.toReversed()) chmodSync(to.at(path), mode);
@@ -63,14 +66,13 @@ export async function copyTree(options: CopyOptions): Promise<number> {
   return copied;
 }
 
-async function copyFile(options: CopyOptions, to: Tree, entry: StampedEntry): Promise<void> {
+function copyFile(options: CopyOptions, to: Tree, entry: StampedEntry): void {
   if (clone(options, to, entry)) return;
-  const { contents, pacer } = options;
+  const { contents } = options;
   const fd = openSync(to.at(entry.path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
     for (const piece of contents.read(entry.hash ?? '')) {
       for (let done = 0; done < piece.length; ) done += writeSync(fd, piece, done);
-      if (pacer.isDue) await pacer.pause();
     }
     fchmodSync(fd, entry.mode);
   } finally {

@@ -7,6 +7,9 @@ const version = 1;
 const busyMs = 5_000;
 /** Pages of 4 KiB. */
 const logPages = 16_384;
+const cacheKiB = 4_096;
+/** Of a transaction that changes thousands of rows: pages that do not fit are written more than once. */
+const largeCacheKiB = 65_536;
 
 /**
  * `entries`: what was at a path from one mark (`fromSeq`) until another (`toSeq`; null: still). A turn writes only what changed, and
@@ -48,8 +51,6 @@ const schema = `
     ino INTEGER NOT NULL,
     PRIMARY KEY (path, fromSeq)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX entriesByStart ON entries (fromSeq);
-  CREATE INDEX entriesByEnd ON entries (toSeq) WHERE toSeq IS NOT NULL;
   CREATE TABLE packs (
     number INTEGER PRIMARY KEY,
     length INTEGER NOT NULL
@@ -64,8 +65,6 @@ const schema = `
     codec TEXT NOT NULL,
     refs INTEGER NOT NULL DEFAULT 0
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX blobsByPack ON blobs (pack);
-  CREATE INDEX blobsUnused ON blobs (hash) WHERE refs <= 0;
   CREATE TABLE pieces (
     list TEXT NOT NULL,
     number INTEGER NOT NULL,
@@ -98,6 +97,18 @@ const schema = `
   PRAGMA user_version = ${version};
 `;
 
+/**
+ * Indexes, made and removed whenever a store is opened. Contents have none: keeping one costs most of a first checkpoint, and a table of
+ * contents is read whole only when something is deleted.
+ */
+const indexes = `
+  DROP INDEX IF EXISTS blobsByPack;
+  DROP INDEX IF EXISTS blobsUnused;
+  CREATE INDEX IF NOT EXISTS entriesByStart ON entries (fromSeq);
+  CREATE INDEX IF NOT EXISTS entriesByEnd ON entries (toSeq) WHERE toSeq IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS entriesSkipped ON entries (path, fromSeq, toSeq, size, target) WHERE kind = 'skipped';
+`;
+
 export type Row = Readonly<Record<string, unknown>>;
 
 /** The database of one tree's checkpoints, with its prepared statements. */
@@ -114,11 +125,12 @@ export class CheckpointDatabase {
       enableWriteAheadLog(this.#sqlite, busyMs);
       // Moving the log into the database flushes the disk: rarely, and when the file is closed.
       this.#sqlite.exec(
-        `PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = ${logPages}`,
+        `PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = ${logPages}; PRAGMA cache_size = -${cacheKiB}`,
       );
       const found = Number(this.get('PRAGMA user_version')?.['user_version']);
       if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');
       if (found === 0) this.transaction(() => this.#sqlite.exec(schema));
+      this.#sqlite.exec(indexes);
     } catch (error) {
       this.#sqlite.close();
       throw error;
@@ -142,7 +154,9 @@ export class CheckpointDatabase {
     return this.#statement(sql).iterate(...values);
   }
 
-  transaction<T>(work: () => T): T {
+  /** @param isLarge it changes thousands of rows */
+  transaction<T>(work: () => T, isLarge = false): T {
+    if (isLarge) this.#sqlite.exec(`PRAGMA cache_size = -${largeCacheKiB}`);
     this.#sqlite.exec('BEGIN IMMEDIATE');
     try {
       const result = work();
@@ -151,19 +165,8 @@ export class CheckpointDatabase {
     } catch (error) {
       if (this.#sqlite.isTransaction !== false) this.#sqlite.exec('ROLLBACK');
       throw error;
-    }
-  }
-
-  /** The same with pauses in it: no other work uses the database meanwhile. */
-  async pacedTransaction<T>(work: () => Promise<T>): Promise<T> {
-    this.#sqlite.exec('BEGIN IMMEDIATE');
-    try {
-      const result = await work();
-      this.#sqlite.exec('COMMIT');
-      return result;
-    } catch (error) {
-      if (this.#sqlite.isTransaction !== false) this.#sqlite.exec('ROLLBACK');
-      throw error;
+    } finally {
+      if (isLarge) this.#sqlite.exec(`PRAGMA cache_size = -${cacheKiB}; PRAGMA shrink_memory`);
     }
   }
 

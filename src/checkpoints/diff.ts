@@ -1,5 +1,5 @@
 import { type BytePath, shownPath } from './byte-path.ts';
-import type { Contents } from './contents.ts';
+import type { ContentReader } from './content-reader.ts';
 import { type Entry, isSame, type NotCovered } from './entry.ts';
 import { type History, notCoveredOf, ownerKey, plainEntry } from './history.ts';
 
@@ -40,7 +40,7 @@ const maxEditLength = 4_000;
 const binaryProbeBytes = 8_000;
 
 /** Compares the files before and after turns: each path before the first of these changes, and after the last one. */
-export async function diffOf(history: History, contents: Contents, request: DiffRequest): Promise<TurnDiff> {
+export async function diffOf(history: History, contents: ContentReader, request: DiffRequest): Promise<TurnDiff> {
   const turns = history
     .turns(request.thread)
     .filter(({ turn, undoneBy }) => (request.turn === undefined ? undoneBy === null : turn === request.turn));
@@ -117,7 +117,7 @@ function modeLines(before: Entry | undefined, after: Entry | undefined): string[
 }
 
 /** @returns undefined: no text, or too large */
-function textOf(contents: Contents, entry: Entry | undefined): string | undefined {
+function textOf(contents: ContentReader, entry: Entry | undefined): string | undefined {
   if (!entry || entry.kind === 'directory') return '';
   if (entry.kind === 'link') return Buffer.from(entry.target ?? '', 'latin1').toString();
   if (entry.size > maxTextBytes) return undefined;

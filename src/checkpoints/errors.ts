@@ -4,3 +4,11 @@ export class CheckpointError extends Error {
 }
 
 export const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
+
+const fullCodes = new Set(['ENOSPC', 'EDQUOT']);
+/** SQLITE_FULL */
+const sqliteFull = 13;
+
+/** Whether a disk, or the user's share of it, is full. */
+export const isFull = (error: unknown): boolean =>
+  fullCodes.has(codeOf(error) ?? '') || (error as { readonly errcode?: unknown } | undefined)?.errcode === sqliteFull;

@@ -95,6 +95,26 @@ export function movedRefs(before: GitState, after: GitState): string[] {
   return before.head === after.head ? moved : ['HEAD', ...moved];
 }
 
+/** Turns of which the states at their marks are known. */
+type MarkedTurn = { readonly startSeq: number; readonly endSeq: number | null };
+
+/** Where turns began and ended; undefined: nothing was moved, or not by them alone. */
+export function movedBy(
+  turns: readonly MarkedTurn[],
+  stateAt: (seq: number) => GitState | undefined,
+): { readonly before: GitState; readonly after: GitState } | undefined {
+  let before: GitState | undefined;
+  let after: GitState | undefined;
+  for (const { startSeq, endSeq } of turns) {
+    const [start, end] = [stateAt(startSeq), endSeq === null ? undefined : stateAt(endSeq)];
+    if (!start || !end) return undefined;
+    if (after && movedRefs(after, start).length > 0) return undefined;
+    before ??= start;
+    after = end;
+  }
+  return before && after && movedRefs(before, after).length > 0 ? { before, after } : undefined;
+}
+
 const underWay = ['index.lock', 'MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'rebase-merge', 'rebase-apply'];
 
 /**

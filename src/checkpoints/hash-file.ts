@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
+import { hashOf } from './content-reader.ts';
 import { piecesOf } from './pieces.ts';
 
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
@@ -12,14 +12,12 @@ export function hashOfFile(path: string | Buffer, size: number): string | undefi
     const pieces: string[] = [];
     let total = 0;
     for (const piece of piecesOf(fd, size)) {
-      pieces.push(sha256(piece));
+      pieces.push(hashOf(piece));
       total += piece.length;
     }
     if (total !== size) return undefined;
-    return pieces.length === 1 ? pieces[0] : sha256(Buffer.from(`list\n${pieces.join('')}`));
+    return pieces.length === 1 ? pieces[0] : hashOf(Buffer.from(`list\n${pieces.join('')}`));
   } finally {
     closeSync(fd);
   }
 }
-
-const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');

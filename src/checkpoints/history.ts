@@ -27,7 +27,11 @@ export interface PathChange {
   readonly seq: number;
 }
 
+export const ownerOf = ({ thread, turn }: Owner): Owner => ({ thread, turn });
+
 export const ownerKey = ({ thread, turn }: Owner): string => `${thread} ${turn}`;
+
+const isSkippedAt = "kind = 'skipped' AND fromSeq <= ?1 AND (toSeq IS NULL OR toSeq > ?1)";
 
 /** Marks, turns and entries as they are stored. */
 export class History {
@@ -110,12 +114,16 @@ export class History {
     if (!entry && !present) return false;
     this.#database.run('UPDATE entries SET toSeq = ? WHERE path = ? AND toSeq IS NULL', seq, path);
     if (!entry) return true;
-    const { kind, mode, size, hash, target, mtime, ctime, ino } = entry;
+    this.add(entry, seq);
+    return true;
+  }
+
+  /** Writes the first entry of its path. */
+  add({ path, kind, mode, size, hash, target, mtime, ctime, ino }: StampedEntry, seq: number): void {
     this.#database.run(
       `INSERT INTO entries (path, fromSeq, kind, mode, size, hash, target, mtime, ctime, ino) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       ...[path, seq, kind, mode, size, hash, target, mtime, ctime, ino],
     );
-    return true;
   }
 
   current(path: BytePath): StampedEntry | undefined {
@@ -182,13 +190,15 @@ export class History {
     return parseGitState(this.#database.get('SELECT git FROM marks WHERE seq = ?', seq)?.['git']);
   }
 
-  /** Entries that a checkpoint does not cover: the first ones by path, and how many there are. */
-  skippedAt(seq: number, limit: number): { readonly first: readonly StampedEntry[]; readonly total: number } {
-    const where = "kind = 'skipped' AND fromSeq <= ?1 AND (toSeq IS NULL OR toSeq > ?1)";
-    const first = this.#database.all(`SELECT * FROM entries WHERE ${where} ORDER BY path LIMIT ?2`, seq, limit);
-    if (first.length < limit) return { first: first.map(entryOf), total: first.length };
-    const counted = this.#database.get(`SELECT count(*) AS total FROM entries WHERE ${where}`, seq);
-    return { first: first.map(entryOf), total: Number(counted?.['total']) };
+  /** Entries that a mark does not cover, the first ones by path. */
+  skippedAt(seq: number, limit: number): readonly Pick<StampedEntry, 'path' | 'target' | 'size'>[] {
+    return this.#database
+      .all(`SELECT path, target, size FROM entries WHERE ${isSkippedAt} ORDER BY path LIMIT ?2`, seq, limit)
+      .map((row) => ({ path: String(row['path']), target: String(row['target']), size: Number(row['size']) }));
+  }
+
+  countSkippedAt(seq: number): number {
+    return Number(this.#database.get(`SELECT count(*) AS count FROM entries WHERE ${isSkippedAt}`, seq)?.['count']);
   }
 
   /** Forgets the turns of a thread. */
@@ -196,17 +206,22 @@ export class History {
     this.#database.run('DELETE FROM turns WHERE thread = ?', thread);
   }
 
-  /** Forgets the oldest turn, and every turn that began before `at`. @returns whether one went */
-  dropOldest(before: number | 'one'): boolean {
-    const closed = 'SELECT startSeq FROM turns WHERE endSeq IS NOT NULL ORDER BY startSeq LIMIT 1';
-    const { changes } =
-      before === 'one'
-        ? this.#database.run(`DELETE FROM turns WHERE endSeq IS NOT NULL AND startSeq = (${closed})`)
-        : this.#database.run(
-            'DELETE FROM turns WHERE endSeq IS NOT NULL AND startSeq IN (SELECT seq FROM marks WHERE at < ?)',
-            before,
-          );
-    return changes > 0;
+  /** Forgets the turns that began before a time, but for the newest. @returns whether one went */
+  dropOlderThan(at: number): boolean {
+    return this.#drop('startSeq IN (SELECT seq FROM marks WHERE at < ?)', at);
+  }
+
+  /** Forgets the oldest turn, but for the newest. @returns whether one went */
+  dropOldest(): boolean {
+    return this.#drop('startSeq = (SELECT min(startSeq) FROM turns WHERE endSeq IS NOT NULL)');
+  }
+
+  #drop(which: string, ...values: number[]): boolean {
+    const isOther = 'startSeq < (SELECT max(startSeq) FROM turns)';
+    return (
+      this.#database.run(`DELETE FROM turns WHERE endSeq IS NOT NULL AND ${isOther} AND ${which}`, ...values).changes >
+      0
+    );
   }
 
   /** Deletes what no turn can be taken back to. @returns whether something was deleted */
@@ -247,7 +262,7 @@ function turnOf(row: Row): SavedTurn {
 /** Entry without its stamp. */
 export const plainEntry = ({ kind, mode, size, hash, target }: Entry): Entry => ({ kind, mode, size, hash, target });
 
-export const notCoveredOf = ({ path, target, size }: StampedEntry): NotCovered => ({
+export const notCoveredOf = ({ path, target, size }: Pick<StampedEntry, 'path' | 'target' | 'size'>): NotCovered => ({
   path: shownPath(path),
   reason: (target ?? 'special') as SkipReason,
   size,

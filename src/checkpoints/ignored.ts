@@ -8,3 +8,10 @@ export async function ignoredPaths(git: RunGit, paths: readonly BytePath[]): Pro
   const printed = await git(['check-ignore', '-z', '--stdin'], `${paths.join('\0')}\0`);
   return new Set((printed ?? '').split('\0').filter((each) => each !== ''));
 }
+
+/** Directories that git ignores as a whole; none when there is no repository. */
+export async function ignoredDirectories(git: RunGit): Promise<readonly BytePath[]> {
+  const args = ['ls-files', '-z', '--others', '--ignored', '--exclude-standard', '--directory'];
+  const printed = (await git(args, '')) ?? '';
+  return printed.split('\0').flatMap((each) => (each.endsWith('/') ? [each.slice(0, -1)] : []));
+}

@@ -3,14 +3,16 @@
  * in the home, never in the workspace. Never here: conversations, approvals; git is run only to ask what it ignores.
  */
 export type { ChangedFile, TurnDiff } from './diff.ts';
-export { Engine, type EngineOptions, type RestoreOutcome } from './engine.ts';
+export { EngineThread } from './engine-thread.ts';
 export type { NotCovered, SkipReason } from './entry.ts';
 export { CheckpointError } from './errors.ts';
 export { type CheckpointLimits, defaultLimits } from './limits.ts';
+export type { CheckpointInfo } from './list.ts';
+export { LocalEngines } from './local-engines.ts';
 export type { Conflict } from './plan.ts';
+export type { RestoreOutcome } from './requests.ts';
 export { type RestoreResult, TreeCheckpoints, type TreeCheckpointsOptions } from './tree-checkpoints.ts';
 export {
-  type CheckpointInfo,
   type RestoreFiles,
   type TurnPlace,
   WorkspaceCheckpoints,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../supervise/index.ts';
 import { type BytePath, shownPath } from './byte-path.ts';
+import type { ContentReader } from './content-reader.ts';
 import type { Contents } from './contents.ts';
 import { type Entry, isSame, type NotCovered, type StampedEntry } from './entry.ts';
 import { type History, notCoveredOf, plainEntry } from './history.ts';
@@ -16,17 +17,20 @@ export interface ForkChange {
   readonly after: Entry | undefined;
 }
 
-/** Changes of a fork, with the store that has their contents. */
+/** Changes of a fork. */
 export interface ForkChanges {
   readonly changes: readonly ForkChange[];
-  readonly contents: Contents;
+  /** Store that has their contents. */
+  readonly directory: string;
   readonly notCovered: readonly NotCovered[];
 }
 
 export interface MergeOptions {
   readonly history: History;
   readonly contents: Contents;
-  readonly fork: ForkChanges;
+  readonly changes: readonly ForkChange[];
+  /** Contents of the fork. */
+  readonly theirs: ContentReader;
   /** Environment of git; undefined: texts are not merged. */
   readonly environment: Readonly<Record<string, string>> | undefined;
 }
@@ -40,7 +44,7 @@ export interface MergePlan {
 const maxMergeBytes = 1_048_576;
 
 /** Compares a fork as it was made with what it is now. */
-export function changesOf(history: History, contents: Contents, since: number): ForkChanges {
+export function changesOf(history: History, since: number): Omit<ForkChanges, 'directory'> {
   const paths = new Set(history.changes(since, history.newestSeq).map(({ path }) => path));
   const changes: ForkChange[] = [];
   const notCovered: NotCovered[] = [];
@@ -52,64 +56,63 @@ export function changesOf(history: History, contents: Contents, since: number): 
       changes.push({ path, before: before && plainEntry(before), after: after && plainEntry(after) });
     }
   }
-  return { changes, contents, notCovered };
+  return { changes, notCovered };
 }
 
 /**
  * Plans how changes of a fork come into the workspace: what is as it was when the fork was made takes the fork's state, texts that both
  * changed are merged line by line, and everything else is a conflict.
  */
-export async function planMerge({ history, contents, fork, environment }: MergeOptions): Promise<MergePlan> {
+export async function planMerge({ history, contents, changes, theirs, environment }: MergeOptions): Promise<MergePlan> {
   const ops: RestoreOp[] = [];
   const conflicts: Conflict[] = [];
-  for (const { path, before, after } of fork.changes) {
+  for (const { path, before, after } of changes) {
     const have = history.current(path);
     const present = have && plainEntry(have);
     if (isSame(present, after)) continue;
     let want = after;
     if (!isSame(present, before)) {
-      want = await mergedText({ contents, fork, have, before, after, environment });
+      want = await mergedText({ contents, theirs, have, before, after, environment });
       if (!want) {
         const change = !before ? 'created' : !have ? 'deleted' : 'modified';
         conflicts.push({ path: shownPath(path), change, by: 'user' });
         continue;
       }
-    } else if (after?.kind === 'file') await copyContent(fork.contents, contents, after);
+    } else if (after?.kind === 'file') contents.putAll(theirs.read(after.hash ?? ''), after.size);
     ops.push({ path, have: have ?? null, want: want ?? null });
   }
   return { ops, conflicts };
 }
 
-async function copyContent(from: Contents, to: Contents, { hash, size }: Entry): Promise<string> {
-  const pieces: string[] = [];
-  for (const piece of from.read(hash ?? '')) pieces.push(await to.put(piece));
-  const [only = ''] = pieces;
-  return pieces.length === 1 ? only : to.putList(pieces, size);
-}
-
-interface Versions extends Omit<MergeOptions, 'history'> {
+interface Versions extends Omit<MergeOptions, 'history' | 'changes'> {
   readonly have: StampedEntry | undefined;
   readonly before: Entry | undefined;
   readonly after: Entry | undefined;
 }
 
 /** @returns undefined: the versions cannot be merged */
-async function mergedText({ contents, fork, have, before, after, environment }: Versions): Promise<Entry | undefined> {
+async function mergedText({
+  contents,
+  theirs,
+  have,
+  before,
+  after,
+  environment,
+}: Versions): Promise<Entry | undefined> {
   const versions = [have, before, after];
   const isText = versions.every((each) => each?.kind === 'file' && each.size <= maxMergeBytes);
   if (!isText || !have || !before || !after || !environment) return undefined;
-  const whole = (store: Contents, { hash }: Entry) => Buffer.concat([...store.read(hash ?? '')]);
-  const texts = [whole(contents, have), whole(fork.contents, before), whole(fork.contents, after)];
+  const whole = (store: ContentReader, { hash }: Entry) => Buffer.concat([...store.read(hash ?? '')]);
+  const texts = [whole(contents, have), whole(theirs, before), whole(theirs, after)];
   const merged = await mergeFile(texts, environment);
   if (!merged) return undefined;
-  const pieces: string[] = [];
-  for (let at = 0; at < Math.max(1, merged.length); at += pieceBytes) {
-    pieces.push(await contents.put(merged.subarray(at, at + pieceBytes)));
-  }
-  const [only = ''] = pieces;
-  const hash = pieces.length === 1 ? only : await contents.putList(pieces, merged.length);
+  const hash = contents.putAll(slicesOf(merged), merged.length);
   const mode = have.mode === before.mode ? after.mode : have.mode;
   return { kind: 'file', mode, size: merged.length, hash, target: null };
+}
+
+function* slicesOf(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < Math.max(1, bytes.length); at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
 }
 
 /** Three-way merge by git, in a directory without any repository. @returns undefined: a conflict, or no text */

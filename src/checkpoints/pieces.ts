@@ -3,7 +3,7 @@ import { pieceBytes } from './limits.ts';
 
 /**
  * Reads a file of `size` bytes from its start, in the pieces in which the store has it. Together they have another length than `size` when
- * the file is shorter, or longer: it is read one byte too far, which shows that it has grown.
+ * the file is shorter, or longer: one byte more is asked for, which shows that it has grown.
  */
 export function* piecesOf(fd: number, size: number): Generator<Buffer> {
   for (let total = 0; total <= size; ) {
@@ -11,8 +11,9 @@ export function* piecesOf(fd: number, size: number): Generator<Buffer> {
     let length = 0;
     while (length < bytes.length) {
       const read = readSync(fd, bytes, length, bytes.length - length, total + length);
-      if (read === 0) break;
       length += read;
+      // Less than was asked for is the end of a file: another read would only say so again.
+      if (read === 0 || total + length === size) break;
     }
     // An empty file is one empty piece.
     if (length > 0 || total === 0) yield bytes.subarray(0, length);

@@ -2,8 +2,7 @@ import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { type BytePath, childOf } from './byte-path.ts';
 import type { EntryKind, SkipReason } from './entry.ts';
 import { CheckpointError, codeOf } from './errors.ts';
-import { racyMs } from './limits.ts';
-import type { Pacer } from './pacer.ts';
+import { type CheckpointLimits, racyMs } from './limits.ts';
 import { pathsBelow, SeenDirectory, type StatIndex } from './stat-index.ts';
 import type { Tree } from './tree.ts';
 
@@ -27,57 +26,54 @@ export interface Scan {
   /** Paths of the last checkpoint that are missing. */
   readonly gone: readonly BytePath[];
   readonly entries: number;
-  /** Bytes of the files. */
+  /** Bytes of the files that are not too large. */
   readonly bytes: number;
 }
 
 export interface ScanOptions {
   readonly tree: Tree;
   readonly known: StatIndex;
-  readonly pacer: Pacer | undefined;
-  readonly maxEntries: number;
-  /** Directories that are left out, and named. */
-  readonly leftOut: ReadonlySet<BytePath>;
+  readonly limits: Pick<CheckpointLimits, 'entries' | 'fileBytes' | 'contentBytes'>;
+  /** Directories that are left out, and named, with the bytes in them. */
+  readonly leftOut: ReadonlyMap<BytePath, number>;
   /** Paths that do not count as part of the tree: our own state. */
   readonly omitted: ReadonlySet<BytePath>;
 }
 
-/** The tree has more entries than the limit. */
-export class TooManyEntries extends CheckpointError {}
+/** The tree has more entries, or more content, than the limit. */
+export class OverLimit extends CheckpointError {}
 
 /** Names that no checkpoint covers, at any depth: git's own data, and ours. */
-const excluded = new Set(['.git', '.oratorio']);
-const entriesPerCheck = 32;
+export const excluded: ReadonlySet<BytePath> = new Set(['.git', '.oratorio']);
+const gib = 2 ** 30;
 
 /**
  * Compares the facts of every entry of a tree with the last checkpoint. Reads no file. A directory that is unchanged is not read
  * again, only the facts of its entries are.
  *
- * @throws TooManyEntries; the system's error when the root cannot be read
+ * @throws OverLimit; the system's error when the root cannot be read
  */
-export async function scan(options: ScanOptions): Promise<Scan> {
-  const { tree, pacer } = options;
+export function scan(options: ScanOptions): Scan {
   const walk = new Walk(options);
-  const root = lstatSync(tree.plain(''));
+  const root = lstatSync(options.tree.plain(''));
   if (!root.isDirectory()) throw new CheckpointError('the workspace is no directory');
   walk.begin(root);
-  let count = 0;
-  for (let directory = walk.next(); directory !== undefined; directory = walk.next()) {
-    for (const step of walk.look(directory)) {
-      count += step;
-      if (pacer && count % entriesPerCheck === 0 && pacer.isDue) await pacer.pause();
-    }
-  }
+  for (let directory = walk.next(); directory !== undefined; directory = walk.next()) walk.look(directory);
   return walk.result();
+}
+
+interface Pending {
+  readonly path: BytePath;
+  readonly stats: Stats;
 }
 
 class Walk {
   readonly #options: ScanOptions;
-  readonly #startedAt = Date.now();
+  readonly #racyFrom = Date.now() - racyMs;
   readonly #index: StatIndex = new Map();
   readonly #candidates: Candidate[] = [];
   readonly #gone: BytePath[] = [];
-  readonly #pending: { readonly path: BytePath; readonly stats: Stats }[] = [];
+  readonly #pending: Pending[] = [];
   #device = 0;
   #entries = 0;
   #bytes = 0;
@@ -96,7 +92,7 @@ class Walk {
     }
   }
 
-  next(): { readonly path: BytePath; readonly stats: Stats } | undefined {
+  next(): Pending | undefined {
     return this.#pending.pop();
   }
 
@@ -110,10 +106,9 @@ class Walk {
     };
   }
 
-  /** Compares the entries of one directory; yields after each. */
-  *look({ path, stats }: { readonly path: BytePath; readonly stats: Stats }): Generator<1> {
-    const { tree, known } = this.#options;
-    const before = known.get(path);
+  /** Compares the entries of one directory. */
+  look({ path, stats }: Pending): void {
+    const before = this.#options.known.get(path);
     const { mtime, ctime, ino } = this.#stampOf(stats);
     const self = { mtime, ctime: ctime ?? Number.NaN, ino };
     const isUnchanged = before?.mtime === mtime && before.ctime === self.ctime && before.ino === ino;
@@ -122,62 +117,78 @@ class Walk {
       this.#skip(path, stats, 'unreadable');
       return;
     }
-    const seen = new SeenDirectory(self, names);
+    const seen = isUnchanged ? before.clone() : new SeenDirectory(self, names);
     this.#index.set(path, seen);
-    const base = path === '' ? '' : `${path}/`;
+    const statsOf = this.#statsIn(path, seen);
     for (let at = 0; at < names.length; at += 1) {
       const name = names[at] ?? '';
-      const child = base + name;
-      let found: Stats | undefined;
-      try {
-        found = lstatSync(tree.plain(child), { throwIfNoEntry: false });
-      } catch (error) {
-        if (codeOf(error) !== 'EACCES') throw error;
+      const found = statsOf(name);
+      if (found === 'unreadable') {
         // Its names can be read, and nothing else of it.
         this.#index.delete(path);
         this.#skip(path, stats, 'unreadable');
         return;
       }
-      yield 1;
       if (!found) {
         // Gone since the directory was read; the next scan reads it again.
         seen.set(at, { kind: 'skipped', mode: 0, size: 0, mtime: 0, ctime: Number.NaN, ino: 0 });
-        this.#missing(child, before, name);
+        this.#missing(childOf(path, name), before, name);
         continue;
       }
-      this.#count(found);
-      const index = isUnchanged ? at : (before?.indexOf(name) ?? -1);
-      this.#note(child, found, seen, at, before, index);
+      this.#note(path, name, found, seen, at, before, isUnchanged ? at : (before?.indexOf(name) ?? -1));
     }
     if (before && !isUnchanged) {
       for (const name of before.names) if (seen.indexOf(name) === -1) this.#missing(childOf(path, name), before, name);
     }
   }
 
+  /** Looks entries of one directory up; without turning each path into bytes where that is not needed. */
+  #statsIn(path: BytePath, { isPlain }: SeenDirectory): (name: BytePath) => Stats | 'unreadable' | undefined {
+    const { tree } = this.#options;
+    const directory = tree.plain(path);
+    const base = isPlain && typeof directory === 'string' ? `${directory}/` : undefined;
+    return (name) => {
+      try {
+        return lstatSync(base === undefined ? tree.plain(childOf(path, name)) : base + name, noThrow);
+      } catch (error) {
+        if (codeOf(error) !== 'EACCES') throw error;
+        return 'unreadable';
+      }
+    };
+  }
+
   #note(
-    path: BytePath,
+    directory: BytePath,
+    name: BytePath,
     stats: Stats,
     seen: SeenDirectory,
     at: number,
     before: SeenDirectory | undefined,
     index: number,
   ): void {
-    const { leftOut } = this.#options;
-    const { mtime, ctime, ino } = this.#stampOf(stats);
-    const reason = leftOut.has(path) ? 'overLimit' : this.#reasonOf(stats);
+    const { leftOut, known } = this.#options;
+    const left = leftOut.size > 0 ? leftOut.get(childOf(directory, name)) : undefined;
+    const reason = left === undefined ? this.#reasonOf(stats) : 'overLimit';
     const kind = reason ? 'skipped' : kindOf(stats);
     const mode = kind === 'link' ? 0 : stats.mode & 0o7777;
-    const size = kind === 'directory' ? 0 : stats.size;
-    // An entry that changes its kind has another inode.
-    if (before && index >= 0 && ctime !== null && before.equals(index, mode, size, mtime, ctime, ino)) {
-      seen.copy(at, before, index);
-      if (before.kindAt(index) === 'skipped' && kind !== 'skipped') return;
-      if (kind === 'directory') this.#pending.push({ path, stats });
-      return;
+    const size = left ?? (kind === 'directory' ? 0 : stats.size);
+    const { mtimeMs: mtime, ctimeMs, ino } = stats;
+    this.#count(kind, size);
+    const isKnown = before !== undefined && index >= 0;
+    if (isKnown && ctimeMs < this.#racyFrom && before.equals(index, mode, size, mtime, ctimeMs, ino)) {
+      const wasKind = before.kindAt(index);
+      // A file that is too large is known as skipped.
+      if (wasKind === kind || (wasKind === 'skipped' && kind === 'file')) {
+        if (before.names !== seen.names) seen.copy(at, before, index);
+        if (kind === 'directory') this.#pending.push({ path: childOf(directory, name), stats });
+        return;
+      }
     }
-    if (before && index >= 0 && before.kindAt(index) === 'directory' && kind !== 'directory') {
-      for (const each of pathsBelow(this.#options.known, path)) if (each !== path) this.#gone.push(each);
+    const path = childOf(directory, name);
+    if (isKnown && before.kindAt(index) === 'directory' && kind !== 'directory') {
+      for (const each of pathsBelow(known, path)) if (each !== path) this.#gone.push(each);
     }
+    const ctime = ctimeMs < this.#racyFrom ? ctimeMs : null;
     seen.set(at, { kind, mode, size, mtime, ctime: ctime ?? Number.NaN, ino });
     this.#candidates.push({ path, kind, mode, size, mtime, ctime, ino, ...(reason && { reason }) });
     if (kind === 'directory') this.#pending.push({ path, stats });
@@ -221,18 +232,22 @@ class Walk {
     }
   }
 
-  #count({ mode, size }: Stats): void {
+  #count(kind: EntryKind, size: number): void {
+    const { entries, fileBytes, contentBytes } = this.#options.limits;
     this.#entries += 1;
-    if ((mode & typeMask) === fileType) this.#bytes += size;
-    if (this.#entries > this.#options.maxEntries) {
-      throw new TooManyEntries(`the workspace has more than ${this.#options.maxEntries} files and directories`);
+    if (this.#entries > entries) {
+      throw new OverLimit(`the workspace has more than ${entries} files and directories`);
+    }
+    if (kind !== 'file' || size > fileBytes) return;
+    this.#bytes += size;
+    if (this.#bytes > contentBytes) {
+      throw new OverLimit(`the files of the workspace have more than ${Math.round(contentBytes / gib)} GiB`);
     }
   }
 
-  #reasonOf(stats: Stats): SkipReason | undefined {
-    if (stats.dev !== this.#device) return 'otherFileSystem';
-    if (stats.isFile() || stats.isDirectory() || stats.isSymbolicLink()) return undefined;
-    return 'special';
+  #reasonOf({ dev, mode }: Stats): SkipReason | undefined {
+    if (dev !== this.#device) return 'otherFileSystem';
+    return kinds.has(mode & typeMask) ? undefined : 'special';
   }
 
   #stampOf({ mtimeMs, ctimeMs, ino }: Stats): {
@@ -240,14 +255,16 @@ class Walk {
     readonly ctime: number | null;
     readonly ino: number;
   } {
-    return { mtime: mtimeMs, ctime: ctimeMs >= this.#startedAt - racyMs ? null : ctimeMs, ino };
+    return { mtime: mtimeMs, ctime: ctimeMs < this.#racyFrom ? ctimeMs : null, ino };
   }
 }
 
+const noThrow = { throwIfNoEntry: false } as const;
 const typeMask = 0o170000;
-const fileType = 0o100000;
+const kinds: ReadonlyMap<number, EntryKind> = new Map([
+  [0o100000, 'file'],
+  [0o040000, 'directory'],
+  [0o120000, 'link'],
+]);
 
-function kindOf(stats: Stats): EntryKind {
-  if (stats.isFile()) return 'file';
-  return stats.isDirectory() ? 'directory' : 'link';
-}
+const kindOf = ({ mode }: Stats): EntryKind => kinds.get(mode & typeMask) ?? 'skipped';

@@ -1,7 +1,5 @@
-import type { BytePath } from './byte-path.ts';
-import { childOf, nameOf, parentOf } from './byte-path.ts';
+import { type BytePath, childOf, isAscii, nameOf, parentOf } from './byte-path.ts';
 import type { EntryKind, StampedEntry } from './entry.ts';
-import type { Pacer } from './pacer.ts';
 
 /** One entry of a directory as the last scan saw it. */
 export interface Seen {
@@ -23,15 +21,23 @@ export class SeenDirectory {
   readonly ctime: number;
   readonly ino: number;
   readonly names: readonly BytePath[];
+  /** All names are ASCII. */
+  readonly isPlain: boolean;
   readonly #numbers: Float64Array;
   #places: Map<BytePath, number> | undefined;
 
-  constructor(self: Pick<Seen, 'mtime' | 'ctime' | 'ino'>, names: readonly BytePath[]) {
+  constructor(self: Pick<Seen, 'mtime' | 'ctime' | 'ino'>, names: readonly BytePath[], from?: SeenDirectory) {
     this.mtime = self.mtime;
     this.ctime = self.ctime;
     this.ino = self.ino;
     this.names = names;
-    this.#numbers = new Float64Array(names.length * width);
+    this.isPlain = from?.isPlain ?? names.every(isAscii);
+    this.#numbers = from ? from.#numbers.slice() : new Float64Array(names.length * width);
+  }
+
+  /** The same once more, to be changed. */
+  clone(): SeenDirectory {
+    return new SeenDirectory(this, this.names, this);
   }
 
   set(index: number, { kind, mode, size, mtime, ctime, ino }: Seen): void {
@@ -78,7 +84,7 @@ export class SeenDirectory {
 export type StatIndex = Map<BytePath, SeenDirectory>;
 
 /** Makes the index from the entries of the newest checkpoint. */
-export async function indexOf(entries: Iterable<StampedEntry>, pacer: Pacer): Promise<StatIndex> {
+export function indexOf(entries: Iterable<StampedEntry>): StatIndex {
   const children = new Map<BytePath, StampedEntry[]>();
   const directories: StampedEntry[] = [];
   for (const entry of entries) {
@@ -88,7 +94,6 @@ export async function indexOf(entries: Iterable<StampedEntry>, pacer: Pacer): Pr
     const siblings = children.get(parent);
     if (siblings) siblings.push(entry);
     else children.set(parent, [entry]);
-    if (pacer.isDue) await pacer.pause();
   }
   const index: StatIndex = new Map();
   for (const directory of directories) {
@@ -97,9 +102,12 @@ export async function indexOf(entries: Iterable<StampedEntry>, pacer: Pacer): Pr
       seenOf(directory),
       own.map(({ path }) => nameOf(path)),
     );
-    for (const [at, entry] of own.entries()) seen.set(at, seenOf(entry));
+    for (const [at, entry] of own.entries()) {
+      const facts = seenOf(entry);
+      // Limits may be others by now.
+      seen.set(at, entry.kind === 'skipped' ? { ...facts, ctime: Number.NaN } : facts);
+    }
     index.set(directory.path, seen);
-    if (pacer.isDue) await pacer.pause();
   }
   return index;
 }

@@ -3,7 +3,6 @@ import type { Contents } from './contents.ts';
 import type { SkipReason, StampedEntry } from './entry.ts';
 import { codeOf } from './errors.ts';
 import { racyMs, readTries } from './limits.ts';
-import type { Pacer } from './pacer.ts';
 import { piecesOf } from './pieces.ts';
 import type { Candidate } from './scan.ts';
 import { linkTarget, type Tree } from './tree.ts';
@@ -12,7 +11,6 @@ export interface StoreFileOptions {
   readonly tree: Tree;
   readonly contents: Contents;
   readonly maxBytes: number;
-  readonly pacer: Pacer | undefined;
 }
 
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
@@ -23,10 +21,7 @@ const goneCodes = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL']);
  *
  * @returns undefined: it is gone, or something else by now
  */
-export async function storeCandidate(
-  candidate: Candidate,
-  options: StoreFileOptions,
-): Promise<StampedEntry | undefined> {
+export function storeCandidate(candidate: Candidate, options: StoreFileOptions): StampedEntry | undefined {
   const { kind, reason } = candidate;
   if (reason) return skipped(candidate, reason);
   const base = { ...stampedOf(candidate), hash: null, target: null };
@@ -34,7 +29,7 @@ export async function storeCandidate(
   try {
     if (kind === 'link') return { ...base, target: linkTarget(options.tree.at(candidate.path)) };
     if (candidate.size > options.maxBytes) return skipped(candidate, 'tooLarge');
-    return await storeFile(candidate, options);
+    return storeFile(candidate, options);
   } catch (error) {
     const code = codeOf(error) ?? '';
     if (goneCodes.has(code)) return undefined;
@@ -54,9 +49,9 @@ const stampedOf = ({ path, kind, mode, size, mtime, ctime, ino }: Candidate) => 
   ...{ path, kind, mode, size, mtime, ctime, ino },
 });
 
-async function storeFile(candidate: Candidate, options: StoreFileOptions): Promise<StampedEntry | undefined> {
+function storeFile(candidate: Candidate, options: StoreFileOptions): StampedEntry | undefined {
   const { path } = candidate;
-  const { tree, contents, maxBytes, pacer } = options;
+  const { tree, contents, maxBytes } = options;
   for (let tries = 0; tries < readTries; tries += 1) {
     // Without O_NONBLOCK a FIFO would be waited for.
     const fd = openSync(tree.at(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -64,7 +59,7 @@ async function storeFile(candidate: Candidate, options: StoreFileOptions): Promi
       const before = fstatSync(fd);
       if (!before.isFile()) return undefined;
       if (before.size > maxBytes) return skipped({ ...candidate, size: before.size, ctime: null }, 'tooLarge');
-      const hash = await storeContent(fd, before.size, contents, pacer);
+      const hash = storeContent(fd, before.size, contents);
       const after = fstatSync(fd);
       const isSteady =
         hash !== undefined &&
@@ -85,18 +80,12 @@ async function storeFile(candidate: Candidate, options: StoreFileOptions): Promi
 }
 
 /** @returns undefined: the file was shorter or longer than its size */
-async function storeContent(
-  fd: number,
-  size: number,
-  contents: Contents,
-  pacer: Pacer | undefined,
-): Promise<string | undefined> {
+function storeContent(fd: number, size: number, contents: Contents): string | undefined {
   const pieces: string[] = [];
   let total = 0;
   for (const piece of piecesOf(fd, size)) {
-    pieces.push(await contents.put(piece));
+    pieces.push(contents.put(piece));
     total += piece.length;
-    if (pacer?.isDue) await pacer.pause();
   }
   if (total !== size) return undefined;
   const [only] = pieces;

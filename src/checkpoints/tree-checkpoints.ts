@@ -1,18 +1,15 @@
 import { type ActorRefFrom, type AnyActorRef, createActor, fromPromise } from 'xstate';
 import { type CheckpointRequestKind, type CheckpointWork, checkpointMachine } from '../../machines/index.ts';
-import {
-  Engine,
-  type EngineOptions,
-  type MarkRequest,
-  type MergeRequest,
-  type RestoreOutcome,
-  type RestoreRequest,
-} from './engine.ts';
+import { defaults } from '../protocol/index.ts';
+import type { CallArguments, CallName, CallResult, Engines, TreePlace } from './calls.ts';
 import { CheckpointError } from './errors.ts';
 import type { RestorePlan } from './plan.ts';
+import type { MarkRequest, MergeRequest, RestoreOutcome, RestoreRequest } from './requests.ts';
 
-export interface TreeCheckpointsOptions extends EngineOptions {
-  readonly treeId: string;
+export interface TreeCheckpointsOptions {
+  readonly place: TreePlace;
+  /** Do the work; those of several trees may be in one thread. */
+  readonly engines: Engines;
   /** Takes turns of a conversation back; ignores those that are missing. */
   readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
   /** Receives the machine before it starts. */
@@ -24,11 +21,10 @@ export type RestoreResult =
   | ({ readonly kind: 'restored' } & RestoreOutcome)
   | ({ readonly kind: 'refused' } & Pick<RestorePlan, 'conflicts' | 'kept' | 'notCovered'>);
 
-type Task = (engine: Engine) => unknown;
 type Payload =
   | { readonly kind: 'mark'; readonly mark: MarkRequest }
   | { readonly kind: 'restore'; readonly restore: RestoreRequest | MergeRequest }
-  | { readonly kind: 'task'; readonly task: Task };
+  | { readonly kind: 'task'; readonly task: () => Promise<unknown> };
 
 interface Pending {
   readonly payload: Payload;
@@ -42,27 +38,28 @@ export class TreeCheckpoints {
   readonly #actor: ActorRefFrom<typeof checkpointMachine>;
   readonly #pending = new Map<number, Pending>();
   readonly #closed = Promise.withResolvers<void>();
-  #engine: Engine | undefined;
   #nextId = 1;
   /** Number of the restore at work, and what it left. */
   #restore: { readonly number: number; left: readonly string[] } | undefined;
 
   constructor(options: TreeCheckpointsOptions) {
     this.#options = options;
-    const { treeId, observe } = options;
+    const { place, observe } = options;
+    const { treeId } = place;
     this.#actor = createActor(
       checkpointMachine.provide({
         actors: {
           recover: fromPromise(() => this.#recover()),
           mark: fromPromise(({ input }) => this.#mark(input)),
-          prune: fromPromise(() => this.#open.prune()),
+          prune: fromPromise(() => this.#call('prune')),
           plan: fromPromise(({ input }) => this.#plan(input)),
           apply: fromPromise(() => this.#apply()),
           conclude: fromPromise(({ input }) => this.#conclude(input)),
           serve: fromPromise(({ input }) => this.#serve(input)),
+          release: fromPromise(() => this.#release()),
         },
       }),
-      { id: `checkpoint:${treeId}`, input: { treeId } },
+      { id: `checkpoint:${treeId}`, input: { treeId, restMs: defaults.agent.fileCheckpointRestMs } },
     );
     observe?.(this.#actor);
     this.#actor.on('requests.done', ({ ids }) => {
@@ -85,9 +82,15 @@ export class TreeCheckpoints {
     return (await this.#request('restore', { kind: 'restore', restore })) as RestoreResult;
   }
 
-  /** Runs a task when no other work is under way. @throws CheckpointError, and what the task throws as its message */
-  async ask<T>(task: (engine: Engine) => T | Promise<T>): Promise<T> {
-    return (await this.#request('task', { kind: 'task', task })) as T;
+  /** Calls a method of the engine when no other work is under way. @throws CheckpointError, and what the method throws as its message */
+  async ask<N extends CallName>(name: N, ...args: CallArguments<N>): Promise<CallResult<N>> {
+    const task = () => this.#call(name, ...args);
+    return (await this.#request('task', { kind: 'task', task })) as CallResult<N>;
+  }
+
+  /** Resolves when what a dead process has begun is completed, and the requests before. @throws CheckpointError */
+  async ready(): Promise<void> {
+    await this.#request('task', { kind: 'task', task: () => Promise.resolve() });
   }
 
   /** Resolves when what waits is done and the store is closed. */
@@ -96,9 +99,12 @@ export class TreeCheckpoints {
     await this.#closed.promise;
   }
 
-  get #open(): Engine {
-    if (!this.#engine) throw new CheckpointError('the checkpoints are closed');
-    return this.#engine;
+  #call<N extends CallName>(name: N, ...args: CallArguments<N>): Promise<CallResult<N>> {
+    return this.#options.engines.call(this.#options.place, name, args);
+  }
+
+  #release(): Promise<void> {
+    return this.#options.engines.release(this.#options.place.treeId);
   }
 
   #request(kind: CheckpointRequestKind, payload: Payload): Promise<unknown> {
@@ -121,16 +127,14 @@ export class TreeCheckpoints {
   }
 
   async #recover(): Promise<void> {
-    const engine = await Engine.open(this.#options);
-    this.#engine = engine;
-    const interrupted = engine.interrupted();
+    const interrupted = await this.#call('interrupted');
     for (const { number, thread, conversation } of interrupted) {
-      const left = await engine.apply(number, true);
+      const left = await this.#call('apply', number, true);
       this.#options.takeBack(thread, conversation);
-      await engine.conclude(number, left, true);
+      await this.#call('conclude', number, left, true);
     }
-    if (interrupted.length === 0) engine.clearStaging();
-    await engine.endCrashed();
+    if (interrupted.length === 0) await this.#call('clearStaging');
+    await this.#call('endCrashed');
   }
 
   async #mark({ requests }: CheckpointWork): Promise<void> {
@@ -138,12 +142,12 @@ export class TreeCheckpoints {
       const payload = this.#pending.get(id)?.payload;
       return payload?.kind === 'mark' ? [payload.mark] : [];
     });
-    await this.#open.mark(marks);
+    await this.#call('mark', marks);
   }
 
   async #plan(work: CheckpointWork): Promise<{ readonly isRefused: boolean }> {
     const [pending, { restore }] = this.#restoreOf(work);
-    const prepared = await ('fork' in restore ? this.#open.prepareMerge(restore) : this.#open.prepare(restore));
+    const prepared = await ('fork' in restore ? this.#call('prepareMerge', restore) : this.#call('prepare', restore));
     if (prepared.number === undefined) {
       const { conflicts, kept, notCovered } = prepared;
       pending.result = { kind: 'refused', conflicts, kept, notCovered } satisfies RestoreResult;
@@ -155,14 +159,14 @@ export class TreeCheckpoints {
 
   async #apply(): Promise<void> {
     const restore = this.#running;
-    restore.left = await this.#open.apply(restore.number);
+    restore.left = await this.#call('apply', restore.number);
   }
 
   async #conclude(work: CheckpointWork): Promise<void> {
     const [pending, { restore }] = this.#restoreOf(work);
     const { number, left } = this.#running;
     if (!('fork' in restore)) this.#options.takeBack(restore.thread, restore.conversation);
-    const outcome = await this.#open.conclude(number, left);
+    const outcome = await this.#call('conclude', number, left);
     pending.result = { kind: 'restored', ...outcome } satisfies RestoreResult;
     this.#restore = undefined;
   }
@@ -170,7 +174,7 @@ export class TreeCheckpoints {
   async #serve({ requests }: CheckpointWork): Promise<void> {
     for (const { id } of requests) {
       const pending = this.#pending.get(id);
-      if (pending?.payload.kind === 'task') pending.result = await pending.payload.task(this.#open);
+      if (pending?.payload.kind === 'task') pending.result = await pending.payload.task();
     }
   }
 
@@ -186,10 +190,8 @@ export class TreeCheckpoints {
   }
 
   #end(): void {
-    const engine = this.#engine;
-    this.#engine = undefined;
     for (const { answer } of this.#pending.values()) answer.reject(new CheckpointError('the checkpoints are closed'));
     this.#pending.clear();
-    void Promise.resolve(engine?.close()).then(() => this.#closed.resolve(), this.#closed.reject);
+    this.#release().then(this.#closed.resolve, this.#closed.reject);
   }
 }

@@ -3,14 +3,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import { makeDirectory, writeFileAtomic } from '../lib/index.ts';
-import { diffOf, type TurnDiff } from './diff.ts';
-
-import type { NotCovered } from './entry.ts';
-import { runGitIn } from './git.ts';
-import { notCoveredOf, type Owner, ownerKey } from './history.ts';
-import type { RunGit } from './ignored.ts';
+import type { Engines } from './calls.ts';
+import type { TurnDiff } from './diff.ts';
+import { EngineThread } from './engine-thread.ts';
+import { type Owner, ownerKey } from './history.ts';
 import { type CheckpointLimits, smallTreeEntries } from './limits.ts';
-import { restorePrefix } from './plan.ts';
+import type { CheckpointInfo } from './list.ts';
 import { countEntries } from './size.ts';
 import { type RestoreResult, TreeCheckpoints } from './tree-checkpoints.ts';
 
@@ -25,6 +23,8 @@ export interface WorkspaceCheckpointsOptions {
   /** Takes turns of a conversation back, as far as they are still there. */
   readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
   readonly observe?: ((actor: AnyActorRef, treeId: string, root: string) => void) | undefined;
+  /** Default: in a thread of their own. */
+  readonly engines?: Engines | undefined;
 }
 
 /** A turn in a tree of files. */
@@ -33,23 +33,6 @@ export interface TurnPlace {
   readonly turnId: string;
   /** Canonical path of the tree. */
   readonly workspacePath: string;
-}
-
-/** One checkpoint of a conversation. */
-export interface CheckpointInfo {
-  readonly turnId: string;
-  readonly kind: 'turn' | 'restore';
-  readonly at: string;
-  /** Files and directories of the checkpoint. */
-  readonly files: number;
-  readonly bytes: number;
-  /** Entries that it leaves out: the first of them, by path. */
-  readonly notCovered: readonly NotCovered[];
-  readonly notCoveredTotal: number;
-  /** It was taken back. */
-  readonly isUndone: boolean;
-  /** The server ended in the middle of it, and completed it at its next start. */
-  readonly recovered: boolean;
 }
 
 export interface RestoreFiles {
@@ -71,23 +54,24 @@ interface OpenTurn {
 }
 
 const rootFile = 'root';
-const maxListedPaths = 200;
 
 /** Checkpoints of the trees in which the conversations of one workspace work: the workspace itself, and worktrees. */
 export class WorkspaceCheckpoints {
   readonly #options: WorkspaceCheckpointsOptions;
+  readonly #engines: Engines;
   readonly #trees = new Map<string, TreeCheckpoints>();
   readonly #sizes = new Map<string, Promise<number>>();
   readonly #turns = new Map<string, OpenTurn>();
 
   constructor(options: WorkspaceCheckpointsOptions) {
     this.#options = options;
+    this.#engines = options.engines ?? new EngineThread();
     this.#openUnclean();
   }
 
   /** Resolves when what a dead process has begun is completed. @throws CheckpointError */
   async recovered(): Promise<void> {
-    await Promise.all([...this.#trees.values()].map((tree) => tree.ask(() => undefined)));
+    await Promise.all([...this.#trees.values()].map((tree) => tree.ready()));
   }
 
   /** A turn begins. A large tree is saved now, beside the first request to the model; a small one when a tool needs it. @param isEager false: no tool of the turn is expected to change files */
@@ -122,7 +106,7 @@ export class WorkspaceCheckpoints {
     const tree = this.#tree(place.workspacePath);
     if (turn.hasStarted && turn.isNeeded) return tree.mark({ edge: 'end', ...owner });
     // No tool has changed files: the turn ends without a scan, and does not wait for the one that is under way.
-    void turn.start.then(() => tree.ask(({ history }) => history.dropTurn(owner))).catch(() => undefined);
+    void turn.start.then(() => tree.ask('dropTurn', owner)).catch(() => undefined);
     return undefined;
   }
 
@@ -133,48 +117,17 @@ export class WorkspaceCheckpoints {
   }
 
   list(threadId: string, workspacePath: string): Promise<readonly CheckpointInfo[]> {
-    return this.#tree(workspacePath).ask((engine) => {
-      const { history } = engine;
-      return history.turns(threadId).map(({ turn, startSeq, undoneBy }) => {
-        const { at, files, bytes } = history.mark(startSeq);
-        const { first, total } = history.skippedAt(startSeq, maxListedPaths);
-        return {
-          turnId: turn,
-          kind: turn.startsWith(restorePrefix) ? 'restore' : 'turn',
-          at: new Date(at).toISOString(),
-          ...{ files, bytes },
-          notCovered: first.map(notCoveredOf),
-          notCoveredTotal: total,
-          isUndone: undoneBy !== null,
-          recovered: engine.wasRecovered(turn),
-        };
-      });
-    });
+    return this.#tree(workspacePath).ask('list', threadId);
   }
 
   /** Turns from this one on that can be taken back together: those of the thread, or one restore alone. @returns undefined: there is no such checkpoint */
   turnsFrom(threadId: string, workspacePath: string, turnId: string): Promise<readonly string[] | undefined> {
-    return this.#tree(workspacePath).ask(({ history }) => {
-      const turns = history.turns(threadId);
-      const from = turns.find(({ turn }) => turn === turnId);
-      if (!from) return undefined;
-      if (turnId.startsWith(restorePrefix)) return [turnId];
-      return turns
-        .filter(
-          ({ turn, startSeq, undoneBy }) =>
-            startSeq >= from.startSeq && undoneBy === null && !turn.startsWith(restorePrefix),
-        )
-        .map(({ turn }) => turn);
-    });
+    return this.#tree(workspacePath).ask('turnsFrom', threadId, turnId);
   }
 
   /** @param turnId undefined: all turns of the thread */
   diff(threadId: string, workspacePath: string, turnId: string | undefined, isUnified: boolean): Promise<TurnDiff> {
-    const request = { thread: threadId, turn: turnId, isUnified };
-    return this.#tree(workspacePath).ask(async (engine) => {
-      await engine.lookIfOpen(request.thread, request.turn);
-      return diffOf(engine.history, engine.contents, request);
-    });
+    return this.#tree(workspacePath).ask('diff', { thread: threadId, turn: turnId, isUnified });
   }
 
   /** Copies the files of a tree into an empty directory: as they were at the end of a turn, or as they are now. @throws CheckpointError */
@@ -184,7 +137,7 @@ export class WorkspaceCheckpoints {
     end: { readonly threadId: string; readonly turnId: string } | undefined,
   ) {
     const owner = end && { thread: end.threadId, turn: end.turnId };
-    return this.#tree(workspacePath).ask((engine) => engine.copyTo(target, owner));
+    return this.#tree(workspacePath).ask('copyTo', target, owner);
   }
 
   /** Brings what a fork has changed in its own tree into another tree, as one restore of `into`. @throws CheckpointError */
@@ -192,13 +145,13 @@ export class WorkspaceCheckpoints {
     fork: { readonly threadId: string; readonly workspacePath: string },
     into: { readonly threadId: string; readonly workspacePath: string },
   ): Promise<RestoreResult> {
-    const changes = await this.#tree(fork.workspacePath).ask((engine) => engine.forkChanges(fork.threadId));
+    const changes = await this.#tree(fork.workspacePath).ask('forkChanges', fork.threadId);
     return this.#tree(into.workspacePath).restore({ thread: into.threadId, fork: changes });
   }
 
   /** Forgets the checkpoints of a thread that is deleted. @throws CheckpointError */
   async forget(threadId: string): Promise<void> {
-    for (const root of this.#roots()) await this.#tree(root).ask((engine) => engine.forget(threadId));
+    for (const root of this.#roots()) await this.#tree(root).ask('forget', threadId);
   }
 
   async close(): Promise<void> {
@@ -232,9 +185,9 @@ export class WorkspaceCheckpoints {
     makeDirectory(directory, 0o700);
     const file = join(directory, rootFile);
     if (!existsSync(file)) writeFileAtomic(file, root, { isFlushed: false });
-    const git: RunGit | undefined = gitEnvironment && runGitIn(root, gitEnvironment);
     const tree = new TreeCheckpoints({
-      ...{ treeId, root, directory, limits, git, takeBack, ownDirectories, mergeEnvironment: gitEnvironment },
+      place: { treeId, root, directory, limits, ownDirectories, gitEnvironment },
+      ...{ engines: this.#engines, takeBack },
       ...(observe && { observe: (actor) => observe(actor, treeId, root) }),
     });
     this.#trees.set(treeId, tree);

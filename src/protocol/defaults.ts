@@ -138,6 +138,8 @@ export const defaults = {
     inlineCheckpointPages: 8_192,
     /** Wait for a running checkpoint when the store closes; the next start finishes a longer one. */
     checkpointCloseMs: 5_000,
+    /** Time without a request after which the thread that saves files ends: its next start costs a tenth of a second. */
+    fileCheckpointRestMs: 120_000,
   },
   upstream: {
     /** Of one event of a stream; a longer one is not from a model. */

@@ -2,12 +2,15 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { LocalEngines } from '../../src/checkpoints/index.ts';
 import { type Bench, bench, limits, stateOf, TreeCheckpoints } from './tree-of-files.ts';
 
 /** 8 rounds in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
 const rounds = Number(process.env['ORATORIO_TEST_KILLS'] ?? 8);
 const program = join(import.meta.dirname, 'victim.ts');
 const node = ['--conditions=development', '--disable-warning=ExperimentalWarning', program];
+
+const ofTree = { treeId: 'tree', limits, ownDirectories: [], gitEnvironment: undefined };
 
 function fill(place: Bench): string[] {
   for (let number = 0; number < 10; number += 1) {
@@ -36,12 +39,13 @@ t.test('a restore that is killed at any step is as before or as after once the n
     t.equal(end.signal, 'SIGKILL', `killed at step ${killAt}`);
     const takenBack: string[] = [];
     const tree = new TreeCheckpoints({
-      ...{ treeId: 'tree', root: place.root, directory: place.stores, limits, git: undefined },
+      place: { ...ofTree, root: place.root, directory: place.stores },
+      engines: new LocalEngines(),
       takeBack: (threadId, turnIds) => takenBack.push(threadId, ...turnIds),
     });
-    await tree.ask(() => undefined);
+    await tree.ready();
     const recovered = stateOf(place.root);
-    const turns = await tree.ask(({ history }) => history.turns('thread'));
+    const turns = await tree.ask('turns', 'thread');
     t.notOk(existsSync(place.at('.oratorio/restore')), 'nothing that was staged is left');
     t.same(
       turns.filter(({ endSeq }) => endSeq === null),

@@ -24,6 +24,7 @@ import type { Test } from 'tap';
 import {
   type CheckpointLimits,
   defaultLimits,
+  LocalEngines,
   type RestoreResult,
   TreeCheckpoints,
   WorkspaceCheckpoints,
@@ -97,14 +98,21 @@ export interface Checkpoints {
   ): Promise<RestoreResult>;
 }
 
-/** Checkpoints of a bench; closed at the end of the test. */
-export function checkpointsOf(t: Test, { root, stores }: Bench, own: Partial<CheckpointLimits> = {}): Checkpoints {
+/** Checkpoints of a bench; closed at the end of the test. @param onStep called before each step that changes the disk */
+export function checkpointsOf(
+  t: Test,
+  { root, stores }: Bench,
+  own: Partial<CheckpointLimits> = {},
+  onStep?: (step: string) => void,
+): Checkpoints {
   const takenBack: [string, readonly string[]][] = [];
   const checkpoints = new WorkspaceCheckpoints({
     directory: stores,
     limits: { ...limits, ...own },
     gitEnvironment: { PATH: process.env['PATH'] ?? '' },
     takeBack: (threadId, turnIds) => takenBack.push([threadId, turnIds]),
+    // A thread for each tree of a test would cost more than the test.
+    engines: new LocalEngines(onStep),
   });
   t.teardown(() => checkpoints.close());
   return {

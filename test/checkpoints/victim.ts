@@ -12,7 +12,7 @@ const onStep = (): void => {
   if (steps === Number(killAt)) process.kill(process.pid, 'SIGKILL');
 };
 
-const engine = await Engine.open({
+const engine = new Engine({
   root,
   directory,
   limits: { ...defaultLimits, freeBytes: 0 },
@@ -37,7 +37,7 @@ const prepared = await engine.prepare({
   conversation: ['turn_001'],
 });
 if (prepared.number === undefined) throw new Error('the restore was refused');
-const left = await engine.apply(prepared.number);
+const left = engine.apply(prepared.number);
 await engine.conclude(prepared.number, left);
-await engine.close();
+engine.close();
 process.stdout.write(String(steps));

@@ -21,18 +21,21 @@ class World {
   readonly apply: Question<void, CheckpointWork>[] = [];
   readonly conclude: Question<void, CheckpointWork>[] = [];
   readonly serve: Question<void, CheckpointWork>[] = [];
+  readonly release: Question<void, CheckpointWork>[] = [];
+  readonly clock = new SimulatedClock();
   readonly actor: Actor<typeof checkpointMachine>;
   #nextId = 1;
 
   constructor() {
-    const { recover, mark, prune, plan, apply, conclude, serve } = this;
+    const { recover, mark, prune, plan, apply, conclude, serve, release } = this;
     const actors = {
       ...{ recover: asked(recover), mark: asked(mark), prune: asked(prune), plan: asked(plan) },
       ...{ apply: asked(apply), conclude: asked(conclude), serve: asked(serve) },
+      release: asked(release),
     };
     this.actor = createActor(checkpointMachine.provide({ actors }), {
-      clock: new SimulatedClock(),
-      input: { treeId: 'tree' },
+      clock: this.clock,
+      input: { treeId: 'tree', restMs: 120_000 },
       inspect: transitionLog(this.taken, (actor) => actor === this.actor),
     });
     // Without ids an event answers no request.
@@ -63,8 +66,11 @@ class World {
   }
 
   get questions(): readonly Question<never, CheckpointWork>[] {
-    const { recover, mark, prune, plan, apply, conclude, serve } = this;
-    return [recover, mark, prune, plan, apply, conclude, serve].flat() as unknown as Question<never, CheckpointWork>[];
+    const { recover, mark, prune, plan, apply, conclude, serve, release } = this;
+    return [recover, mark, prune, plan, apply, conclude, serve, release].flat() as unknown as Question<
+      never,
+      CheckpointWork
+    >[];
   }
 }
 
@@ -105,6 +111,15 @@ const to = {
   async serving(world: World) {
     await to.idle(world);
     world.request('task');
+  },
+  async releasing(world: World) {
+    await to.idle(world);
+    world.clock.increment(120_000);
+  },
+  async resting(world: World) {
+    await to.releasing(world);
+    open(world.release).answer();
+    await flush();
   },
   async unusable(world: World) {
     open(world.recover).fail(full);
@@ -290,6 +305,34 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.value, world.emitted], ['idle', [failed(1)]]),
   },
   {
+    takes: 'idle after(rest) → releasing',
+    proves: 'after a while without requests the store is closed',
+    given: to.idle,
+    when: (world) => world.clock.increment(120_000),
+    shows: (t, world) => t.same([world.value, world.release.length], ['releasing', 1]),
+  },
+  {
+    takes: 'releasing done(release) → resting',
+    proves: 'a store that is closed rests',
+    given: to.releasing,
+    when: (world) => open(world.release).answer(),
+    shows: (t, world) => t.equal(world.value, 'resting'),
+  },
+  {
+    takes: 'releasing error(release) → resting',
+    proves: 'a store that does not close is opened anew by the next request',
+    given: to.releasing,
+    when: (world) => open(world.release).fail(full),
+    shows: (t, world) => t.same([world.value, world.context.lastError], ['resting', full.message]),
+  },
+  {
+    takes: 'resting always [hasWork] → idle',
+    proves: 'a request ends the rest',
+    given: to.resting,
+    when: (world) => world.request('start'),
+    shows: (t, world) => t.same([world.value, world.mark.length], ['marking', 1]),
+  },
+  {
     takes: 'unusable REQUEST → ∅',
     proves: 'a request fails at once with the reason',
     given: to.unusable,
@@ -315,7 +358,7 @@ const walks: Walk<World>[] = [
 walkEvery(t, checkpointMachine, () => new World(), walks);
 
 t.test('in any history one thing is at work, and every request is answered once', async (t) => {
-  const event = fc.constantFrom('start', 'end', 'restore', 'task', 'answer', 'refuse', 'fail', 'close');
+  const event = fc.constantFrom('start', 'end', 'restore', 'task', 'answer', 'refuse', 'fail', 'rest', 'close');
   const seed = process.env['ORATORIO_TEST_SEED'] === 'random' ? {} : { seed: 16 };
   await fc.assert(
     fc.asyncProperty(fc.array(event, { maxLength: 40 }), async (events) => {
@@ -324,6 +367,7 @@ t.test('in any history one thing is at work, and every request is answered once'
       for (const each of events) {
         const question = world.questions.find(({ isOpen }) => isOpen);
         if (each === 'close') world.close();
+        else if (each === 'rest') world.clock.increment(120_000);
         else if (each === 'answer') question?.answer({ isRefused: false } as never);
         else if (each === 'refuse') question?.answer({ isRefused: true } as never);
         else if (each === 'fail') question?.fail(full);

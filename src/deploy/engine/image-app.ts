@@ -18,7 +18,16 @@ export interface AppOptions {
 }
 
 /** Parts of the package that are needed at run time. */
-const parts = ['LICENSE', 'bin', 'dist/appserver', 'dist/charts.json', 'dist/chunks', 'dist/cli', 'dist/ui'];
+const parts = [
+  'LICENSE',
+  'bin',
+  'dist/appserver',
+  'dist/charts.json',
+  'dist/checkpoints',
+  'dist/chunks',
+  'dist/cli',
+  'dist/ui',
+];
 
 /** Node's number for native modules, the same for all of Node 22. */
 const nodeModuleVersion = 127;

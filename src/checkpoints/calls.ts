@@ -1,0 +1,49 @@
+import type { Engine } from './engine.ts';
+import type { CheckpointLimits } from './limits.ts';
+
+/** Methods of an engine that another thread calls: their arguments and results are plain data. */
+export const callNames = [
+  'mark',
+  'endCrashed',
+  'prepare',
+  'prepareMerge',
+  'forkChanges',
+  'interrupted',
+  'apply',
+  'conclude',
+  'diff',
+  'copyTo',
+  'clearStaging',
+  'turns',
+  'list',
+  'turnsFrom',
+  'dropTurn',
+  'forget',
+  'prune',
+] as const satisfies readonly (keyof Engine)[];
+
+export type CallName = (typeof callNames)[number];
+export type CallArguments<N extends CallName> = Parameters<Engine[N]>;
+export type CallResult<N extends CallName> = Awaited<ReturnType<Engine[N]>>;
+
+/** A tree and its store. */
+export interface TreePlace {
+  readonly treeId: string;
+  /** Canonical path of the tree. */
+  readonly root: string;
+  /** Directory of the store; it is made. */
+  readonly directory: string;
+  readonly limits: CheckpointLimits;
+  /** Absolute paths that are no part of the tree. */
+  readonly ownDirectories: readonly string[];
+  /** Environment of git, without keys; undefined: git is not run. */
+  readonly gitEnvironment: Readonly<Record<string, string>> | undefined;
+}
+
+/** Engines by tree, in this thread or in another one. A store is opened by the first call for it. */
+export interface Engines {
+  /** @throws what the method throws */
+  call<N extends CallName>(place: TreePlace, name: N, args: CallArguments<N>): Promise<CallResult<N>>;
+  /** Closes the store of a tree. The next call opens it again. */
+  release(treeId: string): Promise<void>;
+}

@@ -1,0 +1,72 @@
+import { hash as digest } from 'node:crypto';
+import { closeSync, openSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { zstdDecompressSync } from 'node:zlib';
+import type { CheckpointDatabase, Row } from './database.ts';
+import { CheckpointError } from './errors.ts';
+
+/** Name of a content: its SHA-256 in hexadecimal digits. */
+export const hashOf = (bytes: Uint8Array): string => digest('sha256', bytes, 'hex');
+
+export const nameOfPack = (number: number): string => `${String(number).padStart(6, '0')}.pack`;
+
+/** Reads contents that are committed, also those of another store. Writes nothing. */
+export class ContentReader {
+  readonly directory: string;
+  readonly database: CheckpointDatabase;
+
+  /** @param directory of the packs */
+  constructor(directory: string, database: CheckpointDatabase) {
+    this.directory = directory;
+    this.database = database;
+  }
+
+  /** Reads a content piece by piece, each verified. @throws CheckpointError for a damaged or missing one */
+  *read(hash: string): Generator<Buffer> {
+    const row = this.rowOf(hash);
+    if (row['codec'] !== 'list') {
+      yield this.#verified(hash, row);
+      return;
+    }
+    for (const piece of this.database.all('SELECT hash FROM pieces WHERE list = ? ORDER BY number', hash)) {
+      const own = String(piece['hash']);
+      yield this.#verified(own, this.rowOf(own));
+    }
+  }
+
+  /** Place of a content. @throws CheckpointError for a missing one */
+  protected rowOf(hash: string): Row {
+    const row = this.database.get('SELECT * FROM blobs WHERE hash = ?', hash);
+    if (!row) throw new CheckpointError('a content is missing in the store');
+    return row;
+  }
+
+  /** Bytes of a content as the pack has them. */
+  protected packed(row: Row): Buffer {
+    const fd = openSync(join(this.directory, nameOfPack(Number(row['pack']))), 'r');
+    try {
+      return readFully(fd, row);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  #verified(hash: string, row: Row): Buffer {
+    const bytes = this.packed(row);
+    const content = row['codec'] === 'zstd' ? zstdDecompressSync(bytes) : bytes;
+    if (hashOf(content) !== hash) throw new CheckpointError('a content of the store is damaged');
+    return content;
+  }
+}
+
+/** @throws CheckpointError when the pack is shorter */
+export function readFully(fd: number, row: Row): Buffer {
+  const [start, length] = [Number(row['start']), Number(row['length'])];
+  const bytes = Buffer.allocUnsafe(length);
+  for (let done = 0; done < length; ) {
+    const read = readSync(fd, bytes, done, length - done, start + done);
+    if (read === 0) throw new CheckpointError('a pack of the store is cut off');
+    done += read;
+  }
+  return bytes;
+}

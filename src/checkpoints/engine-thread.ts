@@ -1,0 +1,105 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { packageRoot } from '../lib/index.ts';
+import type { CallArguments, CallName, CallResult, Engines, TreePlace } from './calls.ts';
+import { CheckpointError } from './errors.ts';
+
+export type ThreadRequest = { readonly id: number } & (
+  | {
+      readonly kind: 'call';
+      readonly place: TreePlace;
+      readonly name: CallName;
+      readonly args: CallArguments<CallName>;
+    }
+  | { readonly kind: 'release'; readonly treeId: string }
+);
+
+export type ThreadReply = { readonly id: number } & (
+  | { readonly result: unknown }
+  | { readonly error: { readonly message: string; readonly isExpected: boolean } }
+);
+
+/** A tree of 200,000 entries takes a third of it. A thread that needs more ends alone: its checkpoint fails. */
+const resourceLimits = { maxOldGenerationSizeMb: 1_024, maxYoungGenerationSizeMb: 32 };
+
+/** The program of this build: a source beside sources, a bundle in `dist`. */
+function program(): string {
+  const isSource = import.meta.url.endsWith('.ts');
+  if (isSource) return fileURLToPath(new URL('thread-main.ts', import.meta.url));
+  return join(packageRoot(), 'dist', 'checkpoints', 'thread-main.cjs');
+}
+
+/**
+ * Engines in a thread of their own, so that nothing they do blocks the event loop. The thread begins with the first call, ends when the last
+ * store is released, and keeps the process alive only while it works.
+ */
+export class EngineThread implements Engines {
+  readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
+  readonly #open = new Set<string>();
+  #worker: Worker | undefined;
+  readonly #program: string | URL;
+  #nextId = 1;
+
+  /** @param file program of the thread; another one for tests */
+  constructor(file: string | URL = program()) {
+    this.#program = file;
+  }
+
+  async call<N extends CallName>(place: TreePlace, name: N, args: CallArguments<N>): Promise<CallResult<N>> {
+    this.#open.add(place.treeId);
+    return (await this.#ask((id) => ({ id, kind: 'call', place, name, args }))) as CallResult<N>;
+  }
+
+  async release(treeId: string): Promise<void> {
+    if (!this.#open.delete(treeId) || !this.#worker) return;
+    await this.#ask((id) => ({ id, kind: 'release', treeId }));
+    if (this.#open.size > 0 || this.#pending.size > 0) return;
+    const worker = this.#worker;
+    this.#worker = undefined;
+    await worker?.terminate();
+  }
+
+  #ask(make: (id: number) => ThreadRequest): Promise<unknown> {
+    const worker = this.#started();
+    const id = this.#nextId++;
+    const reply = Promise.withResolvers<unknown>();
+    this.#pending.set(id, reply);
+    worker.ref();
+    worker.postMessage(make(id));
+    return reply.promise;
+  }
+
+  #started(): Worker {
+    if (this.#worker) return this.#worker;
+    const worker = new Worker(this.#program, { name: 'checkpoints', env: { TMPDIR: tmpdir() }, resourceLimits });
+    worker.on('message', (reply: ThreadReply) => this.#take(reply));
+    worker.on('error', (error) => this.#lose(worker, error.message));
+    worker.on('exit', () => this.#lose(worker, 'it ended'));
+    worker.unref();
+    this.#worker = worker;
+    return worker;
+  }
+
+  #take(reply: ThreadReply): void {
+    const pending = this.#pending.get(reply.id);
+    this.#pending.delete(reply.id);
+    if (this.#pending.size === 0) this.#worker?.unref();
+    if ('result' in reply) pending?.resolve(reply.result);
+    else {
+      const { message, isExpected } = reply.error;
+      pending?.reject(isExpected ? new CheckpointError(message) : new Error(message));
+    }
+  }
+
+  /** The next thread completes the work of a lost one: its stores are crash-safe. */
+  #lose(worker: Worker, reason: string): void {
+    if (this.#worker !== worker) return;
+    this.#worker = undefined;
+    this.#open.clear();
+    const lost = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const each of lost) each.reject(new CheckpointError(`the thread of the checkpoints failed: ${reason}`));
+  }
+}

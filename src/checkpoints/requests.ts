@@ -1,0 +1,46 @@
+import type { NotCovered } from './entry.ts';
+import type { GitRestore } from './git-state.ts';
+import type { Owner } from './history.ts';
+import type { ForkChanges } from './merge.ts';
+import type { Conflict, RestorePlan } from './plan.ts';
+
+/** A mark that is to be taken. */
+export interface MarkRequest extends Owner {
+  readonly edge: 'start' | 'end';
+}
+
+export interface RestoreRequest {
+  readonly thread: string;
+  /** Turns, or a restore, that are taken back. */
+  readonly turns: readonly string[];
+  readonly paths: readonly string[] | undefined;
+  readonly force: boolean;
+  /** Turns of the conversation that go with the files. */
+  readonly conversation: readonly string[];
+}
+
+/** Changes of a fork that come into this tree. */
+export interface MergeRequest {
+  /** Thread that they belong to from then on. */
+  readonly thread: string;
+  readonly fork: ForkChanges;
+}
+
+/** A restore that is planned and, if there are no conflicts, staged and written down. */
+export interface PreparedRestore extends RestorePlan {
+  /** Undefined: refused because of its conflicts. */
+  readonly number: number | undefined;
+}
+
+export interface RestoreOutcome {
+  /** Name by which the restore can be taken back. */
+  readonly restoreId: string;
+  readonly restored: readonly string[];
+  readonly kept: readonly string[];
+  readonly conflicts: readonly Conflict[];
+  /** Changed while the restore ran: left as they are. */
+  readonly changedMeanwhile: readonly string[];
+  readonly notCovered: readonly NotCovered[];
+  /** Absent: the turns moved neither HEAD nor a branch. */
+  readonly git?: GitRestore;
+}

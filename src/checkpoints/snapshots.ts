@@ -1,0 +1,167 @@
+import { statfsSync } from 'node:fs';
+import { type BytePath, nameOf, parentOf } from './byte-path.ts';
+import type { Contents } from './contents.ts';
+import type { CheckpointDatabase } from './database.ts';
+import type { StampedEntry } from './entry.ts';
+import { CheckpointError, isFull } from './errors.ts';
+import { readGitState } from './git-state.ts';
+import type { History, MarkEdge, Owner } from './history.ts';
+import { ignoredDirectories, ignoredPaths, type RunGit } from './ignored.ts';
+import { leftOutOf } from './left-out.ts';
+import type { CheckpointLimits } from './limits.ts';
+import { type Candidate, OverLimit, type Scan, scan } from './scan.ts';
+import { indexOf, type StatIndex } from './stat-index.ts';
+import { skipped, storeCandidate } from './store-file.ts';
+import type { Tree } from './tree.ts';
+
+export interface SnapshotOptions {
+  readonly tree: Tree;
+  readonly database: CheckpointDatabase;
+  readonly contents: Contents;
+  readonly history: History;
+  /** Directory of the store: its disk needs space. */
+  readonly directory: string;
+  readonly limits: CheckpointLimits;
+  /** Paths that are no part of the tree. */
+  readonly omitted: ReadonlySet<BytePath>;
+  readonly git: RunGit | undefined;
+  readonly onStep: ((step: string) => void) | undefined;
+}
+
+/** Inserts a mark of the state that was found. @returns its number */
+export type TakeMark = (edge: MarkEdge, running: readonly Owner[]) => number;
+
+/** A transaction with more rows gets a larger cache: what does not fit is written twice. */
+const manyRows = 2_000;
+
+/** Saves the present state of a tree: scans it, stores what has changed, commits it. */
+export class Snapshots {
+  readonly #options: SnapshotOptions;
+  #index: StatIndex | undefined;
+  #leftOut: ReadonlyMap<BytePath, number> = new Map();
+
+  constructor(options: SnapshotOptions) {
+    this.#options = options;
+  }
+
+  /** Commits the state together with the marks of `commit`. @throws CheckpointError, the system's error; nothing is committed then */
+  async take(commit: (take: TakeMark) => void): Promise<void> {
+    const { tree, contents, onStep, history } = this.#options;
+    this.#requireSpace();
+    onStep?.('scan');
+    const known = this.#index ?? indexOf(history.currentEntries());
+    const found = await this.#scan(known);
+    try {
+      const stored = await this.#store(found);
+      onStep?.('flush');
+      contents.flush();
+      onStep?.('commit');
+      this.#write(found, stored, known.size === 0, commit);
+    } catch (error) {
+      this.#index = undefined;
+      contents.discard();
+      throw isFull(error) ? new CheckpointError('the disk of the checkpoints is full') : error;
+    } finally {
+      tree.close();
+    }
+    this.#index = found.index;
+    onStep?.('committed');
+  }
+
+  #write(
+    { entries, bytes, gone }: Scan,
+    stored: ReadonlyMap<BytePath, StampedEntry | undefined>,
+    isFirst: boolean,
+    commit: (take: TakeMark) => void,
+  ): void {
+    const { tree, database, contents, history } = this.#options;
+    const totals = { files: entries, bytes, git: readGitState(tree.root) };
+    database.transaction(() => {
+      contents.commit();
+      let first: number | undefined;
+      commit((edge, running) => {
+        const seq = history.addMark(edge, running, totals);
+        first ??= seq;
+        return seq;
+      });
+      if (first === undefined) return;
+      for (const path of gone) history.put(path, undefined, first);
+      // Sorted rows fill each page of the table once.
+      const rows = isFirst ? [...stored].sort(([a], [b]) => (a < b ? -1 : 1)) : stored;
+      for (const [path, entry] of rows) {
+        if (!isFirst) history.put(path, entry, first);
+        else if (entry) history.add(entry, first);
+      }
+    }, stored.size > manyRows);
+    contents.settle();
+  }
+
+  async #scan(known: StatIndex): Promise<Scan> {
+    const { tree, limits, omitted } = this.#options;
+    const run = () => scan({ tree, known, limits, omitted, leftOut: this.#leftOut });
+    try {
+      return run();
+    } catch (error) {
+      if (!(error instanceof OverLimit)) throw error;
+      await this.#leaveOut(known, error);
+      return run();
+    }
+  }
+
+  /** Leaves whole directories that git ignores out of a tree that is too large. */
+  async #leaveOut(known: StatIndex, error: OverLimit): Promise<void> {
+    const { tree, limits, omitted, git } = this.#options;
+    const ignored = git ? await ignoredDirectories(git) : [];
+    if (ignored.length === 0) throw error;
+    const without = scan({ tree, known, limits, omitted, leftOut: new Map(ignored.map((path) => [path, 0])) });
+    const room = { entries: limits.entries - without.entries, bytes: limits.contentBytes - without.bytes };
+    this.#leftOut = leftOutOf(tree, ignored, room, limits);
+  }
+
+  async #store({ candidates, index }: Scan): Promise<Map<BytePath, StampedEntry | undefined>> {
+    const { tree, contents, limits } = this.#options;
+    const ignored = await this.#ignoredLarge(candidates);
+    const stored = new Map<BytePath, StampedEntry | undefined>();
+    const options = { tree, contents, maxBytes: limits.fileBytes };
+    for (const candidate of candidates) {
+      const { path } = candidate;
+      const entry = ignored.has(path) ? skipped(candidate, 'ignoredTooLarge') : storeCandidate(candidate, options);
+      stored.set(path, entry);
+      correct(index, path, entry);
+    }
+    return stored;
+  }
+
+  /** Files above the limit of ignored ones that git ignores. Git is asked only when there are such files. */
+  async #ignoredLarge(candidates: readonly Candidate[]): Promise<ReadonlySet<BytePath>> {
+    const { limits, git } = this.#options;
+    const { ignoredFileBytes, fileBytes } = limits;
+    const large = candidates.filter(
+      ({ kind, size }) => kind === 'file' && size > ignoredFileBytes && size <= fileBytes,
+    );
+    if (large.length === 0 || !git) return new Set();
+    return ignoredPaths(
+      git,
+      large.map(({ path }) => path),
+    );
+  }
+
+  #requireSpace(): void {
+    const { directory, limits } = this.#options;
+    const { bavail, bsize } = statfsSync(directory);
+    if (bavail * bsize < limits.freeBytes) {
+      throw new CheckpointError('the disk of the checkpoints has too little space left');
+    }
+  }
+}
+
+const gone = { kind: 'skipped', mode: 0, size: 0, mtime: 0, ctime: null, ino: 0 } as const;
+
+/** Puts the facts of a file as it was read into the index. */
+function correct(index: StatIndex, path: BytePath, entry: StampedEntry | undefined): void {
+  const directory = index.get(parentOf(path) ?? '');
+  const at = path === '' ? -1 : (directory?.indexOf(nameOf(path)) ?? -1);
+  if (!directory || at === -1) return;
+  const { kind, mode, size, mtime, ctime, ino } = entry ?? gone;
+  directory.set(at, { kind, mode, size, mtime, ino, ctime: ctime ?? Number.NaN });
+}

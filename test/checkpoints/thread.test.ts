@@ -1,0 +1,49 @@
+import t from 'tap';
+import { CheckpointError, EngineThread } from '../../src/checkpoints/index.ts';
+import { bench, limits } from './tree-of-files.ts';
+
+const turn = { thread: 'thread', turn: 'turn_001' };
+
+t.test('a tree is saved and restored by a thread, which ends when its last store is released', async (t) => {
+  const { root, stores: directory, write, read } = bench(t);
+  const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
+  const engines = new EngineThread();
+  t.teardown(() => engines.release('tree'));
+  write('a.txt', 'before');
+  await engines.call(place, 'mark', [[{ edge: 'start', ...turn }]]);
+  write('a.txt', 'after');
+  await engines.call(place, 'mark', [[{ edge: 'end', ...turn }]]);
+
+  await t.rejects(
+    engines.call(place, 'apply', [7]),
+    new CheckpointError('there is no such restore'),
+    'a failure keeps its type and its message',
+  );
+  const crowded = { ...place, treeId: 'crowded', limits: { ...limits, freeBytes: Number.MAX_SAFE_INTEGER } };
+  await engines.release('tree');
+  await t.rejects(
+    engines.call(crowded, 'endCrashed', []).then(() => engines.call(crowded, 'mark', [[]])),
+    CheckpointError,
+  );
+  await engines.release('crowded');
+
+  // The next call begins another thread, which opens the store again.
+  const order = { thread: 'thread', turns: ['turn_001'], paths: undefined, force: false, conversation: [] };
+  const { number = 0 } = await engines.call(place, 'prepare', [order]);
+  await engines.call(place, 'conclude', [number, await engines.call(place, 'apply', [number])]);
+  t.equal(read('a.txt'), 'before');
+});
+
+t.test('a thread that is lost fails the requests that wait, and the next request begins another', async (t) => {
+  const { root, stores: directory } = bench(t);
+  const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
+  const program = "import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => process.exit(3));";
+  const engines = new EngineThread(new URL(`data:text/javascript,${encodeURIComponent(program)}`));
+  const lost = new CheckpointError('the thread of the checkpoints failed: it ended');
+  await Promise.all([
+    t.rejects(engines.call(place, 'turns', ['thread']), lost),
+    t.rejects(engines.call(place, 'list', ['thread']), lost),
+  ]);
+  await t.rejects(engines.call(place, 'turns', ['thread']), lost);
+  await engines.release('tree');
+});
