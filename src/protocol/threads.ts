@@ -181,6 +181,20 @@ const ToolChains = v.pipe(
   v.check((variables) => Object.keys(variables).length <= maxVariables, `at most ${maxVariables} variables`),
 );
 
+/** `working`: its turn runs. `checking`: the check runs in its files. `stopped`: another attempt has passed before. */
+export const raceStates = ['working', 'checking', 'passed', 'failed', 'stopped'] as const;
+
+/** One attempt of a race: a fork with files of its own, whose result a command checks. */
+export const RaceAttempt = v.object({
+  number: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  /** Command that decides. */
+  check: v.pipe(v.string(), v.maxLength(10_000)),
+  state: v.picklist(raceStates),
+  /** Its changes are in the workspace of the original: this restore takes them back. The server sets it. */
+  restoreId: v.optional(id),
+});
+export type RaceAttempt = v.InferOutput<typeof RaceAttempt>;
+
 /** Settings of one thread; what is absent comes from the configuration. */
 export const ThreadConfig = v.object({
   model: v.optional(v.string()),
@@ -217,6 +231,10 @@ export const ThreadConfig = v.object({
     v.description(
       'Directory to work in instead of the workspace: absolute, below a worktree root of the server. Given at thread/start, kept as its real path, never changed.',
     ),
+  ),
+  race: v.pipe(
+    v.optional(RaceAttempt),
+    v.description('State of an attempt of `oratorio race`, for people who watch it; changes nothing about turns.'),
   ),
   readOnly: v.pipe(
     v.optional(v.boolean()),

@@ -161,11 +161,20 @@ scenario(t, 'a conversation can be forked, also into a worktree of its own', {},
 
   await session.say(fork.id, 'run: echo new > added.txt');
   await session.until('turn/completed', undefined, 4);
+  const race = { number: 1, check: 'true', state: 'passed' } as const;
+  await session.call('thread/config/update', { threadId: fork.id, config: { race } });
+  t.same((await session.until('thread/raceUpdated', undefined, 1)).race, race);
   const merged = await session.call('thread/merge', { threadId: fork.id });
+  t.same((await session.until('thread/raceUpdated', undefined, 2)).race, { ...race, restoreId: merged.restoreId });
   t.match(merged, { restored: ['added.txt'] });
   t.same([read('added.txt'), read('a.txt')], ['new\n', 'turn 2\n']);
   await session.call('checkpoint/restore', { threadId, turnId: merged.restoreId });
   t.notOk(existsSync(join(path, 'added.txt')), 'what was merged is taken back');
+  t.same(
+    (await session.until('thread/raceUpdated', undefined, 3)).race,
+    race,
+    'an attempt that was taken back is not applied',
+  );
   t.equal((await session.refused('thread/merge', { threadId })).name, 'checkpointFailed');
 });
 

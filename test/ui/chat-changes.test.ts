@@ -144,3 +144,61 @@ scene(
     await shows(t, 'equal', () => button(page, 'Revert second.txt').count(), 1);
   },
 );
+
+scene(
+  'attempts of a race are side by side; one is applied and taken back, and changes of a person are overwritten only when they say so',
+  {
+    provider: script(
+      ...['bad', 'good', 'worse'].flatMap((content) => [
+        callTool('WriteFile', { path: 'a.txt', content }),
+        say(`It is ${content}.`),
+      ]),
+    ),
+    config,
+  },
+  async (t, { page, served, go }) => {
+    const a = join(served.path, 'a.txt');
+    writeFileSync(a, 'before');
+    const client = await Client.ready(t, served.server.webSocketUrl);
+    const { thread } = await client.call('thread/start', { displayName: 'race: Make it good' });
+    const attempts: string[] = [];
+    for (const number of [1, 2, 3]) {
+      const { thread: fork } = await client.call('thread/fork', { threadId: thread.id, worktree: true });
+      attempts.push(fork.id);
+      const race = { number, check: 'grep -q good a.txt', state: 'working' };
+      await client.call('thread/config/update', { threadId: fork.id, config: { race } });
+    }
+    await go(`/chat/${thread.id}`);
+    await page.getByRole('link', { name: 'Race', exact: true }).click();
+    const attempt = (number: number) => page.getByRole('region', { name: `Attempt ${number}` });
+    await attempt(3).getByText('No result yet').waitFor();
+    for (const [index, threadId] of attempts.entries()) {
+      await client.call('turn/start', { threadId, input: words('Make it good') });
+      await attempt(index + 1)
+        .getByText('+1')
+        .waitFor();
+      const race = { number: index + 1, check: 'grep -q good a.txt', state: index === 1 ? 'passed' : 'failed' };
+      await client.call('thread/config/update', { threadId, config: { race } });
+    }
+    await attempt(2).getByText('Check passed').waitFor();
+    await attempt(1).getByText('Check failed').waitFor();
+    t.equal(await overflowsAt(page, 390), false);
+    t.same(await axe(page), []);
+    await button(page, 'Apply attempt 2').click();
+    await attempt(2).getByText('Applied').waitFor();
+    t.equal(readFileSync(a, 'utf8'), 'good', 'exactly its change is applied');
+    t.equal(await button(page, 'Apply attempt 1').isDisabled(), true);
+    writeFileSync(a, 'by a person');
+    await button(page, 'Undo attempt 2').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('a.txt (modified by you)').waitFor();
+    t.equal(readFileSync(a, 'utf8'), 'by a person');
+    await dialog.getByRole('button', { name: 'Overwrite' }).click();
+    await attempt(2).getByText('Check passed').waitFor();
+    t.equal(readFileSync(a, 'utf8'), 'before');
+    await attempt(3).getByRole('link', { name: 'Changes' }).click();
+    await page.locator('.diff .added', { hasText: 'worse' }).waitFor();
+    const again = await client.call('thread/fork', { threadId: attempts[0] });
+    t.equal(again.thread.config?.race, undefined, 'a fork of an attempt is no attempt');
+  },
+);

@@ -6,6 +6,7 @@ import { bytesPerToken } from '../tokens.ts';
 import { timestamp } from './clock.ts';
 import { compactThread } from './compact-thread.ts';
 import type { Feed } from './feed.ts';
+import { recordRace } from './race-record.ts';
 import type { ThreadRegistry } from './thread-registry.ts';
 import type { ThreadTools } from './thread-tools.ts';
 import type { Tracer } from './tracer.ts';
@@ -157,6 +158,7 @@ export class ThreadCatalog {
     const merged = { ...present, ...config };
     requireSamePlace(present, merged);
     this.#registry.update(threadId, configured(merged));
+    if (config.race) recordRace({ registry: this.#registry, feed: this.#feed }, threadId, config.race);
     return merged;
   }
 

@@ -13,6 +13,7 @@ import type { OpenFork } from '../worktrees/index.ts';
 import { timestamp } from './clock.ts';
 import type { Feed } from './feed.ts';
 import { forkThread } from './fork-thread.ts';
+import { recordApplied, recordTakenBack } from './race-record.ts';
 import type { ThreadRegistry } from './thread-registry.ts';
 import type { Turns } from './turns.ts';
 import type { FileCheckpoints, FileRestore, ForkThread, ThreadProcesses } from './types.ts';
@@ -71,7 +72,9 @@ export class ThreadFiles {
     }
     const end = atTurnId === undefined ? undefined : { threadId, turnId: atTurnId };
     const place = worktree ? await this.#openFork(turns.pathOf(original), end) : undefined;
-    const config = place === undefined ? undefined : { ...original.config, workspaceOverride: place };
+    // A fork of an attempt is not an attempt.
+    const { race: _, ...inherited } = original.config ?? {};
+    const config = place === undefined ? inherited : { ...inherited, workspaceOverride: place };
     const isEphemeral = registry.isEphemeral(threadId);
     const newId = registry.newId(timestamp(), isEphemeral);
     const { thread } = forkThread({ store, original, newId, atTurnId, displayName, config });
@@ -96,7 +99,9 @@ export class ThreadFiles {
     return turns.hold(threadId, () =>
       turns.hold(original.id, async () => {
         const from = { threadId, workspacePath: place };
-        return this.#report(original.id, await this.#with((checkpoints) => checkpoints.merge(from, into)));
+        const merged = this.#report(original.id, await this.#with((checkpoints) => checkpoints.merge(from, into)));
+        recordApplied(this.#options, threadId, merged.restoreId);
+        return merged;
       }),
     );
   }
@@ -125,7 +130,11 @@ export class ThreadFiles {
     const thread = registry.get(threadId);
     const turnIds = await this.#with((checkpoints) => checkpoints.turnsFrom(threadId, turns.pathOf(thread), turnId));
     if (!turnIds) throw new AgentError('turnNotFound', { threadId, turnId }, 'no checkpoint of it is stored');
-    return turns.hold(threadId, () => this.#restore(thread, { turnIds, paths, force, conversation: [] }));
+    return turns.hold(threadId, async () => {
+      const restored = await this.#restore(thread, { turnIds, paths, force, conversation: [] });
+      if (!paths) recordTakenBack(this.#options, threadId, turnId);
+      return restored;
+    });
   }
 
   async diff(threadId: string, turnId: string | undefined, format: FileDiff['format']): Promise<Frozen<FileDiff>> {

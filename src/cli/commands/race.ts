@@ -14,6 +14,7 @@ import {
   turnDiff,
 } from '../../client/index.ts';
 import { directoryName } from '../../config/index.ts';
+import type { RaceAttempt } from '../../protocol/index.ts';
 import { toolChainEnvironment } from '../../supervise/index.ts';
 import { declineUnattended } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
@@ -127,7 +128,9 @@ class Race {
     const { threadId, directory, number, model, prompt, check } = entry;
     const { options, signal } = this.#context;
     const server = this.#server;
+    const record = (state: RaceAttempt['state']) => this.#record(threadId, { number, check, state }, signal);
     if (model !== '') await server.request('thread/config/update', { threadId, config: { model } }, { signal });
+    await record('working');
     const asked = options['yes'] === true ? ({ approvalPolicy: 'autoApprove' } as const) : {};
     const turn = await startTurn(server, threadId, prompt, { ...asked, signal });
     this.#running.add(turn);
@@ -136,12 +139,15 @@ class Race {
     const isAnswered = typeof answer === 'object' && answer !== null && 'turn' in answer;
     const usage = v.safeParse(Usage, isAnswered ? answer.turn : {});
     const isCancelled = isAnswered && 'cancelled' in answer && answer.cancelled === true;
-    const hasPassed = isAnswered && !isCancelled && this.#winner === undefined && (await passes(check, directory));
+    const isChecked = isAnswered && !isCancelled && this.#winner === undefined;
+    if (isChecked) await record('checking');
+    const hasPassed = isChecked && (await passes(check, directory));
     if (hasPassed && this.#winner === undefined) {
       this.#winner = threadId;
       // Stopped attempts cost nothing more.
       for (const other of this.#running) void other.interrupt().catch(() => undefined);
     }
+    await record(hasPassed ? 'passed' : isChecked || !isAnswered ? 'failed' : 'stopped');
     const { files } = await turnDiff(server, threadId, { format: 'summary', signal });
     return {
       ...{ number, threadId, directory, model, hasPassed },
@@ -151,6 +157,11 @@ class Race {
       additions: files.reduce((sum, { additions }) => sum + additions, 0),
       deletions: files.reduce((sum, { deletions }) => sum + deletions, 0),
     };
+  }
+
+  /** For those who watch the race on the page. */
+  async #record(threadId: string, race: RaceAttempt, signal: AbortSignal): Promise<void> {
+    await this.#server.request('thread/config/update', { threadId, config: { race } }, { signal });
   }
 
   #table(attempts: readonly Attempt[]): string[] {

@@ -13,6 +13,8 @@ import { Composer } from './composer/composer.tsx';
 import { Queue } from './composer/queue.tsx';
 import type { Conversation } from './data/conversation.ts';
 import { type ChatWorkspace, chatOf } from './data/workspace.ts';
+import { attemptsOf } from './race/attempts.ts';
+import { Race } from './race/index.tsx';
 import { TranscriptList } from './rows/transcript-list.tsx';
 import { nameOf, Threads } from './threads.tsx';
 
@@ -26,6 +28,13 @@ export default function ChatView({ app }: { readonly app: App }) {
       <Threads app={app} chat={chat} conversation={conversation} />
       {threadId !== null && part === 'changes' ? (
         <Changes app={app} conversation={conversation} threadId={threadId} turnId={query['turn']} />
+      ) : threadId !== null && part === 'race' ? (
+        <Race
+          app={app}
+          conversation={conversation}
+          attempts={attemptsOf(chat.threads.value, threadId)}
+          threadId={threadId}
+        />
       ) : (
         <Desk key={threadId} app={app} chat={chat} conversation={conversation} />
       )}
@@ -63,6 +72,11 @@ function Desk({ app, chat, conversation }: DeskProps) {
         <h1 class="cut">{title}</h1>
         <AgentChip agent={chat.agent.value} />
         <Doing conversation={conversation} />
+        {conversation.threadId !== null && attemptsOf(chat.threads.value, conversation.threadId).length > 0 && (
+          <a class="quiet" href={href({ view: 'chat', path: [conversation.threadId, 'race'] })}>
+            Race
+          </a>
+        )}
         {conversation.threadId !== null && conversation.canUndo.value && (
           <a class="quiet" href={href({ view: 'chat', path: [conversation.threadId, 'changes'] })}>
             Changes

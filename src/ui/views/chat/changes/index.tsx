@@ -13,6 +13,7 @@ import { Uncovered } from '../rows/uncovered.tsx';
 import { nameOf } from '../threads.tsx';
 import { ChangeReview } from './change-review.ts';
 import './changes.css';
+import { ConflictList } from './conflict-list.tsx';
 import { FileCard } from './file-card.tsx';
 import { sectionsOf } from './sections.ts';
 
@@ -29,8 +30,6 @@ const firstFiles = 50;
 /** Files whose changes are shown at first, and the most changed lines that are. */
 const openFiles = 10;
 const openLines = 400;
-/** Conflicts that are named. */
-const maxListed = 50;
 
 export function Changes({ app, conversation, threadId, turnId }: ChangesProps) {
   const thread = conversation.thread.value;
@@ -170,8 +169,6 @@ function Files({ review, diff, hasTurn }: FilesProps) {
 }
 
 function Conflicts({ review }: { readonly review: ChangeReview }) {
-  const { conflicts } = review.state.context;
-  const shown = conflicts.slice(0, maxListed);
   return (
     <Confirm
       title="Overwrite other changes?"
@@ -181,15 +178,7 @@ function Conflicts({ review }: { readonly review: ChangeReview }) {
       onConfirm={() => review.send({ type: 'FORCE' })}
     >
       <p>Nothing was put back, because this was changed since:</p>
-      <ul class="mono">
-        {shown.map(({ path, change, by }) => (
-          <li key={path}>
-            {visible(path, { multiline: false })} ({change} by{' '}
-            {by === 'user' ? 'you' : visible(by, { multiline: false })})
-          </li>
-        ))}
-      </ul>
-      {conflicts.length > shown.length && <p>And {(conflicts.length - shown.length).toLocaleString()} more.</p>}
+      <ConflictList conflicts={review.state.context.conflicts} />
     </Confirm>
   );
 }

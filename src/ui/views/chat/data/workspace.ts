@@ -4,6 +4,7 @@ import type {
   AgentInUse,
   InputPart,
   ModelListResult,
+  RaceAttempt,
   RpcResult,
   ThreadConfig,
   ThreadSummary,
@@ -101,6 +102,9 @@ export class ChatWorkspace {
       case 'thread/runtimeChanged':
         this.#change(told.params.threadId, { runtime: told.params.runtime });
         return;
+      case 'thread/raceUpdated':
+        this.#noteRace(told.params.threadId, told.params.race);
+        return;
       case 'thread/deleted':
         this.#threads.value = this.#threads.peek()?.filter(({ id }) => id !== told.params.threadId) ?? null;
         return;
@@ -114,6 +118,11 @@ export class ChatWorkspace {
     // Threads of sub-agents belong to their parents.
     if (!known || thread.parentThreadId !== undefined) return;
     this.#threads.value = [thread, ...known.filter(({ id }) => id !== thread.id)];
+  }
+
+  #noteRace(threadId: string, race: RaceAttempt): void {
+    const config = this.#threads.peek()?.find(({ id }) => id === threadId)?.config;
+    this.#change(threadId, { config: { ...config, race } });
   }
 
   #change(threadId: string, changes: Partial<ThreadSummary>): void {

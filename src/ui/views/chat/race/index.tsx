@@ -1,0 +1,207 @@
+/** A race: attempts at the same prompt side by side, of which one is applied to the workspace. */
+import { useEffect, useState } from 'preact/hooks';
+import { dollars, messageOf, visible } from '../../../../lib/browser.ts';
+import type { RestoreConflict } from '../../../../protocol/index.ts';
+import type { App } from '../../../app/app.ts';
+import { href } from '../../../app/router.ts';
+import { Confirm } from '../../../parts/dialog.tsx';
+import { Empty } from '../../../parts/empty.tsx';
+import { duration } from '../../../parts/format.ts';
+import { ConflictList } from '../changes/conflict-list.tsx';
+import type { Conversation } from '../data/conversation.ts';
+import { conflictsOf } from '../data/rpc.ts';
+import { type Attempt, type AttemptFacts, type attemptsOf, readFacts, stateOf } from './attempts.ts';
+import './race.css';
+
+export interface RaceProps {
+  readonly app: App;
+  readonly conversation: Conversation;
+  readonly attempts: ReturnType<typeof attemptsOf>;
+  readonly threadId: string;
+}
+
+/** Files of an attempt that are named. */
+const maxFiles = 8;
+
+export function Race({ app, conversation, attempts, threadId }: RaceProps) {
+  const acts = useActs(app, conversation, threadId);
+  const check = attempts[0]?.race.check;
+  return (
+    <section class="desk race" aria-label="Race">
+      <header>
+        <a class="to-chat" href={href({ view: 'chat', path: [threadId] })}>
+          ‹ Conversation
+        </a>
+        <h1 class="cut">Race</h1>
+      </header>
+      <div class="scroll">
+        {check === undefined ? (
+          <Empty
+            title="No race in this conversation"
+            command='oratorio race "PROMPT" --attempts 3 --check "npm test"'
+          />
+        ) : (
+          <>
+            <p>
+              The first attempt is applied whose check succeeds: <code>{visible(check, { multiline: false })}</code>
+            </p>
+            <div class="attempts">
+              {attempts.map((attempt) => (
+                <AttemptCard
+                  key={attempt.id}
+                  conversation={conversation}
+                  attempt={attempt}
+                  isApplicable={!attempts.some(({ race }) => race.restoreId !== undefined)}
+                  acts={acts}
+                />
+              ))}
+            </div>
+            <p class="quiet">
+              Attempts work in files of their own, and stay until: <code>oratorio race --prune</code>
+            </p>
+          </>
+        )}
+      </div>
+      {acts.refused && <Refused acts={acts} refused={acts.refused} />}
+    </section>
+  );
+}
+
+interface RefusedAct {
+  readonly conflicts: readonly RestoreConflict[];
+  /** Overwrites the changes of others; null: these cannot be merged. */
+  readonly force: (() => void) | null;
+}
+
+interface Acts {
+  readonly isBusy: boolean;
+  readonly refused: RefusedAct | null;
+  apply(attempt: Attempt): void;
+  undo(restoreId: string, force: boolean): void;
+  leave(): void;
+}
+
+/** Applies attempts and takes this back. What is applied is what the server says of the attempts. */
+function useActs(app: App, conversation: Conversation, threadId: string): Acts {
+  const [isBusy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<RefusedAct | null>(null);
+  const run = (work: Promise<unknown>, force: RefusedAct['force']) => {
+    setBusy(true);
+    setRefused(null);
+    work
+      .catch((error: unknown) => {
+        const conflicts = conflictsOf(error);
+        if (conflicts) setRefused({ conflicts, force });
+        else app.toast({ text: visible(messageOf(error), { multiline: false }), tone: 'danger' });
+      })
+      .finally(() => setBusy(false));
+  };
+  const undo = (turnId: string, force: boolean) =>
+    run(conversation.call('checkpoint/restore', { threadId, turnId, force }), () => undo(turnId, true));
+  return {
+    isBusy,
+    refused,
+    apply: ({ id }) => run(conversation.call('thread/merge', { threadId: id }), null),
+    undo,
+    leave: () => setRefused(null),
+  };
+}
+
+interface CardProps {
+  readonly conversation: Conversation;
+  readonly attempt: Attempt;
+  /** No attempt is applied. */
+  readonly isApplicable: boolean;
+  readonly acts: Acts;
+}
+
+function AttemptCard({ conversation, attempt, isApplicable, acts }: CardProps) {
+  const { id, race, runtime, config } = attempt;
+  const { restoreId } = race;
+  const facts = useFacts(conversation, attempt);
+  const [word, tone] = stateOf(attempt);
+  const name = `Attempt ${race.number}`;
+  return (
+    <section class="attempt" aria-label={name}>
+      <h2>{name}</h2>
+      <dl>
+        <dt>State</dt>
+        <dd class={tone}>{word}</dd>
+        <dt>Model</dt>
+        <dd>{visible(attempt.model ?? config?.model ?? 'the usual one', { multiline: false })}</dd>
+        <dt>Time</dt>
+        <dd>{facts?.durationMs == null ? '–' : duration(facts.durationMs)}</dd>
+        <dt>Cost</dt>
+        <dd>{facts?.costUsd == null ? '–' : dollars(facts.costUsd)}</dd>
+      </dl>
+      {facts && <Files facts={facts} />}
+      <p>
+        <a href={href({ view: 'chat', path: [id, 'changes'] })}>Changes</a>{' '}
+        <a href={href({ view: 'chat', path: [id] })}>Conversation</a>
+      </p>
+      {restoreId === undefined ? (
+        <button
+          type="button"
+          disabled={acts.isBusy || !isApplicable || runtime.running}
+          onClick={() => acts.apply(attempt)}
+        >
+          Apply attempt {race.number}
+        </button>
+      ) : (
+        <button type="button" disabled={acts.isBusy} onClick={() => acts.undo(restoreId, false)}>
+          Undo attempt {race.number}
+        </button>
+      )}
+    </section>
+  );
+}
+
+/** Facts of an attempt, read again when its state has changed. */
+function useFacts(conversation: Conversation, { id, race, runtime }: Attempt): AttemptFacts | null {
+  const [facts, setFacts] = useState<AttemptFacts | null>(null);
+  const isLive = conversation.state.hasTag('live');
+  useEffect(() => {
+    if (!isLive) return;
+    let isLeft = false;
+    readFacts(conversation, id).then(
+      (found) => !isLeft && setFacts(found),
+      // Deleted meanwhile, or the connection is gone: the dashes stay until the next change.
+      () => undefined,
+    );
+    return () => {
+      isLeft = true;
+    };
+  }, [conversation, id, isLive, race.state, runtime.running]);
+  return facts;
+}
+
+function Files({ facts: { diff } }: { readonly facts: AttemptFacts }) {
+  const more = diff.files.length - maxFiles;
+  if (diff.files.length === 0) return <p class="quiet">No files changed.</p>;
+  return (
+    <ul class="mono">
+      {diff.files.slice(0, maxFiles).map(({ path, additions, deletions }) => (
+        <li key={path}>
+          {visible(path, { multiline: false })} <span class="ok">+{additions.toLocaleString()}</span>{' '}
+          <span class="danger">−{deletions.toLocaleString()}</span>
+        </li>
+      ))}
+      {more > 0 && <li>{more.toLocaleString()} more</li>}
+    </ul>
+  );
+}
+
+function Refused({ acts, refused: { conflicts, force } }: { readonly acts: Acts; readonly refused: RefusedAct }) {
+  return (
+    <Confirm
+      title={force ? 'Overwrite other changes?' : 'Not applied'}
+      action={force ? 'Overwrite' : 'Close'}
+      cancel="Leave it"
+      onClose={acts.leave}
+      onConfirm={force ?? acts.leave}
+    >
+      <p>Nothing was changed, because these files were changed since:</p>
+      <ConflictList conflicts={conflicts} />
+    </Confirm>
+  );
+}
