@@ -1,7 +1,8 @@
 /** Workspaces as a table: what `list` prints. */
 import type { RecordAnswer } from '../client/index.ts';
-import { dollars } from '../lib/index.ts';
+import { dollars, visible } from '../lib/index.ts';
 import { agentWords, lastTurnWords, modelWords, type StateTone, stateWordOf, toneOfState } from '../protocol/index.ts';
+import { type Fork, forkState } from './forks.ts';
 import type { Output } from './output.ts';
 import { withoutToken } from './without-token.ts';
 
@@ -85,4 +86,15 @@ export function rowOf(record: RecordAnswer, now: number, colors: Colors): string
     pageOf(record),
     troubleOf(record),
   ];
+}
+
+/** Longest name of a fork in the table. */
+const maxNameChars = 40;
+
+/** The row of a fork, below that of its workspace. */
+export function forkRow(fork: Fork): string[] {
+  const { name, race, page, directory } = fork;
+  const shown = race ? `attempt ${race.number}` : visible(name, { multiline: false }).slice(0, maxNameChars);
+  const row = [`└ ${shown}`, forkState(fork), ...tableHeading.slice(2, -2).map(() => nothing), page];
+  return [...row, `works in ${directory}`];
 }

@@ -164,6 +164,16 @@ const HubThreadAnswer = v.looseObject({
   createdAt: v.optional(text, ''),
   lastActiveAt: text,
   lastTurn: v.optional(v.nullable(v.looseObject({ status: text, at: text })), null),
+  fork: v.optional(
+    v.nullable(
+      v.looseObject({
+        forkedFromThreadId: text,
+        directory: text,
+        race: v.optional(v.nullable(v.looseObject({ number: v.number(), state: text })), null),
+      }),
+    ),
+    null,
+  ),
   actionUrl: text,
 });
 export const HubThreadListAnswer = v.looseObject({

@@ -75,6 +75,8 @@ export interface ThreadsOptions extends CallOptions {
   readonly limit?: number;
   /** Archived ones, too. */
   readonly archived?: boolean;
+  /** Only forks that have files of their own. */
+  readonly forks?: boolean;
 }
 
 /**
@@ -229,8 +231,8 @@ export class HubClient {
    *
    * @example const { threads } = await hub.threads({ q: 'tests', limit: 20 });
    */
-  threads({ q, limit, archived, signal }: ThreadsOptions = {}): Promise<HubThreadListAnswer> {
-    const query = { q, limit: limit?.toString(), archived: archived?.toString() };
+  threads({ q, limit, archived, forks, signal }: ThreadsOptions = {}): Promise<HubThreadListAnswer> {
+    const query = { q, limit: limit?.toString(), archived: archived?.toString(), forks: forks?.toString() };
     return this.#get({ path: '/v1/threads', query, signal }, HubThreadListAnswer);
   }
 

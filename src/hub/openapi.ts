@@ -309,6 +309,7 @@ const responseExamples: Readonly<Record<string, unknown>> = {
         ...{ workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1', name: 'Fix the tests', status: 'active' },
         ...{ activity: 'idle', channel: 'page', createdAt: startedAt, lastActiveAt: '2026-01-01T12:05:00.000Z' },
         lastTurn: { status: 'completed', at: '2026-01-01T12:05:00.000Z' },
+        fork: null,
         actionUrl: '/w/k3v7q2xw5m4ajd4e/#/chat/thread_1',
       },
     ],

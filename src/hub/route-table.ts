@@ -366,6 +366,12 @@ export const hubRoutes = {
       { name: 'q', required: false, description: 'Part of a name, a first request, an id or the name of a workspace.' },
       { name: 'limit', required: false, description: 'How many at most, 1 to 200; 100 when absent.' },
       { name: 'archived', required: false, description: 'Archived ones, too.', values: ['true', 'false'] },
+      {
+        name: 'forks',
+        required: false,
+        description: 'Only forks that have files of their own.',
+        values: ['true', 'false'],
+      },
     ],
     response: { kind: 'json', schema: 'HubThreadList' },
     errors: ['invalidRequest'],

@@ -167,8 +167,17 @@ function hubThread({ thread, firstInput, lastTurn }: ListedThread, workspace: Wo
     createdAt: thread.createdAt,
     lastActiveAt: thread.lastActiveAt,
     lastTurn: lastTurn && { status: lastTurn.status, at: lastTurn.completedAt ?? lastTurn.startedAt },
+    fork: forkOf(thread),
     actionUrl: chatPath(id, thread.id),
   };
+}
+
+function forkOf({ forkedFromThreadId, config }: ListedThread['thread']): HubThread['fork'] {
+  const directory = config?.workspaceOverride;
+  if (forkedFromThreadId === undefined || directory === undefined) return null;
+  if (!config?.race) return { forkedFromThreadId, directory, race: null };
+  const { check: _, ...race } = config.race;
+  return { forkedFromThreadId, directory, race };
 }
 
 function activityOf(status: Turn['status'] | undefined): HubThread['activity'] {

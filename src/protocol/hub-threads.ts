@@ -1,7 +1,7 @@
 /** The conversations of all workspaces, as the Hub lists them. */
 import * as v from 'valibot';
 import { AppServerState } from './hub.ts';
-import { Thread, turnStatuses } from './threads.ts';
+import { RaceAttempt, Thread, turnStatuses } from './threads.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 const nullable = (description: string) => v.pipe(v.nullable(v.string()), v.description(description));
@@ -22,6 +22,16 @@ export const HubThread = v.object({
   lastTurn: v.pipe(
     v.nullable(v.object({ status: v.picklist(turnStatuses), at: v.string() })),
     v.description('How its last turn stands, and when that ended or began; null before one.'),
+  ),
+  fork: v.pipe(
+    v.nullable(
+      v.object({
+        forkedFromThreadId: text('Conversation that it was copied from.'),
+        directory: text('Where its files are, beside the workspace.'),
+        race: v.nullable(v.pick(RaceAttempt, ['number', 'state', 'restoreId'])),
+      }),
+    ),
+    v.description('Set on a fork with files of its own; `race` is that of `thread/config/update`.'),
   ),
   actionUrl: text('Path of the conversation on the Hub.'),
 });

@@ -14,7 +14,7 @@ import { logLine } from '../../src/cli/log-lines.ts';
 import { Output } from '../../src/cli/output.ts';
 import { columns, eventLine, recordLines } from '../../src/cli/render.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
-import { rowOf, tableHeading } from '../../src/cli/workspace-table.ts';
+import { forkRow, rowOf, tableHeading } from '../../src/cli/workspace-table.ts';
 import { HubUnavailableError, JsonRpcError } from '../../src/client/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
@@ -112,6 +112,19 @@ const recordWith = (text: string) => ({
 });
 
 const at = '2026-01-01T00:00:00.000Z';
+const threadsWith = (text: string) => {
+  const race = { number: 1, state: text };
+  const fork = { forkedFromThreadId: text, directory: text, race: null };
+  const thread = { workspaceId: text, threadId: text, name: text, status: text, lastActiveAt: text, actionUrl: text };
+  return {
+    threads: [
+      { ...thread, activity: text, fork },
+      { ...thread, fork: { ...fork, race } },
+    ],
+    hasMore: false,
+    workspaces: [{ workspaceId: text, workspacePath: text, displayName: text, state: text }],
+  };
+};
 const runWith = (text: string): AutomationRun => ({
   runId: text,
   automationId: text,
@@ -174,7 +187,9 @@ t.test(
       ])
         output.failure(explain(error));
       for (const line of recordLines(recordWith(text), colors)) output.line(line);
-      for (const line of columns(tableHeading, [rowOf(recordWith(text), 0, colors)], colors)) output.line(line);
+      const fork = { ...{ threadId: text, name: text, race: null, activity: text }, directory: text, page: text };
+      const rows = [rowOf(recordWith(text), 0, colors), forkRow({ ...fork, forkedFromThreadId: text })];
+      for (const line of columns(tableHeading, rows, colors)) output.line(line);
       output.line(logLine(text, colors));
       output.line(logLine(JSON.stringify({ at: text, level: text, name: text, msg: text, [text]: text }), colors));
       output.line(eventLine({ id: text, kind: text, at: text, workspacePath: text, data: { [text]: text } }, colors));
@@ -243,6 +258,7 @@ async function hostileHub(t: Test, all: string) {
     const url = request.url ?? '';
     if (url === '/v1/status') return sendJson(response, 200, statusOf(hub.baseUrl, { statePath: all }));
     if (url === '/v1/appservers') return sendJson(response, 200, [record, record]);
+    if (url.startsWith('/v1/threads')) return sendJson(response, 200, threadsWith(all));
     if (url.startsWith('/v1/appservers/logs')) return void response.end(all);
     if (url === '/v1/events') {
       response.writeHead(200, { 'content-type': 'text/event-stream' });

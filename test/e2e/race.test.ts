@@ -31,9 +31,29 @@ t.test('the attempt that passes the check is applied, and undo takes it back', a
   t.same([applied.restored, readFileSync(a, 'utf8')], [['a.txt'], 'good']);
   for (const { directory } of found) t.ok(existsSync(directory), 'the attempts are kept');
 
+  interface Listed {
+    readonly directory: string;
+    readonly race: { readonly restoreId?: string };
+  }
+  const listed = async (): Promise<Listed[]> => {
+    const [record] = JSON.parse((await oratorio(place, ['list', '--json'])).stdout);
+    return record.forks;
+  };
+  const forks = await listed();
+  const directories = (of: readonly Pick<Listed, 'directory'>[]) => of.map(({ directory }) => directory).sort();
+  t.same(directories(forks), directories(found), 'attempts are below their workspace');
+  const appliedBy = (listed: readonly Listed[]) => listed.flatMap(({ race }) => race.restoreId ?? []);
+  t.same(appliedBy(forks), [applied.restoreId], 'the applied attempt is known');
+  t.match((await oratorio(place, ['list'])).stdout, /└ attempt 2\t(?:check: (?:passed|failed|stopped))\t/);
+  t.match(
+    (await oratorio(place, ['up', workspace, '--no-follow'])).stdout,
+    /└ race: attempt 2, Make it good\. {2}check: /,
+  );
+
   const undone = await oratorio(place, ['undo', ...at, '--thread', threadId, '--restore', applied.restoreId]);
   t.equal(undone.code, 0, undone.stderr);
   t.equal(readFileSync(a, 'utf8'), 'before');
+  t.same(appliedBy(await listed()), []);
   t.match((await oratorio(place, ['race', ...at, '--prune'])).stdout, 'Deleted 3 attempts.');
   for (const { directory } of found) t.notOk(existsSync(directory));
   await oratorio(place, ['hub', 'stop']);

@@ -76,7 +76,7 @@ t.test('searches names, first words and workspaces, and refuses what is no searc
   t.same(names(await list('?q=touch')), ['run: touch waits']);
   t.same(names(await list('?q=shop')), ['run: touch waits'], 'by the name of the workspace');
   t.same(names(await list('?q=%25')), [], 'no pattern');
-  for (const query of ['limit=0', 'limit=201', 'limit=x', 'archived=perhaps', `q=${'x'.repeat(201)}`])
+  for (const query of ['limit=0', 'limit=201', 'limit=x', 'archived=perhaps', 'forks=1', `q=${'x'.repeat(201)}`])
     t.match(await hub.call('GET', `/v1/threads?${query}`), {
       status: 400,
       body: { error: { code: 'invalidRequest' } },

@@ -22,6 +22,8 @@ export interface ThreadListRange {
   /** Part of the name, the first request or the id, in any case; ''; all. */
   readonly text: string;
   readonly includeArchived: boolean;
+  /** Only forks that have files of their own. Default: all. */
+  readonly forksOnly?: boolean;
 }
 
 /** Threads that one list tests at most, the most recently active ones: more would block the reader's process. */
@@ -44,6 +46,10 @@ export function listThreads(directory: string, range: ThreadListRange, busyMs: n
     const values: SQLInputValue[] = [];
     const conditions = ["json_extract(t.json, '$.parentThreadId') IS NULL"];
     if (!range.includeArchived) conditions.push("json_extract(t.json, '$.status') <> 'archived'");
+    if (range.forksOnly === true) {
+      conditions.push("json_extract(t.json, '$.forkedFromThreadId') IS NOT NULL");
+      conditions.push("json_extract(t.json, '$.config.workspaceOverride') IS NOT NULL");
+    }
     if (range.text !== '') {
       conditions.push(`instr(folded(${searched}), ?) > 0`);
       values.push(folded(range.text));

@@ -1,15 +1,21 @@
+import type { RecordAnswer } from '../../client/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { forksByWorkspace } from '../forks.ts';
 import { withHub } from '../hub.ts';
 import { columns, inLine } from '../render.ts';
-import { rowOf, tableHeading } from '../workspace-table.ts';
+import { forkRow, rowOf, tableHeading } from '../workspace-table.ts';
 
-/** `oratorio list`: a table on a terminal, tab-separated rows elsewhere. */
+/** `oratorio list`: a table on a terminal, tab-separated rows elsewhere; forks follow their workspace. */
 export async function run(context: CommandContext): Promise<number> {
   const { output, signal } = context;
-  const records = await withHub(context, ({ hub }) => hub.list({ signal }));
+  const { records, forks } = await withHub(context, async ({ hub }) => ({
+    records: await hub.list({ signal }),
+    forks: await forksByWorkspace(hub, signal),
+  }));
+  const forksOf = ({ canonicalWorkspacePath }: RecordAnswer) => forks.get(canonicalWorkspacePath) ?? [];
   if (output.json) {
-    output.document(records);
+    output.document(records.map((record) => ({ ...record, forks: forksOf(record) })));
     return exitCodes.ok.code;
   }
   if (records.length === 0) {
@@ -17,7 +23,7 @@ export async function run(context: CommandContext): Promise<number> {
     return exitCodes.ok.code;
   }
   const now = Date.now();
-  const rows = records.map((record) => rowOf(record, now, output.colors));
+  const rows = records.flatMap((record) => [rowOf(record, now, output.colors), ...forksOf(record).map(forkRow)]);
   if (output.isTTY) for (const line of columns(tableHeading, rows, output.colors)) output.line(line);
   else for (const row of rows) output.line(row.map(cell).join('\t'));
   return exitCodes.ok.code;

@@ -6,9 +6,10 @@ import type { CommandContext } from '../command.ts';
 import { canConfirm, confirm } from '../confirm.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { type Fork, forkState, forksByWorkspace } from '../forks.ts';
 import { clientInfo } from '../hub.ts';
 import { pageFor, pageUrl } from '../page.ts';
-import { eventLine, recordLines } from '../render.ts';
+import { eventLine, inLine, recordLines } from '../render.ts';
 import { warnRestricted } from '../restricted.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 import { initialise } from './init.ts';
@@ -29,11 +30,12 @@ export async function run(context: CommandContext): Promise<number> {
     const record = await ensure(context, hub, path);
     warnRestricted(output, record);
     await watch.settled();
+    const forks = (await forksByWorkspace(hub, context.signal)).get(record.canonicalWorkspacePath) ?? [];
     if (output.json) {
-      output.document(record);
+      output.document({ ...record, forks });
       return exitCodes.ok.code;
     }
-    printReady(context, record, hub);
+    printReady(context, record, hub, forks);
     if (!isFollowing) return exitCodes.ok.code;
     output.line(output.colors.dim('  Following events. Ctrl-C ends only this view: everything keeps running.'));
     output.line();
@@ -103,12 +105,16 @@ async function ensure({ output, signal }: CommandContext, hub: HubClient, path: 
   }
 }
 
-function printReady(context: CommandContext, record: RecordAnswer, hub: HubClient): void {
+function printReady(context: CommandContext, record: RecordAnswer, hub: HubClient, forks: readonly Fork[]): void {
   const { output } = context;
   const { colors } = output;
   const { apiBaseUrl } = hub.address;
   output.line();
   for (const line of recordLines(record, colors)) output.line(line);
+  for (const fork of forks.slice(0, maxForks)) {
+    output.line(`  └ ${inLine(fork.name)}  ${colors.dim(`${inLine(forkState(fork))}, ${inLine(fork.directory)}`)}`);
+  }
+  if (forks.length > maxForks) output.line(colors.dim(`  └ ${forks.length - maxForks} more: oratorio list`));
   output.line();
   output.line(`  ${colors.dim('statecharts')}  ${pageUrl(apiBaseUrl)}  ${colors.dim('(open with: oratorio inspect)')}`);
   if (record.page !== null) {
@@ -124,6 +130,8 @@ function printReady(context: CommandContext, record: RecordAnswer, hub: HubClien
 }
 
 const settleMs = 500;
+/** Forks that are named. */
+const maxForks = 20;
 
 /** Prints the events of one workspace, and of the Hub, from before its server is started. */
 class Watch {

@@ -30,9 +30,11 @@ export function threadRoutes(bind: Bind, { registry, threadLists, logger }: Thre
     if (text.length > maxText) throw hubError('invalidRequest', `q must have at most ${maxText} characters.`);
     if (!Number.isInteger(limit) || limit < 1 || limit > maxLimit)
       throw hubError('invalidRequest', `limit must be a whole number from 1 to ${maxLimit}.`);
-    if (archived !== 'true' && archived !== 'false')
-      throw hubError('invalidRequest', 'archived must be true or false.');
-    return json(200, await threadLists.list({ text, limit, includeArchived: archived === 'true' }));
+    const forks = query.get('forks') ?? 'false';
+    for (const [name, value] of Object.entries({ archived, forks }))
+      if (value !== 'true' && value !== 'false') throw hubError('invalidRequest', `${name} must be true or false.`);
+    const range = { text, limit, includeArchived: archived === 'true', forksOnly: forks === 'true' };
+    return json(200, await threadLists.list(range));
   }
 
   async function change(context: RequestContext<never>): Promise<Reply> {

@@ -27,6 +27,13 @@ t.test('lists threads beside a store that is open: newest first, without sub-age
   ]);
   t.same(ids({ includeArchived: true }), ['thread_new', 'thread_away', 'thread_old']);
   t.same(ids({ limit: 1 }), ['thread_new']);
+  const config = { workspaceOverride: '/fork' };
+  threads.putThread(thread('thread_fork', { forkedFromThreadId: 'thread_old', config, lastActiveAt: at(0) }));
+  threads.putThread(thread('thread_copy', { forkedFromThreadId: 'thread_old', lastActiveAt: at(0) }));
+  t.same(
+    listThreads(directory, { ...all, forksOnly: true }, 0).map(({ thread: { id } }) => id),
+    ['thread_fork'],
+  );
   t.same(ids({ text: 'sTRASSE' }), ['thread_old'], 'in any case, also beyond ASCII');
   t.same(ids({ text: 'thread_o' }), ['thread_old'], 'by id');
   t.same(ids({ text: "%' OR 1 --" }), [], 'a text is no pattern and no SQL');
