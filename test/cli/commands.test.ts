@@ -188,7 +188,7 @@ async function withStandIn(t: Test) {
 
 t.test('records are printed as text, or as JSON with --json', async (t) => {
   const { home, hub } = await withStandIn(t);
-  t.match(await cli(home, 'list'), { code: 0, stdout: /^w\tready\t–\t[^\t]+\t\d+\t–\t–\t–\t\n$/ });
+  t.match(await cli(home, 'list'), { code: 0, stdout: /^w\tready\t–\t–\t[^\t]+\t\d+\t–\t–\t–\t\n$/ });
   t.match(JSON.parse((await cli(home, 'list', '--json')).stdout), [{ state: 'running' }]);
   for (const command of ['ensure', 'stop', 'restart', 'inspect']) {
     const human = await cli(home, command, '/w');
