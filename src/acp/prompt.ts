@@ -67,8 +67,8 @@ function pathOf(uri: string): string | undefined {
 }
 
 /** Between fences that the text itself cannot close. */
-function fenced(text: string): string {
+export function fenced(text: string, language = ''): string {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
   const fence = '`'.repeat(longest + 1);
-  return `${fence}\n${text}\n${fence}`;
+  return `${fence}${language}\n${text}\n${fence}`;
 }

@@ -2,6 +2,7 @@ import { type PromptResponse, RequestError, type SessionModeState, type SessionU
 import * as v from 'valibot';
 import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
 import { approvalPolicies, type InputPart, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
+import { fileCommandOf, fileCommands, runFileCommand } from './file-commands.ts';
 import { modesOf, settingsOf } from './modes.ts';
 import type { Link } from './servers.ts';
 import { stopReasonOf } from './stop-reason.ts';
@@ -81,15 +82,19 @@ export class Session {
     });
   }
 
-  /** Sends the prompt commands of the workspace. Without them the session works all the same. */
+  /** Sends the commands about files, and the prompt commands of the workspace. Without them the session works all the same. */
   async offerCommands(): Promise<void> {
     try {
       const { data } = await this.#ask(await this.#ready(), 'command/list', {}, CommandsResult);
-      if (data.length === 0) return;
-      const availableCommands = data.map(({ name, description, argumentHint }) => ({
-        ...{ name, description },
-        ...(argumentHint !== undefined && { input: { hint: argumentHint } }),
-      }));
+      const own = new Set(fileCommands.map(({ name }) => name));
+      const others = data.filter(({ name }) => !own.has(name));
+      const availableCommands = [
+        ...fileCommands,
+        ...others.map(({ name, description, argumentHint }) => ({
+          ...{ name, description },
+          ...(argumentHint !== undefined && { input: { hint: argumentHint } }),
+        })),
+      ];
       this.#options.emit({ sessionUpdate: 'available_commands_update', availableCommands });
     } catch (error) {
       // The connection broke: the prompt that follows says so.
@@ -110,7 +115,7 @@ export class Session {
     this.#config = config;
   }
 
-  /** Runs a turn to its end. @throws RequestError, JsonRpcError, AppServerConnectionError */
+  /** Runs a turn to its end, or a command about files. @throws RequestError, JsonRpcError, AppServerConnectionError */
   async prompt(input: readonly InputPart[], signal: AbortSignal): Promise<PromptResponse> {
     if (this.#prompt) throw RequestError.invalidRequest(undefined, 'a prompt of this session is being answered');
     const prompt: Prompt = { ended: Promise.withResolvers(), turnId: undefined, isCancelled: false };
@@ -120,6 +125,12 @@ export class Session {
     const onAbort = () => void this.cancel();
     signal.addEventListener('abort', onAbort, { once: true });
     try {
+      const command = fileCommandOf(input);
+      if (command) {
+        const { client } = await this.#ready();
+        await runFileCommand(client, this.id, command, (text) => this.#say(text));
+        return { stopReason: prompt.isCancelled ? 'cancelled' : 'end_turn' };
+      }
       const link = await this.#start(prompt, input);
       const turn = await prompt.ended.promise;
       await this.#tellUsage(link);
@@ -165,6 +176,10 @@ export class Session {
 
   shownCall(callId: string): ShownCall | undefined {
     return this.#updates.shownCall(callId);
+  }
+
+  #say(text: string): void {
+    this.#options.emit({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
   }
 
   async #start(prompt: Prompt, input: readonly InputPart[]): Promise<Link> {

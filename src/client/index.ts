@@ -62,6 +62,14 @@ export {
 } from './hub-client.ts';
 export { type ProofRequest, proveServer } from './proof.ts';
 export {
+  conflictLines,
+  notCoveredLines,
+  restoredLines,
+  type Uncovered,
+  uncoveredBefore,
+  uncoveredLines,
+} from './restore-lines.ts';
+export {
   type FinishedTurn,
   type RunningTurn,
   type StartThreadOptions,

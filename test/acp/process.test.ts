@@ -115,7 +115,9 @@ t.test('invalid frames are answered with errors; the connection stays open', asy
     written
       .split('\n')
       .slice(0, -1)
-      .map((line) => JSON.parse(line) as { id: unknown; error?: { code: number }; result?: unknown });
+      .map((line) => JSON.parse(line) as { id: unknown; error?: { code: number }; result?: unknown })
+      // A session is followed by its commands, a notification.
+      .filter((answer) => 'id' in answer);
   const send = (line: string) => child.stdin.write(`${line}\n`);
   const message = (id: number, method: string, params: unknown) =>
     send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));

@@ -102,10 +102,17 @@ t.test('prompt commands are offered to the editor; one at the beginning of a pro
     join(commands, 'review.md'),
     '---\ndescription: Reviews a file\nargument-hint: <file>\n---\nReview $1 with care.',
   );
+  writeFileSync(join(commands, 'undo.md'), 'A command of the repository does not replace this one.');
   const editor = await inSession(t, where, {});
   await editor.prompt('/review a.ts');
   t.match(editor.of('available_commands_update'), [
-    { availableCommands: [{ name: 'review', description: 'Reviews a file', input: { hint: '<file>' } }] },
+    {
+      availableCommands: [
+        { name: 'undo' },
+        { name: 'diff' },
+        { name: 'review', description: 'Reviews a file', input: { hint: '<file>' } },
+      ],
+    },
   ]);
   t.match(provider.requests[0]?.messages.at(-1), { content: [{ text: 'Review a.ts with care.' }] });
 });

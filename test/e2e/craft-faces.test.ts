@@ -134,7 +134,11 @@ t.test('instructions, skills, commands, hooks and plan reach the model and the c
     const prompt = [{ type: 'text' as const, text: '/fix 12' }];
     t.match(await made.agent.request('session/prompt', { sessionId, prompt }), { stopReason: 'end_turn' });
     t.match(made.of('available_commands_update').at(-1), {
-      availableCommands: [{ name: 'fix', description: 'Fixes an issue', input: { hint: '<number>' } }],
+      availableCommands: [
+        { name: 'undo' },
+        { name: 'diff' },
+        { name: 'fix', description: 'Fixes an issue', input: { hint: '<number>' } },
+      ],
     });
     t.match(
       made

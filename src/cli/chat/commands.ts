@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { undoTurns } from '../../client/index.ts';
+import { uncoveredBefore, uncoveredLines, undoTurns } from '../../client/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import { BackgroundProcessInfo } from '../../protocol/index.ts';
 import { linesOf, refusalOf } from '../commands/undo.ts';
@@ -7,7 +7,6 @@ import type { Conversation } from '../conversation.ts';
 import { CliError } from '../errors.ts';
 import type { Output } from '../output.ts';
 import { columns, inLine } from '../render.ts';
-import { uncoveredBefore, uncoveredLines } from '../thread-files.ts';
 
 /** A command of `oratorio chat`, beside the prompt commands of the workspace. */
 interface ChatCommand {

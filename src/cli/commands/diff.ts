@@ -1,8 +1,8 @@
-import { turnDiff } from '../../client/index.ts';
+import { notCoveredLines, turnDiff } from '../../client/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { columns } from '../render.ts';
-import { notCoveredLines, withThread } from '../thread-files.ts';
+import { withThread } from '../thread-files.ts';
 
 /** `oratorio diff` */
 export async function run(context: CommandContext): Promise<number> {

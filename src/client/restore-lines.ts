@@ -1,0 +1,133 @@
+/** Restores and what they leave, as lines for people: the same in terminals and editors. */
+
+import * as v from 'valibot';
+import { visible } from '../lib/index.ts';
+import { checkpointBefore, outsideWords, rpcErrors, uncoveredWords } from '../protocol/index.ts';
+import type { AppServerClient, RequestOptions } from './app-server-client.ts';
+import { JsonRpcError } from './errors.ts';
+import { type CheckpointAnswer, listCheckpoints, type RestoredAnswer } from './files.ts';
+
+type Server = Pick<AppServerClient, 'request'>;
+
+/** Entries that people are shown of a list. */
+const maxListed = 50;
+
+/** A value on its own line cannot begin another one. */
+const inLine = (text: string): string => visible(text, { multiline: false });
+
+/**
+ * Entries that no checkpoint covers, with the reason.
+ *
+ * @param total of a list that was cut
+ * @example for (const line of notCoveredLines(diff.notCovered)) console.warn(line);
+ */
+export function notCoveredLines(
+  entries: readonly { readonly path: string; readonly reason: string }[],
+  total = entries.length,
+): string[] {
+  const shown = entries.slice(0, maxListed);
+  const lines = shown.map(
+    ({ path, reason }) => `  not covered: ${inLine(path)} (${inLine(uncoveredWords[reason] ?? reason)})`,
+  );
+  const more = total - shown.length;
+  return more > 0 ? [...lines, `  not covered: ${more} more`] : lines;
+}
+
+/** Entries that an undo will not bring back. */
+export interface Uncovered {
+  readonly entries: CheckpointAnswer['notCovered'];
+  /** `entries` may be the first of more. */
+  readonly total: number;
+}
+
+/**
+ * Reads what the undo of the last turns, or of a restore, will leave as it is.
+ *
+ * @example const { total } = await uncoveredBefore(server, threadId, { turns: 1 });
+ */
+export async function uncoveredBefore(
+  server: Server,
+  threadId: string,
+  { turns, restore }: { readonly turns: number; readonly restore?: string | undefined },
+  options: RequestOptions = {},
+): Promise<Uncovered> {
+  const checkpoints = await listCheckpoints(server, threadId, options);
+  const found =
+    restore === undefined
+      ? checkpointBefore(checkpoints, await lastTurns(server, threadId, turns, options))
+      : checkpoints.find(({ turnId }) => turnId === restore);
+  const entries = found?.notCovered ?? [];
+  return { entries, total: Math.max(entries.length, found?.notCoveredTotal ?? 0) };
+}
+
+/**
+ * Says before an undo what it will not bring back.
+ *
+ * @example for (const line of uncoveredLines(await uncoveredBefore(server, threadId, { turns: 1 }))) console.log(line);
+ */
+export const uncoveredLines = ({ entries, total }: Uncovered): string[] => [
+  ...(total > 0 ? ['Not in the checkpoint, so left as it is:', ...notCoveredLines(entries, total)] : []),
+  outsideWords,
+];
+
+/**
+ * Files that a restore changed and those that it left.
+ *
+ * @example for (const line of restoredLines(await undoTurns(server, threadId))) console.log(line);
+ */
+export function restoredLines(answer: RestoredAnswer): string[] {
+  const { restored, kept, changedMeanwhile, notCovered, git, runningProcesses } = answer;
+  return [
+    `Restored ${restored.length} ${restored.length === 1 ? 'file or directory' : 'files and directories'}.`,
+    ...listed(restored, 'restored'),
+    ...listed(kept, 'kept, changed by you or another conversation'),
+    ...listed(changedMeanwhile, 'left, changed while it was restored'),
+    ...(git ? [gitLine(git)] : []),
+    ...notCoveredLines(notCovered),
+    ...runningProcesses.map(({ id, command }) => `  still running: ${id} ${inLine(command)}`),
+  ];
+}
+
+const gitLine = ({ moved, isRestored, reason }: NonNullable<RestoredAnswer['git']>): string =>
+  `  git: ${inLine(moved.join(', '))} ${isRestored ? 'set back' : 'left'}${reason === undefined ? '' : `, ${inLine(reason)}`}`;
+
+function listed(paths: readonly string[], what: string): string[] {
+  const more = paths.length - maxListed;
+  return [
+    ...paths.slice(0, maxListed).map((path) => `  ${what}: ${inLine(path)}`),
+    ...(more > 0 ? [`  ${what}: ${more} more`] : []),
+  ];
+}
+
+const Conflicts = v.object({
+  conflicts: v.array(v.object({ path: v.string(), change: v.string(), by: v.string() })),
+});
+
+/**
+ * Conflicts because of which a restore was refused, the first line with their number; undefined for another error.
+ *
+ * @example const lines = conflictLines(error);
+ */
+export function conflictLines(error: unknown): string[] | undefined {
+  if (!(error instanceof JsonRpcError) || error.code !== rpcErrors.restoreConflict.code) return undefined;
+  const parsed = v.safeParse(Conflicts, error.data);
+  const conflicts = parsed.success ? parsed.output.conflicts : [];
+  return [
+    `Nothing was restored, because ${conflicts.length} of the files were changed since:`,
+    ...conflicts
+      .slice(0, maxListed)
+      .map(({ path, change, by }) => `  ${inLine(path)} (${change} by ${by === 'user' ? 'you' : inLine(by)} since)`),
+  ];
+}
+
+const ThreadWithTurns = v.looseObject({
+  thread: v.looseObject({ turns: v.optional(v.array(v.looseObject({ id: v.string() })), () => []) }),
+});
+/** Turns that one answer holds at most. */
+const maxTurns = 1_000;
+
+async function lastTurns(server: Server, threadId: string, count: number, options: RequestOptions): Promise<string[]> {
+  const asked = { threadId, includeTurns: true, turnLimit: Math.min(count, maxTurns) };
+  const { thread } = v.parse(ThreadWithTurns, await server.request('thread/read', asked, options));
+  return thread.turns.map(({ id }) => id);
+}
