@@ -71,7 +71,11 @@ scene(
   'changes of a turn are side by side, and each file is kept or put back; a conflict is listed and overwritten only when the person says so',
   {
     provider: script(
-      [edit('made.txt', 'by the agent\n'), edit('evil\u202Etxt.js', 'let a = 1;\n\u001b[31m\n')],
+      [
+        edit('made.txt', 'by the agent\n'),
+        edit('evil\u202Etxt.js', 'let a = 1;\n\u001b[31m\n'),
+        callTool('Exec', { command: 'mkfifo pipe' }),
+      ],
       say('Made.'),
     ),
     config,
@@ -83,6 +87,9 @@ scene(
     await page.locator('.row-end').getByRole('link', { name: 'Changes' }).click();
     await page.getByRole('heading', { name: /^Changes of turn_/ }).waitFor();
     await page.getByText('2 files, +3 −0').waitFor();
+    await page.getByText('Changed, but in no checkpoint').waitFor();
+    await page.getByText('pipe (not a file, directory or link)').waitFor();
+    await page.getByText('Outside of the workspace nothing is taken back').waitFor();
     const card = (name: string) => page.getByRole('region', { name });
     await card('evil<U+202E>txt.js').locator('.sides .added').first().waitFor();
     const text = (await page.locator('.changes').textContent()) ?? '';
@@ -184,6 +191,7 @@ scene(
     await attempt(1).getByText('Check failed').waitFor();
     t.equal(await overflowsAt(page, 390), false);
     t.same(await axe(page), []);
+    await page.getByText('Outside of the workspace nothing is taken back').waitFor();
     await button(page, 'Apply attempt 2').click();
     await attempt(2).getByText('Applied').waitFor();
     t.equal(readFileSync(a, 'utf8'), 'good', 'exactly its change is applied');

@@ -1,6 +1,7 @@
 /** A race: attempts at the same prompt side by side, of which one is applied to the workspace. */
 import { useEffect, useState } from 'preact/hooks';
 import { dollars, messageOf, visible } from '../../../../lib/browser.ts';
+import { outsideWords } from '../../../../protocol/browser.ts';
 import type { RestoreConflict } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { href } from '../../../app/router.ts';
@@ -59,6 +60,7 @@ export function Race({ app, conversation, attempts, threadId }: RaceProps) {
             <p class="quiet">
               Attempts work in files of their own, and stay until: <code>oratorio race --prune</code>
             </p>
+            <p class="quiet">{outsideWords}</p>
           </>
         )}
       </div>
