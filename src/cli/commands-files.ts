@@ -20,11 +20,15 @@ export const fileCommands: readonly CommandSpec[] = [
       ofThread,
       { name: 'turns', value: 'count', describe: 'Take back this many turns; default: 1' },
       { name: 'restore', value: 'id', describe: 'Take back this restore, or files since this turn' },
+      { name: 'path', value: 'path', describe: 'Restore this file or directory only; keep the conversation' },
       { name: 'force', describe: 'Overwrite your own later changes of these files' },
       noStart,
       json,
     ],
-    examples: ['undo', 'undo --turns 3', 'undo --workspace ~/projects/site --force', 'undo --restore restore_2'],
+    examples: [
+      ...['undo', 'undo --turns 3', 'undo --workspace ~/projects/site --force', 'undo --restore restore_2'],
+      'undo --path src/parser.ts',
+    ],
     load: async () => ({ run: (await import('./commands/undo.ts')).run }),
   },
   {

@@ -38,6 +38,8 @@ export interface Uncovered {
   readonly entries: CheckpointAnswer['notCovered'];
   /** `entries` may be the first of more. */
   readonly total: number;
+  /** Turn or restore whose checkpoint is gone back to; undefined: these turns have changed no files. */
+  readonly turnId: string | undefined;
 }
 
 /**
@@ -57,7 +59,7 @@ export async function uncoveredBefore(
       ? checkpointBefore(checkpoints, await lastTurns(server, threadId, turns, options))
       : checkpoints.find(({ turnId }) => turnId === restore);
   const entries = found?.notCovered ?? [];
-  return { entries, total: Math.max(entries.length, found?.notCoveredTotal ?? 0) };
+  return { entries, total: Math.max(entries.length, found?.notCoveredTotal ?? 0), turnId: found?.turnId };
 }
 
 /**
@@ -65,7 +67,7 @@ export async function uncoveredBefore(
  *
  * @example for (const line of uncoveredLines(await uncoveredBefore(server, threadId, { turns: 1 }))) console.log(line);
  */
-export const uncoveredLines = ({ entries, total }: Uncovered): string[] => [
+export const uncoveredLines = ({ entries, total }: Pick<Uncovered, 'entries' | 'total'>): string[] => [
   ...(total > 0 ? ['Not in the checkpoint, so left as it is:', ...notCoveredLines(entries, total)] : []),
   outsideWords,
 ];

@@ -30,11 +30,18 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
   t.match(refused.stderr, /a\.txt \(modified by you since\)[\s\S]*oratorio undo --force/);
   t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['mine\n', true], 'nothing was restored');
 
+  t.match(await run('undo', '--path', '../a.txt'), { code: 2, stderr: /--path must be a file or directory in the/ });
+  const one = await run('undo', '--path', './b.txt', '--json');
+  t.match(JSON.parse(one.stdout), { restoreId: 'restore_1', restored: ['b.txt'] });
+  t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['mine\n', false], 'one file was put back');
+  await run('undo', '--restore', 'restore_1');
+  t.ok(existsSync(at('b.txt')), 'and this was taken back');
+
   const undone = await run('undo', '--force', '--json');
   t.equal(undone.code, 0, undone.stderr);
   t.match(JSON.parse(undone.stdout), {
     uncovered: { entries: [{ path: 'pipe', reason: 'special' }], total: 1 },
-    restoreId: 'restore_1',
+    restoreId: 'restore_3',
     restored: ['a.txt', 'b.txt'],
   });
   t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['one\n', false]);

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import {
   conflictLines,
   type RestoredAnswer,
@@ -22,14 +23,22 @@ export async function run(context: CommandContext): Promise<number> {
   if (!Number.isSafeInteger(turns) || turns < 1) throw usageError('--turns must be a whole number from 1.', 'undo');
   const force = options['force'] === true;
   const restore = typeof options['restore'] === 'string' ? options['restore'] : undefined;
+  const paths = typeof options['path'] === 'string' ? [pathInWorkspace(options['path'])] : undefined;
   return withThread(context, async (server, threadId) => {
     try {
-      const uncovered = await uncoveredBefore(server, threadId, { turns, restore }, { signal, timeoutMs });
+      const { turnId, ...uncovered } = await uncoveredBefore(
+        server,
+        threadId,
+        { turns, restore },
+        { signal, timeoutMs },
+      );
+      const from = restore ?? (paths && turnId);
+      if (paths && from === undefined) throw new CliError('failure', 'These turns have changed no files.');
       for (const line of uncoveredLines(uncovered)) output.note(line);
       const request = { force, signal, timeoutMs };
       const answer =
-        restore !== undefined
-          ? await restoreCheckpoint(server, threadId, restore, request)
+        from !== undefined
+          ? await restoreCheckpoint(server, threadId, from, { ...request, ...(paths && { paths }) })
           : await undoTurns(server, threadId, { turns, ...request });
       if (output.json) output.document({ threadId, uncovered, ...withoutThread(answer) });
       for (const line of linesOf(answer)) output.line(line);
@@ -42,6 +51,15 @@ export async function run(context: CommandContext): Promise<number> {
 
 function withoutThread({ thread: _, ...answer }: RestoredAnswer & { readonly thread?: unknown }) {
   return answer;
+}
+
+/** A path as the server knows it. @throws CliError for one outside of the workspace */
+function pathInWorkspace(path: string): string {
+  const normal = posix.normalize(path).replace(/\/$/, '');
+  if (normal !== '' && normal !== '.' && normal !== '..' && !normal.startsWith('../') && !posix.isAbsolute(normal)) {
+    return normal;
+  }
+  throw usageError('--path must be a file or directory in the workspace, relative to it.', 'undo');
 }
 
 /** Files that a restore changed and those that it left, and what takes it back. */
