@@ -1,3 +1,4 @@
 /** The machines that the page in the browser runs. */
 export * from './change-review.ts';
 export * from './conversation.ts';
+export * from './race-review.ts';

@@ -19,6 +19,7 @@ export const machineNames = [
   'notification-channel',
   'conversation',
   'change-review',
+  'race-review',
 ] as const;
 
 /** Name of a machine in documents, in `oratorio machines` and on the wire. */

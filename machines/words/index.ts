@@ -7,7 +7,16 @@ import { inboxFeed, inboxRequest, notificationChannel } from './inbox.ts';
 import { agentServer, apiProxy, backgroundProcess, externalAgent, hub, mcpServer } from './processes.ts';
 import { reviewRun, stackChange, webhookIngress } from './review.ts';
 import type { MachineWords } from './types.ts';
-import { automation, changeReview, checkpoint, conversation, scheduler, turn, workspaceHealth } from './work.ts';
+import {
+  automation,
+  changeReview,
+  checkpoint,
+  conversation,
+  raceReview,
+  scheduler,
+  turn,
+  workspaceHealth,
+} from './work.ts';
 
 export type { MachineWords } from './types.ts';
 
@@ -31,4 +40,5 @@ export const machineWords: Readonly<Record<MachineName, MachineWords>> = {
   'notification-channel': notificationChannel,
   conversation,
   'change-review': changeReview,
+  'race-review': raceReview,
 };

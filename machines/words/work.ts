@@ -201,3 +201,19 @@ export const changeReview: MachineWords = {
     clearFault: 'forget the last failure',
   },
 };
+
+export const raceReview: MachineWords = {
+  guards: {
+    isRefused: 'others have changed the same files since',
+    isUndo: 'an applied attempt is taken back',
+  },
+  actions: {
+    planApplication: 'ask for the changes of the attempt',
+    planUndo: 'ask for the files as they were before',
+    allowOverwriting: 'allow to overwrite the changes of others',
+    recordConflicts: 'note the changes of others',
+    recordFault: 'note what failed',
+    clearFault: 'forget the last failure',
+    clearOrder: 'forget what was asked for',
+  },
+};

@@ -29,12 +29,7 @@ export default function ChatView({ app }: { readonly app: App }) {
       {threadId !== null && part === 'changes' ? (
         <Changes app={app} conversation={conversation} threadId={threadId} turnId={query['turn']} />
       ) : threadId !== null && part === 'race' ? (
-        <Race
-          app={app}
-          conversation={conversation}
-          attempts={attemptsOf(chat.threads.value, threadId)}
-          threadId={threadId}
-        />
+        <Race conversation={conversation} attempts={attemptsOf(chat.threads.value, threadId)} threadId={threadId} />
       ) : (
         <Desk key={threadId} app={app} chat={chat} conversation={conversation} />
       )}

@@ -1,21 +1,19 @@
 /** A race: attempts at the same prompt side by side, of which one is applied to the workspace. */
-import { useEffect, useState } from 'preact/hooks';
-import { dollars, messageOf, visible } from '../../../../lib/browser.ts';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { dollars, visible } from '../../../../lib/browser.ts';
 import { outsideWords } from '../../../../protocol/browser.ts';
-import type { RestoreConflict } from '../../../../protocol/index.ts';
-import type { App } from '../../../app/app.ts';
 import { href } from '../../../app/router.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
 import { Empty } from '../../../parts/empty.tsx';
 import { duration } from '../../../parts/format.ts';
+import { Banner } from '../../../parts/state-banner.tsx';
 import { ConflictList } from '../changes/conflict-list.tsx';
 import type { Conversation } from '../data/conversation.ts';
-import { conflictsOf } from '../data/rpc.ts';
 import { type Attempt, type AttemptFacts, type attemptsOf, readFacts, stateOf } from './attempts.ts';
 import './race.css';
+import { RaceReview } from './race-review.ts';
 
 export interface RaceProps {
-  readonly app: App;
   readonly conversation: Conversation;
   readonly attempts: ReturnType<typeof attemptsOf>;
   readonly threadId: string;
@@ -24,8 +22,10 @@ export interface RaceProps {
 /** Files of an attempt that are named. */
 const maxFiles = 8;
 
-export function Race({ app, conversation, attempts, threadId }: RaceProps) {
-  const acts = useActs(app, conversation, threadId);
+export function Race({ conversation, attempts, threadId }: RaceProps) {
+  const review = useMemo(() => new RaceReview(conversation, threadId), [conversation, threadId]);
+  useEffect(() => () => review.close(), [review]);
+  const { lastError } = review.state.context;
   const check = attempts[0]?.race.check;
   return (
     <section class="desk race" aria-label="Race">
@@ -36,6 +36,11 @@ export function Race({ app, conversation, attempts, threadId }: RaceProps) {
         <h1 class="cut">Race</h1>
       </header>
       <div class="scroll">
+        {lastError !== null && (
+          <Banner tone="danger">
+            <p>{visible(lastError, { multiline: false })}</p>
+          </Banner>
+        )}
         {check === undefined ? (
           <Empty
             title="No race in this conversation"
@@ -53,7 +58,7 @@ export function Race({ app, conversation, attempts, threadId }: RaceProps) {
                   conversation={conversation}
                   attempt={attempt}
                   isApplicable={!attempts.some(({ race }) => race.restoreId !== undefined)}
-                  acts={acts}
+                  review={review}
                 />
               ))}
             </div>
@@ -64,49 +69,9 @@ export function Race({ app, conversation, attempts, threadId }: RaceProps) {
           </>
         )}
       </div>
-      {acts.refused && <Refused acts={acts} refused={acts.refused} />}
+      {review.state.matches('conflicted') && <Refused review={review} />}
     </section>
   );
-}
-
-interface RefusedAct {
-  readonly conflicts: readonly RestoreConflict[];
-  /** Overwrites the changes of others; null: these cannot be merged. */
-  readonly force: (() => void) | null;
-}
-
-interface Acts {
-  readonly isBusy: boolean;
-  readonly refused: RefusedAct | null;
-  apply(attempt: Attempt): void;
-  undo(restoreId: string, force: boolean): void;
-  leave(): void;
-}
-
-/** Applies attempts and takes this back. What is applied is what the server says of the attempts. */
-function useActs(app: App, conversation: Conversation, threadId: string): Acts {
-  const [isBusy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<RefusedAct | null>(null);
-  const run = (work: Promise<unknown>, force: RefusedAct['force']) => {
-    setBusy(true);
-    setRefused(null);
-    work
-      .catch((error: unknown) => {
-        const conflicts = conflictsOf(error);
-        if (conflicts) setRefused({ conflicts, force });
-        else app.toast({ text: visible(messageOf(error), { multiline: false }), tone: 'danger' });
-      })
-      .finally(() => setBusy(false));
-  };
-  const undo = (turnId: string, force: boolean) =>
-    run(conversation.call('checkpoint/restore', { threadId, turnId, force }), () => undo(turnId, true));
-  return {
-    isBusy,
-    refused,
-    apply: ({ id }) => run(conversation.call('thread/merge', { threadId: id }), null),
-    undo,
-    leave: () => setRefused(null),
-  };
 }
 
 interface CardProps {
@@ -114,13 +79,14 @@ interface CardProps {
   readonly attempt: Attempt;
   /** No attempt is applied. */
   readonly isApplicable: boolean;
-  readonly acts: Acts;
+  readonly review: RaceReview;
 }
 
-function AttemptCard({ conversation, attempt, isApplicable, acts }: CardProps) {
+function AttemptCard({ conversation, attempt, isApplicable, review }: CardProps) {
   const { id, race, runtime, config } = attempt;
   const { restoreId } = race;
   const facts = useFacts(conversation, attempt);
+  const isBusy = !review.state.matches('idle');
   const [word, tone] = stateOf(attempt);
   const name = `Attempt ${race.number}`;
   return (
@@ -144,13 +110,13 @@ function AttemptCard({ conversation, attempt, isApplicable, acts }: CardProps) {
       {restoreId === undefined ? (
         <button
           type="button"
-          disabled={acts.isBusy || !isApplicable || runtime.running}
-          onClick={() => acts.apply(attempt)}
+          disabled={isBusy || !isApplicable || runtime.running}
+          onClick={() => review.send({ type: 'APPLY', attemptId: id })}
         >
           Apply attempt {race.number}
         </button>
       ) : (
-        <button type="button" disabled={acts.isBusy} onClick={() => acts.undo(restoreId, false)}>
+        <button type="button" disabled={isBusy} onClick={() => review.send({ type: 'UNDO', restoreId })}>
           Undo attempt {race.number}
         </button>
       )}
@@ -193,14 +159,17 @@ function Files({ facts: { diff } }: { readonly facts: AttemptFacts }) {
   );
 }
 
-function Refused({ acts, refused: { conflicts, force } }: { readonly acts: Acts; readonly refused: RefusedAct }) {
+function Refused({ review }: { readonly review: RaceReview }) {
+  const { conflicts, order } = review.state.context;
+  const isUndo = order?.kind === 'undo';
+  const leave = () => review.send({ type: 'LEAVE' });
   return (
     <Confirm
-      title={force ? 'Overwrite other changes?' : 'Not applied'}
-      action={force ? 'Overwrite' : 'Close'}
+      title={isUndo ? 'Overwrite other changes?' : 'Not applied'}
+      action={isUndo ? 'Overwrite' : 'Close'}
       cancel="Leave it"
-      onClose={acts.leave}
-      onConfirm={force ?? acts.leave}
+      onClose={leave}
+      onConfirm={isUndo ? () => review.send({ type: 'FORCE' }) : leave}
     >
       <p>Nothing was changed, because these files were changed since:</p>
       <ConflictList conflicts={conflicts} />

@@ -1,0 +1,124 @@
+/**
+ * The page's view of a race: the person applies one attempt to the workspace, or takes the applied one back.
+ *
+ * Detailed operation
+ * 1. `acting` asks the server for one of both, one at a time. What is applied is what the server says of the attempts.
+ * 2. Changes that others made to the same files since refuse it: nothing has changed, and `conflicted` names them.
+ * 3. Only the return of an applied attempt can be forced; an attempt that cannot be merged is left to the person.
+ * 4. A failure is reported, and the person may try again.
+ */
+import { assertEvent, assign, fromPromise, setup } from 'xstate';
+import { messageOf } from '../src/lib/browser.ts';
+import type { ReviewConflict } from './change-review.ts';
+
+export interface RaceReviewInput {
+  /** Thread whose forks are the attempts. */
+  readonly threadId: string;
+}
+
+export type RaceOrder =
+  | { readonly kind: 'apply'; readonly attemptId: string }
+  | { readonly kind: 'undo'; readonly restoreId: string; readonly force: boolean };
+
+export interface RaceReviewContext extends RaceReviewInput {
+  /** Act that runs, or was refused. */
+  readonly order: RaceOrder | null;
+  readonly conflicts: readonly ReviewConflict[];
+  readonly lastError: string | null;
+}
+
+export type RaceReviewEvent =
+  | { readonly type: 'APPLY'; readonly attemptId: string }
+  | { readonly type: 'UNDO'; readonly restoreId: string }
+  | { readonly type: 'FORCE' }
+  | { readonly type: 'LEAVE' };
+
+/** Input of the actor. */
+export interface RaceAct extends RaceReviewInput {
+  readonly order: RaceOrder | null;
+}
+
+/** Result of an act: carried out without conflicts, refused because of them. */
+export interface RaceOutcome {
+  readonly conflicts: readonly ReviewConflict[];
+}
+
+const outcomeOf = ({ event }: { readonly event: { readonly output: RaceOutcome } }) => event.output;
+
+export const raceReviewMachine = setup({
+  types: {
+    input: {} as RaceReviewInput,
+    context: {} as RaceReviewContext,
+    events: {} as RaceReviewEvent,
+  },
+  actors: {
+    /** Applies an attempt or takes it back, or reports the conflicts that refuse it. */
+    act: fromPromise<RaceOutcome, RaceAct>(() => Promise.reject(new Error('not provided'))),
+  },
+  guards: {
+    isRefused: (_, { conflicts }: RaceOutcome) => conflicts.length > 0,
+    isUndo: ({ context }) => context.order?.kind === 'undo',
+  },
+  actions: {
+    planApplication: assign(({ event }) => {
+      assertEvent(event, 'APPLY');
+      return { order: { kind: 'apply' as const, attemptId: event.attemptId } };
+    }),
+    planUndo: assign(({ event }) => {
+      assertEvent(event, 'UNDO');
+      return { order: { kind: 'undo' as const, restoreId: event.restoreId, force: false } };
+    }),
+    allowOverwriting: assign(({ context: { order } }) => ({
+      order: order?.kind === 'undo' ? { ...order, force: true } : order,
+    })),
+    recordConflicts: assign((_, { conflicts }: RaceOutcome) => ({ conflicts })),
+    recordFault: assign((_, { message }: { readonly message: string }) => ({ lastError: message })),
+    clearFault: assign({ lastError: null }),
+    clearOrder: assign({ order: null, conflicts: [] }),
+  },
+}).createMachine({
+  id: 'race-review',
+  description: 'Lets a person apply an attempt of a race, or take it back.',
+  context: ({ input }) => ({ ...input, order: null, conflicts: [], lastError: null }),
+  initial: 'idle',
+  states: {
+    idle: {
+      description: 'The attempts are shown; the person chooses.',
+      on: {
+        APPLY: { target: 'acting', actions: 'planApplication' },
+        UNDO: { target: 'acting', actions: 'planUndo' },
+      },
+    },
+    acting: {
+      description: 'One attempt is applied or taken back.',
+      entry: 'clearFault',
+      invoke: {
+        id: 'act',
+        src: 'act',
+        input: ({ context: { threadId, order } }) => ({ threadId, order }),
+        onDone: [
+          {
+            guard: { type: 'isRefused', params: outcomeOf },
+            target: 'conflicted',
+            actions: { type: 'recordConflicts', params: outcomeOf },
+          },
+          { target: 'idle', actions: 'clearOrder' },
+        ],
+        onError: {
+          target: 'idle',
+          actions: [
+            { type: 'recordFault', params: ({ event }) => ({ message: messageOf(event.error) }) },
+            'clearOrder',
+          ],
+        },
+      },
+    },
+    conflicted: {
+      description: 'Others have changed the same files since; nothing was changed.',
+      on: {
+        FORCE: { guard: 'isUndo', target: 'acting', actions: 'allowOverwriting' },
+        LEAVE: { target: 'idle', actions: 'clearOrder' },
+      },
+    },
+  },
+});
