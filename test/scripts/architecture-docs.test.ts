@@ -35,7 +35,10 @@ t.test('a program loads the rooms of its task only', async (t) => {
     roomsOf('SDK').some((room) => ['hub', 'appserver', 'agent', 'http', 'cli'].includes(room)),
     'SDK',
   );
-  t.notOk(roomsOf('Hub').includes('agent'), 'the Hub runs no turn');
+  t.notOk(
+    loadedBy(program('Hub')).atStart.includes('agent'),
+    'the Hub runs no turn: it reads lists of threads on request',
+  );
   t.notOk(
     loadedBy(program('review backend')).atStart.some((room) => ['agent', 'appserver', 'hub'].includes(room)),
     'review backend: only its demo has an agent server',
