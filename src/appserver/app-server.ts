@@ -3,6 +3,7 @@ import type { ModelProvider } from '../agent/index.ts';
 import { ConfigError, homeDirectory, type LoadedConfig, loadConfig } from '../config/index.ts';
 import { type Logger, RecentLog } from '../log/index.ts';
 import { defaults, type LaunchDocument, type ModelInUse } from '../protocol/index.ts';
+import { processRecords } from '../supervise/index.ts';
 import type { ListenAddress } from './arguments.ts';
 import type { GeneratedKey } from './generated-key.ts';
 import { importOldState } from './import-state.ts';
@@ -65,7 +66,8 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
       throw new StartupError('config', `the launch document is for another workspace, ${launch.workspacePath}`);
     }
     const loaded = await readConfig(workspace, options);
-    await endLeftovers(workspace.predecessor, options.logger);
+    const records = processRecords(homeDirectory(options.env), workspace.path);
+    await endLeftovers(workspace.predecessor, records, options.logger);
     importOldState(workspace, loaded.trust, options.logger);
     return await RunningServer.start(workspace, loaded, options, { recentLog, untap });
   } catch (error) {

@@ -42,6 +42,7 @@ import { type Config, directoryName, homeDirectory } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import { type AgentInUse, defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
+import { processRecords } from '../supervise/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
 import { agentInUse, DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
 import { agentsForTasks, DelegatedAgents } from './delegated-agents.ts';
@@ -205,6 +206,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   }
   const common = {
     ...{ workspacePath, env, logger },
+    records: processRecords(homeDirectory(env), workspacePath),
     passEnvironment: config.Supervision.PassEnvironment,
     restartPolicy: restartPolicyOf(config),
     mcpServers: () => mcpServersForAgents(config, env),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../log/index.ts';
 import type { AppServerLock, LaunchDocument } from '../protocol/index.ts';
-import { isAlive, killMarked, markerVariable } from '../supervise/index.ts';
+import { endRecorded, isAlive, killMarked, markerVariable } from '../supervise/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -24,7 +24,13 @@ export const withIncarnation = (env: Environment, incarnation: string): Environm
  * Ends what a server that crashed has left running in this workspace: commands and MCP servers. Nothing is touched while
  * it is not certain that the server itself is dead. Call it with the workspace's lock held, before anything is served.
  */
-export async function endLeftovers(predecessor: AppServerLock | undefined, logger: Logger): Promise<void> {
+export async function endLeftovers(
+  predecessor: AppServerLock | undefined,
+  records: string,
+  logger: Logger,
+): Promise<void> {
+  const recorded = await endRecorded(records);
+  if (recorded > 0) logger.warn('ended what an agent has left', { processes: recorded });
   if (!predecessor?.incarnation) return;
   const { pid, identity, incarnation } = predecessor;
   if (isAlive(identity) !== 'gone') {

@@ -4,7 +4,14 @@ import * as v from 'valibot';
 import type { ExternalAgentFacts, ExternalAgentProcessEvent } from '../../machines/index.ts';
 import { LineSplitter, messageOf, plainText } from '../lib/index.ts';
 import { defaults, type ProcessIdentity, version } from '../protocol/index.ts';
-import { commandLine, isPermanentSpawnError, monotonicMs, PipedProcess, SpawnError } from '../supervise/index.ts';
+import {
+  commandLine,
+  isPermanentSpawnError,
+  monotonicMs,
+  PipedProcess,
+  type ProcessRecord,
+  SpawnError,
+} from '../supervise/index.ts';
 import { PeerClosedError } from './failure.ts';
 import { InitializeResult } from './messages.ts';
 import { Peer, type PeerOptions } from './peer.ts';
@@ -22,6 +29,8 @@ export interface ConnectionOptions {
   readonly incarnation: number;
   /** Matches the command line of the process that does the work, where it is not the agent's own. */
   readonly worker: RegExp | undefined;
+  /** Where the processes below it are stored. */
+  readonly record: ProcessRecord | undefined;
   readonly clientCapabilities: unknown;
   readonly report: (event: ExternalAgentProcessEvent) => void;
   readonly onRequest: PeerOptions['onRequest'];
@@ -73,7 +82,11 @@ export class Connection {
     };
     const timer = setInterval(() => void look(), defaults.externalAgent.watchMs);
     void look();
-    return () => clearInterval(timer);
+    return () => {
+      clearInterval(timer);
+      // For what it has started since.
+      void look();
+    };
   }
 
   /** An adapter lives on when the process has died that does its work, and may never answer again. */
@@ -134,10 +147,10 @@ export class Connection {
   }
 
   #start(): Promise<PipedProcess> {
-    const { command, cwd, env, parentMarker } = this.#options;
+    const { command, cwd, env, parentMarker, record } = this.#options;
     const [program = '', ...args] = command;
     const { stderrBytes, sweepGraceMs } = defaults.externalAgent;
-    return PipedProcess.start({ command: program, args, cwd, env, parentMarker, stderrBytes, sweepGraceMs });
+    return PipedProcess.start({ command: program, args, cwd, env, parentMarker, stderrBytes, sweepGraceMs, record });
   }
 
   async #introduce(): Promise<void> {

@@ -6,8 +6,10 @@ import {
   externalAgentMachine,
 } from '../../machines/index.ts';
 import type { Delegate, DelegatedOrder } from '../agent/index.ts';
+import { messageOf } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { approvalsOfAgent } from '../protocol/index.ts';
+import { ProcessRecord } from '../supervise/index.ts';
 import { Connection } from './connection.ts';
 import { AgentFailure } from './failure.ts';
 import { type AgentSettings, Sessions } from './sessions.ts';
@@ -20,6 +22,8 @@ export interface ExternalAgentOptions extends AgentSettings {
   /** See `Connection`. */
   readonly worker: RegExp | undefined;
   readonly workspacePath: string;
+  /** Directory for files of the processes below it, which outlive this process. */
+  readonly records: string;
   readonly policy: ExternalAgentPolicy;
   readonly logger: Logger;
   /** Called with the actor before it starts. */
@@ -129,11 +133,16 @@ export class ExternalAgent implements Delegate {
 
   /** The actor behind the machine's `process`: reports what happens to one incarnation and obeys the machine's commands. */
   #processActor() {
-    const { command, env, parentMarker, worker, workspacePath, logger } = this.#options;
+    const { name: agent, command, env, parentMarker, worker, workspacePath, records, logger } = this.#options;
+    let hasProblem = false;
+    const record = new ProcessRecord(records, (error) => {
+      if (!hasProblem) logger.warn('the processes of an agent cannot be recorded', { agent, reason: messageOf(error) });
+      hasProblem = true;
+    });
     return fromCallback<ExternalAgentCommand, ExternalAgentProcessInput>(({ input, receive, sendBack }) => {
       const { incarnation } = input;
       const connection = new Connection({
-        ...{ command, env, parentMarker, worker, incarnation },
+        ...{ command, env, parentMarker, worker, incarnation, record },
         cwd: workspacePath,
         clientCapabilities: this.#sessions.clientCapabilities,
         report: sendBack,

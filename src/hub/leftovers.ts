@@ -1,5 +1,6 @@
 import type { Logger } from '../log/index.ts';
-import { killGroupVerified, killMarked } from '../supervise/index.ts';
+import { endRecorded, killGroupVerified, killMarked, processRecords } from '../supervise/index.ts';
+import type { HubServices } from './facts.ts';
 import type { StoredProcess } from './store.ts';
 
 /**
@@ -10,6 +11,15 @@ export async function endLeftovers(logger: Logger, { identity, marker }: StoredP
   if (!identity) return void (await killMarked(marker));
   const { uncertain } = await killGroupVerified(identity, marker);
   if (uncertain) reportUnverified(logger, identity.pid);
+}
+
+/** Ends what an agent of another maker has left, whose agent server has died: by the identities that the server has recorded. */
+export async function endRecordedProcesses(
+  { home, logger }: Pick<HubServices, 'home' | 'logger'>,
+  canonicalWorkspacePath: string,
+): Promise<void> {
+  const processes = await endRecorded(processRecords(home, canonicalWorkspacePath));
+  if (processes > 0) logger.warn('ended what an agent has left', { workspacePath: canonicalWorkspacePath, processes });
 }
 
 /** Logs that a process was spared: another user's, or without the marker of our start. */

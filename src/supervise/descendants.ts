@@ -8,6 +8,15 @@ import { signalProcess } from './signals.ts';
 const keyOf = ({ pid, startedTicks }: Pick<ProcessIdentity, 'pid' | 'startedTicks'>): string =>
   `${pid} ${startedTicks}`;
 
+export interface DescendantsOptions {
+  /** Seen earlier. */
+  readonly known?: readonly ProcessIdentity[];
+  /** Read from a record of another process: the leader's number may have led another session since. The leader is ended too. */
+  readonly isRecorded?: boolean;
+  /** Called after each look. */
+  readonly onLook?: (known: readonly ProcessIdentity[]) => void;
+}
+
 /**
  * The descendants of a process that leads a session, as far as they were ever seen: also those that left its group and cleared
  * their environment. A process is one of them while its parent is one, and while it is in the session; once seen it is known by
@@ -16,10 +25,13 @@ const keyOf = ({ pid, startedTicks }: Pick<ProcessIdentity, 'pid' | 'startedTick
 export class Descendants {
   readonly #leader: ProcessIdentity;
   readonly #known = new Map<string, ProcessIdentity>();
+  readonly #isRecorded: boolean;
+  readonly #onLook: (known: readonly ProcessIdentity[]) => void;
 
-  /** @param known of an earlier process of ours, by their identities */
-  constructor(leader: ProcessIdentity, known: readonly ProcessIdentity[] = []) {
+  constructor(leader: ProcessIdentity, { known = [], isRecorded = false, onLook = () => {} }: DescendantsOptions = {}) {
     this.#leader = leader;
+    this.#isRecorded = isRecorded;
+    this.#onLook = onLook;
     for (const each of known) this.#known.set(keyOf(each), each);
   }
 
@@ -34,10 +46,11 @@ export class Descendants {
     const found = this.#among(living);
     this.#known.clear();
     for (const entry of found) this.#known.set(keyOf(entry), identityOf(entry));
+    this.#onLook(this.known);
     return this.known;
   }
 
-  /** Ends all of them by SIGKILL, but not the leader. @returns those that are left when the deadline is over */
+  /** Ends all of them by SIGKILL, but a leader only if it is recorded. @returns those that are left when the deadline is over */
   async end(): Promise<readonly ProcessIdentity[]> {
     const deadline = monotonicMs() + defaults.supervise.killVerifyMs;
     for (;;) {
@@ -53,13 +66,15 @@ export class Descendants {
 
   #among(living: readonly ScannedProcess[]): readonly ScannedProcess[] {
     const leader = living.find(({ pid }) => pid === this.#leader.pid);
-    const isLeaderAlive = leader?.startedTicks === this.#leader.startedTicks;
-    // Another process with the number of a dead leader may lead another session.
-    const session = leader === undefined || isLeaderAlive ? this.#leader.pid : undefined;
+    const isLeaderAlive = leader !== undefined && this.#isLeader(leader);
+    const isKnown = (entry: ScannedProcess) => this.#known.has(keyOf(entry));
+    // Another process with the number of a dead leader may lead another session. While the session has a member, none does.
+    const isSessionOurs = this.#isRecorded
+      ? living.some((entry) => entry.session === this.#leader.pid && (isKnown(entry) || this.#isLeader(entry)))
+      : leader === undefined || isLeaderAlive;
     const ours = new Map<number, ScannedProcess>();
     for (const entry of living) {
-      if (this.#known.has(keyOf(entry)) || (session !== undefined && entry.session === session))
-        ours.set(entry.pid, entry);
+      if (isKnown(entry) || (isSessionOurs && entry.session === this.#leader.pid)) ours.set(entry.pid, entry);
     }
     for (let size = -1; size !== ours.size; ) {
       size = ours.size;
@@ -68,7 +83,11 @@ export class Descendants {
         if (isChild) ours.set(entry.pid, entry);
       }
     }
-    ours.delete(this.#leader.pid);
+    if (!this.#isRecorded) ours.delete(this.#leader.pid);
     return [...ours.values()];
+  }
+
+  #isLeader({ pid, startedTicks }: ScannedProcess): boolean {
+    return pid === this.#leader.pid && startedTicks === this.#leader.startedTicks;
   }
 }

@@ -7,7 +7,8 @@
  * start. Never here: workspaces, policy (when to restart, how long to wait), HTTP servers, statecharts.
  *
  * Limits: between the check of an identity and the signal lie microseconds (Node has no pidfd). A descendant that left the
- * group is found by its environment, on Linux only, and not if it cleared or overwrote that environment.
+ * group is found by its environment, on Linux only, and not if it cleared or overwrote that environment; below an agent of another
+ * maker, what was seen while it worked is found all the same (`Descendants`, `ProcessRecord`).
  */
 
 export {
@@ -47,6 +48,7 @@ export { type PipedExit, PipedProcess, type PipedProcessOptions } from './piped-
 export { type PollOptions, type PollResult, pollUntil } from './poll.ts';
 export { PortAllocator, type PortAllocatorOptions, PortUnavailableError } from './ports.ts';
 export { type HttpProbeOptions, type HttpProbeResult, keepConnection, probeHttp } from './probe-http.ts';
+export { endRecorded, ProcessRecord, processRecords } from './process-record.ts';
 export { killGroupVerified, ProcessTree, type SweepReport } from './process-tree.ts';
 export { commandLine } from './procfs.ts';
 export { type ProgramEnd, type ProgramEndCause, type ProgramRun, RunningProgram, runProgram } from './run-program.ts';

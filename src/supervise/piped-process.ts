@@ -8,6 +8,7 @@ import { monotonicMs } from './clock.ts';
 import { Descendants } from './descendants.ts';
 import { readIdentity } from './identity.ts';
 import { killMarked } from './marked.ts';
+import type { ProcessRecord } from './process-record.ts';
 import { killGroupVerified } from './process-tree.ts';
 import { markerVariable } from './scan.ts';
 import { SpawnError } from './spawn.ts';
@@ -24,6 +25,8 @@ export interface PipedProcessOptions {
   readonly stderrBytes: number;
   /** Between SIGTERM and SIGKILL for what a dead process leaves in its group. */
   readonly sweepGraceMs: number;
+  /** Stores what is seen below it, for the case that this process is killed. */
+  readonly record?: ProcessRecord | undefined;
 }
 
 export interface PipedExit {
@@ -51,7 +54,8 @@ export class PipedProcess {
   readonly #child: Child;
   readonly #stderr: TextTail;
 
-  private constructor(child: Child, pid: number, marker: string, stderr: TextTail, sweepGraceMs: number) {
+  private constructor(child: Child, pid: number, marker: string, stderr: TextTail, options: PipedProcessOptions) {
+    const { sweepGraceMs, record } = options;
     this.#child = child;
     this.#stderr = stderr;
     this.pid = pid;
@@ -59,7 +63,10 @@ export class PipedProcess {
     this.output = child.stdout;
     // In the table even if it has exited already: nothing has reaped it before this turn of the loop ends.
     const identity = readIdentity(pid);
-    this.descendants = typeof identity === 'string' ? undefined : new Descendants(identity);
+    if (typeof identity !== 'string') {
+      this.descendants = new Descendants(identity, { onLook: (seen) => record?.write(identity, seen) });
+      record?.write(identity, []);
+    }
     this.exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => resolve({ code, signal }));
     });
@@ -67,7 +74,8 @@ export class PipedProcess {
       await sweepGroup(pid, sweepGraceMs);
       if (typeof identity === 'string') await killMarked(marker);
       else await endProcessTree(identity, marker);
-      await this.descendants?.end();
+      const left = (await this.descendants?.end()) ?? [];
+      if (left.length === 0) await record?.clear();
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
       return exit;
     });
@@ -75,7 +83,7 @@ export class PipedProcess {
 
   /** @throws SpawnError when it does not start; the message names what is at fault. */
   static async start(options: PipedProcessOptions): Promise<PipedProcess> {
-    const { command, args, cwd, env, parentMarker, stderrBytes, sweepGraceMs } = options;
+    const { command, args, cwd, env, parentMarker, stderrBytes } = options;
     const marker = parentMarker ? `${parentMarker}/${randomUUID()}` : randomUUID();
     try {
       const child = spawn(command, args, {
@@ -90,7 +98,7 @@ export class PipedProcess {
       child.on('error', () => {});
       const stderr = new TextTail(stderrBytes);
       child.stderr.on('data', (chunk: Buffer) => stderr.write(chunk)).on('error', () => {});
-      return new PipedProcess(child, pid, marker, stderr, sweepGraceMs);
+      return new PipedProcess(child, pid, marker, stderr, options);
     } catch (error) {
       throw cannotStart(error as NodeJS.ErrnoException, command, cwd);
     }

@@ -179,6 +179,9 @@ async function act(sessionId, word, argument, session) {
       throw { code: Number(argument), message: 'no such luck' };
     case 'child':
       return void spawn('sleep', ['1000'], { detached: argument === 'detached', stdio: 'ignore' });
+    case 'escape':
+      // A session of its own, and nothing of our environment.
+      return void spawn('env', ['-i', 'sleep', argument], { stdio: 'ignore', detached: true });
     case 'cost':
       return update(sessionId, 'usage_update', {
         used: 10,

@@ -6,7 +6,7 @@ import { type AppServerLock, defaults } from '../../protocol/index.ts';
 import { lockFault, probeLock, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
-import { endLeftovers } from '../leftovers.ts';
+import { endLeftovers, endRecordedProcesses } from '../leftovers.ts';
 import { introduce } from '../probe.ts';
 import { publishedLock } from '../workspace-files.ts';
 import { planLaunch } from './plan-launch.ts';
@@ -32,6 +32,7 @@ async function checkWorkspace(hub: HubServices, { stored }: WorkspaceFacts): Pro
   } catch (error) {
     if (!(error instanceof WorkspaceError)) throw error;
     if (stored.server) await endLeftovers(hub.logger, stored.server);
+    await endRecordedProcesses(hub, stored.canonicalWorkspacePath);
     stored.server = null;
     throw new StartError('workspaceGone', error.message, false);
   }
@@ -107,6 +108,7 @@ export function prepare(hub: HubServices, factsOf: FactsOf) {
       if (preparation) return preparation;
     }
     if (stored.server) await endLeftovers(hub.logger, stored.server);
+    await endRecordedProcesses(hub, stored.canonicalWorkspacePath);
     stored.external = false;
     if (!input.mayStart) {
       stored.server = null;

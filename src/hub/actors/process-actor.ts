@@ -8,6 +8,8 @@ export interface ProcessSource {
   readonly spawn: () => Promise<ManagedProcess>;
   /** The process that is there already; null when it has gone and a new one should take its place. */
   readonly adopt: () => ManagedProcess | null;
+  /** Ends what has left the process, its group and its marker; called when nothing else is left. */
+  readonly sweep?: () => Promise<void>;
   /** The process has ended and nothing of it is left. */
   readonly onGone: () => void;
   /** The process was not signalled, because it is not proved to be ours. */
@@ -46,6 +48,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
         report({ type: 'PROCESS.ENDING', incarnation });
         await child.sweep();
         await child.gone();
+        await source.sweep?.();
       }
       if (!released) source.onGone();
       report({ type: 'PROCESS.EXITED', incarnation, exitCode, signal, at: monotonicMs() });

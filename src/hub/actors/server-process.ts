@@ -3,7 +3,7 @@ import { defaults } from '../../protocol/index.ts';
 import { adoptManaged, childEnvironment, logFiles, spawnManaged } from '../../supervise/index.ts';
 import { compileCacheDirectory } from '../compile-cache.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
-import { reportUnverified } from '../leftovers.ts';
+import { endRecordedProcesses, reportUnverified } from '../leftovers.ts';
 import { sizeOf } from '../workspace-files.ts';
 import { type ProcessSource, processActor } from './process-actor.ts';
 
@@ -53,6 +53,7 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
         logBytes: defaults.supervise.logBytes,
       });
     },
+    sweep: () => endRecordedProcesses(hub, stored.canonicalWorkspacePath),
     onUnverified: (pid) => reportUnverified(hub.logger, pid),
     onGone() {
       stored.server = null;
