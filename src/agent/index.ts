@@ -66,8 +66,11 @@ export type * from './tool.ts';
 export {
   BackgroundProcesses,
   createBuiltinTools,
+  DelegateCommandError,
+  type DelegateCommands,
   DelegateFileError,
   type DelegateFiles,
+  delegateCommands,
   delegateFiles,
   findProgram,
   imageReader,

@@ -7,6 +7,7 @@ import {
   createSkillTool,
   DayLedger,
   type DaySpending,
+  delegateCommands,
   delegateFiles,
   describeCommands,
   forksOf,
@@ -143,7 +144,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
   });
   const rooms = new Rooms(env);
-  const builtin = createBuiltinTools({
+  const toolSettings = {
     tools: config.Tools,
     blockedPaths: config.Permissions.BlockedPaths,
     passEnvironment: config.Supervision.PassEnvironment,
@@ -158,7 +159,8 @@ export function assemble(options: AssemblyOptions): Assembly {
       shell: shellEnvironmentOf(options, secrets),
       agents: agentsForTasks(config.Agent, env['PATH'] ?? ''),
     }),
-  });
+  };
+  const builtin = createBuiltinTools(toolSettings);
   const skillTool = createSkillTool(library);
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
   const source =
@@ -214,6 +216,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       ...{ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) },
       maxFileBytes: config.Tools.File.MaxFileBytes,
     }),
+    commands: delegateCommands(toolSettings),
   };
   const observeAgent = (actor: AnyActorRef, name: string) =>
     observe(actor, { id: `agent/${name}`, machine: 'external-agent', title: name });

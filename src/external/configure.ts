@@ -13,7 +13,7 @@ export interface AgentConfiguration {
 }
 
 export interface ConfigureOptions
-  extends Pick<ExternalAgentOptions, 'workspacePath' | 'records' | 'observe' | 'mcpServers' | 'files'> {
+  extends Pick<ExternalAgentOptions, 'workspacePath' | 'records' | 'observe' | 'mcpServers' | 'files' | 'commands'> {
   readonly agent: AgentConfiguration;
   /** Ours: what its process inherits from, with the marker of this start. */
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import * as v from 'valibot';
+import type * as v from 'valibot';
 import { type DelegatedReport, DelegateFileError, type DelegateFiles } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { PeerError } from './failure.ts';
-import { ReadTextFile, WriteTextFile } from './messages.ts';
+import { ReadTextFile, shapedAs, WriteTextFile } from './messages.ts';
 
 const notFound = -32_002;
 /** Not -32000, which agents take for a request to log in. */
@@ -54,8 +54,8 @@ export class FileService {
 
   /** @returns undefined: another method. @throws PeerError */
   request(method: string, params: unknown): Promise<unknown> | undefined {
-    if (method === 'fs/read_text_file') return this.#bounded(() => this.#read(shaped(ReadTextFile, params)));
-    if (method === 'fs/write_text_file') return this.#bounded(() => this.#write(shaped(WriteTextFile, params)));
+    if (method === 'fs/read_text_file') return this.#bounded(() => this.#read(shapedAs(ReadTextFile, params)));
+    if (method === 'fs/write_text_file') return this.#bounded(() => this.#write(shapedAs(WriteTextFile, params)));
     return undefined;
   }
 
@@ -169,9 +169,4 @@ export class FileService {
 
 function refuse(problem: string): never {
   throw new PeerError(invalidParams, plainText(problem).slice(0, defaults.externalAgent.errorChars));
-}
-
-function shaped<T extends v.GenericSchema>(schema: T, params: unknown): v.InferOutput<T> {
-  const parsed = v.safeParse(schema, params);
-  return parsed.success ? parsed.output : refuse('The parameters have another shape.');
 }

@@ -3,6 +3,14 @@
  * another shape are passed over, unknown ones are ignored, and text is bounded where it is used.
  */
 import * as v from 'valibot';
+import { PeerError } from './failure.ts';
+
+/** @throws PeerError for parameters of another shape */
+export function shapedAs<T extends v.GenericSchema>(schema: T, params: unknown): v.InferOutput<T> {
+  const parsed = v.safeParse(schema, params);
+  if (parsed.success) return parsed.output;
+  throw new PeerError(-32_602, 'The parameters have another shape.');
+}
 
 /** A value of another shape counts as absent. */
 const loose = <T extends v.GenericSchema>(schema: T) => v.fallback(v.optional(schema), undefined);
@@ -78,6 +86,26 @@ const path = v.pipe(v.string(), v.nonEmpty(), v.maxLength(10_000));
 
 export const ReadTextFile = v.object({ sessionId: v.string(), path, line: whole, limit: whole });
 export const WriteTextFile = v.object({ sessionId: v.string(), path, content: v.string() });
+
+const word = v.pipe(
+  v.string(),
+  v.maxLength(131_071),
+  v.check((text) => !text.includes('\0')),
+);
+const variable = v.object({ name: v.pipe(v.string(), v.regex(/^[A-Za-z_][A-Za-z0-9_]{0,200}$/)), value: word });
+
+export const CreateTerminal = v.object({
+  sessionId: v.string(),
+  command: v.pipe(
+    word,
+    v.check((text) => text.trim() !== ''),
+  ),
+  args: v.nullish(v.pipe(v.array(word), v.maxLength(1_000)), []),
+  env: v.nullish(v.pipe(v.array(variable), v.maxLength(100)), []),
+  cwd: v.nullish(path),
+  outputByteLimit: whole,
+});
+export const AboutTerminal = v.object({ terminalId: v.string() });
 
 /** Any request about a session. */
 export const AboutSession = v.object({ sessionId: v.string() });

@@ -10,7 +10,7 @@ export interface PromptTurnOptions {
   readonly workspacePath: string;
   readonly report: DelegatedReport;
   /** Called before a question; the returned function when a user, a rule or the policy has allowed the call. */
-  readonly prepareGrant: (kind: string, paths: readonly string[]) => Promise<() => void>;
+  readonly prepareGrant: (call: KnownCall) => Promise<() => void>;
 }
 
 const maxSteps = 50;
@@ -56,7 +56,7 @@ export class PromptTurn {
     call.merge(toolCall);
     this.#begin(call);
     const question = { call: call.shown(), need: needOf(agent, call, workspacePath) };
-    const grant = await this.#options.prepareGrant(call.kind, call.paths);
+    const grant = await this.#options.prepareGrant(call);
     if (this.#isOver) return outcomeOf('cancel', options);
     const decision: ApprovalDecision = await report.ask(question);
     if (decision !== 'decline' && decision !== 'cancel') grant();

@@ -1,11 +1,12 @@
 import * as v from 'valibot';
 import type { ExternalAgentEvent } from '../../machines/index.ts';
-import type { ContentPart, DelegatedOrder, DelegatedUse, DelegateFiles } from '../agent/index.ts';
+import type { ContentPart, DelegateCommands, DelegatedOrder, DelegatedUse, DelegateFiles } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { Connection } from './connection.ts';
 import { AgentFailure, PeerClosedError, PeerError } from './failure.ts';
 import { FileService, WriteGrants } from './file-service.ts';
+import type { KnownCall } from './known-call.ts';
 import {
   AboutSession,
   NewSessionResult,
@@ -16,6 +17,7 @@ import {
   UsageUpdate,
 } from './messages.ts';
 import { PromptTurn } from './prompt-turn.ts';
+import { CommandGrants, TerminalService } from './terminal-service.ts';
 
 export interface AgentSettings {
   readonly name: string;
@@ -29,6 +31,8 @@ export interface AgentSettings {
   readonly installHint: string;
   /** Reads and writes files for it. */
   readonly files: DelegateFiles;
+  /** Runs commands for it. */
+  readonly commands: DelegateCommands;
 }
 
 interface Session {
@@ -38,7 +42,9 @@ interface Session {
   turn: PromptTurn | undefined;
   /** There while a prompt runs. */
   files: FileService | undefined;
+  terminals: TerminalService | undefined;
   readonly grants: WriteGrants;
+  readonly commandGrants: CommandGrants;
   /** Usage so far: agents report sums. */
   usage: Usage | undefined;
   costUsd: number;
@@ -69,7 +75,7 @@ export class Sessions {
   }
 
   /** Services that the agent may ask for. */
-  readonly clientCapabilities = { fs: { readTextFile: true, writeTextFile: true }, terminal: false };
+  readonly clientCapabilities = { fs: { readTextFile: true, writeTextFile: true }, terminal: true };
 
   /** Runs one turn. @throws AgentFailure; the reason of `signal` when it has aborted */
   async run(connection: Connection, order: DelegatedOrder, signal: AbortSignal) {
@@ -98,7 +104,7 @@ export class Sessions {
 
   /** Answers a request of the agent. @throws PeerError */
   async request(method: string, params: unknown): Promise<unknown> {
-    if (method.startsWith('fs/')) return this.#file(method, params);
+    if (/^(fs|terminal)\//.test(method)) return this.#serve(method, params);
     if (method !== 'session/request_permission') throw new PeerError(methodNotFound, `There is no method ${method}.`);
     const parsed = v.safeParse(PermissionRequest, params);
     if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
@@ -108,13 +114,13 @@ export class Sessions {
     return { outcome: await turn.permit(parsed.output) };
   }
 
-  /** Files are read and written only while a prompt of the session runs. */
-  #file(method: string, params: unknown): Promise<unknown> {
+  /** Files are read and written, and commands run, only while a prompt of the session runs. */
+  #serve(method: string, params: unknown): Promise<unknown> {
     const parsed = v.safeParse(AboutSession, params);
     if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
-    const files = this.#byId.get(parsed.output.sessionId)?.files;
-    if (!files) throw new PeerError(invalidParams, 'No turn of this session runs.');
-    const answer = files.request(method, params);
+    const { files, terminals } = this.#byId.get(parsed.output.sessionId) ?? {};
+    if (!files || !terminals) throw new PeerError(invalidParams, 'No turn of this session runs.');
+    const answer = files.request(method, params) ?? terminals.request(method, params);
     if (!answer) throw new PeerError(methodNotFound, `There is no method ${method}.`);
     return answer;
   }
@@ -176,6 +182,7 @@ export class Sessions {
     const session: Session = {
       ...{ sessionId, incarnation, turn: undefined, usage: undefined, costUsd: 0 },
       ...{ files: undefined, grants: new WriteGrants() },
+      ...{ terminals: undefined, commandGrants: new CommandGrants() },
     };
     this.#byThread.set(threadId, session);
     this.#byId.set(sessionId, session);
@@ -185,10 +192,19 @@ export class Sessions {
   async #prompt(connection: Connection, session: Session, order: DelegatedOrder, signal: AbortSignal) {
     const { peer, incarnation } = connection;
     const { sessionId } = session;
-    const { name: agent, files } = this.#settings;
-    const { workspacePath, report } = order;
+    const { name: agent, files, commands } = this.#settings;
+    const { workspacePath, threadId, report } = order;
     const service = new FileService({ agent, workspacePath, report, files, grants: session.grants });
-    const prepareGrant: FileService['prepareGrant'] = (kind, paths) => service.prepareGrant(kind, paths);
+    const terminals = new TerminalService({
+      ...{ agent, workspacePath, threadId, report, commands, signal },
+      grants: session.commandGrants,
+    });
+    const prepareGrant = async ({ kind, paths, command, callId }: KnownCall) => {
+      const grants = [terminals.prepareGrant(command, callId), await service.prepareGrant(kind, paths)];
+      return () => {
+        for (const grant of grants) grant();
+      };
+    };
     const turn = new PromptTurn({ agent, workspacePath, report, prepareGrant });
     const costBefore = session.costUsd;
     let wasCancelled = false;
@@ -200,6 +216,7 @@ export class Sessions {
     signal.throwIfAborted();
     session.turn = turn;
     session.files = service;
+    session.terminals = terminals;
     this.#send({ type: 'PROMPT.BEGUN', incarnation });
     // After those of the turn, which answer the open questions first: some agents wait for the answers.
     signal.addEventListener('abort', cancel, { once: true });
@@ -218,7 +235,8 @@ export class Sessions {
       turn.finish();
       session.turn = undefined;
       session.files = undefined;
-      await service.end();
+      session.terminals = undefined;
+      await Promise.all([service.end(), terminals.end()]);
       this.#send({ type: 'PROMPT.ENDED', incarnation, wasCancelled });
     }
   }

@@ -240,6 +240,10 @@ export const defaults = {
     grantMs: 60_000,
     /** Requests of a turn for files that wait. */
     fileRequests: 64,
+    /** Terminals of a turn that were not released. */
+    terminals: 32,
+    /** Of the end of a terminal's output that is stored. */
+    terminalBytes: mebibyte,
   },
   mcp: {
     /** From the end of a server's input to SIGTERM, and from there to SIGKILL: together less than our own stop may take. */

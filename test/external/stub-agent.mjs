@@ -28,6 +28,18 @@ const written = async (sessionId, path) => {
   return error ? `${error.code} ${error.message}` : 'written';
 };
 
+/** Runs a command in a terminal of the client. `more` are further parameters. @returns what the client answers, as words */
+const inTerminal = async (sessionId, command, more = {}) => {
+  const { result, error } = await ask('terminal/create', { sessionId, command, ...more });
+  if (error) return `${error.code} ${error.message}`;
+  const terminal = { sessionId, terminalId: result.terminalId };
+  const exit = (await ask('terminal/wait_for_exit', terminal)).result;
+  const shown = (await ask('terminal/output', terminal)).result;
+  await ask('terminal/release', terminal);
+  const after = (await ask('terminal/output', terminal)).error;
+  return JSON.stringify({ exit, shown, after: after?.code });
+};
+
 const options = [
   { optionId: 'x1', name: 'Never', kind: 'reject_once' },
   { optionId: 'x2', name: 'Always', kind: 'allow_always' },
@@ -98,6 +110,34 @@ async function act(sessionId, word, argument, session) {
       if ((await asked).result?.outcome?.optionId !== 'x3') return say(sessionId, 'refused');
       return say(sessionId, await written(sessionId, placed(session, other)));
     }
+    case 'terminal':
+      return say(sessionId, await inTerminal(sessionId, argument));
+    case 'terminalwith': {
+      const more = JSON.parse(argument);
+      const cwd = more.cwd && { cwd: placed(session, more.cwd) };
+      return say(sessionId, await inTerminal(sessionId, more.command, { ...more, ...cwd }));
+    }
+    case 'askterminal': {
+      // As some agents do: they ask, and then have the client run it. Twice: a grant holds once.
+      const toolCallId = `call_${session.calls++}`;
+      const call = { toolCallId, title: argument, kind: 'execute', rawInput: { command: argument } };
+      const asked = ask('session/request_permission', { sessionId, toolCall: call, options });
+      // While people think, it would become another command.
+      update(sessionId, 'tool_call_update', { toolCallId, rawInput: { command: 'touch other' } });
+      if ((await asked).result?.outcome?.optionId !== 'x3') return say(sessionId, 'refused');
+      say(sessionId, await inTerminal(sessionId, argument));
+      return update(sessionId, 'tool_call_update', { toolCallId, status: 'completed' });
+    }
+    case 'killterminal': {
+      const { result } = await ask('terminal/create', { sessionId, command: argument });
+      const terminal = { sessionId, terminalId: result.terminalId };
+      const before = (await ask('terminal/output', terminal)).result;
+      await ask('terminal/kill', terminal);
+      const shown = (await ask('terminal/output', terminal)).result;
+      return say(sessionId, JSON.stringify({ wasRunning: before.exitStatus === undefined, shown }));
+    }
+    case 'leaveterminal':
+      return void (await ask('terminal/create', { sessionId, command: argument }));
     case 'afterwards':
       session.afterwards = () => {
         session.late = Promise.all([

@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { type Config, directoryName } from '../../config/index.ts';
 import type { Tool } from '../tool.ts';
 import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
-import { createExec } from './exec/exec.ts';
+import { createDelegateCommands, type DelegateCommands } from './exec/delegate-commands.ts';
+import { createExec, type ExecSettings } from './exec/exec.ts';
 import type { Rooms } from './exec/rooms.ts';
 import type { ShellEnvironment } from './exec/shell-environment.ts';
 import { createDelegateFiles, type DelegateFiles } from './files/delegate-files.ts';
@@ -27,6 +28,7 @@ import { createWebFetch } from './web/web-fetch.ts';
 
 export { BackgroundProcesses } from './background/index.ts';
 export { defineTool } from './define.ts';
+export { DelegateCommandError, type DelegateCommands } from './exec/delegate-commands.ts';
 export { commandEnvironment, type EnvironmentSettings, newMarker } from './exec/environment.ts';
 export { findProgram } from './exec/programs.ts';
 export { Rooms } from './exec/rooms.ts';
@@ -84,6 +86,24 @@ export const delegateFiles = (
   settings: Pick<ToolSettings, 'blockedPaths' | 'home'> & { readonly maxFileBytes: number },
 ): DelegateFiles => createDelegateFiles({ ...rulesOf(settings), maxFileBytes: settings.maxFileBytes });
 
+/** Runs commands for an agent of another maker, where and as `Exec` does. */
+export const delegateCommands = (settings: ToolSettings): DelegateCommands =>
+  createDelegateCommands(execSettingsOf(settings));
+
+function execSettingsOf(settings: ToolSettings): ExecSettings {
+  const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, temporary, shell } = settings;
+  const { Shell } = tools;
+  return {
+    timeoutMs: Shell.TimeoutMs,
+    maxTimeoutMs: Shell.MaxTimeoutMs,
+    maxOutputChars: Shell.MaxOutputChars,
+    sandbox: Shell.Sandbox,
+    network: Shell.Network,
+    pathRules: { ...rulesOf(settings), readableDirectory: outputs?.directory },
+    ...{ home, environment, passEnvironment, secrets, outputs, processes, rooms, temporary, shell },
+  };
+}
+
 /** Judges paths and programs for rules. */
 export const placeRules = (settings: Pick<ToolSettings, 'blockedPaths' | 'home' | 'environment'>): PlaceRules =>
   createPlaceRules(rulesOf(settings), settings.environment['PATH']);
@@ -97,29 +117,12 @@ export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
-  const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, temporary, shell, resolve } =
-    settings;
-  const { Shell, Web } = tools;
+  const { tools, secrets, outputs, processes, resolve } = settings;
+  const { Web } = tools;
   const rules = { ...rulesOf(settings), readableDirectory: outputs?.directory };
   return [
     ...createFileTools({ ...rules, maxFileBytes: tools.File.MaxFileBytes }),
-    createExec({
-      timeoutMs: Shell.TimeoutMs,
-      maxTimeoutMs: Shell.MaxTimeoutMs,
-      maxOutputChars: Shell.MaxOutputChars,
-      sandbox: Shell.Sandbox,
-      network: Shell.Network,
-      home,
-      pathRules: rules,
-      environment,
-      passEnvironment,
-      secrets,
-      outputs,
-      processes,
-      rooms,
-      temporary,
-      shell,
-    }),
+    createExec(execSettingsOf(settings)),
     createWebFetch({
       maxBytes: Web.MaxBytes,
       maxChars: Web.MaxChars,

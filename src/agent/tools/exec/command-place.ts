@@ -43,7 +43,7 @@ const outside: CommandPlace = { words: [], isSandboxed: false, env: {}, leave: (
 export async function findDirectory(
   given: string,
   { pathRules }: PlaceSettings,
-  { workspacePath }: ToolContext,
+  { workspacePath }: Pick<ToolContext, 'workspacePath'>,
 ): Promise<string | ToolResult> {
   try {
     const { path, isInside, blockedBecause } = await resolveInWorkspace(workspacePath, given, pathRules);

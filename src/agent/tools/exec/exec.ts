@@ -162,15 +162,9 @@ async function runInForeground(
     whole: settings.outputs?.begin(context.threadId),
     tell: context.onOutput,
   });
-  const marker = newMarker(settings.environment);
   let end: CommandEnd;
   try {
-    end = await runCommand({
-      ...{ argv: [...place.words, ...shell(command, settings.environment['PATH'])], cwd },
-      env: { ...commandEnvironment(settings, marker, await variablesOf(settings, context)), ...place.env },
-      ...{ marker, timeoutMs, signal: context.signal },
-      onText: (text) => output.push(text),
-    });
+    end = await runShell({ command, cwd, place, timeoutMs, onText: (text) => output.push(text) }, settings, context);
   } catch (error) {
     const code = errorCode(error);
     if (code === undefined) throw error;
@@ -183,10 +177,33 @@ async function runInForeground(
   return tellEnd(end, output.read(), { ...settings, timeoutMs, isSandboxed: place.isSandboxed });
 }
 
+/** A command and where it runs. */
+interface ShellRun {
+  readonly command: string;
+  readonly cwd: string;
+  readonly place: CommandPlace;
+  readonly timeoutMs: number;
+  readonly onText: (text: string) => void;
+}
+
+/** Runs a shell command as `runCommand` does, with the environment of commands. */
+export async function runShell(
+  { command, cwd, place, timeoutMs, onText }: ShellRun,
+  settings: ExecSettings,
+  context: Pick<ToolContext, 'workspacePath' | 'environment' | 'signal'>,
+): Promise<CommandEnd> {
+  const marker = newMarker(settings.environment);
+  return runCommand({
+    ...{ argv: [...place.words, ...shell(command, settings.environment['PATH'])], cwd },
+    env: { ...commandEnvironment(settings, marker, await variablesOf(settings, context)), ...place.env },
+    ...{ marker, timeoutMs, signal: context.signal, onText },
+  });
+}
+
 /** Variables of the workspace, and the tool chains of the shell that the user works in. */
 async function variablesOf(
   settings: ExecSettings,
-  { workspacePath, environment }: ToolContext,
+  { workspacePath, environment }: Pick<ToolContext, 'workspacePath' | 'environment'>,
 ): Promise<Record<string, string>> {
   const own = (await settings.shell?.of(workspacePath)) ?? {};
   const chains = Object.entries(toolChainEnvironment(environment ?? {}));

@@ -1,0 +1,61 @@
+import { isAbsolute } from 'node:path';
+import type { ToolContext } from '../../tool.ts';
+import { errorCode } from '../text.ts';
+import { findDirectory, findPlace, whyNoSandbox } from './command-place.ts';
+import { type ExecSettings, runShell } from './exec.ts';
+import type { CommandEnd } from './run-command.ts';
+
+/** A command that is not run. The message is a sentence. */
+export class DelegateCommandError extends Error {
+  override readonly name = 'DelegateCommandError';
+}
+
+export interface DelegateCommand {
+  readonly workspacePath: string;
+  readonly threadId: string;
+  /** As `locate` gave it, which must still be so. */
+  readonly directory: string;
+  /** For a shell. */
+  readonly command: string;
+  readonly signal: AbortSignal;
+  /** Called with the text of both outputs, as it arrives. */
+  readonly onText: (text: string) => void;
+}
+
+/** Shell commands in a workspace for an agent of another maker, where commands of our own run. All methods throw DelegateCommandError. */
+export interface DelegateCommands {
+  /** Real directory in the workspace that commands may run in. */
+  readonly locate: (workspacePath: string, given: string) => Promise<string>;
+  /** Resolves when nothing of the command is left. */
+  readonly run: (command: DelegateCommand) => Promise<CommandEnd>;
+}
+
+export function createDelegateCommands(settings: ExecSettings): DelegateCommands {
+  async function locate(workspacePath: string, given: string): Promise<string> {
+    if (!isAbsolute(given)) throw new DelegateCommandError(`The directory ${given} is refused: give an absolute path.`);
+    const found = await findDirectory(given, settings, { workspacePath });
+    if (typeof found === 'string') return found;
+    throw new DelegateCommandError(found.text);
+  }
+
+  async function run({ workspacePath, threadId, directory, command, signal, onText }: DelegateCommand) {
+    if ((await locate(workspacePath, directory)) !== directory) {
+      throw new DelegateCommandError(`The directory ${directory} leads elsewhere now.`);
+    }
+    const context: Pick<ToolContext, 'workspacePath' | 'threadId' | 'signal'> = { workspacePath, threadId, signal };
+    const place = await findPlace(directory, settings, context);
+    if (!place) throw new DelegateCommandError(await whyNoSandbox(settings));
+    const { maxTimeoutMs: timeoutMs } = settings;
+    try {
+      return await runShell({ command, cwd: directory, place, timeoutMs, onText }, settings, context);
+    } catch (error) {
+      const code = errorCode(error);
+      if (code === undefined) throw error;
+      throw new DelegateCommandError(`The command could not be started (${code}).`, { cause: error });
+    } finally {
+      place.leave();
+    }
+  }
+
+  return { locate, run };
+}

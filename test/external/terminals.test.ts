@@ -1,0 +1,147 @@
+/** Commands that an agent of another maker has us run: where our own run, by our rules and approvals, no longer than its turn. */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { sandboxStatus } from '../../src/agent/index.ts';
+import { OutputEnd } from '../../src/external/output-end.ts';
+import { CommandGrants } from '../../src/external/terminal-service.ts';
+import { defaults } from '../../src/protocol/index.ts';
+import { commandLine } from '../../src/supervise/index.ts';
+import { listPids } from '../../src/supervise/procfs.ts';
+import type { Message } from '../appserver/harness.ts';
+import { items, Talk, textOf } from './talk.ts';
+
+const config = {
+  Permissions: {
+    BlockedPaths: ['blocked'],
+    Rules: [
+      { Tool: 'Exec', Pattern: 'touch ruled', Decision: 'deny' },
+      { Tool: 'Exec', Pattern: 'echo *', Decision: 'allow' },
+    ],
+  },
+};
+const { talk, path } = await Talk.begin(t, '', config);
+
+/** Says the words, and answers the question that they lead to. */
+async function decided(decision: string, ...lines: string[]): Promise<{ turn: Message; question: Message }> {
+  const turnId = await talk.start(...lines);
+  const question = await talk.decide(turnId, decision);
+  return { turn: await talk.end(turnId), question };
+}
+
+t.test('a command runs after a user has allowed it, and is shown', async (t) => {
+  const { turn, question } = await decided('accept', 'terminal touch made && echo done && exit 3');
+  t.match(question, { approvalType: 'shell', target: 'touch made && echo done && exit 3' });
+  t.match(JSON.parse(textOf(turn)), {
+    exit: { exitCode: 3, signal: null },
+    shown: { output: 'done\n', truncated: false, exitStatus: { exitCode: 3, signal: null } },
+    after: -32_602,
+  });
+  t.ok(existsSync(join(path, 'made')));
+  t.match(items(turn, 'toolCall'), [{ tool: 'Exec', source: 'agent' }]);
+  t.match(items(turn, 'commandExecution'), [{ output: 'done\n', outcome: 'failed', exitCode: 3 }]);
+  await decided('accept', 'terminal touch ../outside');
+  const { available } = await sandboxStatus('auto', process.env, 'allow');
+  t.equal(existsSync(join(path, '..', 'outside')), !available, 'it runs in the sandbox where there is one');
+  const declined = (await decided('decline', 'terminal touch declined')).turn;
+  t.match(textOf(declined), /^-32602 .*must not be run/);
+  t.match(items(declined, 'toolResult'), [{ outcome: 'declined' }]);
+  t.notOk(existsSync(join(path, 'declined')));
+});
+
+t.test('rules hold, and a grant covers the one command that a user has seen', async (t) => {
+  const allowed = await talk.say('terminal echo by rule');
+  t.match(JSON.parse(textOf(allowed)), { shown: { output: 'by rule\n' } });
+  t.same(items(allowed, 'approvalRequest'), []);
+  t.match(textOf(await talk.say('terminal touch ruled')), /^-32602 .*must not be run/);
+  t.notOk(existsSync(join(path, 'ruled')));
+  const { turn } = await decided('accept', 'askterminal echo $(touch asked) once');
+  t.match(JSON.parse(textOf(turn)), { shown: { output: 'once\n' } });
+  t.equal(items(turn, 'approvalRequest').length, 1, 'nobody answers twice');
+  t.match(items(turn, 'commandExecution'), [{ output: 'once\n' }], 'the output belongs to the call that was allowed');
+  const again = await talk.start('askterminal touch twice', 'terminal touch twice');
+  const first = await talk.decide(again, 'accept');
+  const { params } = await talk.client.until(
+    ({ method, params }) =>
+      method === 'item/approval/request' && params.turnId === again && params.requestId !== first.requestId,
+    'a second question',
+  );
+  await talk.client.call('approval/respond', { requestId: params.requestId, decision: 'decline' });
+  t.match(textOf(await talk.end(again)), /must not be run/, 'a grant holds once');
+  t.notOk(existsSync(join(path, 'other')), 'a call that changes while people think runs nothing else');
+});
+
+t.test('directory, words, variables and the end of the output are as asked, within bounds', async (t) => {
+  mkdirSync(join(path, 'sub'));
+  mkdirSync(join(path, 'blocked'));
+  const args = JSON.stringify({ command: 'printf', args: ['%s\n', "it's $HOME"], env: [{ name: 'A', value: "x'y" }] });
+  const { turn, question } = await decided('accept', `terminalwith ${args}`);
+  t.equal(question.target, `export A='x'\\''y'; printf '%s\n' 'it'\\''s $HOME'`);
+  t.match(JSON.parse(textOf(turn)), { shown: { output: "it's $HOME\n" } });
+  const there = await decided('accept', `terminalwith ${JSON.stringify({ command: 'pwd > here', cwd: 'sub' })}`);
+  t.equal(there.question.workingDirectory, join(path, 'sub'));
+  t.equal(readFileSync(join(path, 'sub/here'), 'utf8'), `${join(path, 'sub')}\n`);
+  const cut = await talk.say(`terminalwith ${JSON.stringify({ command: 'echo aäb', outputByteLimit: 3 })}`);
+  t.match(JSON.parse(textOf(cut)), { shown: { output: 'b\n', truncated: true } });
+  for (const [more, why] of [
+    [{ command: 'pwd', cwd: '@/etc' }, /must be inside/],
+    [{ command: 'pwd', cwd: 'blocked' }, /BlockedPaths/],
+    [{ command: 'pwd', cwd: 'missing' }, /cannot be used/],
+    [{ command: 'pwd', cwd: '@sub' }, /absolute/],
+    [{ command: ' ' }, /shape/],
+    [{ command: 'pwd', env: [{ name: 'A=B; touch x', value: '' }] }, /shape/],
+    [{ command: 'a\0b' }, /shape/],
+  ] as const) {
+    const refused = await talk.say(`terminalwith ${JSON.stringify(more)}`);
+    t.match(textOf(refused), why, JSON.stringify(more));
+    t.match(textOf(refused), /^-32602 /);
+    t.same(items(refused, 'approvalRequest'), []);
+  }
+});
+
+/** Processes that sleep for the time of this test, in a sandbox or not. */
+const sleepers = (word: string): readonly number[] => listPids().filter((pid) => commandLine(pid) === `sleep ${word}`);
+
+t.test('a command ends when it is killed, with its turn, and with an interrupt', async (t) => {
+  const word = `3456.${process.pid}`;
+  const { turn } = await decided('accept', `killterminal echo begun; sleep ${word}`);
+  t.match(JSON.parse(textOf(turn)), { wasRunning: true, shown: { exitStatus: { exitCode: null } } });
+  t.same(sleepers(word), []);
+  await decided('accept', `leaveterminal sleep ${word}`);
+  t.same(sleepers(word), [], 'nothing of a turn runs after it');
+  const waiting = await talk.start(`terminal echo begun; sleep ${word}`);
+  await talk.decide(waiting, 'accept');
+  await talk.client.until(
+    ({ method, params }) => method === 'item/commandExecution/outputDelta' && params.turnId === waiting,
+    'its output',
+  );
+  await talk.client.call('turn/interrupt', { threadId: talk.threadId, turnId: waiting });
+  t.match(await talk.end(waiting), { status: 'cancelled' });
+  t.same(sleepers(word), []);
+  t.equal(textOf(await talk.say('say after')), 'after');
+});
+
+t.test('a grant holds once, and for a minute', (t) => {
+  let now = 0;
+  const grants = new CommandGrants(() => now);
+  grants.add('a', 'call_1');
+  t.equal(grants.take('b'), undefined);
+  t.equal(grants.take('a'), 'call_1');
+  t.equal(grants.take('a'), undefined);
+  grants.add('a', 'call_2');
+  now = defaults.externalAgent.grantMs;
+  t.equal(grants.take('a'), undefined);
+  t.end();
+});
+
+t.test('the end of an output is cut at a character', (t) => {
+  const end = new OutputEnd(4);
+  for (const piece of ['abc', 'ä', '€']) end.add(piece);
+  t.equal(end.text, '€');
+  t.equal(end.isCut, true);
+  const none = new OutputEnd(0);
+  none.add('x');
+  t.equal(none.text, '');
+  t.equal(new OutputEnd(9).text, '');
+  t.end();
+});
