@@ -3,6 +3,7 @@ import type { Logger } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
 import { ExternalAgent, type ExternalAgentOptions } from './external-agent.ts';
+import { isUnasked } from './hosted-models.ts';
 import { findProgram, installHintOf, presetFor } from './presets.ts';
 
 /** `Agent` of the configuration. */
@@ -34,14 +35,16 @@ export function configuredAgent({
   const [program = preset?.program ?? agent.Name, ...ownArgs] = agent.Command;
   const args = agent.Command.length > 0 ? ownArgs : (preset?.args ?? []);
   const { handshakeMs, closeGraceMs, cancelGraceMs } = defaults.externalAgent;
+  const own = childEnvironment(env, {
+    pass: [...passEnvironment, ...(preset?.passes ?? [])],
+    add: { ...preset?.env, ...agent.Env },
+  });
   return new ExternalAgent({
     ...rest,
     name: agent.Name || program,
     command: [...(findProgram(program, env['PATH'] ?? '') ?? [program]), ...args],
-    env: childEnvironment(env, {
-      pass: [...passEnvironment, ...(preset?.passes ?? [])],
-      add: { ...preset?.env, ...agent.Env },
-    }),
+    env: own,
+    isRefused: (session) => preset?.hosted !== undefined && isUnasked(preset.hosted, session, own),
     parentMarker: env[markerVariable],
     worker: preset?.worker,
     mcpServers: preset?.takesMcpServers === false ? () => [] : rest.mcpServers,

@@ -32,7 +32,17 @@ export const InitializeResult = v.object({
 });
 export type InitializeResult = v.InferOutput<typeof InitializeResult>;
 
-export const NewSessionResult = v.object({ sessionId: v.pipe(v.string(), v.nonEmpty(), v.maxLength(1_000)) });
+const ConfigOption = v.object({
+  category: text,
+  currentValue: text,
+  options: loose(v.array(v.fallback(v.object({ value: text }), {}))),
+});
+
+export const NewSessionResult = v.object({
+  sessionId: v.pipe(v.string(), v.nonEmpty(), v.maxLength(1_000)),
+  configOptions: loose(v.array(v.fallback(ConfigOption, {}))),
+});
+export type NewSessionResult = v.InferOutput<typeof NewSessionResult>;
 
 const Usage = v.object({
   inputTokens: v.number(),

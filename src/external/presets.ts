@@ -1,6 +1,7 @@
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { agentPresets, type PresetName, presetNames } from '../protocol/index.ts';
+import type { HostedModels } from './hosted-models.ts';
 
 export { type PresetName, presetNames };
 
@@ -22,6 +23,8 @@ export interface Preset {
   readonly login: string;
   /** Works with our MCP servers. */
   readonly takesMcpServers: boolean;
+  /** Models that it must not choose by itself. */
+  readonly hosted?: HostedModels;
 }
 
 export const presets: Readonly<Record<PresetName, Preset>> = {
@@ -72,9 +75,14 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
       OPENCODE_PERMISSION: '{"bash":"ask","edit":"ask","webfetch":"ask"}',
       OPENCODE_DISABLE_AUTOUPDATE: '1',
     },
-    passes: ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENCODE_CONFIG', 'OPENCODE_CONFIG_CONTENT'],
+    passes: ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENCODE_API_KEY', 'OPENCODE_CONFIG', 'OPENCODE_CONFIG_CONTENT'],
     login: 'opencode auth login',
     takesMcpServers: true,
+    hosted: {
+      prefix: 'opencode/',
+      key: 'OPENCODE_API_KEY',
+      login: { file: join('opencode', 'auth.json'), provider: 'opencode' },
+    },
   },
   qwen: {
     package: '@qwen-code/qwen-code',

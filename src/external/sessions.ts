@@ -27,6 +27,8 @@ export interface AgentSettings {
   readonly mcpServers: () => readonly unknown[];
   /** Completes "log in: …" for an agent that wants it. */
   readonly loginHint: string;
+  /** Whether a new session would use a model that the user has not chosen. */
+  readonly isRefused: (session: NewSessionResult) => boolean;
   /** Sentence for an agent that is missing. */
   readonly installHint: string;
   /** Reads and writes files for it. */
@@ -156,8 +158,15 @@ export class Sessions {
   async #create(connection: Connection, order: DelegatedOrder): Promise<Session> {
     const { workspacePath: cwd, threadId } = order;
     const mcpServers = this.#settings.mcpServers();
-    const { sessionId } = v.parse(NewSessionResult, await connection.peer.request('session/new', { cwd, mcpServers }));
-    const { name: agent } = this.#settings;
+    const made = v.parse(NewSessionResult, await connection.peer.request('session/new', { cwd, mcpServers }));
+    const { sessionId } = made;
+    const { name: agent, isRefused, loginHint } = this.#settings;
+    if (isRefused(made)) {
+      throw new AgentFailure(
+        'agentLoginRequired',
+        `${agent} has no provider of yours and would send your files to a model that it chose itself. Log in: ${loginHint}.`,
+      );
+    }
     order.keep({ agent, version: connection.info?.agentInfo?.version ?? null, sessionId });
     return this.#add(connection, threadId, sessionId);
   }

@@ -1,8 +1,9 @@
 /** An agent of another maker does the turns of a workspace: over the real server and a real process. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { items, Talk, textOf } from './talk.ts';
+import { temporaryDirectory } from '../appserver/harness.ts';
+import { items, stubAgent, Talk, textOf } from './talk.ts';
 
 t.test('what an agent tells becomes items of the turn', async (t) => {
   const { talk } = await Talk.begin(t);
@@ -93,6 +94,23 @@ t.test('an agent that wants a log-in, is broken or missing says what to do', asy
     status: 'failed',
     error: { code: 'agentUnavailable', message: /version 99/ },
   });
+});
+
+t.test('an agent does no turn on a model of its maker that nobody has chosen', async (t) => {
+  const home = temporaryDirectory(t);
+  const begin = (flags: string, more: Readonly<Record<string, string>> = {}) => {
+    const { Command } = stubAgent().Agent;
+    return Talk.begin(t, '', { Agent: { Name: 'opencode', Command, Env: { STUB_FLAGS: flags, HOME: home, ...more } } });
+  };
+  const { talk } = await begin('hosted');
+  const refused = await talk.say('say x');
+  t.match(refused, { status: 'failed', error: { code: 'agentLoginRequired', message: /opencode auth login/ } });
+  t.equal(textOf(refused), '');
+  t.equal(textOf(await (await begin('provided')).talk.say('say x')), 'x', 'a provider of the user');
+  t.equal(textOf(await (await begin('hosted', { OPENCODE_API_KEY: 'k' })).talk.say('say x')), 'x', 'a key of the user');
+  mkdirSync(join(home, '.local/share/opencode'), { recursive: true });
+  writeFileSync(join(home, '.local/share/opencode/auth.json'), JSON.stringify({ opencode: { type: 'api' } }));
+  t.equal(textOf(await talk.say('say x')), 'x', 'after the log-in');
 });
 
 t.test('a new process that has forgotten the session is a notice in the thread', async (t) => {

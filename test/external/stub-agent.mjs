@@ -281,7 +281,16 @@ const methods = {
     sessions.set(sessionId, { cwd, mcpServers, calls: 0, turns: 0 });
     // As some agents greet, outside of any turn.
     say(sessionId, 'a greeting');
-    return { sessionId };
+    if (!flags.has('hosted') && !flags.has('provided')) return { sessionId };
+    // As opencode does: its own models, and others where the user has set them up.
+    const values = ['opencode/big-pickle', ...(flags.has('provided') ? ['mine/model'] : [])];
+    const model = {
+      id: 'model',
+      category: 'model',
+      currentValue: values[0],
+      options: values.map((value) => ({ value })),
+    };
+    return { sessionId, configOptions: [{ id: 'mode', category: 'mode' }, model] };
   },
   'session/load': ({ sessionId, cwd }) => {
     sessions.set(sessionId, { cwd, calls: 0, turns: 0 });

@@ -1,0 +1,30 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { readUntrustedJson } from '../lib/index.ts';
+import type { NewSessionResult } from './messages.ts';
+
+/** Models of a maker's own cloud, which its agent takes by itself when the user has set up no provider. */
+export interface HostedModels {
+  /** Begins their names. */
+  readonly prefix: string;
+  /** Variable with the user's key for them. */
+  readonly key: string;
+  /** Log-in of the user, below the directory for data (XDG). */
+  readonly login: { readonly file: string; readonly provider: string };
+}
+
+/** Whether the session would use a hosted model for no other reason than that the user has set up nothing. */
+export function isUnasked(
+  { prefix, key, login }: HostedModels,
+  { configOptions = [] }: NewSessionResult,
+  env: Readonly<Record<string, string>>,
+): boolean {
+  const models = configOptions.find(({ category }) => category === 'model');
+  const names = [models?.currentValue, ...(models?.options ?? []).map(({ value }) => value)];
+  const isHostedOnly = models !== undefined && names.every((name) => name === undefined || name.startsWith(prefix));
+  if (!isHostedOnly || env[key]) return false;
+  const data = env['XDG_DATA_HOME'] ?? join(env['HOME'] ?? homedir(), '.local', 'share');
+  const logins = readUntrustedJson(join(data, login.file), v.record(v.string(), v.unknown()));
+  return logins.kind !== 'ok' || !Object.hasOwn(logins.value, login.provider);
+}
