@@ -1,13 +1,18 @@
-/** SIGKILL for each process of a workspace whose agent works: nothing is left, and what was announced is in the thread. */
+/**
+ * SIGKILL for each process of a workspace whose agent works, with an MCP server attached: nothing is left once the workspace has
+ * recovered, nor after its stop, and what was announced is in the thread.
+ */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import * as v from 'valibot';
 import { AppServerClient } from '../../src/client/index.ts';
 import { presets } from '../../src/external/index.ts';
 import { type InboxItem, Item, type Turn } from '../../src/protocol/index.ts';
+import { isAlive, readIdentity } from '../../src/supervise/index.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub, type TestHub } from '../hub/harness.ts';
 import { startModel } from './model.ts';
 import { type Subject, subjects } from './subjects.ts';
@@ -23,6 +28,8 @@ t.teardown(() => another.kill('SIGKILL'));
 const chosen = process.env[variable.names]?.split(',');
 const rounds = Number(process.env[variable.rounds] ?? 1);
 const victims = ['Hub', 'agent server', 'agent', 'worker', 'tool child'] as const;
+
+const mcpServer = fileURLToPath(new URL('../../test/agents/mcp-server.mjs', import.meta.url));
 
 interface Seen {
   readonly pid: number;
@@ -55,7 +62,10 @@ function processesOf(workspace: string, home: string): readonly Seen[] {
       const line = read(pid, 'cmdline').replaceAll('\0', ' ').trim();
       const isOurs =
         line !== '' &&
-        (directoryOf(pid) === workspace || line.includes(workspace) || read(pid, 'environ').includes(`HOME=${home}`));
+        (directoryOf(pid) === workspace ||
+          line.includes(workspace) ||
+          line.includes(home) ||
+          read(pid, 'environ').includes(`HOME=${home}`));
       return isOurs ? [{ pid, parent: Number(/\) \w (\d+)/.exec(read(pid, 'stat'))?.[1] ?? 0), line }] : [];
     });
 }
@@ -67,7 +77,9 @@ async function work(t: Test, hub: TestHub, { name, configure }: Subject, modelUr
   const { program, args } = presets[name];
   const Env = { HOME: home, PATH: [programs, process.env['PATH']].join(delimiter), ...configure(home, modelUrl) };
   const Agent = { Name: name, Command: [join(programs ?? '', program), ...args], Env };
-  const workspace = makeWorkspace(t, { ...quick, Agent });
+  // Known by its words: some agents clear its environment.
+  const left = { transport: 'stdio', command: process.execPath, args: [mcpServer, home] };
+  const workspace = makeWorkspace(t, { ...quick, Agent, McpServers: { left } });
   const record = await hub.ensure(workspace);
   const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
   t.teardown(() => client.close());
@@ -98,13 +110,34 @@ for (const subject of subjects.filter(({ name }) => chosen?.includes(name) ?? tr
   }
 }
 
+/** Processes that a kill must end besides its victim; an MCP server that is ours and not the agent's goes with the agent server only. */
+function isDoomed(
+  victim: (typeof victims)[number],
+  each: Seen,
+  about: {
+    readonly record: { readonly pid: number | null };
+    readonly worker: Seen | undefined;
+    readonly tool: Seen | undefined;
+    readonly isServer: (each: Seen) => boolean;
+  },
+): boolean {
+  const { record, tool, worker, isServer } = about;
+  if (victim === 'Hub') return false;
+  if (victim === 'tool child') return each.pid === tool?.pid;
+  if (victim === 'agent server') return true;
+  // An agent may outlive its worker and end the turn by itself: then the rest is ended with the agent.
+  if (victim === 'worker') return each.pid === worker?.pid;
+  return each.pid !== record.pid && !(isServer(each) && each.parent === record.pid);
+}
+
 async function kill(t: Test, victim: (typeof victims)[number], subject: Subject, modelUrl: string): Promise<void> {
   let hub = await startTestHub(t);
   const { workspace, record, threadId, announced, seen } = await work(t, hub, subject, modelUrl);
   const all = seen();
-  const agent = all.find(({ parent }) => parent === record.pid && parent !== 0);
+  const isServer = ({ line }: Seen) => line.includes(mcpServer);
+  const agent = all.find((each) => each.parent === record.pid && each.parent !== 0 && !isServer(each));
   const tool = all.find(({ line }) => /^tail -s 1234/.test(line));
-  const worker = all.find(({ parent }) => parent === agent?.pid);
+  const worker = all.find((each) => each.parent === agent?.pid && !isServer(each));
   const target = {
     Hub: hub.lock.pid,
     'agent server': record.pid,
@@ -115,8 +148,20 @@ async function kill(t: Test, victim: (typeof victims)[number], subject: Subject,
   const before = announced.length;
   const pid = target[victim];
   if (!pid) throw new Error(`there is no ${victim} to kill: ${JSON.stringify(all)}`);
+  // Processes that must end by themselves, before anything is stopped.
+  const doomed = all
+    .filter((each) => isDoomed(victim, each, { record, tool, worker, isServer }))
+    .flatMap((each) => {
+      const identity = readIdentity(each.pid);
+      return typeof identity === 'string' ? [] : [{ ...each, identity }];
+    });
   killIfThere(pid);
   if (victim === 'Hub') hub = await startTestHub(t, { home: hub.home });
+  const living = () => doomed.filter(({ identity }) => isAlive(identity) === 'alive').map(({ line }) => line);
+  await eventually(
+    () => living().length === 0 || undefined,
+    () => `nothing is left after the recovery: ${living()}`,
+  );
   // The workspace is stopped: then none of its processes may be there.
   await eventually(async () => {
     const { status } = await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
