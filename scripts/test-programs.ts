@@ -13,6 +13,7 @@ const patterns = [
   'test/fixtures/hub/hub.ts',
   'test/fixtures/agent-servers/*.ts',
   'test/agent/store/writer.ts',
+  'test/checkpoints/victim.ts',
   'test/deploy/apply/kill-child.ts',
   'test/deploy/fake-engine/docker.mjs',
   'test/review/store/store-worker.ts',

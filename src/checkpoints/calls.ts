@@ -13,6 +13,7 @@ export const callNames = [
   'conclude',
   'diff',
   'copyTo',
+  'removeHalfMadeCopies',
   'clearStaging',
   'turns',
   'list',

@@ -97,6 +97,15 @@ const schema = `
   PRAGMA user_version = ${version};
 `;
 
+/** Came with a later version than the first. */
+const laterTables = `
+  CREATE TABLE IF NOT EXISTS copies (
+    target TEXT PRIMARY KEY,
+    dev INTEGER NOT NULL,
+    ino INTEGER NOT NULL
+  ) STRICT;
+`;
+
 /**
  * Indexes, made and removed whenever a store is opened. Contents have none: keeping one costs most of a first checkpoint, and a table of
  * contents is read whole only when something is deleted.
@@ -130,7 +139,7 @@ export class CheckpointDatabase {
       const found = Number(this.get('PRAGMA user_version')?.['user_version']);
       if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');
       if (found === 0) this.transaction(() => this.#sqlite.exec(schema));
-      this.#sqlite.exec(indexes);
+      this.#sqlite.exec(`${laterTables}${indexes}`);
     } catch (error) {
       this.#sqlite.close();
       throw error;

@@ -4,6 +4,7 @@ import { apply, clearStaging, stage } from './apply.ts';
 import { type BytePath, bytePath, parentOf, shownPath } from './byte-path.ts';
 import { ContentReader } from './content-reader.ts';
 import { Contents } from './contents.ts';
+import { Copies } from './copies.ts';
 import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
 import { type DiffRequest, diffOf, type TurnDiff } from './diff.ts';
@@ -49,6 +50,7 @@ export class Engine {
   readonly #contents: Contents;
   readonly #history: History;
   readonly #restores: Restores;
+  readonly #copies: Copies;
   readonly #snapshots: Snapshots;
 
   /** Opens the store. @throws CheckpointError, the error of SQLite or of the system */
@@ -68,6 +70,7 @@ export class Engine {
     this.#contents = contents;
     this.#history = history;
     this.#restores = new Restores(database);
+    this.#copies = new Copies(database);
     this.#snapshots = new Snapshots({ tree, database, contents, history, directory, limits, omitted, git, onStep });
     try {
       contents.open();
@@ -195,14 +198,21 @@ export class Engine {
     return diffOf(this.#history, this.#contents, request);
   }
 
-  /** Copies the files as they were at the end of a turn, or as they are now, into an empty directory. @returns entries */
+  /** Copies the files as they were at the end of a turn, or as they are now, into an empty directory, which is removed when that fails. @returns entries */
   async copyTo(target: string, end: Owner | undefined): Promise<number> {
-    await this.#look();
-    const history = this.#history;
-    const saved = end && history.turns(end.thread).find(({ turn }) => turn === end.turn);
-    const seq = saved?.endSeq ?? history.newestSeq;
     const { onStep } = this.#options;
-    return copyTree({ history, contents: this.#contents, from: this.#tree, seq, target, onStep });
+    const history = this.#history;
+    return this.#copies.make(target, onStep, async () => {
+      await this.#look();
+      const saved = end && history.turns(end.thread).find(({ turn }) => turn === end.turn);
+      const seq = saved?.endSeq ?? history.newestSeq;
+      return copyTree({ history, contents: this.#contents, from: this.#tree, seq, target, onStep });
+    });
+  }
+
+  /** Removes copies that a dead process left half-made. */
+  removeHalfMadeCopies(): void {
+    this.#copies.removeHalfMade();
   }
 
   /** Removes what a restore staged that was never written down. */

@@ -134,6 +134,7 @@ export class TreeCheckpoints {
       await this.#call('conclude', number, left, true);
     }
     if (interrupted.length === 0) await this.#call('clearStaging');
+    await this.#call('removeHalfMadeCopies');
     await this.#call('endCrashed');
   }
 

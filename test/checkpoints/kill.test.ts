@@ -1,71 +1,118 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { LocalEngines } from '../../src/checkpoints/index.ts';
-import { type Bench, bench, limits, stateOf, TreeCheckpoints } from './tree-of-files.ts';
+import { program } from '../programs.ts';
+import { fill, type Kind, placesOf, work } from './killed-work.ts';
+import { bench, limits, stateOf, TreeCheckpoints } from './tree-of-files.ts';
 
-/** 8 rounds in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
-const rounds = Number(process.env['ORATORIO_TEST_KILLS'] ?? 8);
-const program = join(import.meta.dirname, 'victim.ts');
-const node = ['--conditions=development', '--disable-warning=ExperimentalWarning', program];
+/** Of each kind 3 rounds in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
+const rounds = Number(process.env['ORATORIO_TEST_KILLS'] ?? 3);
+const node = [
+  '--conditions=development',
+  '--disable-warning=ExperimentalWarning',
+  program('test/checkpoints/victim.ts'),
+];
 
-const ofTree = { treeId: 'tree', limits, ownDirectories: [], gitEnvironment: undefined };
+const ofTree = { treeId: 'tree', limits, ownDirectories: [], gitEnvironment: { PATH: process.env['PATH'] ?? '' } };
 
-function fill(place: Bench): string[] {
-  for (let number = 0; number < 10; number += 1) {
-    place.write(`deleted/${number}`, `deleted ${number}`);
-    place.write(`changed/${number}`, `content ${number}`);
-  }
-  place.write('mode', 'mode', 0o755);
-  symlinkSync('target', place.at('link'));
-  return stateOf(place.root);
+function filled(t: Test) {
+  const place = bench(t);
+  mkdirSync(place.stores, { mode: 0o700 });
+  fill(place.root);
+  return { ...place, ...placesOf(place), before: stateOf(place.root) };
+}
+type Filled = ReturnType<typeof filled>;
+
+/** The checkpoints of a workspace as the next start opens them. */
+async function restarted(t: Test, { root, store, at }: Filled) {
+  const takenBack: string[] = [];
+  const tree = new TreeCheckpoints({
+    place: { ...ofTree, root, directory: store },
+    engines: new LocalEngines(),
+    takeBack: (threadId, turnIds) => takenBack.push(threadId, ...turnIds),
+  });
+  await tree.ready();
+  const turns = await tree.ask('turns', 'thread');
+  t.notOk(existsSync(at('.oratorio/restore')), 'nothing that was staged is left');
+  t.notOk(
+    turns.some(({ endSeq }) => endSeq === null),
+    'no turn is open',
+  );
+  const undo = async (turnId: string) => {
+    const order = { thread: 'thread', turns: [turnId], paths: undefined, force: false, conversation: [] };
+    t.equal((await tree.restore(order)).kind, 'restored');
+  };
+  return { tree, turns, takenBack, undo };
 }
 
-t.test('a restore that is killed at any step is as before or as after once the next start has recovered', async (t) => {
-  const first = bench(t);
-  fill(first);
-  mkdirSync(first.stores, { mode: 0o700 });
-  const printed = execFileSync(process.execPath, [...node, first.root, first.stores], { encoding: 'utf8' });
-  const steps = Number(printed);
-  t.ok(steps > 40, `there are ${steps} steps`);
+const isSame = (a: readonly string[], b: readonly string[]): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** Kills the work at steps from the first to the last, as many as there are rounds. */
+async function killEach(t: Test, kind: Kind, judge: (place: Filled, undisturbed: Filled) => Promise<boolean>) {
+  const undisturbed = filled(t);
+  let steps = 0;
+  await work(kind, undisturbed, () => {
+    steps += 1;
+  });
   const outcomes = { before: 0, after: 0 };
   for (let round = 0; round < rounds; round += 1) {
-    const place = bench(t);
-    const before = fill(place);
-    mkdirSync(place.stores, { mode: 0o700 });
-    const killAt = 1 + Math.floor((round * steps) / rounds);
-    const end = spawnSync(process.execPath, [...node, place.root, place.stores, String(killAt)]);
-    t.equal(end.signal, 'SIGKILL', `killed at step ${killAt}`);
-    const takenBack: string[] = [];
-    const tree = new TreeCheckpoints({
-      place: { ...ofTree, root: place.root, directory: place.stores },
-      engines: new LocalEngines(),
-      takeBack: (threadId, turnIds) => takenBack.push(threadId, ...turnIds),
-    });
-    await tree.ready();
-    const recovered = stateOf(place.root);
-    const turns = await tree.ask('turns', 'thread');
-    t.notOk(existsSync(place.at('.oratorio/restore')), 'nothing that was staged is left');
-    t.same(
-      turns.filter(({ endSeq }) => endSeq === null),
-      [],
-      'no turn is open',
-    );
-    if (JSON.stringify(recovered) === JSON.stringify(before)) {
-      outcomes.before += 1;
-      const isRestored = turns.some(({ turn }) => turn.startsWith('restore_'));
+    const place = filled(t);
+    const killAt = rounds === 1 ? steps : 1 + Math.round((round * (steps - 1)) / (rounds - 1));
+    const end = spawnSync(process.execPath, [...node, kind, place.root, place.stores, String(killAt)]);
+    t.equal(end.signal, 'SIGKILL', `killed at step ${killAt} of ${steps}: ${end.stderr}`);
+    outcomes[(await judge(place, undisturbed)) ? 'after' : 'before'] += 1;
+  }
+  t.ok(outcomes.before > 0 && outcomes.after > 0, JSON.stringify(outcomes));
+  t.comment(`${kind}: ${steps} steps, ${JSON.stringify(outcomes)}`);
+}
+
+t.test('a turn and its restore, killed at any step, are as before or as after once the next start has recovered', (t) =>
+  killEach(t, 'restore', async (place) => {
+    const { tree, turns, takenBack, undo } = await restarted(t, place);
+    const isBefore = isSame(stateOf(place.root), place.before);
+    const isRestored = turns.some(({ turn }) => turn.startsWith('restore_'));
+    if (isBefore) {
       // The conversation went with the files: by the killed process, or by the recovery.
       if (isRestored && takenBack.length > 0) t.same(takenBack, ['thread', 'turn_001']);
     } else {
-      outcomes.after += 1;
-      t.same(takenBack, [], 'the conversation stays with the files');
-      t.equal(turns.length, 1, 'the turn can be taken back');
-      const request = { thread: 'thread', turns: ['turn_001'], paths: undefined, force: false, conversation: [] };
-      t.equal((await tree.restore(request)).kind, 'restored');
-      t.same(stateOf(place.root), before);
+      t.same([takenBack, turns.length], [[], 1], 'the turn and its conversation are there, and can be taken back');
+      await undo('turn_001');
+      t.same(stateOf(place.root), place.before);
     }
     await tree.close();
-  }
-  t.ok(outcomes.before > 0 && outcomes.after > 0, JSON.stringify(outcomes));
-});
+    return isRestored;
+  }),
+);
+
+t.test('a fork that is killed at any step is whole, or gone once the next start has recovered', (t) =>
+  killEach(t, 'fork', async (place, undisturbed) => {
+    const { tree } = await restarted(t, place);
+    t.same(stateOf(place.root), place.before, 'the workspace is as it was');
+    const isWhole = existsSync(place.fork);
+    if (isWhole) t.same(stateOf(place.fork), stateOf(undisturbed.fork));
+    await tree.close();
+    return isWhole;
+  }),
+);
+
+t.test('a fork that is brought back and killed at any step has changed the workspace as a whole, or not at all', (t) =>
+  killEach(t, 'merge', async (place, undisturbed) => {
+    const { tree, turns, undo } = await restarted(t, place);
+    const merged = turns.find(({ turn }) => turn.startsWith('restore_'));
+    const ofUser = place.before.filter((line) => !line.startsWith('/lines '));
+    if (merged) {
+      t.same(stateOf(place.root), stateOf(undisturbed.root));
+      t.match(readFileSync(place.at('lines'), 'utf8'), /ONE[\s\S]*SEVEN/, 'lines of both sides are in it');
+      await undo(merged.turn);
+    }
+    const now = stateOf(place.root).filter((line) => !line.startsWith('/lines '));
+    t.same(now, ofUser, 'without it the workspace is as the user left it');
+    t.match(readFileSync(place.at('lines'), 'utf8'), /^one\n/);
+    await tree.close();
+    const left = readdirSync(join(place.root, '..')).filter((name) => !['workspace', 'stores', 'fork'].includes(name));
+    t.same(left, []);
+    return merged !== undefined;
+  }),
+);

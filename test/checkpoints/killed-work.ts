@@ -1,0 +1,92 @@
+/** Work on checkpoints in whose middle a test kills the process: a turn that is taken back, a fork, and a fork that is brought back. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Engine } from '../../src/checkpoints/engine.ts';
+import { defaultLimits } from '../../src/checkpoints/limits.ts';
+
+export const kinds = ['restore', 'fork', 'merge'] as const;
+export type Kind = (typeof kinds)[number];
+
+export interface Place {
+  readonly root: string;
+  readonly stores: string;
+}
+
+export const turn = { thread: 'thread', turn: 'turn_001' };
+const environment = { PATH: process.env['PATH'] ?? '' };
+
+/** Store of the workspace, the directory of the fork, and the store of the fork. */
+export const placesOf = ({ root, stores }: Place) => ({
+  store: join(stores, 'workspace'),
+  fork: join(root, '..', 'fork'),
+  forkStore: join(stores, 'fork'),
+});
+
+export function fill(root: string): void {
+  const at = (path: string) => join(root, path);
+  for (const directory of ['deleted', 'changed']) mkdirSync(at(directory));
+  for (let number = 0; number < 10; number += 1) {
+    writeFileSync(at(`deleted/${number}`), `deleted ${number}`);
+    writeFileSync(at(`changed/${number}`), `content ${number}`);
+  }
+  writeFileSync(at('lines'), 'one\ntwo\nthree\nfour\nfive\nsix\nseven\n');
+  writeFileSync(at('mode'), 'mode');
+  chmodSync(at('mode'), 0o755);
+  symlinkSync('target', at('link'));
+  mkdirSync(at('closed'));
+  writeFileSync(at('closed/file'), 'closed');
+  chmodSync(at('closed'), 0o555);
+}
+
+function change(root: string): void {
+  const at = (path: string) => join(root, path);
+  for (let number = 0; number < 10; number += 1) {
+    writeFileSync(at(`changed/${number}`), `changed ${number} by the turn`);
+    mkdirSync(at(`made/${number}`), { recursive: true });
+    writeFileSync(at(`made/${number}/file`), 'made');
+  }
+  rmSync(at('deleted'), { recursive: true });
+  rmSync(at('link'));
+  symlinkSync('elsewhere', at('link'));
+  chmodSync(at('mode'), 0o600);
+  writeFileSync(at('lines'), readFileSync(at('lines'), 'utf8').replace('one', 'ONE'));
+}
+
+/** Does the work. @param onStep called before each step that changes the disk */
+export async function work(kind: Kind, place: Place, onStep: () => void): Promise<void> {
+  const { store, fork, forkStore } = placesOf(place);
+  const engineOf = (root: string, directory: string) =>
+    new Engine({
+      ...{ root, directory, onStep, git: undefined, mergeEnvironment: environment },
+      limits: { ...defaultLimits, freeBytes: 0 },
+    });
+  const engine = engineOf(place.root, store);
+  if (kind === 'restore') {
+    await engine.mark([{ edge: 'start', ...turn }]);
+    change(place.root);
+    await engine.mark([{ edge: 'end', ...turn }]);
+    const order = { thread: 'thread', turns: ['turn_001'], paths: undefined, force: false, conversation: ['turn_001'] };
+    await complete(engine, await engine.prepare(order));
+  } else {
+    if (!existsSync(fork)) mkdirSync(fork, { mode: 0o700 });
+    await engine.copyTo(fork, undefined);
+    if (kind === 'merge') await mergeBack(engine, engineOf(fork, forkStore), place.root, fork);
+  }
+  engine.close();
+}
+
+async function mergeBack(engine: Engine, theirs: Engine, root: string, fork: string): Promise<void> {
+  await theirs.mark([{ edge: 'start', ...turn }]);
+  change(fork);
+  await theirs.mark([{ edge: 'end', ...turn }]);
+  const lines = join(root, 'lines');
+  writeFileSync(lines, readFileSync(lines, 'utf8').replace('seven', 'SEVEN'));
+  const changes = await theirs.forkChanges('thread');
+  theirs.close();
+  await complete(engine, await engine.prepareMerge({ thread: 'thread', fork: changes }));
+}
+
+async function complete(engine: Engine, { number }: { readonly number: number | undefined }): Promise<void> {
+  if (number === undefined) throw new Error('the restore was refused');
+  await engine.conclude(number, engine.apply(number));
+}
