@@ -17,6 +17,7 @@ import { inboxRequestMachine } from './inbox-request.ts';
 import { mcpServerMachine } from './mcp-server.ts';
 import type { MachineName } from './names.ts';
 import { notificationChannelMachine } from './notification-channel.ts';
+import { pushSwitchMachine } from './push-switch.ts';
 import { raceReviewMachine } from './race-review.ts';
 import { reviewRunMachine } from './review-run.ts';
 import { schedulerMachine } from './scheduler.ts';
@@ -43,6 +44,7 @@ export * from './mcp-server.ts';
 export * from './names.ts';
 export * from './notification-channel.ts';
 export * from './process-events.ts';
+export * from './push-switch.ts';
 export * from './race-review.ts';
 export * from './restart-policy.ts';
 export * from './review-run.ts';
@@ -74,6 +76,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   'inbox-feed': inboxFeedMachine,
   'inbox-request': inboxRequestMachine,
   'notification-channel': notificationChannelMachine,
+  'push-switch': pushSwitchMachine,
   conversation: conversationMachine,
   'change-review': changeReviewMachine,
   'race-review': raceReviewMachine,

@@ -17,6 +17,7 @@ export const machineNames = [
   'inbox-feed',
   'inbox-request',
   'notification-channel',
+  'push-switch',
   'conversation',
   'change-review',
   'race-review',

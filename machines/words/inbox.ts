@@ -44,3 +44,16 @@ export const notificationChannel: MachineWords = {
     forgetChannel: 'forget the channel',
   },
 };
+
+export const pushSwitch: MachineWords = {
+  guards: {
+    isUnsupported: 'the browser cannot show notices here',
+    isDenied: 'the person has refused',
+    isOn: 'the browser is subscribed',
+  },
+  actions: {
+    recordObstacle: 'note why it cannot',
+    recordError: 'note the reason',
+    clearError: 'forget the last reason',
+  },
+};

@@ -12,6 +12,7 @@ import type {
   InboxRequestContext,
   McpServerContext,
   NotificationChannelContext,
+  PushSwitchContext,
   RaceReviewContext,
   ReviewRunContext,
   SchedulerContext,
@@ -191,6 +192,10 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     delayMs: context.delayMs,
     delivered: context.delivered,
     dropped: context.dropped,
+    lastError: withoutCredentials(context.lastError),
+  }),
+  'push-switch': (context: PushSwitchContext) => ({
+    obstacle: context.obstacle,
     lastError: withoutCredentials(context.lastError),
   }),
   turn: (context: TurnContext) => ({

@@ -28,6 +28,9 @@ export const workspacePageShape = /^\/w\/([a-z2-7]{16})(?=\/|$)/;
 /** Subprotocol of the WebSockets of a page: `new WebSocket(url, [pageSubprotocol, token])`. The server echoes the first only. */
 export const pageSubprotocol = 'oratorio';
 
+/** Path of the service worker that shows notices; the only script that the page registers. */
+export const pushWorkerPath = '/sw.js';
+
 /** The event stream: `event:` is the trace type, `data:` an EventSummary. Others are prefixed with a dot's owner. */
 export const streamEvents = {
   /** First of every connection: `{bootId, newest}`. */

@@ -3,9 +3,6 @@ import * as v from 'valibot';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 
-/** Path of the service worker that shows the notices; the only script that the page registers. */
-export const pushWorkerPath = '/sw.js';
-
 /** Browsers that are subscribed at most. */
 export const maxPushSubscriptions = 20;
 

@@ -4,10 +4,13 @@ import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import t from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
+import type { InboxItem } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
 import { button, write } from '../ui/chat-scene.ts';
+import { axe, overflowsAt } from '../ui/scene.ts';
+import { answer, deliver, open, standInForPushService } from './push-browser.ts';
 
 const hub = await startTestHub(t);
 const workspace = makeWorkspace(t, { ...quick, Provider: 'demo' });
@@ -91,6 +94,65 @@ t.test(
   },
 );
 
+t.test('a browser turns notices on, shows them while the page does nothing, and turns them off', async (t) => {
+  await ask('notice', 'touch noticed');
+  const waiting = await eventually(async () => {
+    const items: InboxItem[] = (await hub.call('GET', '/v1/inbox')).body;
+    return items.find(({ request }) => request.target === 'touch noticed');
+  }, 'the request');
+  const id = `${waiting.workspaceId}/${waiting.request.requestId}`;
+  const own = await browser.newContext({ reducedMotion: 'reduce' });
+  t.teardown(() => own.close());
+  own.setDefaultTimeout(120_000);
+  own.on('weberror', (error) => complaints.push(String(error.error())));
+  const plain = await own.newPage();
+  await plain.goto(`${apiBaseUrl}/#token=${token}&at=/inbox`);
+  await plain.getByText('This browser refuses notices of this page').waitFor();
+  t.pass('a browser that forbids them says where to allow them');
+  await plain.close();
+
+  await standInForPushService(own);
+  const page = await own.newPage();
+  await page.goto(`${apiBaseUrl}/#token=${token}&at=/inbox`);
+  const turnOn = page.getByRole('button', { name: 'Turn on notices' });
+  await turnOn.click();
+  await page.locator('.notices[data-state=off]').waitFor();
+  await answer(page, { permission: 'granted', refusal: 'push service not available' });
+  await turnOn.click();
+  await page.getByText('Notices could not be changed: push service not available').waitFor();
+  t.equal((await hub.call('GET', '/v1/push')).body.subscriptions, 0);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await answer(page, { refusal: '' });
+  await turnOn.click();
+  await page.locator('.notices[data-state=on]').waitFor();
+  t.equal((await hub.call('GET', '/v1/push')).body.subscriptions, 1);
+  t.same(await axe(page), []);
+  t.notOk(await overflowsAt(page, 390));
+
+  const [worker = await own.waitForEvent('serviceworker')] = own.serviceWorkers();
+  const path = `/#/inbox/${id}`;
+  const message = { id, title: 'site waits for an answer', body: 'Exec: run', path };
+  t.match(await deliver(page, worker, JSON.stringify(message)), {
+    title: 'site waits for an answer',
+    options: { body: 'Exec: run', tag: id, data: path },
+  });
+  const damaged = await deliver(page, worker, JSON.stringify({ ...message, path: 'https://evil.example/' }));
+  t.match(damaged, { title: 'Oratorio', options: { data: '/#/inbox' } });
+  await page.evaluate(() => {
+    location.hash = '#/events';
+  });
+  await page.locator('.view.events').waitFor();
+  await open(worker, path);
+  await page.locator('.request[aria-current]', { hasText: 'touch noticed' }).waitFor();
+  await open(worker, '/#/inbox/aaaaaaaaaaaaaaaa/approval_none');
+  await page.getByText('The request of the notice no longer waits.').waitFor();
+
+  await page.getByRole('button', { name: 'Turn off notices' }).click();
+  await turnOn.waitFor();
+  t.equal((await hub.call('GET', '/v1/push')).body.subscriptions, 0);
+  t.same(await page.evaluate(() => caches.keys()), [], 'nothing is cached');
+});
+
 t.test('pages reconnect after kill -9 of the agent server and of the Hub, and show each session once', async (t) => {
   const page = await context.newPage();
   await page.goto(`${apiBaseUrl}${record.page}#token=${token}&at=/sessions`);
@@ -126,7 +188,11 @@ t.test('pages reconnect after kill -9 of the agent server and of the Hub, and sh
   await live(tab);
   await ask('after the Hub', 'touch y', next);
   await row('after the Hub');
-  t.same((await names()).sort(), ['after the Hub', 'after the agent server', 'phone', 'terminal'], 'each once');
+  t.same(
+    (await names()).sort(),
+    ['after the Hub', 'after the agent server', 'notice', 'phone', 'terminal'],
+    'each once',
+  );
   t.same(complaints, []);
   await next.shutdown();
 });

@@ -5,6 +5,7 @@ import { type Api, ApiError, createApi } from './api.ts';
 import { type Commands, createCommands } from './commands.ts';
 import { handOver } from './handover.ts';
 import { createLive, type Live } from './live.ts';
+import { followNotices } from './opened-notice.ts';
 import { createPreferences, type Preferences } from './preferences.ts';
 import { createTrust, isForeign } from './proof.ts';
 import { createRouter, type Router } from './router.ts';
@@ -154,6 +155,7 @@ export function createApp(): App {
     entry.value = 'knocking';
     load();
   };
+  if (server.kind === 'hub') followNotices();
   // The pages of the Hub and of its workspaces are opened by the same token.
   if (server.role === 'hub') {
     const lacksToken = () => token.peek() === null;

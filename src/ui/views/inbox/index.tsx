@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { visible } from '../../../lib/browser.ts';
 import { answersTo } from '../../../protocol/browser.ts';
 import type { InboxItem } from '../../../protocol/index.ts';
@@ -8,6 +8,7 @@ import { FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, distance } from '../../parts/time.ts';
 import { rowsOfPatch } from '../chat/data/diff-rows.ts';
 import { DiffView } from '../chat/rows/diff-view.tsx';
+import { NoticeSwitch } from './notices/switch.tsx';
 import { createInbox, type Entry, type InboxStore, keyOf } from './store.ts';
 import './inbox.css';
 
@@ -19,11 +20,19 @@ export default function Inbox({ app }: { readonly app: App }) {
   const store = useMemo(() => createInbox(app), [app]);
   useEffect(() => store.start(), [store]);
   const entries = store.entries.value;
+  // The request that a notice leads to: `#/inbox/<workspaceId>/<requestId>`.
+  const asked = app.router.route.value.path.join('/');
   return (
     <div class="view inbox">
       <h1 class="unseen">Inbox</h1>
       <FaultBanner error={store.error.value} at={null} retry={() => void store.load()} />
       {entries === null && store.error.value === null && <Skeleton rows={3} />}
+      <NoticeSwitch api={app.api} />
+      {entries !== null && asked !== '' && !entries.some(({ item }) => keyOf(item) === asked) && (
+        <p class="past" role="status">
+          The request of the notice no longer waits.
+        </p>
+      )}
       {entries?.length === 0 && (
         <Empty title="Nothing waits for you">
           <p>Requests for approval of all workspaces appear here.</p>
@@ -31,19 +40,41 @@ export default function Inbox({ app }: { readonly app: App }) {
       )}
       <ol class="requests" aria-live="polite">
         {entries?.map((entry) => (
-          <Request key={keyOf(entry.item)} app={app} store={store} entry={entry} />
+          <Request
+            key={keyOf(entry.item)}
+            app={app}
+            store={store}
+            entry={entry}
+            isAsked={keyOf(entry.item) === asked}
+          />
         ))}
       </ol>
     </div>
   );
 }
 
-function Request({ app, store, entry }: { readonly app: App; readonly store: InboxStore; readonly entry: Entry }) {
+interface RequestProps {
+  readonly app: App;
+  readonly store: InboxStore;
+  readonly entry: Entry;
+  /** A notice leads to it. */
+  readonly isAsked: boolean;
+}
+
+function Request({ app, store, entry, isAsked }: RequestProps) {
+  const place = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (isAsked) place.current?.scrollIntoView({ block: 'nearest' });
+  }, [isAsked]);
   const { item, outcome } = entry;
   const { displayName, workspacePath, actionUrl, request } = item;
   const expiresAt = Date.parse(request.expiresAt);
   return (
-    <li class={outcome === null ? 'request' : 'request decided'}>
+    <li
+      ref={place}
+      class={outcome === null ? 'request' : 'request decided'}
+      aria-current={isAsked ? 'location' : undefined}
+    >
       <header>
         <b title={workspacePath}>{displayName}</b> wants to {request.operation}{' '}
         <span class="quiet">({request.tool})</span>

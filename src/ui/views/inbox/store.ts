@@ -4,6 +4,7 @@ import type { InboxDecision, InboxItem } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
+import { closeNotice } from './notices/browser-push.ts';
 import { outcomeOf } from './words.ts';
 
 /** A request as the view shows it; one that was decided while the view is open stays, with its outcome. */
@@ -61,6 +62,9 @@ export function createInbox(app: App) {
       change(`${made.workspaceId}/${made.requestId}`, {
         outcome: outcomeOf(made.decision, made.decidedBy, Date.parse(at)),
         sending: null,
+      });
+      closeNotice(`${made.workspaceId}/${made.requestId}`).catch((fault: unknown) => {
+        error.value = messageOf(fault);
       });
     }
     if (events.some(({ event }) => event === 'inbox.added')) void load();
