@@ -44,7 +44,11 @@ export interface Bench {
 
 export function bench(t: Test): Bench {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-checkpoints-')));
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  t.teardown(() => {
+    // Only root can empty a directory that is closed to writing.
+    execFileSync('chmod', ['-R', 'u+rwX', directory]);
+    rmSync(directory, { recursive: true, force: true });
+  });
   const root = join(directory, 'workspace');
   mkdirSync(root);
   const at = (path: string) => join(root, path);
