@@ -9,6 +9,7 @@ import {
 import type { FileDiff } from '../../../../protocol/index.ts';
 import type { Conversation } from '../data/conversation.ts';
 import { conflictsOf } from '../data/rpc.ts';
+import { snapshotSignal } from '../data/snapshot-signal.ts';
 
 type Snapshot = SnapshotFrom<typeof changeReviewMachine>;
 
@@ -16,7 +17,7 @@ type Snapshot = SnapshotFrom<typeof changeReviewMachine>;
 export class ChangeReview {
   readonly #conversation: Conversation;
   readonly #actor: ActorRefFrom<typeof changeReviewMachine>;
-  readonly #snapshot: ReturnType<typeof signal<Snapshot>>;
+  readonly #snapshot: ReadonlySignal<Snapshot>;
   readonly #diff = signal<FileDiff | null>(null);
 
   /** @param turnId null: all turns of the thread that were not taken back */
@@ -32,15 +33,12 @@ export class ChangeReview {
       },
     });
     this.#actor = createActor(machine, { input: { threadId, turnId } });
-    this.#snapshot = signal(this.#actor.getSnapshot());
-    this.#actor.subscribe((snapshot) => {
-      this.#snapshot.value = snapshot;
-    });
+    this.#snapshot = snapshotSignal(this.#actor);
     this.#actor.start();
   }
 
   get state(): Snapshot {
-    return this.#snapshot.value as Snapshot;
+    return this.#snapshot.value;
   }
 
   /** Null before the first reading. */

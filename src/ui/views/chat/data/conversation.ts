@@ -17,6 +17,7 @@ import type {
 import type { App } from '../../../app/app.ts';
 import { linkLogic } from './link.ts';
 import { conflictsOf, type Rpc, type Told } from './rpc.ts';
+import { snapshotSignal } from './snapshot-signal.ts';
 import { Transcript } from './transcript.ts';
 
 type Snapshot = SnapshotFrom<typeof conversationMachine>;
@@ -48,7 +49,7 @@ export class Conversation {
   readonly #app: App;
   readonly #followers: Followers;
   readonly #actor: ActorRefFrom<typeof conversationMachine>;
-  readonly #snapshot: ReturnType<typeof signal<Snapshot>>;
+  readonly #snapshot: ReadonlySignal<Snapshot>;
   readonly #thread = signal<Thread | null>(null);
   readonly #queue = signal<readonly QueuedInput[]>([]);
   readonly #approvals = signal<readonly ApprovalRequest[]>([]);
@@ -78,17 +79,14 @@ export class Conversation {
         outbox: this.#unsent.peek().map(({ messageId }) => messageId),
       },
     });
-    this.#snapshot = signal(this.#actor.getSnapshot());
-    this.#actor.subscribe((snapshot) => {
-      this.#snapshot.value = snapshot;
-    });
+    this.#snapshot = snapshotSignal(this.#actor);
     this.#leave = this.#followWindow();
     this.#actor.start();
   }
 
   /** State of the conversation. */
   get state(): Snapshot {
-    return this.#snapshot.value as Snapshot;
+    return this.#snapshot.value;
   }
 
   /** False once it was closed. */

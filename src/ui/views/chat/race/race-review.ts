@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
 import { type ActorRefFrom, createActor, fromPromise, type SnapshotFrom } from 'xstate';
 import {
   type RaceAct,
@@ -8,6 +8,7 @@ import {
 } from '../../../../../machines/browser.ts';
 import type { Conversation } from '../data/conversation.ts';
 import { conflictsOf } from '../data/rpc.ts';
+import { snapshotSignal } from '../data/snapshot-signal.ts';
 
 type Snapshot = SnapshotFrom<typeof raceReviewMachine>;
 
@@ -15,21 +16,18 @@ type Snapshot = SnapshotFrom<typeof raceReviewMachine>;
 export class RaceReview {
   readonly #conversation: Conversation;
   readonly #actor: ActorRefFrom<typeof raceReviewMachine>;
-  readonly #snapshot: ReturnType<typeof signal<Snapshot>>;
+  readonly #snapshot: ReadonlySignal<Snapshot>;
 
   constructor(conversation: Conversation, threadId: string) {
     this.#conversation = conversation;
     const act = fromPromise<RaceOutcome, RaceAct>(({ input }) => this.#act(input));
     this.#actor = createActor(raceReviewMachine.provide({ actors: { act } }), { input: { threadId } });
-    this.#snapshot = signal(this.#actor.getSnapshot());
-    this.#actor.subscribe((snapshot) => {
-      this.#snapshot.value = snapshot;
-    });
+    this.#snapshot = snapshotSignal(this.#actor);
     this.#actor.start();
   }
 
   get state(): Snapshot {
-    return this.#snapshot.value as Snapshot;
+    return this.#snapshot.value;
   }
 
   send(event: RaceReviewEvent): void {

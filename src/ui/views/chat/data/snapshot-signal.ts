@@ -1,0 +1,13 @@
+import { type ReadonlySignal, signal } from '@preact/signals';
+import type { ActorRef, EventObject, Snapshot } from 'xstate';
+
+/** The snapshots of an actor from now on, for views that show them. */
+export function snapshotSignal<S extends Snapshot<unknown>, E extends EventObject>(
+  actor: ActorRef<S, E>,
+): ReadonlySignal<S> {
+  const current = signal(actor.getSnapshot());
+  actor.subscribe((snapshot) => {
+    current.value = snapshot;
+  });
+  return current;
+}
