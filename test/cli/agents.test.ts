@@ -88,9 +88,9 @@ t.test(
   async (t) => {
     const { cli, home, workspace } = place(t);
     const file = join(workspace, '.oratorio', 'config.json');
-    t.match(await cli('up', workspace, '--init', '--agent', 'nobody'), {
+    t.match(await cli('up', workspace, '--init', '--agent', 'missing'), {
       code: 2,
-      stderr: /There is no agent nobody/,
+      stderr: /There is no agent missing/,
     });
     t.match(await cli('up', workspace, '--init', '--agent', 'pi'), {
       stderr: /not installed.\n.*npm install -g pi-acp/,

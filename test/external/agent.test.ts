@@ -96,7 +96,7 @@ t.test('an agent that wants a log-in, is broken or missing says what to do', asy
   });
 });
 
-t.test('an agent does no turn on a model of its maker that nobody has chosen', async (t) => {
+t.test('an agent does no turn on a model of its maker that the user has not chosen', async (t) => {
   const home = temporaryDirectory(t);
   const begin = (flags: string, more: Readonly<Record<string, string>> = {}) => {
     const { Command } = stubAgent().Agent;

@@ -69,7 +69,7 @@ t.test('a file is written where a user has allowed it', async (t) => {
   t.match(await talk.decide(granted, 'accept'), { target: join(path, 'granted.txt') });
   const once = await talk.end(granted);
   t.equal(textOf(once), 'writtenwritten');
-  t.equal(items(once, 'approvalRequest').length, 1, 'nobody answers twice');
+  t.equal(items(once, 'approvalRequest').length, 1, 'one question');
   t.equal(readFileSync(join(path, 'granted.txt'), 'utf8'), byClient);
   const turned = await talk.start('askwrite shown.txt shown.txt.other');
   await talk.decide(turned, 'accept');
@@ -86,7 +86,7 @@ t.test('a file is written where a user has allowed it', async (t) => {
   t.notOk(existsSync(join(path, 'ruled.txt')));
 });
 
-t.test('nobody is asked about a file out of bounds, and nothing is written after the turn', async (t) => {
+t.test('no question is asked about a file out of bounds, and nothing is written after the turn', async (t) => {
   const { talk, path } = await Talk.begin(t, '', config);
   const outside = join(path, '..', 'written-outside.txt');
   symlinkSync(outside, join(path, 'out'));

@@ -43,7 +43,7 @@ t.test('a task goes to another agent once the user agrees, and its questions rea
   t.match(items(failed, 'toolResult'), [{ outcome: 'failed', text: /ended early: stub reports: no such luck/ }]);
   const typed = await talk.say(spawn('say x', { type: 'explore' }));
   t.match(items(typed, 'toolResult'), [{ outcome: 'failed', text: /stub knows no type explore/ }]);
-  const unknown = await talk.say(spawn('say x', { agent: 'nobody' }));
+  const unknown = await talk.say(spawn('say x', { agent: 'missing' }));
   t.match(items(unknown, 'toolResult'), [{ outcome: 'failed', text: /agent must be one of stub/ }]);
 });
 
@@ -77,8 +77,8 @@ t.test('a thread names its agent when it starts, and keeps it', async (t) => {
     const change = client.call('thread/config/update', { threadId: id, config: { agent } });
     await t.rejects(change, { message: /its agent.*is decided when it starts/ });
   }
-  talk.threadId = (await client.call('thread/start', { config: { agent: 'nobody' } })).thread.id;
-  t.match((await talk.say('say x')).error, { code: 'agentUnavailable', message: /There is no agent nobody/ });
+  talk.threadId = (await client.call('thread/start', { config: { agent: 'missing' } })).thread.id;
+  t.match((await talk.say('say x')).error, { code: 'agentUnavailable', message: /There is no agent missing/ });
 });
 
 t.test('no other agent works in a workspace that is not trusted', async (t) => {
