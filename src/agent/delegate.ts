@@ -52,8 +52,8 @@ export interface DelegatedReport {
   /** Something that a reader of the conversation should know. */
   readonly notice: (kind: string, text: string) => void;
   readonly used: (use: DelegatedUse) => void;
-  /** Resolves with the decision of a rule, the policy, an earlier grant or a user. */
-  readonly ask: (question: DelegatedQuestion) => Promise<ApprovalDecision>;
+  /** Resolves with the decision of a rule, the policy, an earlier grant or a user; `cancel` once the agent has withdrawn it. */
+  readonly ask: (question: DelegatedQuestion, withdrawn?: AbortSignal) => Promise<ApprovalDecision>;
 }
 
 export interface DelegatedOrder {

@@ -146,7 +146,7 @@ export class ExternalAgent implements Delegate {
         cwd: workspacePath,
         clientCapabilities: this.#sessions.clientCapabilities,
         report: sendBack,
-        onRequest: (method, params) => this.#sessions.request(method, params),
+        onRequest: (method, params, signal) => this.#sessions.request(method, params, signal),
         onNotification: (method, params) => this.#sessions.notification(method, params),
         onBug: (error) => logger.bug(error),
       });

@@ -53,9 +53,10 @@ export class FileService {
   }
 
   /** @returns undefined: another method. @throws PeerError */
-  request(method: string, params: unknown): Promise<unknown> | undefined {
+  request(method: string, params: unknown, withdrawn: AbortSignal): Promise<unknown> | undefined {
     if (method === 'fs/read_text_file') return this.#bounded(() => this.#read(shapedAs(ReadTextFile, params)));
-    if (method === 'fs/write_text_file') return this.#bounded(() => this.#write(shapedAs(WriteTextFile, params)));
+    if (method === 'fs/write_text_file')
+      return this.#bounded(() => this.#write(shapedAs(WriteTextFile, params), withdrawn));
     return undefined;
   }
 
@@ -115,7 +116,10 @@ export class FileService {
     return answer;
   }
 
-  async #write({ path: given, content }: v.InferOutput<typeof WriteTextFile>): Promise<Record<string, never>> {
+  async #write(
+    { path: given, content }: v.InferOutput<typeof WriteTextFile>,
+    withdrawn: AbortSignal,
+  ): Promise<Record<string, never>> {
     const { files, workspacePath, grants, report } = this.#options;
     const path = await files.locate(workspacePath, given);
     this.#mustRun();
@@ -123,17 +127,17 @@ export class FileService {
     const call = { callId: `file_${randomUUID()}`, tool: 'WriteFile', arguments: { path, content } };
     // A granted write belongs to a call that is shown already.
     if (!isGranted) report.begin(call);
-    const finish = (outcome: 'completed' | 'declined' | 'failed', text: string) => {
+    const finish = (outcome: 'completed' | 'declined' | 'cancelled' | 'failed', text: string) => {
       if (!isGranted) report.end(call.callId, { outcome, text });
     };
-    const decision = await report.ask({ call, need: this.#need(path), isOurs: true, isGranted });
+    const decision = await report.ask({ call, need: this.#need(path), isOurs: true, isGranted }, withdrawn);
     if (decision === 'decline' || decision === 'cancel') {
-      finish('declined', '');
+      finish(withdrawn.aborted ? 'cancelled' : 'declined', '');
       refuse(`${given} must not be written.`);
     }
     try {
       this.#mustRun();
-      await this.#tracked(files.write(workspacePath, path, content, this.#ended.signal));
+      await this.#tracked(files.write(workspacePath, path, content, AbortSignal.any([this.#ended.signal, withdrawn])));
     } catch (error) {
       finish('failed', error instanceof Error ? error.message : '');
       this.#mustRun();

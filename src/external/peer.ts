@@ -3,8 +3,8 @@ import { PeerClosedError, PeerError } from './failure.ts';
 export interface PeerOptions {
   /** Sends one line. */
   readonly write: (line: string) => void;
-  /** Answers a request of the agent. A `PeerError` becomes its error answer. */
-  readonly onRequest: (method: string, params: unknown) => Promise<unknown>;
+  /** Answers a request of the agent, until it withdraws it (`signal`). A `PeerError` becomes its error answer. */
+  readonly onRequest: (method: string, params: unknown, signal: AbortSignal) => Promise<unknown>;
   readonly onNotification: (method: string, params: unknown) => void;
   readonly onBug: (error: unknown) => void;
 }
@@ -15,6 +15,9 @@ interface Waiting {
 }
 
 const internalError = -32_603;
+const requestCancelled = -32_800;
+/** Notification by which either side withdraws a request of its own. */
+const cancelMethod = '$/cancel_request';
 
 /**
  * One JSON-RPC conversation over lines. Lines that hold no message are passed over, answers to unknown requests are ignored, and
@@ -23,6 +26,8 @@ const internalError = -32_603;
 export class Peer {
   readonly #options: PeerOptions;
   readonly #waiting = new Map<number, Waiting>();
+  /** Requests of the agent without an answer, by their ids. */
+  readonly #answering = new Map<string | number, AbortController>();
   #lastId = 0;
   #isClosed = false;
   /** Lines that held no message. */
@@ -32,13 +37,33 @@ export class Peer {
     this.#options = options;
   }
 
-  /** @throws PeerError the agent's answer; PeerClosedError when none will come */
-  request(method: string, params: unknown): Promise<unknown> {
+  /**
+   * @param signal withdraws the request; what the agent answers then is ignored
+   * @throws PeerError the agent's answer; PeerClosedError when none will come; the reason of `signal`
+   */
+  request(method: string, params: unknown, signal?: AbortSignal): Promise<unknown> {
     if (this.#isClosed) return Promise.reject(new PeerClosedError());
+    if (signal?.aborted) return Promise.reject(signal.reason);
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
+      const withdraw = () => {
+        this.#waiting.delete(id);
+        this.notify(cancelMethod, { requestId: id });
+        reject(signal?.reason);
+      };
+      const settled = () => signal?.removeEventListener('abort', withdraw);
+      signal?.addEventListener('abort', withdraw, { once: true });
+      this.#waiting.set(id, {
+        resolve: (result) => {
+          settled();
+          resolve(result);
+        },
+        reject: (error) => {
+          settled();
+          reject(error);
+        },
+      });
       this.#send({ id, method, params });
     });
   }
@@ -56,15 +81,27 @@ export class Peer {
     }
     const { id, method, params } = message;
     if (typeof method !== 'string') this.#settle(message);
-    else if (id === undefined || id === null) this.#options.onNotification(method, params);
+    else if (id === undefined || id === null) this.#notice(method, params);
     else if (typeof id === 'string' || typeof id === 'number') void this.#answer(id, method, params);
   }
 
   /** Rejects every request without an answer; nothing is sent or taken any more. */
   close(): void {
     this.#isClosed = true;
+    for (const answering of this.#answering.values()) answering.abort(new PeerClosedError());
+    this.#answering.clear();
     for (const { reject } of this.#waiting.values()) reject(new PeerClosedError());
     this.#waiting.clear();
+  }
+
+  #notice(method: string, params: unknown): void {
+    if (method !== cancelMethod) {
+      this.#options.onNotification(method, params);
+      return;
+    }
+    const { requestId } = (typeof params === 'object' && params !== null ? params : {}) as { requestId?: unknown };
+    if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
+    this.#answering.get(requestId)?.abort(new PeerError(requestCancelled, 'Request cancelled'));
   }
 
   #settle({ id, error, result }: Message): void {
@@ -76,13 +113,20 @@ export class Peer {
   }
 
   async #answer(id: string | number, method: string, params: unknown): Promise<void> {
+    // Of two requests with one id the later one can be withdrawn.
+    const answering = new AbortController();
+    this.#answering.set(id, answering);
     try {
-      const result = (await this.#options.onRequest(method, params)) ?? null;
+      const result = (await this.#options.onRequest(method, params, answering.signal)) ?? null;
+      answering.signal.throwIfAborted();
       if (!this.#isClosed) this.#send({ id, result });
-    } catch (error) {
+    } catch (thrown) {
+      const error: unknown = answering.signal.aborted ? answering.signal.reason : thrown;
       const { code, message } = error instanceof PeerError ? error : new PeerError(internalError, 'Internal error');
       if (!this.#isClosed) this.#send({ id, error: { code, message } });
-      if (!(error instanceof PeerError)) this.#options.onBug(error);
+      if (!(error instanceof PeerError || error instanceof PeerClosedError)) this.#options.onBug(error);
+    } finally {
+      if (this.#answering.get(id) === answering) this.#answering.delete(id);
     }
   }
 

@@ -49,17 +49,18 @@ export class PromptTurn {
     }
   }
 
-  /** Decides a question of the agent. */
-  async permit({ toolCall, options }: v.InferOutput<typeof PermissionRequest>) {
+  /** Decides a question of the agent, until it withdraws it. */
+  async permit({ toolCall, options }: v.InferOutput<typeof PermissionRequest>, signal: AbortSignal) {
     const { agent, workspacePath, report } = this.#options;
     const call = this.#known(toolCall.toolCallId);
     call.merge(toolCall);
     this.#begin(call);
     const question = { call: call.shown(), need: needOf(agent, call, workspacePath) };
     const grant = await this.#options.prepareGrant(call);
-    if (this.#isOver) return outcomeOf('cancel', options);
-    const decision: ApprovalDecision = await report.ask(question);
-    if (decision !== 'decline' && decision !== 'cancel') grant();
+    if (this.#isOver || signal.aborted) return outcomeOf('cancel', options);
+    const decision: ApprovalDecision = await report.ask(question, signal);
+    if (signal.aborted) this.#end(call, 'cancelled', '');
+    else if (decision !== 'decline' && decision !== 'cancel') grant();
     // Some agents send no update about a call that was declined.
     else this.#end(call, 'declined', '');
     return outcomeOf(decision, options);

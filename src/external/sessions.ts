@@ -82,14 +82,14 @@ export class Sessions {
   /** Runs one turn. @throws AgentFailure; the reason of `signal` when it has aborted */
   async run(connection: Connection, order: DelegatedOrder, signal: AbortSignal) {
     try {
-      const session = await this.#open(connection, order);
+      const session = await this.#open(connection, order, signal);
       try {
         return await this.#prompt(connection, session, order, signal);
       } catch (error) {
         if (!isLostSession(error)) throw error;
         signal.throwIfAborted();
         this.forget(order.threadId);
-        const again = await this.#open(connection, order, session.sessionId);
+        const again = await this.#open(connection, order, signal, session.sessionId);
         return await this.#prompt(connection, again, order, signal);
       }
     } catch (error) {
@@ -104,25 +104,25 @@ export class Sessions {
     if (session) this.#byId.delete(session.sessionId);
   }
 
-  /** Answers a request of the agent. @throws PeerError */
-  async request(method: string, params: unknown): Promise<unknown> {
-    if (/^(fs|terminal)\//.test(method)) return this.#serve(method, params);
+  /** Answers a request of the agent, until it withdraws it. @throws PeerError */
+  async request(method: string, params: unknown, signal: AbortSignal): Promise<unknown> {
+    if (/^(fs|terminal)\//.test(method)) return this.#serve(method, params, signal);
     if (method !== 'session/request_permission') throw new PeerError(methodNotFound, `There is no method ${method}.`);
     const parsed = v.safeParse(PermissionRequest, params);
     if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
     const turn = this.#byId.get(parsed.output.sessionId)?.turn;
     // A question of a turn that has ended.
     if (!turn) return { outcome: { outcome: 'cancelled' } };
-    return { outcome: await turn.permit(parsed.output) };
+    return { outcome: await turn.permit(parsed.output, signal) };
   }
 
   /** Files are read and written, and commands run, only while a prompt of the session runs. */
-  #serve(method: string, params: unknown): Promise<unknown> {
+  #serve(method: string, params: unknown, signal: AbortSignal): Promise<unknown> {
     const parsed = v.safeParse(AboutSession, params);
     if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
     const { files, terminals } = this.#byId.get(parsed.output.sessionId) ?? {};
     if (!files || !terminals) throw new PeerError(invalidParams, 'No turn of this session runs.');
-    const answer = files.request(method, params) ?? terminals.request(method, params);
+    const answer = files.request(method, params, signal) ?? terminals.request(method, params, signal);
     if (!answer) throw new PeerError(methodNotFound, `There is no method ${method}.`);
     return answer;
   }
@@ -139,12 +139,12 @@ export class Sessions {
   }
 
   /** The thread's session in this life of the process: known, resumed, loaded, or a new one. */
-  async #open(connection: Connection, order: DelegatedOrder, lost?: string): Promise<Session> {
+  async #open(connection: Connection, order: DelegatedOrder, signal: AbortSignal, lost?: string): Promise<Session> {
     const { threadId } = order;
     const known = this.#byThread.get(threadId);
     if (known?.incarnation === connection.incarnation) return known;
     const kept = lost ?? order.session?.sessionId;
-    if (kept !== undefined && (await this.#takeUp(connection, order, kept)))
+    if (kept !== undefined && (await this.#takeUp(connection, order, kept, signal)))
       return this.#add(connection, threadId, kept);
     if (kept !== undefined) {
       order.report.notice(
@@ -152,13 +152,13 @@ export class Sessions {
         `${this.#settings.name} has lost its memory of this conversation and starts anew.`,
       );
     }
-    return this.#create(connection, order);
+    return this.#create(connection, order, signal);
   }
 
-  async #create(connection: Connection, order: DelegatedOrder): Promise<Session> {
+  async #create(connection: Connection, order: DelegatedOrder, signal: AbortSignal): Promise<Session> {
     const { workspacePath: cwd, threadId } = order;
     const mcpServers = this.#settings.mcpServers();
-    const made = v.parse(NewSessionResult, await connection.peer.request('session/new', { cwd, mcpServers }));
+    const made = v.parse(NewSessionResult, await connection.peer.request('session/new', { cwd, mcpServers }, signal));
     const { sessionId } = made;
     const { name: agent, isRefused, loginHint } = this.#settings;
     if (isRefused(made)) {
@@ -172,14 +172,19 @@ export class Sessions {
   }
 
   /** @returns whether the agent knows the session still. What it replays of the conversation is dropped: no turn runs. */
-  async #takeUp({ peer, info }: Connection, order: DelegatedOrder, sessionId: string): Promise<boolean> {
+  async #takeUp(
+    { peer, info }: Connection,
+    order: DelegatedOrder,
+    sessionId: string,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { sessionCapabilities, loadSession } = info?.agentCapabilities ?? {};
     const hasResume = sessionCapabilities?.resume !== undefined && sessionCapabilities.resume !== null;
     if (!hasResume && !loadSession) return false;
     const mcpServers = this.#settings.mcpServers();
     try {
       const method = hasResume ? 'session/resume' : 'session/load';
-      await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers });
+      await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers }, signal);
       return true;
     } catch (error) {
       if (error instanceof PeerError && error.code !== authRequired) return false;

@@ -71,10 +71,10 @@ export class TerminalService {
   }
 
   /** @returns undefined: another method. @throws PeerError */
-  request(method: string, params: unknown): Promise<unknown> | undefined {
+  request(method: string, params: unknown, withdrawn: AbortSignal): Promise<unknown> | undefined {
     switch (method) {
       case 'terminal/create':
-        return this.#create(shapedAs(CreateTerminal, params));
+        return this.#create(shapedAs(CreateTerminal, params), withdrawn);
       case 'terminal/output':
         return Promise.resolve(this.#output(this.#of(params)));
       case 'terminal/wait_for_exit':
@@ -105,7 +105,10 @@ export class TerminalService {
     await Promise.all([...this.#terminals.values()].map(({ ended }) => ended));
   }
 
-  async #create(wanted: v.InferOutput<typeof CreateTerminal>): Promise<{ readonly terminalId: string }> {
+  async #create(
+    wanted: v.InferOutput<typeof CreateTerminal>,
+    withdrawn: AbortSignal,
+  ): Promise<{ readonly terminalId: string }> {
     const { workspacePath, commands, grants } = this.#options;
     // An agent that asks faster than it is answered is refused, and so is one that releases nothing.
     if (this.#terminals.size + this.#asking >= defaults.externalAgent.terminals) refuse('Too many terminals are open.');
@@ -117,7 +120,7 @@ export class TerminalService {
       // A person has seen the command, for the workspace itself.
       const granted = directory === workspacePath ? grants.take(command) : undefined;
       const callId = granted ?? `terminal_${randomUUID()}`;
-      await this.#ask({ callId, command, directory, isGranted: granted !== undefined });
+      await this.#ask({ callId, command, directory, isGranted: granted !== undefined, withdrawn });
       return { terminalId: this.#start({ callId, command, directory, isOwn: granted === undefined }, wanted) };
     } catch (error) {
       if (error instanceof DelegateCommandError) refuse(error.message);
@@ -132,9 +135,10 @@ export class TerminalService {
     readonly command: string;
     readonly directory: string;
     readonly isGranted: boolean;
+    readonly withdrawn: AbortSignal;
   }): Promise<void> {
     const { agent, report } = this.#options;
-    const { callId, command, directory, isGranted } = order;
+    const { callId, command, directory, isGranted, withdrawn } = order;
     const call = { callId, tool: 'Exec', arguments: { command, workingDir: directory }, command };
     const need = {
       ...({ kind: 'shell', operation: 'run', target: command, workingDirectory: directory } as const),
@@ -144,10 +148,11 @@ export class TerminalService {
     };
     // A granted command belongs to a call that is shown already.
     if (!isGranted) report.begin(call);
-    const decision = await report.ask({ call, need, isOurs: true, isGranted });
+    const decision = await report.ask({ call, need, isOurs: true, isGranted }, withdrawn);
     const isRefused = decision === 'decline' || decision === 'cancel';
-    if (isRefused || this.#isOver) {
-      if (!isGranted) report.end(callId, { outcome: isRefused ? 'declined' : 'cancelled', text: '' });
+    if (isRefused || this.#isOver || withdrawn.aborted) {
+      const outcome = isRefused && !withdrawn.aborted ? 'declined' : 'cancelled';
+      if (!isGranted) report.end(callId, { outcome, text: '' });
       this.#mustRun();
       refuse('The command must not be run.');
     }

@@ -120,3 +120,48 @@ t.test('a new process that has forgotten the session is a notice in the thread',
   t.match(items(turn, 'systemNotice'), [{ kind: 'agentSessionLost' }]);
   t.equal(textOf(turn), 'two');
 });
+
+t.test('a question that the agent withdraws is withdrawn from people, and its turn continues', async (t) => {
+  const { talk } = await Talk.begin(t);
+  const { client, threadId } = talk;
+  const other = (await client.call('thread/start')).thread.id;
+  for (const word of ['withdraw', 'withdrawterminal']) {
+    talk.threadId = threadId;
+    const asking = await talk.start(`${word} touch never`, 'say on');
+    const { params } = await client.until(
+      ({ method, params }) => method === 'item/approval/request' && params.turnId === asking,
+      'a question',
+    );
+    talk.threadId = other;
+    await talk.say('takeback');
+    talk.threadId = threadId;
+    const turn = await talk.end(asking);
+    t.equal(textOf(turn), 'withdrawn -32800on', word);
+    t.match(turn, { status: 'completed' });
+    const { requestId } = params;
+    t.match(items(turn, 'approvalResponse'), [{ requestId, decision: 'cancel', decidedBy: 'policy' }]);
+    t.match(items(turn, 'toolResult'), [{ outcome: 'cancelled' }]);
+    const late = client.call('approval/respond', { requestId, decision: 'accept' });
+    await t.rejects(late, 'a withdrawn question takes no decision');
+  }
+});
+
+t.test('a request to the agent is withdrawn when its turn is interrupted', async (t) => {
+  const { talk } = await Talk.begin(t);
+  const { client, threadId: watching } = talk;
+  const watcher = await talk.start('say ready', 'slow');
+  const said = (text: string) =>
+    client.until(
+      ({ method, params }) =>
+        method === 'item/agentMessage/delta' && params.threadId === watching && params.delta.includes(text),
+      text,
+    );
+  await said('ready');
+  talk.threadId = (await client.call('thread/start')).thread.id;
+  const turnId = await talk.start('say never');
+  await said('asked');
+  await client.call('turn/interrupt', { threadId: talk.threadId, turnId });
+  t.match(await talk.end(turnId), { status: 'cancelled', interruptedBy: 'user' });
+  talk.threadId = watching;
+  t.equal(textOf(await talk.end(watcher)), 'ready, asked for a session and withdrawn');
+});

@@ -15,6 +15,9 @@ const ask = (method, params) =>
 const sessions = new Map();
 let made = 0;
 let hasForgotten = false;
+let questionId;
+let slow;
+let withdrawn;
 const flags = new Set((process.env.STUB_FLAGS ?? '').split(' '));
 
 const update = (sessionId, sessionUpdate, rest) =>
@@ -199,6 +202,31 @@ async function act(sessionId, word, argument, session) {
       const answer = await ask('session/request_permission', { sessionId, toolCall, options: only });
       return say(sessionId, JSON.stringify(answer.result?.outcome));
     }
+    case 'withdraw': {
+      // Another session takes the question back.
+      const call = { toolCallId: `call_${session.calls++}`, title: argument, kind: 'execute' };
+      const toolCall = { ...call, rawInput: { command: argument } };
+      const answer = ask('session/request_permission', { sessionId, toolCall, options });
+      questionId = lastId;
+      return say(sessionId, `withdrawn ${(await answer).error?.code}`);
+    }
+    case 'withdrawterminal': {
+      const answer = ask('terminal/create', { sessionId, command: argument });
+      questionId = lastId;
+      return say(sessionId, `withdrawn ${(await answer).error?.code}`);
+    }
+    case 'takeback':
+      return send({ method: '$/cancel_request', params: { requestId: questionId } });
+    case 'slow':
+      // The next session is not made; its request is withdrawn.
+      await new Promise((resolve) => {
+        slow = resolve;
+      });
+      say(sessionId, ', asked for a session');
+      await new Promise((resolve) => {
+        withdrawn = resolve;
+      });
+      return say(sessionId, ' and withdrawn');
     case 'malformed':
       update(sessionId, 'tool_call', { toolCallId: 7 });
       update(sessionId, 'agent_message_chunk', { content: 'no object' });
@@ -276,6 +304,11 @@ const methods = {
   },
   'session/new': ({ cwd, mcpServers }) => {
     if (flags.has('login')) throw { code: -32_000, message: 'Authentication required' };
+    if (slow) {
+      slow();
+      slow = undefined;
+      return new Promise(() => {});
+    }
     made += 1;
     const sessionId = `session-${process.pid}-${made}`;
     sessions.set(sessionId, { cwd, mcpServers, calls: 0, turns: 0 });
@@ -301,6 +334,7 @@ const methods = {
     sessions.set(sessionId, { cwd, calls: 0, turns: 0 });
     return null;
   },
+  '$/cancel_request': () => withdrawn?.(),
   'session/prompt': prompt,
   'session/cancel': ({ sessionId }) => {
     const session = sessions.get(sessionId);

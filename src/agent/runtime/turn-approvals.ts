@@ -76,9 +76,10 @@ export class TurnApprovals {
     return true;
   }
 
-  /** Withdraws the pending approvals. */
-  withdraw(): void {
-    for (const { reviewed } of [...this.#asked.values()]) this.#record(reviewed, 'cancel', 'policy');
+  /** Withdraws the pending approval of this id; without an id, all of them. */
+  withdraw(requestId?: string): void {
+    for (const [id, { reviewed }] of [...this.#asked])
+      if (requestId === undefined || id === requestId) this.#record(reviewed, 'cancel', 'policy');
   }
 
   #record(reviewed: ReviewedCall, decision: ApprovalDecision, by: DecidedBy): void {

@@ -35,6 +35,8 @@ export interface TurnDelegationOptions {
   readonly publish: (event: ThreadEvent) => void;
   /** The agent asks for an approval. */
   readonly onAsked: (requestId: string) => void;
+  /** The agent has withdrawn its question. */
+  readonly onWithdrawn: (requestId: string) => void;
   readonly onTokensUsed: (tokens: TurnTokens) => void;
 }
 
@@ -126,6 +128,16 @@ export class TurnDelegation {
     asked.resolve(asked.reviewed.decision?.word ?? 'decline');
   }
 
+  #withdrawOne(requestId: string): void {
+    const asked = this.#asked.get(requestId);
+    if (!asked) return;
+    this.#asked.delete(requestId);
+    this.#queued = this.#queued.filter((queued) => queued.requestId !== requestId);
+    this.#options.approvals.withdraw(requestId);
+    asked.resolve('cancel');
+    this.#options.onWithdrawn(requestId);
+  }
+
   #withdraw(): void {
     this.#options.approvals.withdraw();
     for (const [requestId, { resolve }] of [...this.#asked]) {
@@ -165,7 +177,8 @@ export class TurnDelegation {
       }),
       // Also of a turn that was interrupted: it was paid for.
       used: (use) => this.#options.onTokensUsed(tokensOf(use)),
-      ask: (question) => (signal.aborted ? Promise.resolve('cancel') : this.#ask(question, signal)),
+      ask: (question, withdrawn) =>
+        signal.aborted ? Promise.resolve('cancel') : this.#ask(question, signal, withdrawn),
     };
   }
 
@@ -208,10 +221,10 @@ export class TurnDelegation {
     host.tracer?.toolEnded(host.threadId, item);
   }
 
-  async #ask(question: DelegatedQuestion, signal: AbortSignal): Promise<ApprovalDecision> {
+  async #ask(question: DelegatedQuestion, signal: AbortSignal, withdrawn?: AbortSignal): Promise<ApprovalDecision> {
     const { approvals } = this.#options;
     const reviewed = await this.#review(question);
-    if (signal.aborted || this.#isOver) return 'cancel';
+    if (signal.aborted || withdrawn?.aborted || this.#isOver) return 'cancel';
     if (question.isGranted && !isDenied(reviewed)) return 'accept';
     if (reviewed.need) approvals.note(reviewed);
     if (reviewed.refusal !== undefined) return 'decline';
@@ -220,6 +233,7 @@ export class TurnDelegation {
       this.#asked.set(reviewed.requestId, { reviewed, resolve });
       this.#queued.push(reviewed);
       this.#options.onAsked(reviewed.requestId);
+      withdrawn?.addEventListener('abort', () => this.#withdrawOne(reviewed.requestId), { once: true });
     });
   }
 

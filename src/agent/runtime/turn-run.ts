@@ -153,6 +153,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         approvals: this.#approvals,
         hooks: this.#hooks,
         onAsked: (requestId) => this.#driver.send({ type: 'APPROVAL.NEEDED', requestId }),
+        onWithdrawn: (requestId) => this.#driver.send({ type: 'DECIDED', requestId }),
         onTokensUsed: (tokens) => {
           host.spending.add(tokens.costUsd ?? 0);
           this.#driver.send({ type: 'TOKENS.USED', tokens });
