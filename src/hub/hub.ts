@@ -357,7 +357,7 @@ async function close(mine: Held): Promise<void> {
   mine.notices.closeAll();
   mine.inspection.end();
   await mine.server?.close(defaults.http.closeGraceMs);
-  await mine.store.flush();
+  await mine.store.end();
   await mine.decisions.flush();
   await mine.push.flush();
   await mine.telemetry.stop();

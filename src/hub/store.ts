@@ -36,8 +36,11 @@ export interface WorkspaceStore {
   load(): { readonly workspaces: readonly StoredWorkspace[]; readonly problem: string | null };
   /** Resolves once everything true at the time of the call is on disk. Calls made meanwhile share one write. */
   save(): Promise<void>;
-  /** Resolves when no write is under way, whatever became of it. */
-  flush(): Promise<void>;
+  /**
+   * Resolves when no write is under way, whatever became of it. None begins afterwards: the process may end in the middle of it, and
+   * the file belongs to the next holder of the lock.
+   */
+  end(): Promise<void>;
 }
 
 /**
@@ -47,6 +50,7 @@ export function createStore(statePath: string, collect: () => readonly StoredWor
   const file = join(statePath, 'appservers.json');
   let writing: Promise<void> = Promise.resolve();
   let next: Promise<void> | null = null;
+  let hasEnded = false;
 
   async function write(): Promise<void> {
     next = null;
@@ -66,10 +70,14 @@ export function createStore(statePath: string, collect: () => readonly StoredWor
     },
     save() {
       if (next) return next;
+      if (hasEnded) return writing;
       next = writing.then(write, write);
       writing = next.catch(() => undefined);
       return next;
     },
-    flush: () => writing,
+    end() {
+      hasEnded = true;
+      return writing;
+    },
   };
 }

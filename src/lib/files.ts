@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import * as v from 'valibot';
@@ -94,6 +94,12 @@ export class AtomicFile {
   }
 }
 
+/** The pid in a name that `temporaryName` has given, and `undefined` for any other name. */
+export function writerOfTemporary(name: string): number | undefined {
+  const pid = /^\..+\.(\d+)\.[0-9a-f]{12}\.tmp$/.exec(name)?.[1];
+  return pid === undefined ? undefined : Number(pid);
+}
+
 const documentBytes = 64 * 1_048_576;
 
 /** Reads and validates a JSON document of this user's own state. Never throws for what the file holds, and never blocks on what is not a file. */
@@ -125,35 +131,10 @@ function readDocument<S extends v.GenericSchema>(
   return { kind: 'invalid', problem: describe(result.issues[0]) };
 }
 
-/**
- * Removes the temporary files of atomic writers that were killed half-way. That of a live writer stays for a minute: no write takes
- * so long, and pids are used again.
- */
-export function removeStaleTemps(dir: string): void {
-  for (const name of readdirSync(dir)) {
-    const writer = /^\..+\.(\d+)\.[0-9a-f]{12}\.tmp$/.exec(name)?.[1];
-    if (writer === undefined) continue;
-    const path = join(dir, name);
-    if (!mayBeRunning(Number(writer)) || ageMs(path) > 60_000) rmSync(path, { force: true });
-  }
-}
-
-/** Names the writer, so that `removeStaleTemps` distinguishes the litter of a crash from work under way. */
+/** Names the writer, so that the litter of a crash can be distinguished from work under way. */
 function temporaryName(path: string): string {
   return join(dirname(path), `.${basename(path)}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
 }
-
-function mayBeRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
-  }
-}
-
-/** File times are on the wall clock. */
-const ageMs = (path: string): number => Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
 
 function writeFully(fd: number, data: string | Uint8Array): void {
   const bytes = typeof data === 'string' ? Buffer.from(data) : data;

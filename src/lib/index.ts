@@ -18,10 +18,10 @@ export {
   type JsonFile,
   readJson,
   readUntrustedJson,
-  removeStaleTemps,
   type WriteOptions,
   writeFileAtomic,
   writeFileAtomicAsync,
+  writerOfTemporary,
 } from './files.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, setMember } from './json-edit.ts';

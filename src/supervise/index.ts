@@ -18,7 +18,6 @@ export {
   PrivateDirectoryError,
   readJson,
   readUntrustedJson,
-  removeStaleTemps,
   type WriteOptions,
   writeFileAtomic,
   writeFileAtomicAsync,
@@ -56,6 +55,7 @@ export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';
 export { isPermanentSpawnError, logFiles, SpawnError, type SpawnOptions, spawnManaged } from './spawn.ts';
 export { enableWriteAheadLog, isBusy, loadSqlite } from './sqlite.ts';
+export { removeStaleTemps } from './stale-temps.ts';
 export { type LockWait, waitForLock } from './wait-for-lock.ts';
 export {
   type LockHolder,

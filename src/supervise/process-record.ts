@@ -4,10 +4,11 @@ import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { workspaceStateDirectory } from '../config/index.ts';
-import { AtomicFile, readUntrustedJson, removeStaleTemps } from '../lib/index.ts';
+import { AtomicFile, readUntrustedJson } from '../lib/index.ts';
 import { ProcessIdentity } from '../protocol/index.ts';
 import { Descendants } from './descendants.ts';
 import { isAlive, ownIdentity } from './identity.ts';
+import { removeStaleTemps } from './stale-temps.ts';
 
 /** Bound of the file: an agent with more processes than this is no agent. Those that are left out are found by their marker. */
 const maxProcesses = 512;

@@ -15,6 +15,7 @@ import * as v from 'valibot';
 import {
   AtomicFile,
   ensurePrivateDirectory,
+  readIdentity,
   readJson,
   removeStaleTemps,
   writeFileAtomic,
@@ -77,6 +78,19 @@ t.test('removeStaleTemps removes only temporary files of ended processes', async
   await once(child, 'exit');
   removeStaleTemps(directory);
   t.strictSame(readdirSync(directory).sort(), ['.hidden', 'x.tmp']);
+});
+
+t.test('the temporary file of a writer whose exit code was not read yet is removed', async (t) => {
+  const directory = temporaryDirectory(t);
+  const { child, pid } = await startPlain(t, 'waits');
+  writeFileSync(join(directory, `.a.json.${pid}.0123456789ab.tmp`), '');
+  child.kill('SIGKILL');
+  // Without a turn of the event loop the child is not reaped and stays a zombie.
+  const deadline = performance.now() + 60_000;
+  while (readIdentity(pid) !== 'gone' && performance.now() < deadline);
+  t.doesNotThrow(() => process.kill(pid, 0), 'its number is still taken');
+  removeStaleTemps(directory);
+  t.strictSame(readdirSync(directory), []);
 });
 
 t.test('AtomicFile writes the last of many values, and writes again after a failure', async (t) => {
