@@ -89,9 +89,9 @@ async function showDiff(
   turnId: string | undefined,
   say: (markdown: string) => void,
 ): Promise<void> {
-  const { diff = '', isCut, notCovered } = await turnDiff(client, threadId, { turnId, timeoutMs });
+  const { diff = '', isCut, notCovered, notCoveredTotal } = await turnDiff(client, threadId, { turnId, timeoutMs });
   const hasMore = isCut || diff.length > maxDiffChars;
-  if (notCovered.length > 0) say(`${fenced(notCoveredLines(notCovered).join('\n'))}\n`);
+  if (notCovered.length > 0) say(`${fenced(notCoveredLines(notCovered, notCoveredTotal).join('\n'))}\n`);
   say(diff === '' ? 'No files changed.\n' : `${fenced(visible(diff.slice(0, maxDiffChars)), 'diff')}\n`);
   if (hasMore) say('More has changed than is shown: oratorio diff\n');
 }

@@ -1,6 +1,6 @@
 import { type BytePath, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
-import { type Entry, isSame, type NotCovered } from './entry.ts';
+import { type Entry, isSame, type NotCovered, type Uncovered, uncoveredOf } from './entry.ts';
 import { type History, notCoveredOf, ownerKey, plainEntry } from './history.ts';
 
 /** One path that turns have changed. */
@@ -15,13 +15,12 @@ export interface ChangedFile {
   readonly isBinary: boolean;
 }
 
-export interface TurnDiff {
+export interface TurnDiff extends Uncovered {
   readonly files: readonly ChangedFile[];
   /** Unified; undefined: a summary was asked for. */
   readonly diff: string | undefined;
   /** More changed than is shown. */
   readonly isCut: boolean;
-  readonly notCovered: readonly NotCovered[];
 }
 
 export interface DiffRequest {
@@ -41,15 +40,15 @@ const binaryProbeBytes = 8_000;
 
 /** Compares the files before and after turns: each path before the first of these changes, and after the last one. */
 export async function diffOf(history: History, contents: ContentReader, request: DiffRequest): Promise<TurnDiff> {
-  const turns = history
-    .turns(request.thread)
-    .filter(({ turn, undoneBy }) => (request.turn === undefined ? undoneBy === null : turn === request.turn));
+  // Of a whole thread also turns that were taken back: the restore that did so is one of its turns, and both together change nothing.
+  const turns = history.turns(request.thread).filter(({ turn }) => request.turn === undefined || turn === request.turn);
   const [first] = turns;
-  if (!first) return { files: [], diff: request.isUnified ? '' : undefined, isCut: false, notCovered: [] };
+  if (!first) return { files: [], diff: request.isUnified ? '' : undefined, isCut: false, ...uncoveredOf([]) };
   const own = new Set(turns.map(ownerKey));
+  const isOwn = ownersOf(history, own);
   const places = new Map<BytePath, { first: number; last: number }>();
   for (const { path, seq } of history.changes(first.startSeq, history.newestSeq)) {
-    if (!history.ownersAt(seq).running.some((owner) => own.has(ownerKey(owner)))) continue;
+    if (!isOwn(seq)) continue;
     const place = places.get(path);
     if (place) place.last = seq;
     else places.set(path, { first: seq, last: seq });
@@ -70,7 +69,7 @@ export async function diffOf(history: History, contents: ContentReader, request:
     }
     if (files.length >= maxFiles) {
       isCut = true;
-      break;
+      continue;
     }
     const shown = shownPath(path);
     const [old, now] = [textOf(contents, before), textOf(contents, after)];
@@ -98,7 +97,17 @@ export async function diffOf(history: History, contents: ContentReader, request:
     length += text.length;
     patches.push(text);
   }
-  return { files, diff: request.isUnified ? patches.join('') : undefined, isCut, notCovered };
+  return { files, diff: request.isUnified ? patches.join('') : undefined, isCut, ...uncoveredOf(notCovered) };
+}
+
+/** Whether one of these turns ran when the changes at a mark were made. */
+function ownersOf(history: History, own: ReadonlySet<string>): (seq: number) => boolean {
+  const known = new Map<number, boolean>();
+  return (seq) => {
+    const isOwn = known.get(seq) ?? history.ownersAt(seq).running.some((owner) => own.has(ownerKey(owner)));
+    known.set(seq, isOwn);
+    return isOwn;
+  };
 }
 
 function kindOf(entry: Entry | undefined): ChangedFile['kind'] {

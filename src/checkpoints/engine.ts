@@ -8,6 +8,7 @@ import { Copies } from './copies.ts';
 import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
 import { type DiffRequest, diffOf, type TurnDiff } from './diff.ts';
+import { uncoveredOf } from './entry.ts';
 import { movedBy, restoreGit } from './git-state.ts';
 import { History, type Owner, ownerOf, type SavedTurn } from './history.ts';
 import type { RunGit } from './ignored.ts';
@@ -131,7 +132,7 @@ export class Engine {
     try {
       const theirs = new ContentReader(packsIn(fork.directory), database);
       const { ops, conflicts } = await planMerge({ ...options, changes: fork.changes, theirs });
-      const plan: RestorePlan = { ops, conflicts, kept: [], notCovered: fork.notCovered };
+      const plan: RestorePlan = { ops, conflicts, kept: [], ...uncoveredOf(fork.notCovered) };
       if (conflicts.length > 0) {
         contents.discard();
         return { ...plan, number: undefined };
@@ -180,12 +181,12 @@ export class Engine {
       this.#restores.finish(number, isRecovery);
     });
     clearStaging(this.#tree);
-    const { kept, conflicts, notCovered } = stored;
+    const { kept, conflicts, notCovered, notCoveredTotal } = stored;
     const leftOver = new Set(left);
     const restored = stored.ops.map(({ path }) => path).filter((path) => !leftOver.has(path));
     return {
       ...{ restoreId, restored: restored.map(shownPath), changedMeanwhile: left.map(shownPath) },
-      ...{ kept, conflicts, notCovered },
+      ...{ kept, conflicts, notCovered, notCoveredTotal },
       ...(git && { git }),
     };
   }

@@ -1,4 +1,5 @@
 import type { BytePath } from './byte-path.ts';
+import { maxListedPaths } from './limits.ts';
 
 /** Why an entry is in no checkpoint. */
 export type SkipReason =
@@ -43,6 +44,18 @@ export interface NotCovered {
   readonly reason: SkipReason;
   readonly size: number;
 }
+
+/** Entries that no checkpoint covers, bounded for clients. */
+export interface Uncovered {
+  /** The first of them, by path. */
+  readonly notCovered: readonly NotCovered[];
+  readonly notCoveredTotal: number;
+}
+
+export const uncoveredOf = (all: readonly NotCovered[]): Uncovered => ({
+  notCovered: all.slice(0, maxListedPaths),
+  notCoveredTotal: all.length,
+});
 
 /** Whether two checkpoints say the same about a path; undefined: nothing is there. */
 export function isSame(a: Entry | undefined, b: Entry | undefined): boolean {

@@ -1,26 +1,22 @@
-import type { NotCovered } from './entry.ts';
+import type { Uncovered } from './entry.ts';
 import { type History, notCoveredOf } from './history.ts';
+import { maxListedPaths } from './limits.ts';
 import { restorePrefix } from './plan.ts';
 import type { Restores } from './restores.ts';
 
 /** One checkpoint of a conversation. */
-export interface CheckpointInfo {
+export interface CheckpointInfo extends Uncovered {
   readonly turnId: string;
   readonly kind: 'turn' | 'restore';
   readonly at: string;
   /** Files and directories of the checkpoint. */
   readonly files: number;
   readonly bytes: number;
-  /** Entries that it leaves out: the first of them, by path. */
-  readonly notCovered: readonly NotCovered[];
-  readonly notCoveredTotal: number;
   /** It was taken back. */
   readonly isUndone: boolean;
   /** The server ended in the middle of it, and completed it at its next start. */
   readonly recovered: boolean;
 }
-
-const maxListedPaths = 200;
 
 /** Checkpoints of a thread, oldest first. */
 export function checkpointsOf(history: History, restores: Restores, thread: string): readonly CheckpointInfo[] {

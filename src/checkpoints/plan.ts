@@ -1,5 +1,13 @@
 import { type BytePath, depthOf, isWithin, parentOf, shownPath } from './byte-path.ts';
-import { type Entry, isSame, type NotCovered, type SkipReason, type StampedEntry } from './entry.ts';
+import {
+  type Entry,
+  isSame,
+  type NotCovered,
+  type SkipReason,
+  type StampedEntry,
+  type Uncovered,
+  uncoveredOf,
+} from './entry.ts';
 import { type History, type MarkEdge, type Owner, ownerKey, plainEntry } from './history.ts';
 
 /** One path that a restore changes. */
@@ -19,13 +27,12 @@ export interface Conflict {
   readonly by: string;
 }
 
-export interface RestorePlan {
+/** Its `notCovered` changed, and is in no checkpoint. */
+export interface RestorePlan extends Uncovered {
   readonly ops: readonly RestoreOp[];
   readonly conflicts: readonly Conflict[];
   /** Changes of others that stay. */
   readonly kept: readonly string[];
-  /** Changed, and in no checkpoint. */
-  readonly notCovered: readonly NotCovered[];
 }
 
 export interface PlanRequest {
@@ -83,7 +90,7 @@ class Planner {
       ops: [...this.#ops.values()],
       conflicts: this.#conflicts,
       kept: this.#kept.map(shownPath),
-      notCovered: this.#notCovered,
+      ...uncoveredOf(this.#notCovered),
     };
   }
 

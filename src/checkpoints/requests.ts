@@ -1,4 +1,4 @@
-import type { NotCovered } from './entry.ts';
+import type { Uncovered } from './entry.ts';
 import type { GitRestore } from './git-state.ts';
 import type { Owner } from './history.ts';
 import type { ForkChanges } from './merge.ts';
@@ -32,7 +32,7 @@ export interface PreparedRestore extends RestorePlan {
   readonly number: number | undefined;
 }
 
-export interface RestoreOutcome {
+export interface RestoreOutcome extends Uncovered {
   /** Name by which the restore can be taken back. */
   readonly restoreId: string;
   readonly restored: readonly string[];
@@ -40,7 +40,6 @@ export interface RestoreOutcome {
   readonly conflicts: readonly Conflict[];
   /** Changed while the restore ran: left as they are. */
   readonly changedMeanwhile: readonly string[];
-  readonly notCovered: readonly NotCovered[];
   /** Absent: the turns moved neither HEAD nor a branch. */
   readonly git?: GitRestore;
 }

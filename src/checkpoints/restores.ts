@@ -1,13 +1,13 @@
 import type { BytePath } from './byte-path.ts';
 import type { CheckpointDatabase } from './database.ts';
-import type { NotCovered } from './entry.ts';
+import type { Uncovered } from './entry.ts';
 import { CheckpointError } from './errors.ts';
 import type { GitState } from './git-state.ts';
 import type { SavedTurn } from './history.ts';
 import { type Conflict, type RestoreOp, restorePrefix } from './plan.ts';
 
 /** A restore as it is written down before it is applied. */
-export interface StoredRestore {
+export interface StoredRestore extends Uncovered {
   readonly ops: readonly RestoreOp[];
   /** Directories that take no entries as they are, with their modes. */
   readonly closed: readonly (readonly [BytePath, number])[];
@@ -17,7 +17,6 @@ export interface StoredRestore {
   readonly conversation: readonly string[];
   readonly kept: readonly string[];
   readonly conflicts: readonly Conflict[];
-  readonly notCovered: readonly NotCovered[];
   readonly git?: { readonly before: GitState; readonly after: GitState } | undefined;
 }
 

@@ -2,6 +2,7 @@ import { type ActorRefFrom, type AnyActorRef, createActor, fromPromise } from 'x
 import { type CheckpointRequestKind, type CheckpointWork, checkpointMachine } from '../../machines/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { CallArguments, CallName, CallResult, Engines, TreePlace } from './calls.ts';
+import type { Uncovered } from './entry.ts';
 import { CheckpointError } from './errors.ts';
 import type { RestorePlan } from './plan.ts';
 import type { MarkRequest, MergeRequest, RestoreOutcome, RestoreRequest } from './requests.ts';
@@ -19,7 +20,7 @@ export interface TreeCheckpointsOptions {
 /** A restore that was refused, and why. */
 export type RestoreResult =
   | ({ readonly kind: 'restored' } & RestoreOutcome)
-  | ({ readonly kind: 'refused' } & Pick<RestorePlan, 'conflicts' | 'kept' | 'notCovered'>);
+  | ({ readonly kind: 'refused' } & Pick<RestorePlan, 'conflicts' | 'kept' | keyof Uncovered>);
 
 type Payload =
   | { readonly kind: 'mark'; readonly mark: MarkRequest }
@@ -150,8 +151,8 @@ export class TreeCheckpoints {
     const [pending, { restore }] = this.#restoreOf(work);
     const prepared = await ('fork' in restore ? this.#call('prepareMerge', restore) : this.#call('prepare', restore));
     if (prepared.number === undefined) {
-      const { conflicts, kept, notCovered } = prepared;
-      pending.result = { kind: 'refused', conflicts, kept, notCovered } satisfies RestoreResult;
+      const { conflicts, kept, notCovered, notCoveredTotal } = prepared;
+      pending.result = { kind: 'refused', conflicts, kept, notCovered, notCoveredTotal } satisfies RestoreResult;
       return { isRefused: true };
     }
     this.#restore = { number: prepared.number, left: [] };

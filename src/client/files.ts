@@ -14,6 +14,7 @@ const RestoredAnswer = v.looseObject({
   changedMeanwhile: texts,
   conflicts: v.optional(v.array(v.looseObject({ path: v.string(), change: v.string(), by: v.string() })), () => []),
   notCovered: v.optional(v.array(NotCovered), () => []),
+  notCoveredTotal: v.optional(v.number(), 0),
   git: v.optional(v.looseObject({ moved: texts, isRestored: v.boolean(), reason: v.optional(v.string()) })),
   runningProcesses: v.optional(v.array(v.looseObject({ id: v.string(), command: v.string() })), () => []),
 });
@@ -33,6 +34,7 @@ const DiffAnswer = v.looseObject({
   diff: v.optional(v.string()),
   isCut: v.optional(v.boolean(), false),
   notCovered: v.optional(v.array(NotCovered), () => []),
+  notCoveredTotal: v.optional(v.number(), 0),
 });
 export type DiffAnswer = v.InferOutput<typeof DiffAnswer>;
 
@@ -63,7 +65,7 @@ export interface RestoreOptions extends RequestOptions {
 }
 
 export interface DiffOptions extends RequestOptions {
-  /** Default: all turns of the thread that were not taken back. */
+  /** Default: all turns of the thread; turns that were taken back have changed nothing. */
   readonly turnId?: string | undefined;
   readonly format?: 'unified' | 'summary';
 }

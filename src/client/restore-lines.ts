@@ -18,18 +18,18 @@ const inLine = (text: string): string => visible(text, { multiline: false });
 /**
  * Entries that no checkpoint covers, with the reason.
  *
- * @param total of a list that was cut
+ * @param total of a list that was cut; less than it has: unknown
  * @example for (const line of notCoveredLines(diff.notCovered)) console.warn(line);
  */
 export function notCoveredLines(
   entries: readonly { readonly path: string; readonly reason: string }[],
-  total = entries.length,
+  total = 0,
 ): string[] {
   const shown = entries.slice(0, maxListed);
   const lines = shown.map(
     ({ path, reason }) => `  not covered: ${inLine(path)} (${inLine(uncoveredWords[reason] ?? reason)})`,
   );
-  const more = total - shown.length;
+  const more = Math.max(total, entries.length) - shown.length;
   return more > 0 ? [...lines, `  not covered: ${more} more`] : lines;
 }
 
@@ -78,14 +78,14 @@ export const uncoveredLines = ({ entries, total }: Pick<Uncovered, 'entries' | '
  * @example for (const line of restoredLines(await undoTurns(server, threadId))) console.log(line);
  */
 export function restoredLines(answer: RestoredAnswer): string[] {
-  const { restored, kept, changedMeanwhile, notCovered, git, runningProcesses } = answer;
+  const { restored, kept, changedMeanwhile, notCovered, notCoveredTotal, git, runningProcesses } = answer;
   return [
     `Restored ${restored.length} ${restored.length === 1 ? 'file or directory' : 'files and directories'}.`,
     ...listed(restored, 'restored'),
     ...listed(kept, 'kept, changed by you or another conversation'),
     ...listed(changedMeanwhile, 'left, changed while it was restored'),
     ...(git ? [gitLine(git)] : []),
-    ...notCoveredLines(notCovered),
+    ...notCoveredLines(notCovered, notCoveredTotal),
     ...runningProcesses.map(({ id, command }) => `  still running: ${id} ${inLine(command)}`),
   ];
 }

@@ -68,8 +68,9 @@ export const RestoredFiles = v.object({
   conflicts: v.array(RestoreConflict),
   /** Paths that changed while the restore ran: left as they are. */
   changedMeanwhile: v.array(v.string()),
-  /** Changed by the turns, and in no checkpoint. */
+  /** Changed by the turns, and in no checkpoint: the first of them. */
   notCovered: v.array(NotCovered),
+  notCoveredTotal: v.number(),
   /** Absent: the turns moved neither HEAD nor a branch. */
   git: v.optional(
     v.object({
@@ -106,6 +107,8 @@ export const FileDiff = v.object({
   diff: v.optional(v.string()),
   /** More changed than is shown. */
   isCut: v.boolean(),
+  /** Changed, and in no checkpoint: the first of them. */
   notCovered: v.array(NotCovered),
+  notCoveredTotal: v.number(),
 });
 export type FileDiff = v.InferOutput<typeof FileDiff>;

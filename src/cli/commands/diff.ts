@@ -12,8 +12,8 @@ export async function run(context: CommandContext): Promise<number> {
   return withThread(context, async (server, threadId) => {
     const turnId = typeof turn === 'string' ? turn : undefined;
     const answer = await turnDiff(server, threadId, { turnId, format, signal });
-    const { files, diff, isCut, notCovered } = answer;
-    for (const line of notCoveredLines(notCovered)) output.note(line);
+    const { files, diff, isCut, notCovered, notCoveredTotal } = answer;
+    for (const line of notCoveredLines(notCovered, notCoveredTotal)) output.note(line);
     if (output.json) output.document({ threadId, turnId: turnId ?? null, ...answer });
     else if (format === 'unified') output.raw(diff ?? '');
     else {

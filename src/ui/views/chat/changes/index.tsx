@@ -145,7 +145,7 @@ function Files({ review, diff, hasTurn }: FilesProps) {
       {diff.notCovered.length > 0 && (
         <div class="left">
           <p>Changed, but in no checkpoint: they cannot be shown or put back.</p>
-          <Uncovered entries={diff.notCovered} />
+          <Uncovered entries={diff.notCovered} total={diff.notCoveredTotal} />
         </div>
       )}
       {sections.slice(0, limit).map((section, index) => (
