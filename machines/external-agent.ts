@@ -6,7 +6,8 @@
  * 1. It is started when a turn wants it. One that does not introduce itself in time is killed.
  * 2. While it works the processes below it are watched, so that they are found later. Each prompt is counted from its begin to its end; there may be one in each session. A prompt that was cancelled must end
  *    within `cancelGrace`; else, and when a process that does the work has vanished, or when the agent writes without bound, the
- *    agent is `unhealthy` and killed.
+ *    agent is `unhealthy` and killed. Some agents end the prompt by themselves when that process has vanished, and start another
+ *    one that knows nothing of what the first had started: so the loss counts after the prompt too.
  * 3. The end of the process is not the end of what it has started: a new process life begins only after `PROCESS.SWEPT`. A turn
  *    that wants the agent meanwhile waits and is not failed by the old process.
  * 4. A person's turn on an agent that rests after too many failures is a manual start.
@@ -113,6 +114,11 @@ const onExit = {
   guard: 'isThisIncarnation',
   target: '#external-agent.exited',
   actions: ['recordExit', 'recordFailureTime'],
+} as const;
+const onLostWorker = {
+  guard: 'isThisIncarnation',
+  target: '#external-agent.unhealthy',
+  actions: 'recordLostWorker',
 } as const;
 const onFlood = { guard: 'isThisIncarnation', target: '#external-agent.unhealthy', actions: 'recordFlood' } as const;
 const onWanted = { target: '#external-agent.starting', actions: 'resetForManualStart' } as const;
@@ -264,6 +270,7 @@ export const externalAgentMachine = setup({
       on: {
         'AGENT.STOP': { target: 'stopping' },
         'PROMPT.BEGUN': { guard: 'isThisIncarnation', target: 'busy', actions: 'countPrompt' },
+        'WORKER.LOST': onLostWorker,
         'OUTPUT.FLOODED': onFlood,
         'PROCESS.EXITED': onExit,
       },
@@ -281,7 +288,7 @@ export const externalAgentMachine = setup({
         'AGENT.STOP': { target: 'stopping' },
         'PROMPT.BEGUN': { guard: 'isThisIncarnation', actions: 'countPrompt' },
         'AUTH.REQUIRED': { guard: 'isThisIncarnation', actions: 'recordLogin' },
-        'WORKER.LOST': { guard: 'isThisIncarnation', target: 'unhealthy', actions: 'recordLostWorker' },
+        'WORKER.LOST': onLostWorker,
         'OUTPUT.FLOODED': onFlood,
         'PROCESS.EXITED': onExit,
         'PROMPT.ENDED': [

@@ -50,6 +50,7 @@ export class Connection {
   #isFlooded = false;
   /** Processes below it that do its work. */
   readonly #workers = new Map<string, number>();
+  #looks: Promise<void> = Promise.resolve();
   /** Whether another start may help. */
   #isRetryable = true;
 
@@ -65,28 +66,30 @@ export class Connection {
     void this.#run().catch(options.onBug);
   }
 
-  /** Reads the processes below it, again and again, until the returned function is called. */
+  /** Reads the processes below it, again and again, until the returned function is called, which reads them a last time. */
   watch(): () => void {
     let isLooking = false;
-    const look = async (): Promise<void> => {
-      const { descendants } = this.#process ?? {};
-      if (isLooking || !descendants) return;
+    const timer = setInterval(() => {
+      if (isLooking) return;
       isLooking = true;
-      try {
-        this.#noteWorkers(await descendants.look());
-      } catch (error) {
-        this.#options.onBug(error);
-      } finally {
+      void this.#look().finally(() => {
         isLooking = false;
-      }
-    };
-    const timer = setInterval(() => void look(), defaults.externalAgent.watchMs);
-    void look();
+      });
+    }, defaults.externalAgent.watchMs);
+    void this.#look();
     return () => {
       clearInterval(timer);
-      // For what it has started since.
-      void look();
+      // For what it has started since, and for a worker that has ended since: a read that runs already may have missed both.
+      void this.#look();
     };
+  }
+
+  /** Reads the processes below it once; reads run one at a time, as each compares with the last. Never rejects. */
+  #look(): Promise<void> {
+    this.#looks = this.#looks
+      .then(async () => this.#noteWorkers((await this.#process?.descendants?.look()) ?? []))
+      .catch(this.#options.onBug);
+    return this.#looks;
   }
 
   /** An adapter lives on when the process has died that does its work, and may never answer again. */

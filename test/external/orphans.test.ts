@@ -1,4 +1,7 @@
-/** kill -9 of the agent server: what an agent has hidden by a session and an environment of its own is ended all the same. */
+/**
+ * kill -9 of the agent server, or of the process that does the work of an agent: what an agent has hidden by a session and an
+ * environment of its own is ended all the same.
+ */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +11,7 @@ import { commandLine, processRecords } from '../../src/supervise/index.ts';
 import { listPids, readEntry } from '../../src/supervise/procfs.ts';
 import { makeWorkspace, serving, spawnServer } from '../appserver/harness.ts';
 import { eventually, makeWorkspace as makeHubWorkspace, quick, startTestHub } from '../hub/harness.ts';
-import { stubAgent } from './talk.ts';
+import { stubAgent, Talk, textOf } from './talk.ts';
 
 const word = `2345.${process.pid}`;
 const another = spawn('sleep', [word], { detached: true, stdio: 'ignore' });
@@ -72,3 +75,17 @@ t.test('a Hub that notices the death ends it before it starts another agent serv
   await eventually(() => sleepers().length === 1 || undefined, 'the hidden process is ended');
   t.same(sleepers(), [another.pid]);
 });
+
+t.test(
+  'an agent that outlives its worker and ends the turn itself is ended with what the worker has hidden',
+  async (t) => {
+    const { talk } = await Talk.begin(t, '', stubAgent('', 'codex'));
+    const first = await talk.say('pid', 'worker');
+    t.equal((await talk.say(`escape ${word}`, 'loseworker', 'say lost')).status, 'completed');
+    await eventually(() => sleepers().length === 1 || undefined, 'the hidden process is ended');
+    t.same(sleepers(), [another.pid], 'and another process with the same command is not touched');
+    const next = await talk.say('pid');
+    t.equal(next.status, 'completed');
+    t.not(textOf(next), textOf(first), 'the next turn has a new process');
+  },
+);

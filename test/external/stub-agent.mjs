@@ -1,5 +1,6 @@
 /** An agent that speaks the Agent Client Protocol and does what its prompt says, a word a line: for tests. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
@@ -18,6 +19,7 @@ let hasForgotten = false;
 let questionId;
 let slow;
 let withdrawn;
+let worker;
 const flags = new Set((process.env.STUB_FLAGS ?? '').split(' '));
 
 const update = (sessionId, sessionUpdate, rest) =>
@@ -250,6 +252,13 @@ async function act(sessionId, word, argument, session) {
     case 'escape':
       // A session of its own, and nothing of our environment.
       return void spawn('env', ['-i', 'sleep', argument], { stdio: 'ignore', detached: true });
+    case 'worker':
+      // Named like that of codex.
+      worker = spawn(process.execPath, ['-e', 'setInterval(() => {}, 9999)', 'codex app-server'], { stdio: 'ignore' });
+      return;
+    case 'loseworker':
+      worker.kill('SIGKILL');
+      return void (await once(worker, 'exit'));
     case 'cost':
       return update(sessionId, 'usage_update', {
         used: 10,

@@ -4,8 +4,8 @@ import { Client, type Message, startServer, words } from '../appserver/harness.t
 
 const stub = fileURLToPath(new URL('../../test/external/stub-agent.mjs', import.meta.url));
 
-export const stubAgent = (flags = '') => ({
-  Agent: { Name: 'stub', Command: [process.execPath, stub], Env: { STUB_FLAGS: flags } },
+export const stubAgent = (flags = '', name = 'stub') => ({
+  Agent: { Name: name, Command: [process.execPath, stub], Env: { STUB_FLAGS: flags } },
 });
 
 export class Talk {

@@ -224,6 +224,19 @@ const walks: Walk<World>[] = [
     shows: is('busy.working', { prompts: 1 }),
   },
   {
+    takes: 'ready WORKER.LOST [isThisIncarnation] → unhealthy',
+    proves: 'an adapter that ended the prompt of its lost worker by itself is killed, with what the worker has left',
+    given: async (world) => {
+      await to.working(world);
+      await world.tell(ended());
+    },
+    when: (world) => world.tell({ type: 'WORKER.LOST', pid: 5 }),
+    shows: (t, world) => {
+      is('unhealthy.killing', { lastError: /process 5/ })(t, world);
+      t.same(world.last.commands, ['KILL']);
+    },
+  },
+  {
     takes: 'ready OUTPUT.FLOODED [isThisIncarnation] → unhealthy',
     proves: 'an agent that floods while nobody asks is killed',
     given: to.ready,
