@@ -15,7 +15,8 @@ import { type InboxItem, Item, type Turn } from '../../src/protocol/index.ts';
 import { isAlive, readIdentity } from '../../src/supervise/index.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub, type TestHub } from '../hub/harness.ts';
 import { startModel } from './model.ts';
-import { type Subject, subjects } from './subjects.ts';
+import { record as recordFindings, type Victim, victims } from './results.ts';
+import { packagesOf, type Subject, subjects } from './subjects.ts';
 import { variable } from './variables.ts';
 
 t.setTimeout(7_200_000);
@@ -27,7 +28,7 @@ t.teardown(() => another.kill('SIGKILL'));
 
 const chosen = process.env[variable.names]?.split(',');
 const rounds = Number(process.env[variable.rounds] ?? 1);
-const victims = ['Hub', 'agent server', 'agent', 'worker', 'tool child'] as const;
+const wanted = process.env[variable.victims]?.split(',');
 
 const mcpServer = fileURLToPath(new URL('../../test/agents/mcp-server.mjs', import.meta.url));
 
@@ -70,6 +71,8 @@ function processesOf(workspace: string, home: string): readonly Seen[] {
     });
 }
 
+const isTool = ({ line }: Seen): boolean => /^tail -s 1234/.test(line);
+
 /** A thread whose agent runs a command that a user has allowed. */
 async function work(t: Test, hub: TestHub, { name, configure }: Subject, modelUrl: string) {
   const home = mkdtempSync(join(homedir(), '.oratorio-agents-'));
@@ -95,49 +98,57 @@ async function work(t: Test, hub: TestHub, { name, configure }: Subject, modelUr
     for (const { workspaceId, request } of (await hub.call('GET', '/v1/inbox')).body as InboxItem[]) {
       await hub.call('POST', `/v1/inbox/${workspaceId}/${request.requestId}`, { decision: 'accept' });
     }
-    return seen().some(({ line }) => /tail -s 1234/.test(line)) || undefined;
+    // Not the shell that will start it.
+    return seen().some(isTool) || undefined;
   }, 'the command runs');
   return { workspace, record, threadId: thread.id, announced, seen };
 }
 
 for (const subject of subjects.filter(({ name }) => chosen?.includes(name) ?? true)) {
-  for (const victim of victims) {
+  for (const victim of victims.filter((each) => wanted?.includes(each) ?? true)) {
+    // One process is adapter and worker.
+    if (victim === 'worker' && subject.worker === undefined) continue;
     t.test(`${subject.name}: nothing is left after kill -9 of the ${victim}`, async (t) => {
       const model = await startModel();
       t.teardown(() => model.close());
-      for (let round = 1; round <= rounds; round += 1) await kill(t, victim, subject, model.url);
+      const found = { rounds, processes: 0, items: 0 };
+      for (let round = 1; round <= rounds; round += 1) {
+        const began = performance.now();
+        const { processes, items } = await kill(t, victim, subject, model.url);
+        found.processes += processes;
+        found.items += items;
+        t.comment(`round ${round}: ${Math.round(performance.now() - began)} ms`);
+      }
+      if (t.passing()) recordFindings(subject.name, packagesOf(subject), { kills: { [victim]: found } });
     });
   }
 }
 
 /** Processes that a kill must end besides its victim; an MCP server that is ours and not the agent's goes with the agent server only. */
 function isDoomed(
-  victim: (typeof victims)[number],
+  victim: Victim,
   each: Seen,
   about: {
     readonly record: { readonly pid: number | null };
-    readonly worker: Seen | undefined;
     readonly tool: Seen | undefined;
     readonly isServer: (each: Seen) => boolean;
   },
 ): boolean {
-  const { record, tool, worker, isServer } = about;
+  const { record, tool, isServer } = about;
   if (victim === 'Hub') return false;
   if (victim === 'tool child') return each.pid === tool?.pid;
   if (victim === 'agent server') return true;
-  // An agent may outlive its worker and end the turn by itself: then the rest is ended with the agent.
-  if (victim === 'worker') return each.pid === worker?.pid;
   return each.pid !== record.pid && !(isServer(each) && each.parent === record.pid);
 }
 
-async function kill(t: Test, victim: (typeof victims)[number], subject: Subject, modelUrl: string): Promise<void> {
+async function kill(t: Test, victim: Victim, subject: Subject, modelUrl: string) {
   let hub = await startTestHub(t);
   const { workspace, record, threadId, announced, seen } = await work(t, hub, subject, modelUrl);
   const all = seen();
   const isServer = ({ line }: Seen) => line.includes(mcpServer);
   const agent = all.find((each) => each.parent === record.pid && each.parent !== 0 && !isServer(each));
-  const tool = all.find(({ line }) => /^tail -s 1234/.test(line));
-  const worker = all.find((each) => each.parent === agent?.pid && !isServer(each));
+  const tool = all.find(isTool);
+  const worker = all.find(({ parent, line }) => parent === agent?.pid && subject.worker?.test(line));
   const target = {
     Hub: hub.lock.pid,
     'agent server': record.pid,
@@ -145,12 +156,11 @@ async function kill(t: Test, victim: (typeof victims)[number], subject: Subject,
     worker: worker?.pid,
     'tool child': tool?.pid,
   };
-  const before = announced.length;
   const pid = target[victim];
   if (!pid) throw new Error(`there is no ${victim} to kill: ${JSON.stringify(all)}`);
   // Processes that must end by themselves, before anything is stopped.
   const doomed = all
-    .filter((each) => isDoomed(victim, each, { record, tool, worker, isServer }))
+    .filter((each) => isDoomed(victim, each, { record, tool, isServer }))
     .flatMap((each) => {
       const identity = readIdentity(each.pid);
       return typeof identity === 'string' ? [] : [{ ...each, identity }];
@@ -179,7 +189,7 @@ async function kill(t: Test, victim: (typeof victims)[number], subject: Subject,
   };
   const stored = new Set(thread.turns.flatMap(({ items }) => items.map(({ id }) => id)));
   t.same(
-    announced.slice(0, before).filter(({ id }) => !stored.has(id)),
+    announced.filter(({ id }) => !stored.has(id)),
     [],
     'what was announced is in the thread',
   );
@@ -189,4 +199,5 @@ async function kill(t: Test, victim: (typeof victims)[number], subject: Subject,
     () => seen().length === 0 || undefined,
     () => `no process is left: ${JSON.stringify(seen())}`,
   );
+  return { processes: all.length, items: announced.length };
 }

@@ -1,6 +1,7 @@
 /**
- * `npm run test:agents [-- NAME… --rounds N]`: agents of other makers with their real packages, on a scripted model. The packages are some
- * hundreds of megabytes and are no part of `npm test`: they are installed into a cache of this user, each version once.
+ * `npm run test:agents [-- NAME… --rounds N --only faces|kills --victims A,B]`: agents of other makers with their real packages, on a
+ * scripted model. The packages are some hundreds of megabytes and are no part of `npm test`: they are installed into a cache of this
+ * user, each version once. What is found is written to `results.json`, from which `npm run docs` makes the tables of docs/agents.md.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -10,21 +11,37 @@ import { parseArgs } from 'node:util';
 import { isBuilt } from '../../scripts/stamp.mjs';
 import { ensureSystemTools } from '../../scripts/system-tools.mjs';
 import { ensureTestRunner, root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
-import { presetNames, presets } from '../../src/external/index.ts';
-import { subjects } from './subjects.ts';
+import { presetNames } from '../../src/external/index.ts';
+import { victims } from './results.ts';
+import { packagesOf, subjects } from './subjects.ts';
 import { variable } from './variables.ts';
 
 const { positionals: names, values } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '1' } },
+  options: {
+    rounds: { type: 'string', default: '1' },
+    only: { type: 'string', default: 'faces,kills' },
+    victims: { type: 'string', default: victims.join(',') },
+  },
 });
+const wrong = [
+  ...values.only.split(',').filter((part) => part !== 'faces' && part !== 'kills'),
+  ...values.victims.split(',').filter((name) => !victims.some((known) => known === name)),
+  ...(/^[1-9]\d{0,3}$/.test(values.rounds) ? [] : [values.rounds]),
+];
+if (wrong.length > 0) {
+  console.error(
+    `✖ ${wrong.join(', ')}: --rounds takes a number, --only faces or kills, --victims some of: ${victims.join(', ')}`,
+  );
+  process.exit(2);
+}
 const unknown = names.find((name) => !presetNames.some((known) => known === name));
 if (unknown !== undefined) {
   console.error(`✖ ${unknown} is not an agent of these tests. Agents: ${subjects.map(({ name }) => name).join(', ')}`);
   process.exit(2);
 }
 const chosen = subjects.filter(({ name }) => names.length === 0 || names.includes(name));
-const packages = chosen.flatMap(({ name, also }) => [`${presets[name].package}@${presets[name].tested}`, ...also]);
+const packages = chosen.flatMap(packagesOf);
 
 const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'oratorio', 'agents');
 for (const each of packages) install(each);
@@ -52,9 +69,10 @@ const env = {
   [variable.programs]: join(cache, 'node_modules', '.bin'),
   [variable.names]: chosen.map(({ name }) => name).join(','),
   [variable.rounds]: values.rounds,
+  [variable.victims]: values.victims,
 };
 let exitCode = 0;
-for (const file of ['agents', 'kills']) {
+for (const file of values.only.split(',')) {
   const words = ['--disable-warning=ExperimentalWarning', '--conditions=development'];
   const program = join(root, 'test', 'agents', `${file}.agents.ts`);
   const { status } = spawnSync(process.execPath, [...words, program], { cwd: root, stdio: 'inherit', env });

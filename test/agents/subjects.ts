@@ -1,15 +1,23 @@
 /** The agents that are tested with their packages, and how each is pointed at the scripted model. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { PresetName } from '../../src/external/index.ts';
+import { type PresetName, presets } from '../../src/external/index.ts';
 
 export interface Subject {
   readonly name: PresetName;
   /** Packages beside that of the preset. */
   readonly also: readonly string[];
+  /** Command line of the process below the agent's own that does the work. */
+  readonly worker: RegExp | undefined;
   /** Writes its configuration below `home`. @returns variables for it */
   readonly configure: (home: string, modelUrl: string) => Readonly<Record<string, string>>;
 }
+
+/** Packages with their versions, as npm names them. */
+export const packagesOf = ({ name, also }: Subject): readonly string[] => [
+  `${presets[name].package}@${presets[name].tested}`,
+  ...also,
+];
 
 function write(home: string, path: string, text: string): void {
   const file = join(home, path);
@@ -21,6 +29,7 @@ export const subjects: readonly Subject[] = [
   {
     name: 'codex',
     also: [],
+    worker: presets.codex.worker,
     configure(home, url) {
       write(
         home,
@@ -42,6 +51,7 @@ export const subjects: readonly Subject[] = [
   {
     name: 'opencode',
     also: [],
+    worker: undefined,
     configure(home, url) {
       const models = { scripted: { name: 'Scripted', tool_call: true } };
       const scripted = {
@@ -63,6 +73,7 @@ export const subjects: readonly Subject[] = [
   {
     name: 'qwen',
     also: [],
+    worker: /qwen/,
     configure(home, url) {
       write(home, '.qwen/settings.json', JSON.stringify({ security: { auth: { selectedType: 'openai' } } }));
       return { OPENAI_API_KEY: 'a-key-of-the-test', OPENAI_BASE_URL: url, OPENAI_MODEL: 'scripted' };
@@ -71,6 +82,7 @@ export const subjects: readonly Subject[] = [
   {
     name: 'pi',
     also: ['@earendil-works/pi-coding-agent@0.87.1'],
+    worker: presets.pi.worker,
     configure(home, url) {
       const models = [{ id: 'scripted', name: 'Scripted', input: ['text'], contextWindow: 100_000, maxTokens: 4_096 }];
       const provider = { baseUrl: url, api: 'openai-completions', apiKey: 'a-key-of-the-test', models };

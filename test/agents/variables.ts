@@ -6,4 +6,6 @@ export const variable = {
   names: 'ORATORIO_TEST_AGENTS',
   /** Rounds of each kill. */
   rounds: 'ORATORIO_TEST_AGENT_ROUNDS',
+  /** Processes to kill, with commas; absent: each. */
+  victims: 'ORATORIO_TEST_AGENT_VICTIMS',
 } as const;
