@@ -137,6 +137,10 @@ export const Item = v.variant('type', [
     callId: id,
     decision: v.picklist(approvalDecisions),
     decidedBy: v.picklist(['user', 'policy', 'timeout']),
+    client: v.pipe(
+      v.optional(v.string()),
+      v.description('Program through which the user decided, by the name in its initialize.'),
+    ),
   }),
   /** Something the runtime did that a reader of the conversation should know, e.g. `contextCompacted`. Kinds are open. */
   v.object({ ...itemBase, type: v.literal('systemNotice'), kind: v.string(), text: v.string() }),

@@ -134,6 +134,10 @@ scene(
     await page.locator('.answer', { hasText: 'Not written.' }).waitFor();
     await page.locator('.card', { hasText: 'Declined, ' }).waitFor();
     await page.locator('.card', { hasText: 'not allowed' }).waitFor();
+    await page.reload();
+    await page.locator('.card', { hasText: /Allowed on a page, / }).waitFor();
+    await page.locator('.card', { hasText: /Allowed by \S+, / }).waitFor();
+    await page.locator('.card', { hasText: /Declined on a page, / }).waitFor();
   },
 );
 

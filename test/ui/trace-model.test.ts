@@ -52,7 +52,13 @@ const oneTurn: readonly EventInput[] = [
   { type: 'turn.started', at: day, turnId },
   { type: 'thinking', at: day + 900, turnId, durationMs: 800, data: { text: 'Hm.' } },
   { type: 'approval.requested', at: day + 1_000, turnId, callId: 'a', data: { kind: 'exec', summary: 'rm -rf build' } },
-  { type: 'approval.completed', at: day + 6_000, turnId, callId: 'a', data: { decision: 'accept', decidedBy: 'user' } },
+  {
+    type: 'approval.completed',
+    at: day + 6_000,
+    turnId,
+    callId: 'a',
+    data: { decision: 'accept', decidedBy: 'user', client: 'oratorio-cli' },
+  },
   { type: 'tool.started', at: day + 6_000, turnId, callId: 'a', tool: 'Exec', data: { arguments: '{"command":"x"}' } },
   {
     type: 'tool.failed',

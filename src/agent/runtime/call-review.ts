@@ -7,6 +7,13 @@ import { refusalInPlan } from './plan-mode.ts';
 
 export type DecidedBy = 'user' | 'policy' | 'timeout';
 
+/** Author of a decision. */
+export interface Decider {
+  readonly by: DecidedBy;
+  /** Program through which a user decided, by the name that it introduced itself with. */
+  readonly client?: string | undefined;
+}
+
 /** A call of the model, with the decision to run it or the reason to refuse it. */
 export interface ReviewedCall {
   readonly call: ModelToolCall;
@@ -18,7 +25,7 @@ export interface ReviewedCall {
   /** Present when an approval is needed. */
   readonly need: ApprovalNeed | undefined;
   readonly requestId: string;
-  decision: { readonly word: ApprovalDecision; readonly by: DecidedBy } | undefined;
+  decision: ({ readonly word: ApprovalDecision } & Decider) | undefined;
   /** A rule gives the command the network. */
   readonly hasNetwork?: boolean | undefined;
 }
@@ -124,6 +131,9 @@ const declineReasons: Readonly<Record<DecidedBy, string>> = {
 /** The result of a declined call, for the model. */
 export const refusalOf = (need: ApprovalNeed, by: DecidedBy): string =>
   `Error: ${declineReasons[by]}: ${need.operation} ${need.target}. Do not try it again unasked.`;
+
+/** Author of a decision in its item, its notification and its trace. */
+export const authorOf = ({ by, client }: Decider) => ({ decidedBy: by, ...(client !== undefined && { client }) });
 
 /** Approval request for clients. Undefined for a call that needs no approval. */
 export function requestOf(

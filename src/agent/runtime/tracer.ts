@@ -37,6 +37,14 @@ interface FailedCall {
   readonly retries: number;
 }
 
+/** Decision about an approval. */
+interface ApprovalMade {
+  readonly decision: string;
+  readonly decidedBy: string;
+  /** Program through which a user decided. */
+  readonly client?: string;
+}
+
 /** A call of a tool, as the model made it. */
 interface TracedCall {
   readonly callId: string;
@@ -140,11 +148,12 @@ export class Tracer {
   }
 
   /** @param waitedMs since it was requested */
-  approvalCompleted(place: Place, callId: string, waitedMs: number, decision: string, decidedBy: string): void {
+  approvalCompleted(place: Place, callId: string, waitedMs: number, made: ApprovalMade): void {
+    const { client } = made;
     this.#append('approval.completed', place, {
       callId,
       durationMs: Math.round(waitedMs),
-      data: { decision, decidedBy },
+      data: { ...made, ...(client !== undefined && { client: this.#text(client) }) },
     });
   }
 

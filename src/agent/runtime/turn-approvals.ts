@@ -1,6 +1,6 @@
 import type { ApprovalDecision, ApprovalRequest } from '../../protocol/index.ts';
 import type { ApprovalNeed } from '../tool.ts';
-import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, shownNeed } from './call-review.ts';
+import { authorOf, type Decider, type ReviewedCall, refusalOf, requestOf, shownNeed } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnItems } from './turn-items.ts';
@@ -67,10 +67,10 @@ export class TurnApprovals {
   }
 
   /** False: no approval of this id is pending. */
-  decide(requestId: string, decision: ApprovalDecision, by: DecidedBy): boolean {
+  decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
     const asked = this.#asked.get(requestId);
     if (!asked) return false;
-    this.#record(asked.reviewed, decision, by);
+    this.#record(asked.reviewed, decision, decider);
     this.#options.onDecided(requestId);
     if (decision === 'cancel') this.#options.onCancel();
     return true;
@@ -79,20 +79,20 @@ export class TurnApprovals {
   /** Withdraws the pending approval of this id; without an id, all of them. */
   withdraw(requestId?: string): void {
     for (const [id, { reviewed }] of [...this.#asked])
-      if (requestId === undefined || id === requestId) this.#record(reviewed, 'cancel', 'policy');
+      if (requestId === undefined || id === requestId) this.#record(reviewed, 'cancel', { by: 'policy' });
   }
 
-  #record(reviewed: ReviewedCall, decision: ApprovalDecision, by: DecidedBy): void {
+  #record(reviewed: ReviewedCall, decision: ApprovalDecision, decider: Decider): void {
     const { host, turnId, items, publish } = this.#options;
     const { need, call, requestId } = reviewed;
     this.#asked.delete(requestId);
-    reviewed.decision = { word: decision, by };
-    if (need && (decision === 'decline' || decision === 'cancel')) reviewed.refusal = refusalOf(need, by);
+    reviewed.decision = { word: decision, ...decider };
+    if (need && (decision === 'decline' || decision === 'cancel')) reviewed.refusal = refusalOf(need, decider.by);
     if (need && decision === 'acceptForSession') host.grant(need.scopeKey, 'session');
     if (need && decision === 'acceptAlways') this.#grantAlways(need);
-    items.add({ type: 'approvalResponse', requestId, callId: call.callId, decision, decidedBy: by });
+    items.add({ type: 'approvalResponse', requestId, callId: call.callId, decision, ...authorOf(decider) });
     this.#traceDecision(reviewed);
-    const params = { threadId: host.threadId, turnId, requestId, decision, decidedBy: by };
+    const params = { threadId: host.threadId, turnId, requestId, decision, ...authorOf(decider) };
     publish({ method: 'item/approval/resolved', params });
     host.onChange();
   }
@@ -117,7 +117,10 @@ export class TurnApprovals {
     const requestedAt = this.#requestedAt.get(reviewed);
     if (!decision || requestedAt === undefined) return;
     const waitedMs = performance.now() - requestedAt;
-    this.#options.host.tracer?.approvalCompleted(this.#place, call.callId, waitedMs, decision.word, decision.by);
+    this.#options.host.tracer?.approvalCompleted(this.#place, call.callId, waitedMs, {
+      decision: decision.word,
+      ...authorOf(decision),
+    });
   }
 
   get #place() {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { dollars } from '../../lib/index.ts';
 import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../../protocol/index.ts';
-import type { DecidedBy } from './call-review.ts';
+import { authorOf, type Decider } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnItems } from './turn-items.ts';
@@ -104,34 +104,34 @@ export class TurnBudget {
   }
 
   /** False: no approval of this id is pending. */
-  decide(requestId: string, decision: ApprovalDecision, by: DecidedBy): boolean {
+  decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
     if (this.#request?.requestId !== requestId) return false;
     const isRaised = decision !== 'decline' && decision !== 'cancel';
-    this.#record(decision, by);
+    this.#record(decision, decider);
     if (isRaised && this.#reached) this.#raised.set(this.#reached, (this.#raised.get(this.#reached) ?? 0) + 1);
-    if (by !== 'timeout') this.#options.onDecided(isRaised);
+    if (decider.by !== 'timeout') this.#options.onDecided(isRaised);
     if (decision === 'cancel') this.#options.onCancel();
     return true;
   }
 
   /** Declines the pending request: no user answered in time. */
   expire(): void {
-    if (this.#request) this.decide(this.#request.requestId, 'decline', 'timeout');
+    if (this.#request) this.decide(this.#request.requestId, 'decline', { by: 'timeout' });
   }
 
   /** Withdraws the pending request at the end of the turn. */
   withdraw(): void {
-    if (this.#request) this.#record('cancel', 'policy');
+    if (this.#request) this.#record('cancel', { by: 'policy' });
   }
 
-  #record(decision: ApprovalDecision, decidedBy: DecidedBy): void {
+  #record(decision: ApprovalDecision, decider: Decider): void {
     const { host, turnId, items, publish } = this.#options;
     const request = this.#request;
     this.#request = undefined;
     if (!request) return;
     const { requestId, callId } = request;
-    items.add({ type: 'approvalResponse', requestId, callId, decision, decidedBy });
-    const params = { threadId: host.threadId, turnId, requestId, decision, decidedBy };
+    items.add({ type: 'approvalResponse', requestId, callId, decision, ...authorOf(decider) });
+    const params = { threadId: host.threadId, turnId, requestId, decision, ...authorOf(decider) };
     publish({ method: 'item/approval/resolved', params });
     host.onChange();
   }

@@ -11,7 +11,7 @@ import type {
 } from '../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, InputPart, Turn } from '../../protocol/index.ts';
 import { ModelError } from '../model.ts';
-import type { DecidedBy } from './call-review.ts';
+import type { Decider } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
 import { lacksPlan, planMissing } from './plan-mode.ts';
 import type { TurnWork } from './turn-actor.ts';
@@ -223,8 +223,8 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   /** False: no approval of this id is pending. */
-  decide(requestId: string, decision: ApprovalDecision, by: DecidedBy): boolean {
-    return this.#approvals.decide(requestId, decision, by) || this.#budget.decide(requestId, decision, by);
+  decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
+    return this.#approvals.decide(requestId, decision, decider) || this.#budget.decide(requestId, decision, decider);
   }
 
   /** Adds the cost of a summary, in US dollars; null: unknown. */
@@ -357,7 +357,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         if (!this.#driver.state.end) this.#record.saveStatus();
         return;
       case 'turn.approvalsExpired':
-        for (const requestId of event.requestIds) this.#approvals.decide(requestId, 'decline', 'timeout');
+        for (const requestId of event.requestIds) this.#approvals.decide(requestId, 'decline', { by: 'timeout' });
         return;
       case 'turn.limitReached':
         this.#reports.callLimitReached(event.rounds);

@@ -168,7 +168,7 @@ export class Turns {
   /** False: no approval of this id is pending. */
   respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy', client?: string): boolean {
     for (const { run } of this.#running.values()) {
-      if (!run.decide(requestId, decision, by)) continue;
+      if (!run.decide(requestId, decision, { by, client })) continue;
       this.#rememberDecision(requestId, { decision, decidedBy: by, client });
       return true;
     }
@@ -314,23 +314,18 @@ export class Turns {
     return agentOf?.(name) ?? unknownAgent(name, agentOf !== undefined);
   }
 
-  #publish(threadId: string, published: ThreadEvent): void {
+  #publish(threadId: string, event: ThreadEvent): void {
     const running = this.#running.get(threadId);
-    const event = published.method === 'item/approval/resolved' ? this.#withClient(published) : published;
+    if (event.method === 'item/approval/resolved') this.#noteDecision(event);
     this.#options.feed.publish(threadId, event, running?.asker);
     // Clients of the parent answer for its sub-agents too.
     const parentId = running?.thread.parentThreadId;
     if (parentId !== undefined && event.method.startsWith('item/approval/')) this.#publish(parentId, event);
   }
 
-  /** Adds what only this class knows of a decision, and remembers those that no client made. */
-  #withClient(event: Resolved): Resolved {
-    const { requestId, decision, decidedBy } = event.params;
-    const { client } = this.#decisions.get(requestId) ?? {};
-    if (!this.#decisions.has(requestId)) this.#rememberDecision(requestId, { decision, decidedBy });
-    return client === undefined || event.params.client !== undefined
-      ? event
-      : { ...event, params: { ...event.params, client } };
+  /** Remembers a decision that no client made. */
+  #noteDecision({ params: { requestId, decision, decidedBy, client } }: Resolved): void {
+    if (!this.#decisions.has(requestId)) this.#rememberDecision(requestId, { decision, decidedBy, client });
   }
 
   #rememberDecision(requestId: string, made: MadeDecision): void {

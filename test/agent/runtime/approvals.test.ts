@@ -53,8 +53,15 @@ t.test('a call that needs approval makes the turn wait; acceptance resumes it', 
 t.test('a declined call is reported to the model and the turn continues', async (t) => {
   const { threads, ear } = ask();
   const { params } = await ear.until('item/approval/request');
-  threads.respond(params.requestId, 'decline');
+  threads.respond(params.requestId, 'decline', 'user', 'oratorio-acp');
   const { turn } = (await ear.until('turn/completed')).params;
+  const author = { decidedBy: 'user', client: 'oratorio-acp' };
+  t.match(
+    turn.items.find(({ type }) => type === 'approvalResponse'),
+    author,
+    'the item names the client',
+  );
+  t.match((await ear.until('item/approval/resolved')).params, author);
   t.match(resultsIn(turn.items), [{ outcome: 'declined', text: /the user declined: run Shell/ }]);
 });
 

@@ -2,7 +2,7 @@ import { batch, type ReadonlySignal, signal } from '@preact/signals';
 import { type ActorRefFrom, createActor, type SnapshotFrom } from 'xstate';
 import { type ConversationDecision, conversationMachine } from '../../../../../machines/browser.ts';
 import { messageOf } from '../../../../lib/browser.ts';
-import { checkpointBefore, conversationDefaults, placeInWords, placeOf } from '../../../../protocol/browser.ts';
+import { checkpointBefore, conversationDefaults } from '../../../../protocol/browser.ts';
 import type {
   ApprovalRequest,
   Checkpoint,
@@ -43,8 +43,6 @@ export class Conversation {
   readonly transcript = new Transcript();
   /** Cards that the person has opened or closed, by the key of their row. */
   readonly opened = new Map<string, boolean>();
-  /** Approvals that another client has answered while this one was looking. */
-  readonly decidedElsewhere = new Map<string, string>();
   readonly #decidedHere = new Set<string>();
   readonly #app: App;
   readonly #followers: Followers;
@@ -146,6 +144,11 @@ export class Conversation {
   decide(requestId: string, decision: ConversationDecision): void {
     this.#decidedHere.add(requestId);
     this.#actor.send({ type: 'DECIDE', requestId, decision });
+  }
+
+  /** Whether this tab has answered the approval. */
+  isDecidedHere(requestId: string): boolean {
+    return this.#decidedHere.has(requestId);
   }
 
   retry(): void {
@@ -352,10 +355,6 @@ export class Conversation {
         this.#approvals.value = [...this.#others(told.params.requestId), told.params];
         return;
       case 'item/approval/resolved':
-        if (!this.#decidedHere.has(told.params.requestId)) {
-          const { requestId, client } = told.params;
-          this.decidedElsewhere.set(requestId, client === undefined ? 'elsewhere' : placeInWords(placeOf(client)));
-        }
         this.#approvals.value = this.#others(told.params.requestId);
         return;
       case 'system/event':

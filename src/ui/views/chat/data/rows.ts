@@ -38,6 +38,8 @@ export interface TextRow extends RowBase {
 export interface Decided {
   readonly decision: ItemOf<'approvalResponse'>['decision'];
   readonly decidedBy: ItemOf<'approvalResponse'>['decidedBy'];
+  /** Program through which the user decided. */
+  readonly client: string | undefined;
   /** ISO 8601. */
   readonly at: string;
 }

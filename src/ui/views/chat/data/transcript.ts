@@ -165,7 +165,12 @@ export class Transcript {
         row.approval = { requestId: item.requestId, operation: item.operation, target: item.target };
         break;
       case 'approvalResponse':
-        row.decided = { decision: item.decision, decidedBy: item.decidedBy, at: item.createdAt };
+        row.decided = {
+          decision: item.decision,
+          decidedBy: item.decidedBy,
+          client: item.client,
+          at: item.createdAt,
+        };
         break;
     }
     if (known) touch(known);

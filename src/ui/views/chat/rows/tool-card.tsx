@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
+import { placeInWords, placeOf } from '../../../../protocol/browser.ts';
 import { duration } from '../../../parts/format.ts';
 import { Mark } from '../../../parts/icons.tsx';
 import { clockTime } from '../../../parts/time.ts';
@@ -112,14 +113,15 @@ function stateOf(row: ToolRow, conversation: Conversation): CardState {
   }
 }
 
-function decidedWords({ decision, decidedBy, at }: Decided, conversation: Conversation, row: ToolRow): string {
+function decidedWords({ decision, decidedBy, client, at }: Decided, conversation: Conversation, row: ToolRow): string {
   const isAllowed = decision === 'accept' || decision === 'acceptForSession' || decision === 'acceptAlways';
   const time = clockTime(Date.parse(at)).slice(0, 5);
   if (decidedBy === 'timeout') return `Declined without an answer, ${time}`;
   if (decidedBy === 'policy')
     return isAllowed ? `Allowed by a rule, ${time}` : `Not allowed: no person was asked, ${time}`;
   const scope = decision === 'acceptForSession' ? ' for this session' : decision === 'acceptAlways' ? ' always' : '';
-  const place = conversation.decidedElsewhere.get(row.approval?.requestId ?? '');
-  const where = place === undefined ? '' : ` ${visible(place, { multiline: false })}`;
+  const place = client === undefined ? '' : placeOf(client);
+  const isHere = place === 'page' && conversation.isDecidedHere(row.approval?.requestId ?? '');
+  const where = place === '' || isHere ? '' : ` ${visible(placeInWords(place), { multiline: false })}`;
   return `${isAllowed ? 'Allowed' : 'Declined'}${scope}${where}, ${visible(time)}`;
 }

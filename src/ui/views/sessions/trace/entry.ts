@@ -1,5 +1,6 @@
 import { dollars } from '../../../../lib/browser.ts';
 import type { EventSummary } from '../../../../protocol/index.ts';
+import { placeInWords, placeOf } from '../../../../protocol/browser.ts';
 import { span } from '../words.ts';
 
 /** Part of an event that the page stores: enough to draw and to search it. The whole is fetched on demand. */
@@ -77,7 +78,11 @@ const texts: Readonly<Record<string, (data: Data) => string>> = {
   'tool.failed': (data) => words(data, 'result', 'error'),
   'approval.requested': (data) => Object.values(data).flatMap(listed).join(' · '),
   'approval.completed': (data) =>
-    [word(data['decision']), data['decidedBy'] === undefined ? undefined : `by ${String(data['decidedBy'])}`]
+    [
+      word(data['decision']),
+      data['decidedBy'] === undefined ? undefined : `by ${String(data['decidedBy'])}`,
+      data['client'] === undefined ? undefined : placeInWords(placeOf(String(data['client']))),
+    ]
       .filter((each) => each !== undefined)
       .join(' '),
   'tokens.used': usageText,
