@@ -203,7 +203,23 @@ onPage(
       /1\. PROCESS\.EXITED → exited · deciding/,
     );
     t.equal(backend.requests.length, before, 'nothing was sent');
+    const panel = page.getByRole('region', { name: 'Simulation' });
+    t.ok(await panel.evaluate((element) => element.contains(document.activeElement)), 'the focus is not lost');
+    for (const [width, height, chart, list] of [
+      [1_120, 700, 350, 300],
+      [390, 844, 390, 390],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      await shows(t, 'equal', () => page.locator('.beside').isVisible(), false, 'the panels of the actor make room');
+      const [drawn, next] = [await page.locator('.pane').boundingBox(), await panel.boundingBox()];
+      t.ok((drawn?.width ?? 0) >= chart && (drawn?.height ?? 0) >= 200, `${width} × ${height}: the chart`, { drawn });
+      t.ok((next?.width ?? 0) >= list && (next?.height ?? 0) >= 150, `${width} × ${height}: its events`, { next });
+      await page.getByRole('button', { name: 'Leave' }).scrollIntoViewIfNeeded();
+      t.ok((await overflowsAt(page, width)) === false, 'nothing is pushed sideways');
+    }
+    await page.setViewportSize({ width: 1_280, height: 720 });
     await page.getByRole('button', { name: 'Leave' }).click();
+    await page.locator('.simulate:focus').waitFor();
     await lit(page, 'unhealthy');
     await shows(t, 'equal', () => state(page), 'unhealthy');
   },

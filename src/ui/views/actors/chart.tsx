@@ -24,6 +24,7 @@ import { copyOf } from './simulation/session.ts';
 import { possibleEvents } from './states.ts';
 import type { Store } from './store.ts';
 import { useCommands } from './use-commands.ts';
+import { useFocusInsteadOf } from './use-focus.ts';
 
 type Mode = 'fit' | 'follow' | 'free';
 
@@ -107,38 +108,40 @@ export function ChartView({ store, actor: real, chart }: ChartProps) {
         simulate={simulateOf(store, real)}
       />
       {simulated && <SimulationBanner store={store} />}
-      <div ref={pane} class={`pane ${isDragging ? 'dragging' : mode.value}`} {...gestures}>
-        <svg
-          role="img"
-          aria-label={`Statechart ${chart.name}. Active: ${fullState(actor.states)}. Possible events: ${events.join(', ') || 'none'}.`}
-        >
-          <Arrows />
-          <g
-            key={`${isPlaced} ${isWhole}`}
-            class={`scene ${isWhole ? (camera.scale < far ? 'far' : '') : 'detail'}`}
-            style={move}
+      <div class="drawn-and-next">
+        <div ref={pane} class={`pane ${isDragging ? 'dragging' : mode.value}`} {...gestures}>
+          <svg
+            role="img"
+            aria-label={`Statechart ${chart.name}. Active: ${fullState(actor.states)}. Possible events: ${events.join(', ') || 'none'}.`}
           >
-            {isPlaced && isWhole && <Drawing store={store} actor={actor} chart={chart} />}
-            {isPlaced && view && <DetailDrawing store={store} actor={actor} chart={chart} focus={focus} {...view} />}
-          </g>
-        </svg>
-        {isWhole && mode.value !== 'fit' && (
-          <Minimap chart={chart} actor={actor} camera={camera} size={size.value} look={look} />
+            <Arrows />
+            <g
+              key={`${isPlaced} ${isWhole}`}
+              class={`scene ${isWhole ? (camera.scale < far ? 'far' : '') : 'detail'}`}
+              style={move}
+            >
+              {isPlaced && isWhole && <Drawing store={store} actor={actor} chart={chart} />}
+              {isPlaced && view && <DetailDrawing store={store} actor={actor} chart={chart} focus={focus} {...view} />}
+            </g>
+          </svg>
+          {isWhole && mode.value !== 'fit' && (
+            <Minimap chart={chart} actor={actor} camera={camera} size={size.value} look={look} />
+          )}
+        </div>
+        {simulated ? (
+          <SimulationPanel session={store.simulation} simulated={simulated} words={drawings?.words ?? noWords} />
+        ) : (
+          <PossibleList
+            store={store}
+            chart={chart}
+            words={drawings?.words ?? noWords}
+            focus={focus}
+            isNow={isNow}
+            hasEnded={actor.ending !== null}
+            isNumbered={view !== undefined && view.picture.level >= 3 && view.picture.level < 8}
+          />
         )}
       </div>
-      {simulated ? (
-        <SimulationPanel session={store.simulation} simulated={simulated} words={drawings?.words ?? noWords} />
-      ) : (
-        <PossibleList
-          store={store}
-          chart={chart}
-          words={drawings?.words ?? noWords}
-          focus={focus}
-          isNow={isNow}
-          hasEnded={actor.ending !== null}
-          isNumbered={view !== undefined && view.picture.level >= 3 && view.picture.level < 8}
-        />
-      )}
       <p class="legend">
         <b>{chart.name}</b> {chart.description}{' '}
         <span class="quiet">
@@ -297,10 +300,18 @@ interface ToolsProps {
 
 function Tools({ store, mode, setMode, isFollowing, isAll, toggleAll, zoom, scale, simulate }: ToolsProps) {
   const { counts, heat } = store.shows.value;
+  const start = useRef<HTMLButtonElement>(null);
+  useFocusInsteadOf(start, simulate === undefined);
   return (
     <fieldset class="tools" aria-label="View">
       {simulate && (
-        <button type="button" class="simulate" title="Step a copy of it: the actor is not touched" onClick={simulate}>
+        <button
+          ref={start}
+          type="button"
+          class="simulate"
+          title="Step a copy of it: the actor is not touched"
+          onClick={simulate}
+        >
           Simulate from here
         </button>
       )}

@@ -70,7 +70,10 @@ function Actors({ store }: { readonly store: Store }) {
           <ExportMenu store={store} />
         </footer>
       </nav>
-      <section class={`about ${store.travel.moment.value === null ? '' : 'past'}`} aria-label="Selected actor">
+      <section
+        class={`about ${store.travel.moment.value === null ? '' : 'past'} ${store.simulation.simulated.value ? 'simulating' : ''}`}
+        aria-label="Selected actor"
+      >
         <PastBanner store={store} />
         {actor && whole ? (
           <>

@@ -1,7 +1,9 @@
 import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { guardWords, type Words } from '../../../../inspect/browser.ts';
 import { duration } from '../../../parts/format.ts';
 import type { Store } from '../store.ts';
+import { useFocusInsteadOf } from '../use-focus.ts';
 import { type Candidate, type Choice, eventsOf, type SimulatedStep, timersOf } from './engine.ts';
 import type { Simulated, SimulationSession } from './session.ts';
 
@@ -31,8 +33,12 @@ export function SimulationBanner({ store }: { readonly store: Store }) {
 export function SimulationPanel({ session, simulated, words }: PanelProps) {
   const { machine, present } = simulated;
   const events = eventsOf(machine, present);
+  const panel = useRef<HTMLElement>(null);
+  useFocusInsteadOf(panel, present);
+  // The button that began it is gone.
+  useEffect(() => panel.current?.focus({ preventScroll: true }), []);
   return (
-    <section class="next-events simulation" aria-label="Simulation">
+    <section ref={panel} class="next-events simulation" aria-label="Simulation" tabIndex={-1}>
       {present.choice ? (
         <ChoiceList session={session} choice={present.choice} words={words} />
       ) : (

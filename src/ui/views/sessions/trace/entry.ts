@@ -1,6 +1,6 @@
 import { dollars } from '../../../../lib/browser.ts';
-import type { EventSummary } from '../../../../protocol/index.ts';
 import { placeInWords, placeOf } from '../../../../protocol/browser.ts';
+import type { EventSummary } from '../../../../protocol/index.ts';
 import { span } from '../words.ts';
 
 /** Part of an event that the page stores: enough to draw and to search it. The whole is fetched on demand. */
