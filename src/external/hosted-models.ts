@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { readUntrustedJson } from '../lib/index.ts';
-import type { NewSessionResult } from './messages.ts';
+import type { SessionState } from './messages.ts';
 
 /** Models of a maker's own cloud, which its agent takes by itself when the user has set up no provider. */
 export interface HostedModels {
@@ -17,7 +17,7 @@ export interface HostedModels {
 /** Whether the session would use a hosted model for no other reason than that the user has set up nothing. */
 export function isUnasked(
   { prefix, key, login }: HostedModels,
-  { configOptions = [] }: NewSessionResult,
+  { configOptions = [] }: SessionState,
   env: Readonly<Record<string, string>>,
 ): boolean {
   const models = configOptions.find(({ category }) => category === 'model');

@@ -38,11 +38,14 @@ const ConfigOption = v.object({
   options: loose(v.array(v.fallback(v.object({ value: text }), {}))),
 });
 
+/** Part of the answer to a request that opens a session. */
+export const SessionState = v.object({ configOptions: loose(v.array(v.fallback(ConfigOption, {}))) });
+export type SessionState = v.InferOutput<typeof SessionState>;
+
 export const NewSessionResult = v.object({
   sessionId: v.pipe(v.string(), v.nonEmpty(), v.maxLength(1_000)),
-  configOptions: loose(v.array(v.fallback(ConfigOption, {}))),
+  ...SessionState.entries,
 });
-export type NewSessionResult = v.InferOutput<typeof NewSessionResult>;
 
 const Usage = v.object({
   inputTokens: v.number(),

@@ -1,23 +1,24 @@
 import * as v from 'valibot';
 import type { ExternalAgentEvent } from '../../machines/index.ts';
-import type { ContentPart, DelegateCommands, DelegatedOrder, DelegatedUse, DelegateFiles } from '../agent/index.ts';
+import type { DelegateCommands, DelegatedOrder, DelegateFiles } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { Connection } from './connection.ts';
 import { AgentFailure, PeerClosedError, PeerError } from './failure.ts';
-import { FileService, WriteGrants } from './file-service.ts';
+import { FileService } from './file-service.ts';
 import type { KnownCall } from './known-call.ts';
 import {
   AboutSession,
   NewSessionResult,
   PermissionRequest,
   PromptResult,
+  SessionState,
   SessionUpdate,
-  type Usage,
-  UsageUpdate,
 } from './messages.ts';
+import { promptOf } from './prompt-content.ts';
 import { PromptTurn } from './prompt-turn.ts';
-import { CommandGrants, TerminalService } from './terminal-service.ts';
+import { Session } from './session.ts';
+import { TerminalService } from './terminal-service.ts';
 
 export interface AgentSettings {
   readonly name: string;
@@ -27,29 +28,14 @@ export interface AgentSettings {
   readonly mcpServers: () => readonly unknown[];
   /** Completes "log in: …" for an agent that wants it. */
   readonly loginHint: string;
-  /** Whether a new session would use a model that the user has not chosen. */
-  readonly isRefused: (session: NewSessionResult) => boolean;
+  /** Whether a session would use a model that the user has not chosen. */
+  readonly isRefused: (session: SessionState) => boolean;
   /** Sentence for an agent that is missing. */
   readonly installHint: string;
   /** Reads and writes files for it. */
   readonly files: DelegateFiles;
   /** Runs commands for it. */
   readonly commands: DelegateCommands;
-}
-
-interface Session {
-  readonly sessionId: string;
-  readonly incarnation: number;
-  /** Absent: no prompt runs, and what comes belongs to no turn. */
-  turn: PromptTurn | undefined;
-  /** There while a prompt runs. */
-  files: FileService | undefined;
-  terminals: TerminalService | undefined;
-  readonly grants: WriteGrants;
-  readonly commandGrants: CommandGrants;
-  /** Usage so far: agents report sums. */
-  usage: Usage | undefined;
-  costUsd: number;
 }
 
 const authRequired = -32_000;
@@ -134,7 +120,7 @@ export class Sessions {
     // Text outside of a turn belongs to none.
     if (!parsed.success || !session) return;
     const { update } = parsed.output;
-    if (update.sessionUpdate === 'usage_update') this.#cost(session, update);
+    if (update.sessionUpdate === 'usage_update') session.noteCost(update);
     else session.turn?.update(update);
   }
 
@@ -159,14 +145,9 @@ export class Sessions {
     const { workspacePath: cwd, threadId } = order;
     const mcpServers = this.#settings.mcpServers();
     const made = v.parse(NewSessionResult, await connection.peer.request('session/new', { cwd, mcpServers }, signal));
+    this.#refuseHosted(made);
     const { sessionId } = made;
-    const { name: agent, isRefused, loginHint } = this.#settings;
-    if (isRefused(made)) {
-      throw new AgentFailure(
-        'agentLoginRequired',
-        `${agent} has no provider of yours and would send your files to a model that it chose itself. Log in: ${loginHint}.`,
-      );
-    }
+    const { name: agent } = this.#settings;
     order.keep({ agent, version: connection.info?.agentInfo?.version ?? null, sessionId });
     return this.#add(connection, threadId, sessionId);
   }
@@ -184,7 +165,8 @@ export class Sessions {
     const mcpServers = this.#settings.mcpServers();
     try {
       const method = hasResume ? 'session/resume' : 'session/load';
-      await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers }, signal);
+      const answer = await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers }, signal);
+      this.#refuseHosted(v.parse(SessionState, answer ?? {}));
       return true;
     } catch (error) {
       if (error instanceof PeerError && error.code !== authRequired) return false;
@@ -192,12 +174,18 @@ export class Sessions {
     }
   }
 
+  /** Also of a session from before: the user may have logged out since. @throws AgentFailure agentLoginRequired */
+  #refuseHosted(state: SessionState): void {
+    const { name, isRefused, loginHint } = this.#settings;
+    if (!isRefused(state)) return;
+    throw new AgentFailure(
+      'agentLoginRequired',
+      `${name} has no provider of yours and would send your files to a model that it chose itself. Log in: ${loginHint}.`,
+    );
+  }
+
   #add({ incarnation }: Connection, threadId: string, sessionId: string): Session {
-    const session: Session = {
-      ...{ sessionId, incarnation, turn: undefined, usage: undefined, costUsd: 0 },
-      ...{ files: undefined, grants: new WriteGrants() },
-      ...{ terminals: undefined, commandGrants: new CommandGrants() },
-    };
+    const session = new Session(sessionId, incarnation);
     this.#byThread.set(threadId, session);
     this.#byId.set(sessionId, session);
     return session;
@@ -220,7 +208,6 @@ export class Sessions {
       };
     };
     const turn = new PromptTurn({ agent, workspacePath, report, prepareGrant });
-    const costBefore = session.costUsd;
     let wasCancelled = false;
     const cancel = () => {
       wasCancelled = true;
@@ -228,6 +215,7 @@ export class Sessions {
       this.#send({ type: 'CANCEL.SENT', incarnation });
     };
     signal.throwIfAborted();
+    session.begin();
     session.turn = turn;
     session.files = service;
     session.terminals = terminals;
@@ -237,7 +225,7 @@ export class Sessions {
     try {
       const prompt = promptOf(order.input);
       const result = v.parse(PromptResult, await peer.request('session/prompt', { sessionId, prompt }));
-      order.report.used(this.#useOf(session, result.usage, session.costUsd - costBefore));
+      order.report.used(session.useOf(result.usage));
       signal.throwIfAborted();
       if (turn.hasSystemError)
         throw new AgentFailure('agentError', `${this.#settings.name} reports an error of its own.`);
@@ -253,28 +241,6 @@ export class Sessions {
       await Promise.all([service.end(), terminals.end()]);
       this.#send({ type: 'PROMPT.ENDED', incarnation, wasCancelled });
     }
-  }
-
-  /** Usage of this turn: the difference to the sum before. A sum that has become smaller counts from zero. */
-  #useOf(session: Session, usage: Usage | undefined, costUsd: number): DelegatedUse {
-    const { inputTokens: before = 0, outputTokens: said = 0 } = session.usage ?? {};
-    const isSum = usage !== undefined && usage.inputTokens >= before && usage.outputTokens >= said;
-    const last = isSum ? session.usage : undefined;
-    const since = (now: number | undefined, then: number | undefined) => Math.max(0, (now ?? 0) - (then ?? 0));
-    session.usage = usage ?? session.usage;
-    return {
-      inputTokens: since(usage?.inputTokens, last?.inputTokens),
-      outputTokens: since(usage?.outputTokens, last?.outputTokens),
-      cachedInputTokens: since(usage?.cachedReadTokens, last?.cachedReadTokens),
-      reasoningTokens: since(usage?.thoughtTokens, last?.thoughtTokens),
-      ...(costUsd > 0 && { costUsd }),
-    };
-  }
-
-  #cost(session: Session, update: unknown): void {
-    const parsed = v.safeParse(UsageUpdate, update);
-    const cost = parsed.success ? parsed.output.cost : undefined;
-    if (cost && (cost.currency ?? 'USD') === 'USD' && Number.isFinite(cost.amount)) session.costUsd = cost.amount;
   }
 
   #failureOf(error: unknown, { stderr, incarnation }: Connection): unknown {
@@ -299,13 +265,3 @@ export class Sessions {
 /** The agent does not know the session of a prompt any more. */
 const isLostSession = (error: unknown): boolean =>
   error instanceof PeerError && (error.code === notFound || /session not found/i.test(error.message));
-
-/** Content of a prompt. Images that are no data are named. */
-function promptOf(input: readonly ContentPart[]): readonly unknown[] {
-  return input.map((part) => {
-    if (part.type === 'text') return { type: 'text', text: part.text };
-    const data = /^data:([^;,]+);base64,(.*)$/s.exec(part.url);
-    if (!data) return { type: 'text', text: `Image: ${part.url}` };
-    return { type: 'image', mimeType: data[1], data: data[2] };
-  });
-}

@@ -1,5 +1,5 @@
 /** An agent of another maker does the turns of a workspace: over the real server and a real process. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { temporaryDirectory } from '../appserver/harness.ts';
@@ -111,6 +111,10 @@ t.test('an agent does no turn on a model of its maker that the user has not chos
   mkdirSync(join(home, '.local/share/opencode'), { recursive: true });
   writeFileSync(join(home, '.local/share/opencode/auth.json'), JSON.stringify({ opencode: { type: 'api' } }));
   t.equal(textOf(await talk.say('say x')), 'x', 'after the log-in');
+  await talk.say('exit 1');
+  rmSync(join(home, '.local'), { recursive: true });
+  const resumed = await talk.say('say x');
+  t.match(resumed, { status: 'failed', error: { code: 'agentLoginRequired' } }, 'a session from before the log-out');
 });
 
 t.test('a new process that has forgotten the session is a notice in the thread', async (t) => {

@@ -51,6 +51,19 @@ const options = [
   { optionId: 'x3', name: 'Once', kind: 'allow_once' },
 ];
 
+/** Options of a session. As opencode has them: its own models, and others where the user has set them up. */
+function state() {
+  if (!flags.has('hosted') && !flags.has('provided')) return null;
+  const values = ['opencode/big-pickle', ...(flags.has('provided') ? ['mine/model'] : [])];
+  const model = {
+    id: 'model',
+    category: 'model',
+    currentValue: values[0],
+    options: values.map((value) => ({ value })),
+  };
+  return { configOptions: [{ id: 'mode', category: 'mode' }, model] };
+}
+
 async function act(sessionId, word, argument, session) {
   switch (word) {
     case 'say':
@@ -323,25 +336,16 @@ const methods = {
     sessions.set(sessionId, { cwd, mcpServers, calls: 0, turns: 0 });
     // As some agents greet, outside of any turn.
     say(sessionId, 'a greeting');
-    if (!flags.has('hosted') && !flags.has('provided')) return { sessionId };
-    // As opencode does: its own models, and others where the user has set them up.
-    const values = ['opencode/big-pickle', ...(flags.has('provided') ? ['mine/model'] : [])];
-    const model = {
-      id: 'model',
-      category: 'model',
-      currentValue: values[0],
-      options: values.map((value) => ({ value })),
-    };
-    return { sessionId, configOptions: [{ id: 'mode', category: 'mode' }, model] };
+    return { sessionId, ...state() };
   },
   'session/load': ({ sessionId, cwd }) => {
     sessions.set(sessionId, { cwd, calls: 0, turns: 0 });
     say(sessionId, 'replayed');
-    return null;
+    return state();
   },
   'session/resume': ({ sessionId, cwd }) => {
     sessions.set(sessionId, { cwd, calls: 0, turns: 0 });
-    return null;
+    return state();
   },
   '$/cancel_request': () => withdrawn?.(),
   'session/prompt': prompt,
