@@ -1,4 +1,6 @@
 /** The other faces of an agent server whose turns an external agent does. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { agentOf, run, say } from '../agui/harness.ts';
 import { Talk, textOf } from './talk.ts';
@@ -43,4 +45,22 @@ t.test('one external agent answers chat completions, AG-UI and JSON-RPC', async 
   t.equal(frontend.messages.at(-1)?.content, 'frontend');
   t.equal(textOf(await talk.say('say client')), 'client');
   t.match(await reported(), { model: null, agent: { ...stub, version: '1.2.3', state: /ready|busy/ } });
+});
+
+t.test('a cron job has the external agent do its turn, and nothing that needs a person', async (t) => {
+  const { talk, path } = await Talk.begin(t, '', { Automations: { Enabled: true } });
+  const { client } = talk;
+  const schedule = { kind: 'every', everyMs: 3_600_000 };
+  const prompt = 'say tick\nrun touch never';
+  const { job } = await client.call('cron/add', { name: 'nightly', prompt, schedule, approvalPolicy: 'interrupt' });
+  await client.call('cron/run', { jobId: job.id });
+  const { params } = await client.until(
+    ({ method, params }) => method === 'cron/stateChanged' && params.job.recentRuns[0]?.finishedAt !== undefined,
+    'the run ends',
+  );
+  const [run] = params.job.recentRuns;
+  t.match(run, { status: 'completed' });
+  const { thread } = await client.call('thread/read', { threadId: run.threadId, includeTurns: true });
+  t.equal(textOf(thread.turns[0]), 'tick|refused: x1');
+  t.notOk(existsSync(join(path, 'never')));
 });
