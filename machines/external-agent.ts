@@ -12,6 +12,8 @@
  *    that wants the agent meanwhile waits and is not failed by the old process.
  * 4. A person's turn on an agent that rests after too many failures is a manual start.
  * 5. A stop closes its input, then kills. It is over when nothing of it is left.
+ * 6. An agent that no thread needs any more is `retiring`: it is ended as by a stop, but a turn that wants it meanwhile waits for a new
+ *    process.
  */
 import { assertEvent, assign, fromCallback, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import {
@@ -92,7 +94,11 @@ export type ExternalAgentProcessEvent =
 
 export type ExternalAgentEvent =
   /** A turn needs it. */
-  { readonly type: 'AGENT.WANTED' } | { readonly type: 'AGENT.STOP' } | ExternalAgentProcessEvent;
+  | { readonly type: 'AGENT.WANTED' }
+  /** No thread needs it any more. */
+  | { readonly type: 'AGENT.UNNEEDED' }
+  | { readonly type: 'AGENT.STOP' }
+  | ExternalAgentProcessEvent;
 
 /** Commands to the driver: end its input; SIGKILL to all of it. */
 export type ExternalAgentCommand = { readonly type: 'CLOSE' } | { readonly type: 'KILL' };
@@ -256,6 +262,7 @@ export const externalAgentMachine = setup({
       entry: ['beginIncarnation', 'spawnProcess'],
       after: { handshakeTimeout: { target: 'unhealthy', actions: 'recordHandshakeTimeout' } },
       on: {
+        'AGENT.UNNEEDED': { target: 'retiring' },
         'AGENT.STOP': { target: 'stopping' },
         'PROCESS.SPAWNED': { guard: 'isThisIncarnation', actions: 'recordPid' },
         'HANDSHAKE.DONE': { guard: 'isThisIncarnation', target: 'ready', actions: 'recordReadiness' },
@@ -268,6 +275,7 @@ export const externalAgentMachine = setup({
       description: 'It waits for a prompt.',
       tags: 'usable',
       on: {
+        'AGENT.UNNEEDED': { target: 'retiring' },
         'AGENT.STOP': { target: 'stopping' },
         'PROMPT.BEGUN': { guard: 'isThisIncarnation', target: 'busy', actions: 'countPrompt' },
         'WORKER.LOST': onLostWorker,
@@ -314,6 +322,7 @@ export const externalAgentMachine = setup({
       initial: 'killing',
       on: {
         'AGENT.WANTED': { actions: 'noteWanted' },
+        'AGENT.UNNEEDED': { target: 'retiring.killing' },
         'AGENT.STOP': { target: 'stopping.killing' },
         'PROCESS.EXITED': onExit,
       },
@@ -327,6 +336,7 @@ export const externalAgentMachine = setup({
           description: 'What it has started is ended; until then no new process is started.',
           on: {
             'AGENT.WANTED': { actions: 'noteWanted' },
+            'AGENT.UNNEEDED': { target: '#external-agent.retiring.sweeping' },
             'AGENT.STOP': { target: '#external-agent.stopping.sweeping' },
             'PROCESS.SWEPT': [
               {
@@ -343,7 +353,11 @@ export const externalAgentMachine = setup({
           ...afterExit.backingOff,
           tags: 'down',
           entry: 'planRestart',
-          on: { 'AGENT.WANTED': onWanted, 'AGENT.STOP': { target: '#external-agent.absent' } },
+          on: {
+            'AGENT.WANTED': onWanted,
+            'AGENT.UNNEEDED': { target: '#external-agent.absent' },
+            'AGENT.STOP': { target: '#external-agent.absent' },
+          },
         },
         resting: {
           description:
@@ -351,6 +365,32 @@ export const externalAgentMachine = setup({
           tags: 'atRest',
           on: { 'AGENT.WANTED': onWanted, 'AGENT.STOP': { target: '#external-agent.absent' } },
         },
+      },
+    },
+    retiring: {
+      description: 'No thread needs it: its input is closed, then all of it is killed.',
+      initial: 'closing',
+      on: {
+        'AGENT.WANTED': { actions: 'noteWanted' },
+        'AGENT.STOP': { target: 'stopping' },
+        'PROCESS.EXITED': { guard: 'isThisIncarnation', target: '.sweeping' },
+        'PROCESS.SWEPT': [
+          {
+            guard: 'isWantedAfterSweep',
+            target: 'starting',
+            actions: ['releaseProcess', 'resetForManualStart'],
+          },
+          { guard: 'isThisIncarnation', target: 'absent', actions: ['releaseProcess', 'clearProcess'] },
+        ],
+      },
+      states: {
+        closing: {
+          description: 'Its input is closed: an agent that behaves well ends.',
+          entry: 'closeInput',
+          after: { agentCloseGrace: { target: 'killing' } },
+        },
+        ...killStates,
+        sweeping: { description: 'What it has started is ended.' },
       },
     },
     stopping: {

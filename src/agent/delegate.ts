@@ -99,6 +99,7 @@ export const unknownAgent = (name: string, isTrusted: boolean): Delegate => ({
     throw new DelegateError('agentUnavailable', `There is no agent ${name}: ${why}.`);
   },
   forget() {},
+  endThread() {},
 });
 
 /**
@@ -113,4 +114,6 @@ export interface Delegate {
   ): Promise<{ readonly isCancelled: boolean; readonly finish: 'stop' | 'length' | 'contentFilter' }>;
   /** A thread is deleted. */
   forget(threadId: string): void;
+  /** A thread has ended: it has no more turns. With the last one its process ends. */
+  endThread(threadId: string): void;
 }

@@ -35,6 +35,10 @@ export class DelegatedAgent implements Delegate {
     this.#loaded?.forget(threadId);
   }
 
+  endThread(threadId: string): void {
+    this.#loaded?.endThread(threadId);
+  }
+
   /** For health and records. */
   describe() {
     const { name } = this;

@@ -43,6 +43,8 @@ export class ExternalAgent implements Delegate {
   readonly #actor: Actor;
   readonly #sessions: Sessions;
   #connection: Connection | undefined;
+  /** Turns without an end. */
+  #runs = 0;
 
   constructor(options: ExternalAgentOptions) {
     this.name = options.name;
@@ -63,12 +65,23 @@ export class ExternalAgent implements Delegate {
   }
 
   async run(order: DelegatedOrder, signal: AbortSignal) {
-    const connection = await this.#usable(signal);
-    return this.#sessions.run(connection, order, signal);
+    this.#runs += 1;
+    try {
+      const connection = await this.#usable(signal);
+      return await this.#sessions.run(connection, order, signal);
+    } finally {
+      this.#runs -= 1;
+    }
   }
 
   forget(threadId: string): void {
     this.#sessions.forget(threadId);
+  }
+
+  endThread(threadId: string): void {
+    this.#sessions.forget(threadId);
+    // A turn may run that has no session yet.
+    if (this.#runs === 0 && this.#sessions.isEmpty) this.#actor.send({ type: 'AGENT.UNNEEDED' });
   }
 
   /** For health and records. */

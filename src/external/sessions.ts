@@ -84,6 +84,11 @@ export class Sessions {
     }
   }
 
+  /** No thread has a session, in this life of the process or an earlier one. */
+  get isEmpty(): boolean {
+    return this.#byThread.size === 0;
+  }
+
   forget(threadId: string): void {
     const session = this.#byThread.get(threadId);
     this.#byThread.delete(threadId);

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { answers, service, talk as talkTo } from '../agent/helpers.ts';
-import type { Message } from '../appserver/harness.ts';
+import { eventually, type Message } from '../appserver/harness.ts';
 import { items, stubAgent, Talk, textOf } from './talk.ts';
 
 /** The stub is there for tasks; our own agent does the turns. */
@@ -37,8 +37,11 @@ t.test('a task goes to another agent once the user agrees, and its questions rea
   const { data } = await talk.client.call('thread/list', {});
   t.equal(data.length, 1, 'the thread of a sub-agent belongs to its parent');
 
-  const again = await talk.say(spawn('say without a question'));
+  const again = await talk.say(spawn('say without a question\npid'));
   t.match(items(again, 'toolResult'), [{ outcome: 'completed', text: /without a question/ }]);
+  const [, pid] = /pid (\d+)/.exec(items(again, 'toolResult')[0].text) ?? [];
+  t.ok(pid, 'the process of the agent is known');
+  await eventually(() => (existsSync(`/proc/${pid}`) ? undefined : true), 'its process ends with its last thread');
   const failed = await talk.say(spawn('error 400'));
   t.match(items(failed, 'toolResult'), [{ outcome: 'failed', text: /ended early: stub reports: no such luck/ }]);
   const typed = await talk.say(spawn('say x', { type: 'explore' }));

@@ -74,7 +74,7 @@ class World {
     return last;
   }
 
-  async send(type: 'AGENT.WANTED' | 'AGENT.STOP'): Promise<void> {
+  async send(type: 'AGENT.WANTED' | 'AGENT.UNNEEDED' | 'AGENT.STOP'): Promise<void> {
     this.actor.send({ type });
     await flush();
   }
@@ -127,6 +127,14 @@ const to = {
     await world.exit(false);
     await world.tell({ type: 'PROCESS.SWEPT' });
   },
+  async retiring(world: World) {
+    await to.ready(world);
+    await world.send('AGENT.UNNEEDED');
+  },
+  async retireKilling(world: World) {
+    await to.retiring(world);
+    await world.pass(policy.closeGraceMs);
+  },
   async closing(world: World) {
     await to.ready(world);
     await world.send('AGENT.STOP');
@@ -147,6 +155,7 @@ const flood = { type: 'OUTPUT.FLOODED', error: 'too much' } as const;
 const ended = (wasCancelled = false) => ({ type: 'PROMPT.ENDED', wasCancelled }) as const;
 const stop = (world: World) => world.send('AGENT.STOP');
 const want = (world: World) => world.send('AGENT.WANTED');
+const unneed = (world: World) => world.send('AGENT.UNNEEDED');
 const stopsFrom = ['starting', 'ready'] as const;
 
 const walks: Walk<World>[] = [
@@ -463,6 +472,93 @@ const walks: Walk<World>[] = [
     given: to.resting,
     when: stop,
     shows: is('absent'),
+  },
+  ...stopsFrom.map((state) => ({
+    takes: `${state} AGENT.UNNEEDED → retiring`,
+    proves: `an agent that is ${state} and that no thread needs has its input closed`,
+    given: to[state],
+    when: unneed,
+    shows: (t: Test, world: World) => t.same(world.last.commands, ['CLOSE']),
+  })),
+  {
+    takes: 'unhealthy AGENT.UNNEEDED → retiring.killing',
+    proves: 'an agent that is killed and that no thread needs is not started again',
+    given: to.killing,
+    when: unneed,
+    shows: is('retiring.killing'),
+  },
+  {
+    takes: 'exited.sweeping AGENT.UNNEEDED → retiring.sweeping',
+    proves: 'an agent that has ended and that no thread needs is swept only',
+    given: to.sweeping,
+    when: unneed,
+    shows: is('retiring.sweeping'),
+  },
+  {
+    takes: 'exited.backingOff AGENT.UNNEEDED → absent',
+    proves: 'an agent that no thread needs is not restarted',
+    given: to.backingOff,
+    when: unneed,
+    shows: (t, world) => {
+      world.clock.increment(600_000);
+      is('absent')(t, world);
+    },
+  },
+  {
+    takes: 'retiring AGENT.WANTED → ∅',
+    proves: 'a turn that comes while the agent retires waits for the next one',
+    given: to.retiring,
+    when: want,
+    shows: is('retiring.closing', { isWanted: true }),
+  },
+  {
+    takes: 'retiring AGENT.STOP → stopping',
+    proves: 'a stop of an agent that retires ends it for good',
+    given: to.retiring,
+    when: stop,
+    shows: is('stopping.closing'),
+  },
+  {
+    takes: 'retiring PROCESS.EXITED [isThisIncarnation] → retiring.sweeping',
+    proves: 'the end of an agent that retires is no failure',
+    given: to.retiring,
+    when: (world) => world.exit(),
+    shows: is('retiring.sweeping', { failures: [] }),
+  },
+  {
+    takes: 'retiring PROCESS.SWEPT [isWantedAfterSweep] → starting',
+    proves: 'a turn that waits gets a new process at once',
+    given: async (world) => {
+      await to.retiring(world);
+      await want(world);
+      await world.exit();
+    },
+    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    shows: (t, world) => t.equal(world.last.incarnation, 2),
+  },
+  {
+    takes: 'retiring PROCESS.SWEPT [isThisIncarnation] → absent',
+    proves: 'an agent that has retired is as one that was never asked for',
+    given: async (world) => {
+      await to.retiring(world);
+      await world.exit();
+    },
+    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    shows: (t, world) => t.ok(world.last.isReleased),
+  },
+  {
+    takes: 'retiring.closing after(agentCloseGrace) → retiring.killing',
+    proves: 'an agent that does not retire with its input is killed',
+    given: to.retiring,
+    when: (world) => world.pass(policy.closeGraceMs),
+    shows: (t, world) => t.same(world.last.commands, ['CLOSE', 'KILL']),
+  },
+  {
+    takes: 'retiring.killing after(killVerify) → retiring.stuck',
+    proves: 'a process that survives SIGKILL is stuck, not retired',
+    given: to.retireKilling,
+    when: (world) => world.pass(policy.killVerifyMs),
+    shows: is('retiring.stuck', { lastError: /did not end after SIGKILL/ }),
   },
   {
     takes: 'stopping PROCESS.EXITED [isThisIncarnation] → stopping.sweeping',

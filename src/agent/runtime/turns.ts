@@ -410,6 +410,7 @@ export class Turns {
       const turn = await run.ended.finally(() => signal.removeEventListener('abort', stop));
       const { tokenUsage } = turn;
       if (tokenUsage) parent.run.addSubagentCost(tokenUsage.costUsd ?? null);
+      if (order.agent !== undefined) this.#delegateOf(order.agent)?.endThread(child.id);
       await processes?.endThread(child.id);
       const changes = await worktree?.close(turn.status === 'completed');
       signal.throwIfAborted();
