@@ -443,6 +443,27 @@ export const commands: readonly CommandSpec[] = [
     load: () => import('./commands/mcp.ts'),
   },
   {
+    name: 'tokens',
+    describe: [
+      'List the programs that may lead workspaces.',
+      'Each has a scoped token, which `oratorio mcp` gets at its start and gives back at its end. The tokens themselves are not shown.',
+    ],
+    options: [json, noStart],
+    examples: ['tokens', 'tokens --json'],
+    load: async () => ({ run: (await import('./commands/tokens.ts')).list }),
+  },
+  {
+    name: 'tokens revoke',
+    describe: [
+      'Take the rights from one of them at once.',
+      'The id is in the list; its beginning is enough while no other begins like it.',
+    ],
+    argument: { name: 'token', completes: 'nothing' },
+    options: [json, noStart],
+    examples: ['tokens revoke token_5f3a'],
+    load: async () => ({ run: (await import('./commands/tokens.ts')).revoke }),
+  },
+  {
     name: 'completion',
     describe: ['Print a completion script for your shell.', 'Without a name: for the shell in $SHELL.'],
     argument: { name: 'shell', choices: ['bash', 'zsh', 'fish'], completes: 'choices' },

@@ -152,6 +152,20 @@ const InboxHistoryAnswer = v.looseObject({
 });
 export type InboxHistoryAnswer = v.InferOutput<typeof InboxHistoryAnswer>;
 export const InboxHistoryListAnswer = v.array(InboxHistoryAnswer);
+
+export const ScopedTokenAnswer = v.looseObject({
+  tokenId: text,
+  name: text,
+  scopes: v.array(text),
+  issuedAt: text,
+  expiresAt: text,
+  ownWorkspaces: v.array(text),
+});
+export type ScopedTokenAnswer = v.InferOutput<typeof ScopedTokenAnswer>;
+export const ScopedTokenListAnswer = v.array(ScopedTokenAnswer);
+export const IssuedTokenAnswer = v.looseObject({ ...ScopedTokenAnswer.entries, token: text });
+export type IssuedTokenAnswer = v.InferOutput<typeof IssuedTokenAnswer>;
+
 export type InboxDecisionAnswer = v.InferOutput<typeof InboxDecisionAnswer>;
 
 const HubThreadAnswer = v.looseObject({

@@ -10,7 +10,6 @@ import {
   hubEventKinds,
   type InboxAnswer,
   InspectionRecord,
-  IssuedToken,
   type NotificationInput,
   NotificationResponse,
   type RestartInput,
@@ -26,8 +25,11 @@ import {
   InboxHistoryListAnswer,
   type InboxItemAnswer,
   InboxListAnswer,
+  IssuedTokenAnswer,
   RecordAnswer,
   RecordListAnswer,
+  ScopedTokenAnswer,
+  ScopedTokenListAnswer,
   StatusAnswer,
 } from './answers.ts';
 import { HubInvalidResponseError, HubUnavailableError, ServerNotProvenError } from './errors.ts';
@@ -256,8 +258,26 @@ export class HubClient {
    *
    * @example const { token } = await hub.issueToken({ name: 'lead', scopes: ['list', 'read'] });
    */
-  issueToken(request: TokenRequest, { signal }: CallOptions = {}): Promise<IssuedToken> {
-    return this.#post('/v1/tokens', request, IssuedToken, signal, false);
+  issueToken(request: TokenRequest, { signal }: CallOptions = {}): Promise<IssuedTokenAnswer> {
+    return this.#post('/v1/tokens', request, IssuedTokenAnswer, signal, false);
+  }
+
+  /**
+   * Scoped tokens that have neither expired nor been revoked, the latest first.
+   *
+   * @example const names = (await hub.scopedTokens()).map(({ name }) => name);
+   */
+  scopedTokens({ signal }: CallOptions = {}): Promise<ScopedTokenAnswer[]> {
+    return this.#get({ path: '/v1/tokens', signal }, ScopedTokenListAnswer);
+  }
+
+  /**
+   * Ends a scoped token at once.
+   *
+   * @example await hub.revokeToken(tokenId);
+   */
+  revokeToken(tokenId: string, { signal }: CallOptions = {}): Promise<ScopedTokenAnswer> {
+    return this.#post('/v1/tokens/revoke', { tokenId }, ScopedTokenAnswer, signal, false);
   }
 
   /**

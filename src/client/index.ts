@@ -10,6 +10,7 @@ export type {
   InboxHistoryAnswer,
   InboxItemAnswer,
   RecordAnswer,
+  ScopedTokenAnswer,
   StatusAnswer,
 } from './answers.ts';
 export {

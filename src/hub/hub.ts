@@ -29,6 +29,7 @@ import { endLeftovers } from './leftovers.ts';
 import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
 import { configuredPolicy, policyOf } from './policy.ts';
 import { createRegistry, type Registry } from './registry.ts';
+import { ScopedTokens } from './scoped-tokens.ts';
 import { openServer } from './server.ts';
 import { createStore, type StoredWorkspace, type WorkspaceStore } from './store.ts';
 import type { Workspace } from './workspace.ts';
@@ -84,6 +85,7 @@ interface Held {
   readonly decisions: DecisionLog;
   readonly notices: Notices;
   readonly push: WebPush;
+  readonly tokens: ScopedTokens;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly registry: Registry;
@@ -176,6 +178,7 @@ export function startHub(options: HubOptions): Hub {
       decisions,
       notices,
       push,
+      tokens: new ScopedTokens(statePath, credentials, logger),
       inspection,
       telemetry,
       registry,
@@ -227,6 +230,7 @@ export function startHub(options: HubOptions): Hub {
           inbox: mine.inbox,
           decisions: mine.decisions,
           push: mine.push,
+          tokens: mine.tokens,
           inspection: mine.inspection,
           telemetry: mine.telemetry,
           status,

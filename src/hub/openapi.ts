@@ -178,6 +178,10 @@ const exampleFailure = {
   failuresInARow: 6,
 } as const;
 
+const exampleToken = {
+  ...{ tokenId: 'token_5f3a91c2d4e6b708', name: 'lead', scopes: ['list', 'read', 'prompt'], ownWorkspaces: [] },
+  ...{ issuedAt: '2026-01-01T12:00:00.000Z', expiresAt: '2026-01-08T12:00:00.000Z' },
+};
 const examplePush = 'https://push.example.com/send/…';
 
 const exampleAgent = {
@@ -200,6 +204,7 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   InboxAnswer: { decision: 'accept' },
   ThreadChange: { displayName: 'Fix the tests' },
   TokenRequest: { name: 'lead', scopes: ['list', 'read', 'prompt'] },
+  TokenRevocation: { tokenId: 'token_5f3a91c2d4e6b708' },
   DelegatedRequest: { do: 'prompt', workspaceId: 'k3v7q2xw5m4ajd4e', text: 'Run the tests.' },
   PushSubscribeInput: { endpoint: examplePush, keys: { p256dh: `B${'A'.repeat(86)}`, auth: 'A'.repeat(22) } },
   PushUnsubscribeInput: { endpoint: examplePush },
@@ -322,9 +327,9 @@ const responseExamples: Readonly<Record<string, unknown>> = {
     ],
   } satisfies HubThreadList,
   changeThread: { workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1' },
-  issueToken: {
-    ...{ token: 'scp.…', scopes: ['list', 'read', 'prompt'], expiresAt: '2026-01-08T12:00:00.000Z', ownWorkspaces: [] },
-  },
+  issueToken: { ...exampleToken, token: 'scp.…' },
+  listTokens: [exampleToken],
+  revokeToken: exampleToken,
   delegate: { workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1' },
   requestNotification: { accepted: true },
   reportHealth: { accepted: true },

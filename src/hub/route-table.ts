@@ -33,6 +33,7 @@ import {
   proofPaths,
   RecentEvent,
   RestartInput,
+  ScopedToken,
   ServerProof,
   ServiceStatus,
   ShutdownResponse,
@@ -40,6 +41,7 @@ import {
   ThreadChange,
   ThreadChanged,
   TokenRequest,
+  TokenRevocation,
 } from '../protocol/index.ts';
 
 /** Bodies by the name they have in the documents: requests as a client writes them, responses as it reads them. */
@@ -53,6 +55,7 @@ export const hubRequestSchemas = {
   InboxAnswer,
   ThreadChange,
   TokenRequest,
+  TokenRevocation,
   DelegatedRequest,
   PushSubscribeInput,
   PushUnsubscribeInput,
@@ -74,6 +77,7 @@ export const hubResponseSchemas = {
   HubThreadList,
   ThreadChanged,
   IssuedToken,
+  ScopedToken,
   PushInfo,
   PushSubscribed,
   PushUnsubscribed,
@@ -400,6 +404,28 @@ export const hubRoutes = {
     errors: ['invalidRequest'],
     deadlineMs: requestDeadlineMs,
   },
+  listTokens: {
+    method: 'GET',
+    path: '/v1/tokens',
+    auth: true,
+    isForOwner: true,
+    summary:
+      'The scoped tokens that have neither expired nor been revoked, the latest first, without the tokens themselves.',
+    response: { kind: 'json', schema: 'ScopedToken', array: true },
+    errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+  revokeToken: {
+    method: 'POST',
+    path: '/v1/tokens/revoke',
+    auth: true,
+    isForOwner: true,
+    summary: 'Ends a scoped token at once. Its holder gets `tokenRevoked` from then on.',
+    request: 'TokenRevocation',
+    response: { kind: 'json', schema: 'ScopedToken' },
+    errors: ['invalidRequest', 'notFound'],
+    deadlineMs: requestDeadlineMs,
+  },
   delegate: {
     method: 'POST',
     path: '/v1/delegated',
@@ -411,6 +437,7 @@ export const hubRoutes = {
     errors: [
       'invalidRequest',
       'scopeMissing',
+      'tokenRevoked',
       'notFound',
       'alreadyDecided',
       'workspaceUnavailable',

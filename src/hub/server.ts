@@ -16,6 +16,7 @@ import { createTargets, workspacePages } from './pages/index.ts';
 import { listenAtStablePort } from './port.ts';
 import type { Registry } from './registry.ts';
 import { bindRoutes } from './routes/index.ts';
+import type { ScopedTokens } from './scoped-tokens.ts';
 import { ThreadLists } from './threads.ts';
 
 export interface ServerOptions {
@@ -28,6 +29,7 @@ export interface ServerOptions {
   readonly allowedHosts: readonly string[];
   readonly token: string;
   readonly credentials: Credentials;
+  readonly tokens: ScopedTokens;
   readonly registry: Registry;
   readonly events: HubEvents;
   readonly inbox: Inbox;
@@ -59,7 +61,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const routes = bindRoutes({
     registry,
     inbox: options.inbox,
-    credentials: options.credentials,
+    tokens: options.tokens,
     decisions: options.decisions,
     push: options.push,
     threadLists: new ThreadLists({ home: options.home, registry, logger }),

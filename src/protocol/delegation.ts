@@ -20,13 +20,26 @@ export const TokenRequest = v.object({
 });
 export type TokenRequest = v.InferOutput<typeof TokenRequest>;
 
-export const IssuedToken = v.object({
-  token: text('The token; a Hub of the same home verifies it without memory.'),
+/** A scoped token that opens something, without the token itself. */
+export const ScopedToken = v.object({
+  tokenId: text('Id of the token; it opens nothing.'),
+  name: text('Name of the holder.'),
   scopes: v.array(v.picklist(delegationScopes)),
+  issuedAt: text('When it was issued, as ISO 8601.'),
   expiresAt: text('When it ends, as ISO 8601.'),
   ownWorkspaces: v.pipe(v.array(v.string()), v.description('Workspaces whose requests the holder can never decide.')),
 });
+export type ScopedToken = v.InferOutput<typeof ScopedToken>;
+
+export const IssuedToken = v.object({
+  ...ScopedToken.entries,
+  token: text('The token; a Hub of the same home accepts it until it expires or is revoked.'),
+});
 export type IssuedToken = v.InferOutput<typeof IssuedToken>;
+
+/** Body of `POST /v1/tokens/revoke`. */
+export const TokenRevocation = v.object({ tokenId: text('Id of the token.') });
+export type TokenRevocation = v.InferOutput<typeof TokenRevocation>;
 
 const workspaceId = text('Id of the workspace, as `list` names it.');
 

@@ -26,6 +26,7 @@ export const hubErrors = {
   hubInternalError: { status: 500, when: 'A bug; the id in details is in the log of the Hub.' },
   hubStopping: { status: 503, when: 'The Hub is shutting down.' },
   scopeMissing: { status: 403, when: 'The scoped token lacks the right, or would decide about its own workspace.' },
+  tokenRevoked: { status: 403, when: 'The scoped token was revoked; `oratorio tokens` lists those that are valid.' },
   alreadyDecided: {
     status: 409,
     when: 'Another answer was first; details are `{decision, decidedBy}`.',

@@ -1,14 +1,22 @@
 /** One agent leads others: scoped tokens at the Hub, and `oratorio mcp` with the official client of the protocol. */
-import { existsSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import t, { type Test } from 'tap';
+import { loadCredentials } from '../../src/hub/credentials.ts';
+import { ScopedTokens } from '../../src/hub/scoped-tokens.ts';
+import { createLogger } from '../../src/log/index.ts';
 import type { DelegatedRequest, InboxItem } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { program, programEnvironment } from '../programs.ts';
-import { eventually, makeWorkspace, quick, request, startTestHub } from './harness.ts';
+import { eventually, makeWorkspace, quick, request, startTestHub, temporaryDirectory } from './harness.ts';
 
+const runFile = promisify(execFile);
+const oratorio = ['--disable-warning=ExperimentalWarning', program('src/cli/main.ts')];
 const settings = { ...quick, Provider: 'demo', DashBoard: { Enabled: false } };
 const hub = await startTestHub(t);
 const led = makeWorkspace(t, settings);
@@ -25,7 +33,7 @@ const delegated = (token: string, body: DelegatedRequest | object) =>
 async function connect(t: Test, cwd: string, ...args: string[]): Promise<Client> {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: ['--disable-warning=ExperimentalWarning', program('src/cli/main.ts'), 'mcp', '--no-start', ...args],
+    args: [...oratorio, 'mcp', '--no-start', ...args],
     cwd,
     env: { ...programEnvironment, ORATORIO_HOME: hub.home } as Record<string, string>,
     stderr: 'inherit',
@@ -131,6 +139,73 @@ t.test('with the right to approve it decides for others, and never for its own w
     'it still waits',
   );
   t.match((await hub.call('GET', '/v1/inbox/history?limit=1')).body, [{ decidedBy: 'agent lead', token: 'lead' }]);
+});
+
+t.test('a token is listed without itself, and opens nothing once it is revoked', async (t) => {
+  const { token, ...issued } = await issue(['list'], { cwd: own });
+  const other = await issue(['list']);
+  const listed = (await hub.call('GET', '/v1/tokens')).body;
+  t.same(
+    listed.find(({ tokenId }: { tokenId: string }) => tokenId === issued.tokenId),
+    issued,
+  );
+  t.notOk(JSON.stringify(listed).includes(token));
+  const revoke = (tokenId: unknown, by = hub.lock.token) =>
+    request({ ...hub.lock, token: by }, 'POST', '/v1/tokens/revoke', { tokenId });
+  for (const by of [token, pageToken(hub.home)]) t.equal((await revoke(issued.tokenId, by)).status, 401);
+  t.match(await revoke(issued.tokenId), { status: 200, body: issued });
+  t.match(await delegated(token, { do: 'list' }), { status: 403, body: { error: { code: 'tokenRevoked' } } });
+  t.equal((await delegated(other.token, { do: 'list' })).status, 200, 'another token of the same name holds');
+  for (const unknown of [issued.tokenId, 'none', '__proto__']) t.equal((await revoke(unknown)).status, 404);
+  t.equal((await revoke(7)).status, 400);
+});
+
+t.test('a program whose token is revoked gets no other one, and one that ends gives its own back', async (t) => {
+  const [revoked, ending] = [await connect(t, own, '--name', 'revoked'), await connect(t, own, '--name', 'ending')];
+  for (const client of [revoked, ending]) t.match(await call(client, 'list_workspaces'), { isError: false });
+  const cli = (...args: string[]) =>
+    runFile(process.execPath, [...oratorio, 'tokens', ...args, '--json', '--no-start'], {
+      env: { ...programEnvironment, ORATORIO_HOME: hub.home },
+    });
+  const tokens = JSON.parse((await cli()).stdout);
+  t.same(tokens, (await hub.call('GET', '/v1/tokens')).body);
+  const idOfHolder = (of: readonly { name: string; tokenId: string }[], name: string) =>
+    of.find((each) => each.name === name)?.tokenId ?? 'none';
+  t.match(JSON.parse((await cli('revoke', idOfHolder(tokens, 'revoked'))).stdout), { name: 'revoked' });
+  for (let again = 0; again < 2; again += 1)
+    t.match(await call(revoked, 'list_workspaces'), { isError: true, text: /was revoked/ });
+  await t.rejects(cli('revoke', 'none'), { code: 1, stdout: /There is no token none/ });
+  await ending.close();
+  await eventually(async () => {
+    const { body } = await hub.call('GET', '/v1/tokens');
+    return idOfHolder(body, 'ending') === 'none' || undefined;
+  }, 'the token is given back');
+});
+
+t.test('tokens hold for the next Hub, a damaged record ends them, and it has a bound', async (t) => {
+  const directory = temporaryDirectory(t);
+  const credentials = loadCredentials(directory);
+  const logger = createLogger({ name: 'test', level: 'debug', stream: new PassThrough(), pretty: false });
+  const open = () => new ScopedTokens(directory, credentials, logger);
+  const first = open();
+  const { tokenId } = await first.issue({ name: 'one', scopes: ['list', 'list'] }, []);
+  const revoked = await first.issue({ name: 'two', scopes: ['list'] }, []);
+  await first.revoke(revoked.tokenId);
+  t.match(open().list(), [{ tokenId, scopes: ['list'] }]);
+  const file = join(directory, 'tokens.json');
+  t.notOk(readFileSync(file, 'utf8').includes(revoked.token));
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  const all = Array.from({ length: 1_000 }, () => first.issue({ name: 'many', scopes: ['list'] }, []));
+  await Promise.all(all);
+  t.equal(open().list().length, 1_000);
+  t.notOk(
+    open()
+      .list()
+      .some((each) => each.tokenId === tokenId),
+    'the oldest made room',
+  );
+  writeFileSync(file, '{');
+  t.same(open().list(), []);
 });
 
 t.test('an agent server’s mark binds a token to its workspace, wherever the holder runs', async (t) => {

@@ -8,6 +8,9 @@ import { exitCodes } from '../exit-codes.ts';
 import { serveMcp } from '../mcp-server/server.ts';
 import { toolsFor } from '../mcp-server/tools.ts';
 
+/** For giving the token back at the end. */
+const revokeMs = 1_000;
+
 const defaultScopes: readonly DelegationScope[] = ['list', 'read', 'start', 'prompt'];
 
 /** `oratorio mcp`: offers the workspaces as tools on standard input and output, with the rights of a scoped token. */
@@ -20,11 +23,11 @@ export async function run({ home, env, options, cwd, signal }: CommandContext): 
   const marker = env[markerVariable];
 
   /** A new token for each Hub: one that has started again knows the workspaces of this directory. */
-  let current: Promise<{ readonly hub: Connected; readonly token: string }> | undefined;
+  let current: Promise<{ readonly hub: Connected; readonly token: string; readonly tokenId: string }> | undefined;
   const connect = async () => {
     const { hub } = await connectHub({ home, signal: AbortSignal.any([signal, ending.signal]), autoStart });
-    const { token } = await hub.issueToken({ name, scopes: [...scopes], cwd, ...(marker && { marker }) });
-    return { hub, token };
+    const { token, tokenId } = await hub.issueToken({ name, scopes: [...scopes], cwd, ...(marker && { marker }) });
+    return { hub, token, tokenId };
   };
   type Connected = Awaited<ReturnType<typeof connectHub>>['hub'];
 
@@ -37,7 +40,7 @@ export async function run({ home, env, options, cwd, signal }: CommandContext): 
     try {
       return await hub.delegate(request, token, { signal: aborted });
     } catch (error) {
-      // The Hub has gone, or the token has expired: the next call connects anew.
+      // The Hub has gone, or the token has expired: the next call connects anew. A revoked one stays so (403).
       if (!(error instanceof HubRequestError) || error.status === 401) current = undefined;
       throw error;
     }
@@ -45,6 +48,9 @@ export async function run({ home, env, options, cwd, signal }: CommandContext): 
 
   const streams = { input: process.stdin, output: process.stdout, signal: ending.signal };
   await serveMcp(toolsFor(scopes, delegated), streams);
+  const last = await current?.catch(() => undefined);
+  // Nothing is lost without: it expires.
+  await last?.hub.revokeToken(last.tokenId, { signal: AbortSignal.timeout(revokeMs) }).catch(() => {});
   return exitCodes.ok.code;
 }
 

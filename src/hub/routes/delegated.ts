@@ -2,14 +2,13 @@ import { isAbsolute, relative } from 'node:path';
 import * as v from 'valibot';
 import { type AnyRoute, json, type Reply, type RequestContext } from '../../http/index.ts';
 import type { Logger } from '../../log/index.ts';
-import { DelegatedRequest, Thread, TokenRequest } from '../../protocol/index.ts';
-import type { Credentials } from '../credentials.ts';
+import { DelegatedRequest, Thread, TokenRequest, TokenRevocation } from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
 import { alreadyDecided, answerRequest, type Inbox } from '../inbox/index.ts';
 import { unavailable } from '../pages/index.ts';
 import type { Registry } from '../registry.ts';
 import { hubRoutes } from '../route-table.ts';
-import { type Delegate, delegateAuth, issueToken, requireScope } from '../scoped-token.ts';
+import { type Delegate, requireScope, type ScopedTokens } from '../scoped-tokens.ts';
 import type { Workspace } from '../workspace.ts';
 import type { Bind } from './bind.ts';
 import { withServer } from './with-server.ts';
@@ -17,7 +16,7 @@ import { withServer } from './with-server.ts';
 export interface DelegatedRoutesOptions {
   readonly registry: Registry;
   readonly inbox: Inbox;
-  readonly credentials: Credentials;
+  readonly tokens: ScopedTokens;
   readonly isStopping: () => boolean;
   readonly logger: Logger;
 }
@@ -32,7 +31,7 @@ const StartedAnswer = v.looseObject({ thread: v.looseObject({ id: v.string() }) 
 
 /** Routes of scoped tokens: a program leads workspaces without the token of the Hub or of an agent server. */
 export function delegatedRoutes(bind: Bind, options: DelegatedRoutesOptions): AnyRoute[] {
-  const { registry, inbox, credentials, isStopping, logger } = options;
+  const { registry, inbox, tokens, isStopping, logger } = options;
 
   async function issue(context: RequestContext<never>): Promise<Reply> {
     const request = await context.json(TokenRequest);
@@ -41,13 +40,20 @@ export function delegatedRoutes(bind: Bind, options: DelegatedRoutesOptions): An
       ({ path, facts }) =>
         (cwd !== undefined && isWithin(path, cwd)) || (marker !== undefined && facts.marker === marker),
     );
-    const issued = issueToken(
-      credentials,
+    const issued = await tokens.issue(
       request,
       own.map(({ path, facts }) => ({ id: facts.id, path })),
     );
-    logger.info('a scoped token was issued', { holder: request.name, scopes: issued.scopes });
+    const { tokenId, scopes } = issued;
+    logger.info('a scoped token was issued', { holder: request.name, tokenId, scopes });
     return json(200, issued, [['cache-control', 'no-store']]);
+  }
+
+  async function revoke(context: RequestContext<never>): Promise<Reply> {
+    const { tokenId } = await context.json(TokenRevocation);
+    const revoked = await tokens.revoke(tokenId);
+    logger.info('a scoped token was revoked', { holder: revoked.name, tokenId });
+    return json(200, revoked);
   }
 
   function workspaceOf(id: string): Workspace {
@@ -139,9 +145,11 @@ export function delegatedRoutes(bind: Bind, options: DelegatedRoutesOptions): An
 
   return [
     bind(hubRoutes.issueToken, issue),
+    bind(hubRoutes.listTokens, () => json(200, tokens.list(), [['cache-control', 'no-store']])),
+    bind(hubRoutes.revokeToken, revoke),
     {
       ...bind(hubRoutes.delegate, async (context: RequestContext<Delegate>) => json(200, await perform(context))),
-      auth: delegateAuth(credentials),
+      auth: tokens.auth,
     },
   ];
 }
