@@ -13,7 +13,7 @@ const largeCacheKiB = 65_536;
 
 /**
  * `entries`: what was at a path from one mark (`fromSeq`) until another (`toSeq`; null: still). A turn writes only what changed, and
- * the state at any mark is one query. `blobs.refs` counts entries and lists of pieces that need the content.
+ * the state at any mark is one query. `blobs.refs` counts entries, marks (their index of git) and lists of pieces that need the content.
  */
 const schema = `
   CREATE TABLE marks (
@@ -24,7 +24,7 @@ const schema = `
     running TEXT NOT NULL,
     files INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
-    -- JSON: HEAD and refs; null without git.
+    -- JSON: HEAD, refs, and the content of the index; null without git.
     git TEXT
   ) STRICT;
   CREATE TABLE turns (
@@ -104,6 +104,12 @@ const laterTables = `
     dev INTEGER NOT NULL,
     ino INTEGER NOT NULL
   ) STRICT;
+  CREATE TRIGGER IF NOT EXISTS markAdded AFTER INSERT ON marks WHEN json_extract(new.git, '$.index') IS NOT NULL BEGIN
+    UPDATE blobs SET refs = refs + 1 WHERE hash = json_extract(new.git, '$.index');
+  END;
+  CREATE TRIGGER IF NOT EXISTS markRemoved AFTER DELETE ON marks WHEN json_extract(old.git, '$.index') IS NOT NULL BEGIN
+    UPDATE blobs SET refs = refs - 1 WHERE hash = json_extract(old.git, '$.index');
+  END;
 `;
 
 /**

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { apply, clearStaging, stage } from './apply.ts';
-import { type BytePath, bytePath, parentOf, shownPath } from './byte-path.ts';
+import { type BytePath, bytePath, shownPath } from './byte-path.ts';
 import { ContentReader } from './content-reader.ts';
 import { Contents } from './contents.ts';
 import { Copies } from './copies.ts';
@@ -9,13 +9,14 @@ import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
 import { type DiffRequest, diffOf, type TurnDiff } from './diff.ts';
 import { uncoveredOf } from './entry.ts';
-import { movedBy, restoreGit } from './git-state.ts';
+import { GitIndex } from './git-index.ts';
+import { moveOf, restoreGit } from './git-restore.ts';
 import { History, type Owner, ownerOf, type SavedTurn } from './history.ts';
 import type { RunGit } from './ignored.ts';
 import type { CheckpointLimits } from './limits.ts';
 import { type CheckpointInfo, checkpointsOf, turnsFrom } from './list.ts';
 import { changesOf, type ForkChanges, planMerge } from './merge.ts';
-import { planRestore, type RestoreOp, type RestorePlan } from './plan.ts';
+import { closedParents, planRestore, type RestoreOp, type RestorePlan } from './plan.ts';
 import { prune } from './prune.ts';
 import type { MarkRequest, MergeRequest, PreparedRestore, RestoreOutcome, RestoreRequest } from './requests.ts';
 import { type InterruptedRestore, nameOfRestore, Restores, type StoredRestore } from './restores.ts';
@@ -52,6 +53,7 @@ export class Engine {
   readonly #history: History;
   readonly #restores: Restores;
   readonly #copies: Copies;
+  readonly #gitIndex: GitIndex;
   readonly #snapshots: Snapshots;
 
   /** Opens the store. @throws CheckpointError, the error of SQLite or of the system */
@@ -72,7 +74,10 @@ export class Engine {
     this.#history = history;
     this.#restores = new Restores(database);
     this.#copies = new Copies(database);
-    this.#snapshots = new Snapshots({ tree, database, contents, history, directory, limits, omitted, git, onStep });
+    const gitIndex = new GitIndex({ tree, contents, directory, git });
+    this.#gitIndex = gitIndex;
+    const saved = { tree, database, contents, history, gitIndex };
+    this.#snapshots = new Snapshots({ ...saved, directory, limits, omitted, git, onStep });
     try {
       contents.open();
     } catch (error) {
@@ -111,7 +116,7 @@ export class Engine {
     const saved = history.turns(thread).filter(({ turn }) => turns.includes(turn));
     const plan = planRestore(history, { turns: saved, paths: paths?.map(bytePath), force });
     if (plan.conflicts.length > 0 && !force) return { ...plan, number: undefined };
-    const git = paths ? undefined : movedBy(saved, (seq) => history.gitAt(seq));
+    const git = paths ? undefined : await moveOf(saved, (seq) => history.gitAt(seq), this.#gitIndex);
     return this.#writeDown(plan, { thread, turns, conversation, beforeSeq, git });
   }
 
@@ -170,7 +175,9 @@ export class Engine {
     const restoreId = nameOfRestore(number);
     const owner = { thread, turn: restoreId };
     onStep?.('conclude');
-    const git = stored.git && (await restoreGit(root, run, stored.git));
+    const index = this.#gitIndex;
+    const move = stored.git;
+    const git = move && 'before' in move ? await restoreGit({ root, git: run, index, isRecovery, onStep }, move) : move;
     await this.#snapshots.take((take) => {
       const seq = take('restored', [owner]);
       history.startTurn(owner, beforeSeq);
@@ -270,7 +277,7 @@ export class Engine {
   }
 
   #writeDown(plan: RestorePlan, { thread, beforeSeq, ...written }: WrittenRestore): PreparedRestore {
-    const closed = this.#closedParents(plan.ops);
+    const closed = closedParents(this.#history, plan.ops);
     stage({ ...this.#applying(plan.ops), closed: new Map(closed) });
     this.#options.onStep?.('write down');
     const number = this.#restores.add({ thread, beforeSeq, stored: { ...plan, closed, ...written } });
@@ -280,18 +287,6 @@ export class Engine {
   #applying(ops: readonly RestoreOp[]) {
     const { onStep } = this.#options;
     return { tree: this.#tree, contents: this.#contents, ops, onStep };
-  }
-
-  /** Directories of the operations that take no entries as they are. */
-  #closedParents(ops: readonly RestoreOp[]): (readonly [BytePath, number])[] {
-    const closed = new Map<BytePath, number>();
-    for (const { path } of ops) {
-      const parent = parentOf(path);
-      if (parent === undefined || closed.has(parent)) continue;
-      const present = this.#history.current(parent);
-      if (present?.kind === 'directory' && (present.mode & 0o300) !== 0o300) closed.set(parent, present.mode);
-    }
-    return [...closed];
   }
 }
 

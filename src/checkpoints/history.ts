@@ -229,8 +229,8 @@ export class History {
     const oldest = this.#database.get('SELECT min(startSeq) AS seq FROM turns')?.['seq'];
     const seq = oldest === null || oldest === undefined ? this.newestSeq : Number(oldest);
     const { changes } = this.#database.run('DELETE FROM entries WHERE toSeq IS NOT NULL AND toSeq <= ?', seq);
-    this.#database.run('DELETE FROM marks WHERE seq < ?', seq);
-    return changes > 0;
+    const marks = this.#database.run('DELETE FROM marks WHERE seq < ?', seq);
+    return changes + marks.changes > 0;
   }
 }
 

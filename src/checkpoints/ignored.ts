@@ -1,7 +1,12 @@
 import type { BytePath } from './byte-path.ts';
 
-/** Runs git in the tree with this standard input, one character a byte. @returns what it prints; undefined: there is no git, or no repository */
-export type RunGit = (args: readonly string[], input: string) => Promise<string | undefined>;
+/**
+ * Runs git in the tree with this standard input, one character a byte.
+ *
+ * @param index file that git takes for its index
+ * @returns what it prints; undefined: there is no git, no repository, it refused, or it printed too much
+ */
+export type RunGit = (args: readonly string[], input: string, index?: string) => Promise<string | undefined>;
 
 /** Paths among these that git ignores. */
 export async function ignoredPaths(git: RunGit, paths: readonly BytePath[]): Promise<ReadonlySet<BytePath>> {

@@ -200,3 +200,15 @@ class Planner {
     for (const have of this.#history.below(directory)) this.#ops.set(have.path, { path: have.path, have, want: null });
   }
 }
+
+/** Directories of the operations that take no entries as they are, with their modes. */
+export function closedParents(history: History, ops: readonly RestoreOp[]): (readonly [BytePath, number])[] {
+  const closed = new Map<BytePath, number>();
+  for (const { path } of ops) {
+    const parent = parentOf(path);
+    if (parent === undefined || closed.has(parent)) continue;
+    const present = history.current(parent);
+    if (present?.kind === 'directory' && (present.mode & 0o300) !== 0o300) closed.set(parent, present.mode);
+  }
+  return [...closed];
+}

@@ -1,5 +1,5 @@
 import type { Uncovered } from './entry.ts';
-import type { GitRestore } from './git-state.ts';
+import type { GitRestore } from './git-restore.ts';
 import type { Owner } from './history.ts';
 import type { ForkChanges } from './merge.ts';
 import type { Conflict, RestorePlan } from './plan.ts';
@@ -40,6 +40,6 @@ export interface RestoreOutcome extends Uncovered {
   readonly conflicts: readonly Conflict[];
   /** Changed while the restore ran: left as they are. */
   readonly changedMeanwhile: readonly string[];
-  /** Absent: the turns moved neither HEAD nor a branch. */
+  /** Absent: the turns moved neither HEAD, a branch, nor the index. */
   readonly git?: GitRestore;
 }

@@ -2,7 +2,7 @@ import type { BytePath } from './byte-path.ts';
 import type { CheckpointDatabase } from './database.ts';
 import type { Uncovered } from './entry.ts';
 import { CheckpointError } from './errors.ts';
-import type { GitState } from './git-state.ts';
+import type { GitMove, GitRestore } from './git-restore.ts';
 import type { SavedTurn } from './history.ts';
 import { type Conflict, type RestoreOp, restorePrefix } from './plan.ts';
 
@@ -17,7 +17,8 @@ export interface StoredRestore extends Uncovered {
   readonly conversation: readonly string[];
   readonly kept: readonly string[];
   readonly conflicts: readonly Conflict[];
-  readonly git?: { readonly before: GitState; readonly after: GitState } | undefined;
+  /** What is set back with the files, or why it stays. */
+  readonly git?: GitMove | GitRestore | undefined;
 }
 
 /** A restore that is under way. */

@@ -4,7 +4,8 @@ import type { Contents } from './contents.ts';
 import type { CheckpointDatabase } from './database.ts';
 import type { StampedEntry } from './entry.ts';
 import { CheckpointError, isFull } from './errors.ts';
-import { readGitState } from './git-state.ts';
+import type { GitIndex } from './git-index.ts';
+import { type GitState, readGitState } from './git-state.ts';
 import type { History, MarkEdge, Owner } from './history.ts';
 import { ignoredDirectories, ignoredPaths, type RunGit } from './ignored.ts';
 import { leftOutOf } from './left-out.ts';
@@ -19,6 +20,7 @@ export interface SnapshotOptions {
   readonly database: CheckpointDatabase;
   readonly contents: Contents;
   readonly history: History;
+  readonly gitIndex: GitIndex;
   /** Directory of the store: its disk needs space. */
   readonly directory: string;
   readonly limits: CheckpointLimits;
@@ -30,6 +32,14 @@ export interface SnapshotOptions {
 
 /** Inserts a mark of the state that was found. @returns its number */
 export type TakeMark = (edge: MarkEdge, running: readonly Owner[]) => number;
+
+/** A state that is stored, before its rows are. */
+interface Stored {
+  readonly stored: ReadonlyMap<BytePath, StampedEntry | undefined>;
+  readonly git: GitState | undefined;
+  /** No checkpoint was taken before. */
+  readonly isFirst: boolean;
+}
 
 /** A transaction with more rows gets a larger cache: what does not fit is written twice. */
 const manyRows = 2_000;
@@ -46,19 +56,21 @@ export class Snapshots {
 
   /** Commits the state together with the marks of `commit`. @throws CheckpointError, the system's error; nothing is committed then */
   async take(commit: (take: TakeMark) => void): Promise<void> {
-    const { tree, contents, onStep, history } = this.#options;
+    const { tree, contents, onStep, history, gitIndex } = this.#options;
     this.#requireSpace();
     onStep?.('scan');
     const known = this.#index ?? indexOf(history.currentEntries());
     const found = await this.#scan(known);
     try {
       const stored = await this.#store(found);
+      const git = this.#gitState();
       onStep?.('flush');
       contents.flush();
       onStep?.('commit');
-      this.#write(found, stored, known.size === 0, commit);
+      this.#write(found, { stored, git, isFirst: known.size === 0 }, commit);
     } catch (error) {
       this.#index = undefined;
+      gitIndex.forget();
       contents.discard();
       throw isFull(error) ? new CheckpointError('the disk of the checkpoints is full') : error;
     } finally {
@@ -68,14 +80,9 @@ export class Snapshots {
     onStep?.('committed');
   }
 
-  #write(
-    { entries, bytes, gone }: Scan,
-    stored: ReadonlyMap<BytePath, StampedEntry | undefined>,
-    isFirst: boolean,
-    commit: (take: TakeMark) => void,
-  ): void {
-    const { tree, database, contents, history } = this.#options;
-    const totals = { files: entries, bytes, git: readGitState(tree.root) };
+  #write({ entries, bytes, gone }: Scan, { stored, git, isFirst }: Stored, commit: (take: TakeMark) => void): void {
+    const { database, contents, history } = this.#options;
+    const totals = { files: entries, bytes, git };
     database.transaction(() => {
       contents.commit();
       let first: number | undefined;
@@ -94,6 +101,12 @@ export class Snapshots {
       }
     }, stored.size > manyRows);
     contents.settle();
+  }
+
+  #gitState(): GitState | undefined {
+    const { tree, gitIndex } = this.#options;
+    const state = readGitState(tree.root);
+    return state && { ...state, index: gitIndex.save() };
   }
 
   async #scan(known: StatIndex): Promise<Scan> {

@@ -71,14 +71,14 @@ export const RestoredFiles = v.object({
   /** Changed by the turns, and in no checkpoint: the first of them. */
   notCovered: v.array(NotCovered),
   notCoveredTotal: v.number(),
-  /** Absent: the turns moved neither HEAD nor a branch. */
+  /** Absent: the turns moved neither HEAD, a branch, nor the index. */
   git: v.optional(
     v.object({
-      /** References that the turns moved; `HEAD` is one. */
+      /** What the turns moved: `HEAD`, branches by their full names, `index`. */
       moved: v.array(v.string()),
       /** They are where they were; commits stay in the reflog. */
       isRestored: v.boolean(),
-      /** Why they stay. */
+      /** Why they stay, or a part of them. */
       reason: v.optional(v.string()),
     }),
   ),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { LocalEngines } from '../../src/checkpoints/index.ts';
 import { program } from '../programs.ts';
-import { fill, type Kind, placesOf, work } from './killed-work.ts';
+import { fill, fillRepository, gitStateOf, type Kind, placesOf, work } from './killed-work.ts';
 import { bench, limits, stateOf, TreeCheckpoints } from './tree-of-files.ts';
 
 /** Of each kind 3 rounds in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
@@ -17,11 +17,13 @@ const node = [
 
 const ofTree = { treeId: 'tree', limits, ownDirectories: [], gitEnvironment: { PATH: process.env['PATH'] ?? '' } };
 
-function filled(t: Test) {
+function filled(t: Test, kind: Kind) {
   const place = bench(t);
   mkdirSync(place.stores, { mode: 0o700 });
   fill(place.root);
-  return { ...place, ...placesOf(place), before: stateOf(place.root) };
+  if (kind === 'restore') fillRepository(place.root);
+  const git = kind === 'restore' ? gitStateOf(place.root) : '';
+  return { ...place, ...placesOf(place), before: stateOf(place.root), git };
 }
 type Filled = ReturnType<typeof filled>;
 
@@ -51,14 +53,14 @@ const isSame = (a: readonly string[], b: readonly string[]): boolean => JSON.str
 
 /** Kills the work at steps from the first to the last, as many as there are rounds. */
 async function killEach(t: Test, kind: Kind, judge: (place: Filled, undisturbed: Filled) => Promise<boolean>) {
-  const undisturbed = filled(t);
+  const undisturbed = filled(t, kind);
   let steps = 0;
   await work(kind, undisturbed, () => {
     steps += 1;
   });
   const outcomes = { before: 0, after: 0 };
   for (let round = 0; round < rounds; round += 1) {
-    const place = filled(t);
+    const place = filled(t, kind);
     const killAt = rounds === 1 ? steps : 1 + Math.round((round * (steps - 1)) / (rounds - 1));
     const end = spawnSync(process.execPath, [...node, kind, place.root, place.stores, String(killAt)]);
     t.equal(end.signal, 'SIGKILL', `killed at step ${killAt} of ${steps}: ${end.stderr}`);
@@ -72,6 +74,7 @@ t.test('a turn and its restore, killed at any step, are as before or as after on
   killEach(t, 'restore', async (place) => {
     const { tree, turns, takenBack, undo } = await restarted(t, place);
     const isBefore = isSame(stateOf(place.root), place.before);
+    const { git } = place;
     const isRestored = turns.some(({ turn }) => turn.startsWith('restore_'));
     if (isBefore) {
       // The conversation went with the files: by the killed process, or by the recovery.
@@ -81,6 +84,7 @@ t.test('a turn and its restore, killed at any step, are as before or as after on
       await undo('turn_001');
       t.same(stateOf(place.root), place.before);
     }
+    t.equal(gitStateOf(place.root), git, 'HEAD, branches and the index went with the files');
     await tree.close();
     return isRestored;
   }),

@@ -1,7 +1,9 @@
 /** Work on checkpoints in whose middle a test kills the process: a turn that is taken back, a fork, and a fork that is brought back. */
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Engine } from '../../src/checkpoints/engine.ts';
+import { runGitIn } from '../../src/checkpoints/git.ts';
 import { defaultLimits } from '../../src/checkpoints/limits.ts';
 
 export const kinds = ['restore', 'fork', 'merge'] as const;
@@ -21,6 +23,20 @@ export const placesOf = ({ root, stores }: Place) => ({
   fork: join(root, '..', 'fork'),
   forkStore: join(stores, 'fork'),
 });
+
+const git = (root: string, ...args: string[]): string =>
+  execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', ...args], { cwd: root, encoding: 'utf8' });
+
+/** HEAD, branches and what is staged. */
+export const gitStateOf = (root: string): string =>
+  ['symbolic-ref HEAD', 'for-each-ref', 'ls-files --stage'].map((line) => git(root, ...line.split(' '))).join('');
+
+/** Makes the workspace a repository with one commit, and something that the user has staged. */
+export function fillRepository(root: string): void {
+  git(root, 'init', '--quiet', '--initial-branch=main');
+  git(root, 'commit', '--quiet', '--allow-empty', '--message=first');
+  git(root, 'add', 'lines');
+}
 
 export function fill(root: string): void {
   const at = (path: string) => join(root, path);
@@ -57,13 +73,16 @@ export async function work(kind: Kind, place: Place, onStep: () => void): Promis
   const { store, fork, forkStore } = placesOf(place);
   const engineOf = (root: string, directory: string) =>
     new Engine({
-      ...{ root, directory, onStep, git: undefined, mergeEnvironment: environment },
+      ...{ root, directory, onStep, git: runGitIn(root, environment), mergeEnvironment: environment },
       limits: { ...defaultLimits, freeBytes: 0 },
     });
   const engine = engineOf(place.root, store);
   if (kind === 'restore') {
     await engine.mark([{ edge: 'start', ...turn }]);
     change(place.root);
+    for (const line of ['checkout --quiet -b other', 'add mode', 'commit --quiet --message=second']) {
+      git(place.root, ...line.split(' '));
+    }
     await engine.mark([{ edge: 'end', ...turn }]);
     const order = { thread: 'thread', turns: ['turn_001'], paths: undefined, force: false, conversation: ['turn_001'] };
     await complete(engine, await engine.prepare(order));
