@@ -195,6 +195,7 @@ export function assemble(options: AssemblyOptions): Assembly {
         ownDirectories: [homeDirectory(env)],
         gitEnvironment: gitEnvironmentOf(env),
         takeBack: (threadId, turnIds) => threads.takeBack(threadId, turnIds),
+        isInUse: (directory) => threads.isInUse(directory),
         observe: (actor, treeId, root) =>
           observe(actor, { id: `checkpoint/${treeId}`, machine: 'checkpoint', title: `files of ${basename(root)}` }),
         onProblem: (error) => logger.warn('checkpoints cannot be used', { reason: messageOf(error) }),

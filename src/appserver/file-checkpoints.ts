@@ -71,6 +71,18 @@ export class LazyCheckpoints implements FileCheckpoints {
     return (await this.#load()).merge(...request);
   }
 
+  async announceCopy(...request: Parameters<FileCheckpoints['announceCopy']>): Promise<void> {
+    await (await this.#load()).announceCopy(...request);
+  }
+
+  async keepCopy(...request: Parameters<FileCheckpoints['keepCopy']>): Promise<void> {
+    await (await this.#load()).keepCopy(...request);
+  }
+
+  async removeCopy(...request: Parameters<FileCheckpoints['removeCopy']>): Promise<void> {
+    await (await this.#load()).removeCopy(...request);
+  }
+
   async copyTo(...request: Parameters<FileCheckpoints['copyTo']>): Promise<unknown> {
     return (await this.#load()).copyTo(...request);
   }

@@ -1,51 +1,71 @@
-import { chmodSync, lstatSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, rmSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import type { CheckpointDatabase } from './database.ts';
+import type { RunGit } from './ignored.ts';
 
-/** Copies of the tree that are being made. The next start removes those that a killed process left half-made. */
+/**
+ * Copies of the tree that are being made, each from before its directory is made until a conversation that works in it is stored. The next
+ * start removes those that a killed process left without one.
+ */
 export class Copies {
   readonly #database: CheckpointDatabase;
+  readonly #git: RunGit | undefined;
 
-  constructor(database: CheckpointDatabase) {
+  /** @param git in the tree whose worktrees copies may be */
+  constructor(database: CheckpointDatabase, git: RunGit | undefined) {
     this.#database = database;
+    this.#git = git;
   }
 
-  /** Makes a copy; one that fails is removed. @param target existing directory of this user. @throws what `copy` throws, the system's error */
-  async make<T>(target: string, onStep: ((step: string) => void) | undefined, copy: () => Promise<T>): Promise<T> {
+  /** Notes a copy whose directory does not exist yet. */
+  announce(target: string): void {
+    this.#database.run('INSERT OR REPLACE INTO copies (target, dev, ino) VALUES (?, 0, 0)', target);
+  }
+
+  /** Fills the directory of a copy; one that fails is removed. @throws what `copy` throws, the system's error */
+  async fill<T>(target: string, copy: () => Promise<T>): Promise<T> {
     const { dev, ino } = lstatSync(target);
     this.#database.run('INSERT OR REPLACE INTO copies (target, dev, ino) VALUES (?, ?, ?)', target, dev, ino);
     try {
-      const result = await copy();
-      this.#end(target);
-      onStep?.('copied');
-      return result;
+      return await copy();
     } catch (error) {
-      this.removeHalfMade();
+      await this.remove(target);
       throw error;
     }
   }
 
-  /** Removes the copies that did not end; a directory that took the place of one stays. @throws the system's error */
-  removeHalfMade(): void {
-    for (const row of this.#database.all('SELECT * FROM copies')) {
-      const target = String(row['target']);
-      const stats = lstatSync(target, { throwIfNoEntry: false });
-      if (stats?.isDirectory() && stats.dev === Number(row['dev']) && stats.ino === Number(row['ino'])) remove(target);
-      this.#end(target);
-    }
-  }
-
-  #end(target: string): void {
+  /** A conversation works in a copy: it stays. */
+  keep(target: string): void {
     this.#database.run('DELETE FROM copies WHERE target = ?', target);
   }
+
+  /** Copies that were neither kept nor removed. */
+  get open(): readonly string[] {
+    return this.#database.all('SELECT target FROM copies').map((row) => String(row['target']));
+  }
+
+  /** Removes a copy that is not kept, with its entry among the worktrees of git; a directory that took its place stays. @throws the system's error */
+  async remove(target: string): Promise<void> {
+    const row = this.#database.get('SELECT dev, ino FROM copies WHERE target = ?', target);
+    if (!row) return;
+    const stats = lstatSync(target, { throwIfNoEntry: false });
+    if (!stats || isOwn(stats, { dev: Number(row['dev']), ino: Number(row['ino']) })) {
+      if (stats) open(target);
+      // Fails for a directory that is no worktree.
+      await this.#git?.(['worktree', 'remove', '--force', '--force', '--', target], '');
+      rmSync(target, { recursive: true, force: true });
+    }
+    this.keep(target);
+  }
 }
 
-/** Removes a directory of this user, also one with directories that take no entries. */
-function remove(directory: string): void {
-  open(directory);
-  rmSync(directory, { recursive: true, force: true });
+/** Whether a directory is the one of a copy. One that was announced only has no identity: its name was free. */
+function isOwn(stats: Stats, noted: { readonly dev: number; readonly ino: number }): boolean {
+  if (!stats.isDirectory() || stats.uid !== process.getuid?.()) return false;
+  return noted.ino === 0 || (stats.dev === noted.dev && stats.ino === noted.ino);
 }
 
+/** Gives this user the directories that take no entries. */
 function open(directory: string): void {
   chmodSync(directory, 0o700);
   for (const entry of readdirSync(directory, { withFileTypes: true })) {

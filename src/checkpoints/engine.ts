@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { relative } from 'node:path';
 import { apply, clearStaging, stage } from './apply.ts';
 import { type BytePath, bytePath, shownPath } from './byte-path.ts';
 import { ContentReader } from './content-reader.ts';
@@ -8,12 +8,11 @@ import { Copies } from './copies.ts';
 import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
 import { type DiffRequest, diffOf, type TurnDiff } from './diff.ts';
+import { databaseIn, type EngineOptions, packsIn } from './engine-options.ts';
 import { uncoveredOf } from './entry.ts';
 import { GitIndex } from './git-index.ts';
 import { moveOf, restoreGit } from './git-restore.ts';
 import { History, type Owner, ownerOf, type SavedTurn } from './history.ts';
-import type { RunGit } from './ignored.ts';
-import type { CheckpointLimits } from './limits.ts';
 import { type CheckpointInfo, checkpointsOf, turnsFrom } from './list.ts';
 import { changesOf, type ForkChanges, planMerge } from './merge.ts';
 import { closedParents, planRestore, type RestoreOp, type RestorePlan } from './plan.ts';
@@ -22,22 +21,6 @@ import type { MarkRequest, MergeRequest, PreparedRestore, RestoreOutcome, Restor
 import { type InterruptedRestore, nameOfRestore, Restores, type StoredRestore } from './restores.ts';
 import { Snapshots } from './snapshots.ts';
 import { Tree } from './tree.ts';
-
-export interface EngineOptions {
-  /** Canonical path of the tree. */
-  readonly root: string;
-  /** Directory of the store; it is made. */
-  readonly directory: string;
-  readonly limits: CheckpointLimits;
-  /** Absolute paths that are no part of the tree: the user's home of Oratorio may lie in it. */
-  readonly ownDirectories?: readonly string[] | undefined;
-  /** Runs git for the names that it ignores; undefined: nothing is ignored. */
-  readonly git: RunGit | undefined;
-  /** Environment of git for merges of texts; undefined: texts are not merged. */
-  readonly mergeEnvironment?: Readonly<Record<string, string>> | undefined;
-  /** Called before each step that changes the disk; for tests. */
-  readonly onStep?: ((step: string) => void) | undefined;
-}
 
 interface WrittenRestore extends Pick<StoredRestore, 'turns' | 'conversation' | 'git'> {
   readonly thread: string;
@@ -73,7 +56,7 @@ export class Engine {
     this.#contents = contents;
     this.#history = history;
     this.#restores = new Restores(database);
-    this.#copies = new Copies(database);
+    this.#copies = new Copies(database, git);
     const gitIndex = new GitIndex({ tree, contents, directory, git });
     this.#gitIndex = gitIndex;
     const saved = { tree, database, contents, history, gitIndex };
@@ -206,21 +189,39 @@ export class Engine {
     return diffOf(this.#history, this.#contents, request);
   }
 
+  /** Notes that a copy of the files will be made in a directory that does not exist yet. */
+  announceCopy(target: string): void {
+    this.#copies.announce(target);
+    this.#options.onStep?.('announced');
+  }
+
   /** Copies the files as they were at the end of a turn, or as they are now, into an empty directory, which is removed when that fails. @returns entries */
   async copyTo(target: string, end: Owner | undefined): Promise<number> {
     const { onStep } = this.#options;
     const history = this.#history;
-    return this.#copies.make(target, onStep, async () => {
+    const copied = await this.#copies.fill(target, async () => {
       await this.#look();
       const saved = end && history.turns(end.thread).find(({ turn }) => turn === end.turn);
       const seq = saved?.endSeq ?? history.newestSeq;
       return copyTree({ history, contents: this.#contents, from: this.#tree, seq, target, onStep });
     });
+    onStep?.('copied');
+    return copied;
   }
 
-  /** Removes copies that a dead process left half-made. */
-  removeHalfMadeCopies(): void {
-    this.#copies.removeHalfMade();
+  /** A conversation works in a copy: it stays. */
+  keepCopy(target: string): void {
+    this.#copies.keep(target);
+  }
+
+  /** Copies that were neither kept nor removed. */
+  openCopies(): readonly string[] {
+    return this.#copies.open;
+  }
+
+  /** Removes a copy that was not kept. */
+  async removeCopy(target: string): Promise<void> {
+    await this.#copies.remove(target);
   }
 
   /** Removes what a restore staged that was never written down. */
@@ -289,6 +290,3 @@ export class Engine {
     return { tree: this.#tree, contents: this.#contents, ops, onStep };
   }
 }
-
-const databaseIn = (directory: string): string => join(directory, 'checkpoints.db');
-const packsIn = (directory: string): string => join(directory, 'packs');

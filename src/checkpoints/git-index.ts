@@ -52,7 +52,7 @@ export class GitIndex {
     this.#options = options;
   }
 
-  /** Stores the present index, if it is another one than the last. @returns null: there is none, undefined: it cannot be saved */
+  /** Stores the present index, if it is another one than the last. @returns null: missing, undefined: it cannot be saved */
   save(): SavedIndex {
     return this.#opened((fd, stats) => {
       const last = this.#last;

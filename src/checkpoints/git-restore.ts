@@ -4,7 +4,7 @@ import type { GitIndex } from './git-index.ts';
 import { branchPattern, commitPattern, type GitState, movedRefs, readGitState } from './git-state.ts';
 import type { RunGit } from './ignored.ts';
 
-/** What turns have moved, and can be set back. */
+/** States of a repository before and after turns, of which the first can be set back. */
 export interface GitMove {
   readonly before: GitState;
   readonly after: GitState;
@@ -13,7 +13,7 @@ export interface GitMove {
 
 /** Result of setting a repository back, or the reason why it stays. */
 export interface GitRestore {
-  /** What the turns moved: `HEAD`, branches, `index`. */
+  /** Names of all that the turns moved: `HEAD`, branches, `index`. */
   readonly moved: string[];
   readonly isRestored: boolean;
   /** Set when it stays as it is, or a part of it does. */
@@ -28,7 +28,7 @@ interface Span {
   readonly end: GitState;
 }
 
-/** What turns have moved in their repository; undefined: nothing. Of what was moved between them, too, the result says that it stays. */
+/** Compares the repository before and after turns; undefined: they moved nothing. What was moved between them, too, stays, and the result says so. */
 export async function moveOf(
   turns: readonly MarkedTurn[],
   stateAt: (seq: number) => GitState | undefined,

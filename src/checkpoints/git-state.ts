@@ -8,7 +8,7 @@ const GitState = v.object({
   head: v.string(),
   /** Commits of the local branches, by full name. */
   refs: v.record(v.string(), v.string()),
-  /** Content of the index in the store; null: there is none, undefined: it was not saved. */
+  /** Content of the index in the store; null: missing, undefined: it was not saved. */
   index: v.optional(v.nullable(v.string())),
 });
 /** Where a repository stands. */

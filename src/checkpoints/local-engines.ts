@@ -1,5 +1,6 @@
 import type { CallArguments, CallName, CallResult, Engines, TreePlace } from './calls.ts';
-import { Engine, type EngineOptions } from './engine.ts';
+import { Engine } from './engine.ts';
+import type { EngineOptions } from './engine-options.ts';
 import { runGitIn } from './git.ts';
 
 /** Engines in this thread, which they block. */

@@ -17,7 +17,7 @@ export interface StoredRestore extends Uncovered {
   readonly conversation: readonly string[];
   readonly kept: readonly string[];
   readonly conflicts: readonly Conflict[];
-  /** What is set back with the files, or why it stays. */
+  /** Repository as it is set back with the files, or why it stays. */
   readonly git?: GitMove | GitRestore | undefined;
 }
 

@@ -241,7 +241,8 @@ class Walk {
     if (kind !== 'file' || size > fileBytes) return;
     this.#bytes += size;
     if (this.#bytes > contentBytes) {
-      throw new OverLimit(`the files of the workspace have more than ${Math.round(contentBytes / gib)} GiB`);
+      const most = contentBytes < gib ? `${contentBytes} bytes` : `${Math.round(contentBytes / gib)} GiB`;
+      throw new OverLimit(`the files of the workspace have more than ${most}`);
     }
   }
 

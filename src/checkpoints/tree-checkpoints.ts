@@ -13,6 +13,8 @@ export interface TreeCheckpointsOptions {
   readonly engines: Engines;
   /** Takes turns of a conversation back; ignores those that are missing. */
   readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
+  /** Whether a conversation works in a directory. Of a copy that a killed process made none may. */
+  readonly isInUse: (directory: string) => boolean;
   /** Receives the machine before it starts. */
   readonly observe?: ((actor: AnyActorRef) => void) | undefined;
 }
@@ -135,7 +137,9 @@ export class TreeCheckpoints {
       await this.#call('conclude', number, left, true);
     }
     if (interrupted.length === 0) await this.#call('clearStaging');
-    await this.#call('removeHalfMadeCopies');
+    for (const target of await this.#call('openCopies')) {
+      await this.#call(this.#options.isInUse(target) ? 'keepCopy' : 'removeCopy', target);
+    }
     await this.#call('endCrashed');
   }
 

@@ -22,6 +22,8 @@ export interface WorkspaceCheckpointsOptions {
   readonly gitEnvironment: Readonly<Record<string, string>> | undefined;
   /** Takes turns of a conversation back, as far as they are still there. */
   readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
+  /** Whether a conversation works in a directory. */
+  readonly isInUse: (directory: string) => boolean;
   readonly observe?: ((actor: AnyActorRef, treeId: string, root: string) => void) | undefined;
   /** Default: in a thread of their own. */
   readonly engines?: Engines | undefined;
@@ -130,6 +132,21 @@ export class WorkspaceCheckpoints {
     return this.#tree(workspacePath).ask('diff', { thread: threadId, turn: turnId, isUnified });
   }
 
+  /** Notes a directory for a copy, before it is made: a later start removes it when no conversation came to work in it. @throws CheckpointError */
+  announceCopy(target: string, workspacePath: string): Promise<void> {
+    return this.#tree(workspacePath).ask('announceCopy', target);
+  }
+
+  /** The copy stays: a conversation that works in it is stored. @throws CheckpointError */
+  keepCopy(target: string, workspacePath: string): Promise<void> {
+    return this.#tree(workspacePath).ask('keepCopy', target);
+  }
+
+  /** Removes a copy that was announced, as far as it was made. @throws CheckpointError */
+  removeCopy(target: string, workspacePath: string): Promise<void> {
+    return this.#tree(workspacePath).ask('removeCopy', target);
+  }
+
   /** Copies the files of a tree into an empty directory: as they were at the end of a turn, or as they are now. @throws CheckpointError */
   copyTo(
     target: string,
@@ -180,14 +197,14 @@ export class WorkspaceCheckpoints {
     const treeId = treeIdOf(root);
     const known = this.#trees.get(treeId);
     if (known) return known;
-    const { limits, takeBack, observe, gitEnvironment, ownDirectories = [] } = this.#options;
+    const { limits, takeBack, isInUse, observe, gitEnvironment, ownDirectories = [] } = this.#options;
     const directory = this.#directoryOf(treeId);
     makeDirectory(directory, 0o700);
     const file = join(directory, rootFile);
     if (!existsSync(file)) writeFileAtomic(file, root, { isFlushed: false });
     const tree = new TreeCheckpoints({
       place: { treeId, root, directory, limits, ownDirectories, gitEnvironment },
-      ...{ engines: this.#engines, takeBack },
+      ...{ engines: this.#engines, takeBack, isInUse },
       ...(observe && { observe: (actor) => observe(actor, treeId, root) }),
     });
     this.#trees.set(treeId, tree);

@@ -74,7 +74,7 @@ export const RestoredFiles = v.object({
   /** Absent: the turns moved neither HEAD, a branch, nor the index. */
   git: v.optional(
     v.object({
-      /** What the turns moved: `HEAD`, branches by their full names, `index`. */
+      /** Names of all that the turns moved: `HEAD`, branches by their full names, `index`. */
       moved: v.array(v.string()),
       /** They are where they were; commits stay in the reflog. */
       isRestored: v.boolean(),

@@ -94,6 +94,41 @@ t.test('a workspace with too many entries leaves out what git ignores, and says 
   });
 });
 
+t.test(
+  'a workspace with too much content leaves out the largest directories that git ignores, and names them',
+  async (t) => {
+    const place = bench(t);
+    execFileSync('git', ['init', '-q'], { cwd: place.root });
+    place.write('.gitignore', 'target\nsmall\n');
+    place.write('target/a.o', Buffer.alloc(4_000));
+    place.write('target/deps/b.o', Buffer.alloc(3_000));
+    place.write('small/c.o', Buffer.alloc(500));
+    place.write('a.txt', 'a');
+    const { turn, undo, checkpoints } = checkpointsOf(t, place, { contentBytes: 5_000 });
+    await turn('turn_001', () => {
+      for (const path of ['a.txt', 'target/a.o', 'small/c.o']) place.write(path, 'changed');
+    });
+    const notCovered = [{ path: 'target', reason: 'overLimit', size: 7_000 }];
+    t.match(await checkpoints.list('thread', place.root), [{ notCovered, notCoveredTotal: 1 }], 'before an undo asks');
+    t.match(await undo(['turn_001']), { kind: 'restored', restored: ['a.txt', 'small/c.o'] });
+    t.same(['a.txt', 'target/a.o'].map(place.read), ['a', 'changed']);
+    t.equal(place.read('small/c.o').length, 500);
+
+    t.test('too much that git does not ignore fails the checkpoint, with the limit', async (t) => {
+      const other = bench(t);
+      execFileSync('git', ['init', '-q'], { cwd: other.root });
+      other.write('.gitignore', 'small\n');
+      other.write('small/c.o', Buffer.alloc(500));
+      other.write('large', Buffer.alloc(6_000));
+      const { turn: otherTurn } = checkpointsOf(t, other, { contentBytes: 5_000 });
+      await t.rejects(
+        otherTurn('turn_001', () => undefined),
+        { message: 'the files of the workspace have more than 5000 bytes' },
+      );
+    });
+  },
+);
+
 t.test('a directory that was swapped for a link leads no restore outside', async (t) => {
   const place = bench(t);
   const outside = join(place.root, '..', 'outside');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { LocalEngines } from '../../src/checkpoints/index.ts';
 import { program } from '../programs.ts';
-import { fill, fillRepository, gitStateOf, type Kind, placesOf, work } from './killed-work.ts';
+import { fill, fillRepository, gitStateOf, type Kind, placesOf, work, worktreesOf } from './killed-work.ts';
 import { bench, limits, stateOf, TreeCheckpoints } from './tree-of-files.ts';
 
 /** Of each kind 3 rounds in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
@@ -21,19 +21,20 @@ function filled(t: Test, kind: Kind) {
   const place = bench(t);
   mkdirSync(place.stores, { mode: 0o700 });
   fill(place.root);
-  if (kind === 'restore') fillRepository(place.root);
+  if (kind !== 'merge') fillRepository(place.root);
   const git = kind === 'restore' ? gitStateOf(place.root) : '';
   return { ...place, ...placesOf(place), before: stateOf(place.root), git };
 }
 type Filled = ReturnType<typeof filled>;
 
 /** The checkpoints of a workspace as the next start opens them. */
-async function restarted(t: Test, { root, store, at }: Filled) {
+async function restarted(t: Test, { root, store, at, fork, conversation }: Filled) {
   const takenBack: string[] = [];
   const tree = new TreeCheckpoints({
     place: { ...ofTree, root, directory: store },
     engines: new LocalEngines(),
     takeBack: (threadId, turnIds) => takenBack.push(threadId, ...turnIds),
+    isInUse: (directory) => directory === fork && existsSync(conversation),
   });
   await tree.ready();
   const turns = await tree.ask('turns', 'thread');
@@ -96,6 +97,9 @@ t.test('a fork that is killed at any step is whole, or gone once the next start 
     t.same(stateOf(place.root), place.before, 'the workspace is as it was');
     const isWhole = existsSync(place.fork);
     if (isWhole) t.same(stateOf(place.fork), stateOf(undisturbed.fork));
+    t.equal(existsSync(place.conversation), isWhole, 'no fork is left without a conversation');
+    t.equal(worktreesOf(place.root).length, isWhole ? 2 : 1, 'nor a worktree of git without its directory');
+    t.same(await tree.ask('openCopies'), []);
     await tree.close();
     return isWhole;
   }),

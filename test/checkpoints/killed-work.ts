@@ -1,6 +1,6 @@
 /** Work on checkpoints in whose middle a test kills the process: a turn that is taken back, a fork, and a fork that is brought back. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Engine } from '../../src/checkpoints/engine.ts';
 import { runGitIn } from '../../src/checkpoints/git.ts';
@@ -22,10 +22,15 @@ export const placesOf = ({ root, stores }: Place) => ({
   store: join(stores, 'workspace'),
   fork: join(root, '..', 'fork'),
   forkStore: join(stores, 'fork'),
+  /** Exists once a conversation works in the fork. */
+  conversation: join(stores, 'conversation'),
 });
 
 const git = (root: string, ...args: string[]): string =>
   execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', ...args], { cwd: root, encoding: 'utf8' });
+
+/** Worktrees of the repository of a workspace, itself included. */
+export const worktreesOf = (root: string): readonly string[] => git(root, 'worktree', 'list').trim().split('\n');
 
 /** HEAD, branches and what is staged. */
 export const gitStateOf = (root: string): string =>
@@ -70,7 +75,7 @@ function change(root: string): void {
 
 /** Does the work. @param onStep called before each step that changes the disk */
 export async function work(kind: Kind, place: Place, onStep: () => void): Promise<void> {
-  const { store, fork, forkStore } = placesOf(place);
+  const { store, fork, forkStore, conversation } = placesOf(place);
   const engineOf = (root: string, directory: string) =>
     new Engine({
       ...{ root, directory, onStep, git: runGitIn(root, environment), mergeEnvironment: environment },
@@ -87,8 +92,14 @@ export async function work(kind: Kind, place: Place, onStep: () => void): Promis
     const order = { thread: 'thread', turns: ['turn_001'], paths: undefined, force: false, conversation: ['turn_001'] };
     await complete(engine, await engine.prepare(order));
   } else {
-    if (!existsSync(fork)) mkdirSync(fork, { mode: 0o700 });
+    engine.announceCopy(fork);
+    if (kind === 'fork') git(place.root, 'worktree', 'add', '--quiet', '--no-checkout', '--detach', fork);
+    else mkdirSync(fork, { mode: 0o700 });
+    onStep();
     await engine.copyTo(fork, undefined);
+    writeFileSync(conversation, '');
+    onStep();
+    engine.keepCopy(fork);
     if (kind === 'merge') await mergeBack(engine, engineOf(fork, forkStore), place.root, fork);
   }
   engine.close();

@@ -115,6 +115,7 @@ export function checkpointsOf(
     limits: { ...limits, ...own },
     gitEnvironment: { PATH: process.env['PATH'] ?? '' },
     takeBack: (threadId, turnIds) => takenBack.push([threadId, turnIds]),
+    isInUse: () => false,
     // A thread for each tree of a test would cost more than the test.
     engines: new LocalEngines(onStep),
   });

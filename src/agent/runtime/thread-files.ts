@@ -78,6 +78,10 @@ export class ThreadFiles {
     const isEphemeral = registry.isEphemeral(threadId);
     const newId = registry.newId(timestamp(), isEphemeral);
     const { thread } = forkThread({ store, original, newId, atTurnId, displayName, config });
+    if (place !== undefined) {
+      const workspacePath = turns.pathOf(original);
+      await this.#with((checkpoints) => checkpoints.keepCopy(place, workspacePath));
+    }
     const announce = () => {
       if (!isEphemeral) feed.broadcast({ method: 'thread/started', params: { thread } });
     };
@@ -110,8 +114,15 @@ export class ThreadFiles {
   async #openFork(workspacePath: string, end: { threadId: string; turnId: string } | undefined): Promise<string> {
     const { openFork } = this.#options;
     if (!openFork) throw new AgentError('workspaceRestricted', {}, 'a worktree needs git in this workspace');
-    const place = await openFork(workspacePath);
-    if (typeof place !== 'string') throw new AgentError('workspaceOverrideRefused', { reason: 'fork' }, place.reason);
+    let announced = '';
+    const place = await openFork(workspacePath, (path) => {
+      announced = path;
+      return this.#with((checkpoints) => checkpoints.announceCopy(path, workspacePath));
+    });
+    if (typeof place !== 'string') {
+      if (announced !== '') await this.#with((checkpoints) => checkpoints.removeCopy(announced, workspacePath));
+      throw new AgentError('workspaceOverrideRefused', { reason: 'fork' }, place.reason);
+    }
     await this.#with((checkpoints) => checkpoints.copyTo(place, workspacePath, end));
     return place;
   }
@@ -156,6 +167,11 @@ export class ThreadFiles {
     if (!store.thread(threadId) || turnIds.length === 0) return;
     journal.flush();
     store.deleteTurns(threadId, turnIds);
+  }
+
+  isInUse(directory: string): boolean {
+    const threads = this.#options.registry.durable.store.threads();
+    return threads.some(({ config }) => config?.workspaceOverride === directory);
   }
 
   async #restore(thread: StoredThread, order: RestoreOrder): Promise<Frozen<RestoredFiles>> {

@@ -227,6 +227,11 @@ export class ThreadService implements Runtime {
     this.#files.takeBack(threadId, turnIds);
   }
 
+  /** Whether a stored thread works in a directory of its own, and in this one. */
+  isInUse(directory: string): boolean {
+    return this.#files.isInUse(directory);
+  }
+
   /** Returns a failure of the provider as a result, as the protocol defines it. */
   async models(): Promise<ModelListResult> {
     try {

@@ -89,6 +89,12 @@ export interface FileCheckpoints {
     fork: { readonly threadId: string; readonly workspacePath: string },
     into: { readonly threadId: string; readonly workspacePath: string },
   ): Promise<FileRestore>;
+  /** Notes a directory for a copy, before it is made: a later start removes it when no thread came to work in it. */
+  announceCopy(target: string, workspacePath: string): Promise<void>;
+  /** The copy stays: a thread that works in it is stored. */
+  keepCopy(target: string, workspacePath: string): Promise<void>;
+  /** Removes a copy that was announced, as far as it was made. */
+  removeCopy(target: string, workspacePath: string): Promise<void>;
   /** Copies the files into an empty directory: as they were at the end of a turn, or as they are now. */
   copyTo(
     target: string,

@@ -9,18 +9,23 @@ import { GitFailure, gitIn } from './git.ts';
  * Makes the directory of a forked conversation beside the workspace, never below it: git, module resolution and instructions look
  * upwards. With git it is a worktree on no branch, with the workspace's index and without files; else it is empty.
  *
+ * @param announce receives the path before the directory is made
  * @returns its path; the reason why it cannot be made, as `{reason}`
  */
-export type OpenFork = (workspacePath: string) => Promise<string | { readonly reason: string }>;
+export type OpenFork = (
+  workspacePath: string,
+  announce: (path: string) => Promise<void>,
+) => Promise<string | { readonly reason: string }>;
 
 /** Git runs nothing that the repository names: no file is checked out, and hooks are switched off. */
 export function forksOf(settings: EnvironmentSettings): OpenFork {
   const git = gitIn(commandEnvironment(settings, newMarker(settings.environment)));
-  return async (workspacePath) => {
+  return async (workspacePath, announce) => {
     try {
       const parent = join(dirname(workspacePath), directoryName, 'worktrees');
       makeOwn(parent);
       const path = join(realpathSync(parent), `${basename(workspacePath)}-${randomUUID().slice(0, 8)}`);
+      await announce(path);
       if (!existsSync(join(workspacePath, '.git'))) {
         mkdirSync(path, { mode: 0o700 });
         return path;
