@@ -22,25 +22,30 @@ export function bearerToken(header: string | undefined): string | undefined {
 }
 
 /**
- * Requires `Authorization: Bearer <token>`; anything else is 401 with a challenge (RFC 6750, section 3). A getter allows rotation.
- * Compares in constant time among tokens of one length: how long our tokens are is no secret, and hashing both sides
- * would cost more than the rest of a small request.
+ * Makes a test for one secret; a getter allows rotation. Compares in constant time among secrets of one length: how long our
+ * tokens are is no secret, and hashing both sides would cost more than the rest of a small request.
  */
-export function bearer(token: string | (() => string)): Authenticate<undefined> {
+export function secretTest(secret: string | (() => string)): (given: string) => boolean {
   let known = '';
   let knownBytes = Buffer.alloc(0);
-  return (request) => {
-    const expected = typeof token === 'string' ? token : token();
+  return (given) => {
+    const expected = typeof secret === 'string' ? secret : secret();
     if (expected !== known) {
       known = expected;
       knownBytes = Buffer.from(expected);
     }
+    const bytes = Buffer.from(given);
+    return expected !== '' && bytes.byteLength === knownBytes.byteLength && timingSafeEqual(bytes, knownBytes);
+  };
+}
+
+/** Requires `Authorization: Bearer <token>`; anything else is 401 with a challenge (RFC 6750, section 3). A getter allows rotation. */
+export function bearer(token: string | (() => string)): Authenticate<undefined> {
+  const isToken = secretTest(token);
+  return (request) => {
     const given = bearerToken(request.header('authorization'));
     if (given === undefined) throw unauthorized('Bearer');
-    const bytes = Buffer.from(given);
-    if (expected === '' || bytes.byteLength !== knownBytes.byteLength || !timingSafeEqual(bytes, knownBytes)) {
-      throw unauthorized('Bearer error="invalid_token"');
-    }
+    if (!isToken(given)) throw unauthorized('Bearer error="invalid_token"');
     return undefined;
   };
 }

@@ -204,7 +204,7 @@ export class Core {
   withHeaders(own: readonly Header[], path: string | undefined): readonly Header[] {
     const common = this.options.headers?.(path);
     if (common === undefined || common.length === 0) return own;
-    return [...own, ...common.filter(([name]) => !own.some(([each]) => each === name))];
+    return [...own, ...common.filter((header) => !own.some((each) => each[0] === header[0]))];
   }
 
   /** An answer begins that ends with `streamHost.onOver`. */

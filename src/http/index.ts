@@ -19,6 +19,7 @@ export {
   ownerOnlyMessage,
   ownerOrKey,
   sameSecret,
+  secretTest,
 } from './auth.ts';
 export { createServer } from './create-server.ts';
 export { type HostRules, isForeign, knownHosts, loopbackHosts } from './hosts.ts';

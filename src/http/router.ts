@@ -39,17 +39,21 @@ function decoded(segment: string): string {
 function matchSegments(pattern: readonly string[], given: readonly string[], ignoreCase: boolean): Params | undefined {
   const wild = pattern.at(-1) === '*';
   if (wild ? given.length < pattern.length : given.length !== pattern.length) return undefined;
-  const params: Record<string, string> = Object.create(null);
-  for (const [index, expected] of pattern.entries()) {
+  let params: Record<string, string> | undefined;
+  // Without an iterator: most patterns differ in their first segment, and every request is compared with many.
+  for (let index = 0; index < pattern.length; index += 1) {
+    const expected = pattern[index] ?? '';
     const segment = given[index] ?? '';
     if (expected === '*') {
+      params ??= Object.create(null) as Record<string, string>;
       params['*'] = given.slice(index).map(decoded).join('/');
     } else if (expected.startsWith(':')) {
       if (segment === '') return undefined;
+      params ??= Object.create(null) as Record<string, string>;
       params[expected.slice(1)] = decoded(segment);
     } else if ((ignoreCase ? segment.toLowerCase() : segment) !== expected) return undefined;
   }
-  return params;
+  return params ?? noParams;
 }
 
 /**

@@ -51,7 +51,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const { logger, registry, events, inspection, telemetry } = options;
   const pageToken = watchedPageToken(options.home);
   const ownerAuth = bearer(options.token);
-  const auth = hubAuth(ownerAuth, pageToken);
+  const auth = hubAuth(options.token, pageToken);
   const pages = workspacePages({
     auth,
     pageToken,

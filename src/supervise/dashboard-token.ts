@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { workspaceStateDirectory } from '../config/index.ts';
 import { ensurePrivateDirectory, readJson, writeFileAtomic } from '../lib/index.ts';
-import { createTokenFile, fileStamp, makeToken, readTokenFile, tokenShape } from './token-file.ts';
+import { createTokenFile, fileStamp, makeToken, readTokenFile, tokenShape, watchedToken } from './token-file.ts';
 
 /** The token that opens the dashboards of one workspace, and those that it replaced. */
 export interface DashboardTokens {
@@ -74,6 +74,10 @@ export function revokeDashboardTokens(home: string): void {
       writeFileAtomic(join(directory, tokenName), `${makeToken()}\n`);
   }
 }
+
+/** As `watchedDashboardTokens`, for the current token alone: it checks one file. */
+export const watchedDashboardToken = (home: string, canonicalPath: string): (() => string) =>
+  watchedToken(dashboardTokenFile(home, canonicalPath), () => dashboardToken(home, canonicalPath));
 
 /** Returns a reader of the tokens as they are now: a change by another process holds at once. Each call checks both files, which costs some microseconds. */
 export function watchedDashboardTokens(home: string, canonicalPath: string): () => DashboardTokens {

@@ -30,6 +30,7 @@ export {
   dashboardTokenFile,
   revokeDashboardTokens,
   rotateDashboardToken,
+  watchedDashboardToken,
   watchedDashboardTokens,
 } from './dashboard-token.ts';
 export { Descendants } from './descendants.ts';

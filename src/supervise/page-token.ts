@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { ensurePrivateDirectory, writeFileAtomic } from '../lib/index.ts';
-import { createTokenFile, fileStamp, makeToken, readTokenFile } from './token-file.ts';
+import { createTokenFile, makeToken, readTokenFile, watchedToken } from './token-file.ts';
 
 /** File of the token that opens the pages of the Hub (0600), below the user's home. */
 export const pageTokenFile = (home: string): string => join(home, 'hub', 'page.token');
@@ -22,17 +22,8 @@ export function pageToken(home: string): string {
 export const knownPageToken = (home: string): string | undefined => readTokenFile(pageTokenFile(home));
 
 /** Returns a reader of the token as it is now: a change by another process holds at once. */
-export function watchedPageToken(home: string): () => string {
-  const file = pageTokenFile(home);
-  let known = pageToken(home);
-  let seen = fileStamp(file);
-  return () => {
-    if (fileStamp(file) === seen) return known;
-    known = pageToken(home);
-    seen = fileStamp(file);
-    return known;
-  };
-}
+export const watchedPageToken = (home: string): (() => string) =>
+  watchedToken(pageTokenFile(home), () => pageToken(home));
 
 /** Makes a new token, if there is one: the old one opens nothing from now on. */
 export function revokePageToken(home: string): void {

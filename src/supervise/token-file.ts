@@ -43,3 +43,15 @@ export function fileStamp(file: string): string {
   const found = statSync(file, { throwIfNoEntry: false });
   return found === undefined ? '' : `${found.ino} ${found.mtimeMs} ${found.size}`;
 }
+
+/** Returns a reader of the token in `file` as it is now: a change by another process holds at once. Each call checks the file. */
+export function watchedToken(file: string, read: () => string): () => string {
+  let known = read();
+  let seen = fileStamp(file);
+  return () => {
+    if (fileStamp(file) === seen) return known;
+    known = read();
+    seen = fileStamp(file);
+    return known;
+  };
+}

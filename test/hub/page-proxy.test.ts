@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { WebSocket, WebSocketServer } from 'ws';
-import { bearer } from '../../src/http/index.ts';
 import { hubAuth } from '../../src/hub/auth.ts';
 import { hubError, hubErrorBody } from '../../src/hub/errors.ts';
 import { workspacePages } from '../../src/hub/pages/index.ts';
@@ -25,6 +24,8 @@ interface Inner {
   readonly requests: IncomingMessage[];
   readonly sockets: WebSocket[];
   answer: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Throws when the process has gone. */
+  confirm: () => void;
 }
 
 /** A stand-in for the Dashboard of an agent server. */
@@ -60,6 +61,7 @@ async function innerServer(t: Test, name: string): Promise<Inner> {
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ name, url: request.url }));
     },
+    confirm: () => {},
   };
   return inner;
 }
@@ -68,13 +70,22 @@ async function scene(t: Test, adapter: Adapter) {
   const inners = { [ids.a]: await innerServer(t, 'a'), [ids.b]: await innerServer(t, 'b') };
   const doubts: string[] = [];
   const pages = workspacePages({
-    auth: hubAuth(bearer(ownerToken), () => pageToken),
+    auth: hubAuth(ownerToken, () => pageToken),
     pageToken: () => pageToken,
     isKnown: (id) => id in inners,
     async targetOf(id) {
       const inner = inners[id];
       if (!inner) throw hubError('notFound', 'There is no such workspace.');
-      return { origin: inner.origin, token: inner.token, doubt: () => doubts.push(id) };
+      const { hostname, port } = new URL(inner.origin);
+      const confirm = () => inner.confirm();
+      return {
+        origin: inner.origin,
+        host: hostname,
+        port: Number(port),
+        token: inner.token,
+        confirm,
+        doubt: () => doubts.push(id),
+      };
     },
   });
   t.teardown(() => pages.close());
@@ -172,6 +183,27 @@ function proxy(t: Test, adapter: Adapter): void {
     t.equal((await get(`/w/${ids.a}/v1/models`)).status, 404, 'only the Dashboard is passed on');
     t.equal(a.requests.length + b.requests.length, 0);
     t.equal((await get(path, bearerOf(ownerToken))).status, 200);
+  });
+
+  t.test('the process is confirmed before each connection, and not again while one stands', async (t) => {
+    const { a, get } = await scene(t, adapter);
+    let confirmed = 0;
+    a.confirm = () => {
+      confirmed += 1;
+    };
+    const path = `/w/${ids.a}/dashboard/api/summary`;
+    for (let round = 0; round < 3; round += 1) t.equal((await get(path)).status, 200);
+    t.equal(confirmed, 1);
+    t.equal(new Set(a.requests.map(({ socket }) => socket)).size, 1, 'one connection served all three');
+    a.confirm = () => {
+      throw hubError('workspaceUnavailable', 'It is gone.', {}, undefined, [['retry-after', '1']]);
+    };
+    a.answer = (request) => request.socket.destroy();
+    const refused = await get(path);
+    t.equal(refused.status, 503, 'the connection broke, and no other is opened');
+    t.equal(codeOf(refused.body), 'workspaceUnavailable');
+    t.match(refused.head, /retry-after: 1/i);
+    t.equal(a.requests.length, 4, 'whoever has the port now gets no token');
   });
 
   t.test('answers that would run, lead away or log out do not come out', async (t) => {

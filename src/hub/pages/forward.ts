@@ -1,5 +1,5 @@
-import { Agent, type IncomingMessage, request } from 'node:http';
-import { empty, pipe, type Reply, type RequestContext } from '../../http/index.ts';
+import { Agent, type ClientRequestArgs, type IncomingMessage, request } from 'node:http';
+import { bytes, empty, HttpError, pipe, type Reply, type RequestContext } from '../../http/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import { hubError } from '../errors.ts';
 import { inertType, innerHeaders, outerHeaders } from './headers.ts';
@@ -7,6 +7,8 @@ import type { Target } from './target.ts';
 
 /** Below the 8 seconds after which a uWebSockets.js server closes an idle connection. */
 const idleMs = 4_000;
+/** An answer up to this size is gathered and leaves in one piece; a longer one is passed on as it comes. */
+const gatheredBytes = 262_144;
 
 export interface Forwarder {
   /**
@@ -19,17 +21,30 @@ export interface Forwarder {
   close(): void;
 }
 
+interface Asked extends ClientRequestArgs {
+  readonly confirm: Target['confirm'];
+}
+
+/** Connections to all agent servers. None is opened before the process at its other end has been confirmed. */
+class ConfirmingAgent extends Agent {
+  override createConnection(options: Asked, callback?: Parameters<Agent['createConnection']>[1]) {
+    options.confirm();
+    return super.createConnection(options, callback);
+  }
+}
+
 export function createForwarder(): Forwarder {
-  const agent = new Agent({ keepAlive: true, timeout: idleMs });
+  const agent = new ConfirmingAgent({ keepAlive: true, timeout: idleMs });
   return {
     async forward(context, target, path) {
       const body = context.method === 'GET' ? undefined : await context.bytes();
       const answer = await ask(context, { agent, target, path, body }).catch((error: unknown) => {
         target.doubt();
         context.signal.throwIfAborted();
+        if (error instanceof HttpError) throw error;
         throw hubError('badGateway', `The agent server did not answer: ${messageOf(error)}`);
       });
-      return replyOf(answer, target);
+      return replyOf(context, answer, target);
     },
     close: () => agent.destroy(),
   };
@@ -56,25 +71,25 @@ async function ask(context: RequestContext<never>, question: Question): Promise<
 }
 
 function send(context: RequestContext<never>, { agent, target, path, body }: Question) {
-  const outgoing = request(new URL(target.origin), {
-    agent,
-    method: context.method,
-    path,
-    signal: context.signal,
-    headers: {
-      ...innerHeaders(context, target.token),
-      ...(body && { 'content-length': body.byteLength }),
-    },
-  });
+  const { method, signal } = context;
+  const { host, port, confirm } = target;
+  const headers = innerHeaders(context, target.token);
+  if (body) headers['content-length'] = String(body.byteLength);
+  const asked: Asked = { agent, host, port, method, path, headers, confirm };
+  const outgoing = request(asked);
   const answer = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once('response', resolve);
     outgoing.on('error', reject);
   });
-  outgoing.end(body);
+  // The option `signal` does the same, and also watches the stream for its end, which costs as much as all of the above.
+  const abort = () => outgoing.destroy(signal.reason instanceof Error ? signal.reason : undefined);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  else outgoing.end(body);
   return { answer, isReused: () => outgoing.reusedSocket };
 }
 
-function replyOf(answer: IncomingMessage, target: Target): Reply {
+async function replyOf(context: RequestContext<never>, answer: IncomingMessage, target: Target): Promise<Reply> {
   const status = answer.statusCode ?? 0;
   const headers = outerHeaders(answer.headers);
   if (status === 204 || status === 304) {
@@ -88,5 +103,25 @@ function replyOf(answer: IncomingMessage, target: Target): Reply {
     throw hubError('badGateway', `The agent server gave an answer that is not passed on (${status}).`);
   }
   const { type, headers: more } = inertType(answer.headers['content-type']);
-  return pipe(status, type, answer, [...headers, ...more]);
+  const length = Number(answer.headers['content-length'] ?? Number.NaN);
+  if (!(length <= gatheredBytes)) return pipe(status, type, answer, [...headers, ...more]);
+  const body = await gathered(answer, length).catch((error: unknown) => {
+    context.signal.throwIfAborted();
+    throw hubError('badGateway', `The agent server broke off its answer: ${messageOf(error)}`);
+  });
+  return bytes(status, type, body, [...headers, ...more]);
+}
+
+/** The whole body, whose length is known. @throws Error when it breaks off */
+function gathered(answer: IncomingMessage, length: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+    answer.once('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, length)));
+    answer.once('error', reject);
+    // Follows every end as well: an error that is not needed costs a stack trace.
+    answer.once('close', () => {
+      if (!answer.readableEnded) reject(new Error('the connection was closed'));
+    });
+  });
 }

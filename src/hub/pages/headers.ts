@@ -18,11 +18,12 @@ const passedOut = [
 ] as const;
 
 export function innerHeaders(request: Pick<RequestContext, 'header'>, token: string): Record<string, string> {
-  const passed = passedIn.flatMap((name) => {
+  const headers: Record<string, string> = { authorization: `Bearer ${token}` };
+  for (const name of passedIn) {
     const value = request.header(name);
-    return value === undefined ? [] : [[name, value]];
-  });
-  return { ...Object.fromEntries(passed), authorization: `Bearer ${token}` };
+    if (value !== undefined) headers[name] = value;
+  }
+  return headers;
 }
 
 /** Control characters other than a tab: uWebSockets.js would write them. */
@@ -30,10 +31,12 @@ export function innerHeaders(request: Pick<RequestContext, 'header'>, token: str
 const control = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 
 export function outerHeaders(answer: IncomingHttpHeaders): Header[] {
-  return passedOut.flatMap((name): Header[] => {
+  const headers: Header[] = [];
+  for (const name of passedOut) {
     const value = answer[name];
-    return typeof value !== 'string' || control.test(value) ? [] : [[name, value]];
-  });
+    if (typeof value === 'string' && !control.test(value)) headers.push([name, value]);
+  }
+  return headers;
 }
 
 /** Types that a browser only shows as what they are. A page of the Hub's origin runs nothing that an agent has written. */

@@ -71,10 +71,7 @@ export function workspacePages(options: PagesOptions): Pages {
   }
 
   async function pass(context: RequestContext<never>, id: string, inner: string): Promise<Reply> {
-    const query = new URLSearchParams(context.query);
-    query.delete('token');
-    const search = query.size === 0 ? '' : `?${query}`;
-    return forwarder.forward(context, await targetOf(id, context.signal), `${inner}${search}`);
+    return forwarder.forward(context, await targetOf(id, context.signal), `${inner}${searchOf(context.query)}`);
   }
 
   return {
@@ -86,17 +83,25 @@ export function workspacePages(options: PagesOptions): Pages {
     })),
     webSocket: tunnelRoute({ path: pattern, pageToken, targetOf }) as AnyWebSocketRoute,
     guard(request) {
-      if (!isBelow(request.path) || isDocument(request.path)) return;
+      if (!isBelow(request.path)) return;
       const host = request.header('host') ?? '';
       const site = request.header('sec-fetch-site');
       const origin = request.header('origin');
       // Both, where both are there: an Origin that is not ours is not made better by what stands beside it.
-      if (site === 'none' || isForeign(host, site, origin) || isForeign(host, undefined, origin))
+      const isOurs = site !== 'none' && !isForeign(host, site, origin) && !isForeign(host, undefined, origin);
+      if (!isOurs && !isDocument(request.path))
         throw new HttpError(403, 'originNotAllowed', 'The request comes from a page of another origin.');
     },
     headers: (path) => (path !== undefined && isBelow(path) ? dataHeaders : []),
     close: () => forwarder.close(),
   };
+}
+
+function searchOf(query: URLSearchParams): string {
+  if (query.size === 0) return '';
+  const passed = new URLSearchParams(query);
+  passed.delete('token');
+  return passed.size === 0 ? '' : `?${passed}`;
 }
 
 const isRoot = (rest: string): boolean => rest === '' || rest === '/';

@@ -38,8 +38,10 @@ export function innerPathOf(rest: string): string | undefined {
 
 /** For the judgement only: what is passed on stays as it was written, `%2f` included. */
 function decodedSegments(path: string): readonly string[] | undefined {
+  const segments = path.split('/');
+  if (!path.includes('%')) return segments;
   try {
-    return path.split('/').map((segment) => decodeURIComponent(segment));
+    return segments.map((segment) => decodeURIComponent(segment));
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 import { proveServer, ServerNotProvenError } from '../../client/index.ts';
-import { type AppServerState, defaults, type ProcessIdentity } from '../../protocol/index.ts';
-import { type DashboardTokens, dashboardToken, isAlive, watchedDashboardTokens } from '../../supervise/index.ts';
+import { defaults, type ProcessIdentity } from '../../protocol/index.ts';
+import { isAlive, watchedDashboardToken } from '../../supervise/index.ts';
 import { hubError } from '../errors.ts';
 import { phaseOf, publicState } from '../record.ts';
 import type { Registry } from '../registry.ts';
@@ -10,7 +10,17 @@ import type { Workspace } from '../workspace.ts';
 export interface Target {
   /** `http://127.0.0.1:41236` */
   readonly origin: string;
+  /** Host of `origin` as a socket takes it: an IPv6 address without its brackets. */
+  readonly host: string;
+  readonly port: number;
   readonly token: string;
+  /**
+   * To be called before a connection is opened. One that stands needs it not: at its other end is the process that
+   * was there when it was opened.
+   *
+   * @throws HttpError 503 `workspaceUnavailable` when that process is gone, for another one may have its port
+   */
+  confirm(): void;
   /** It did not answer: it must prove itself again before it gets another token. */
   doubt(): void;
 }
@@ -21,13 +31,12 @@ export interface TargetsOptions {
 }
 
 const { retryAfterMs, retryAfterMaxMs } = defaults.hub;
-const serves: readonly AppServerState[] = ['running', 'unhealthy'];
 
 /** A server that has proved itself: while this process lives, no other can have its port. */
 interface Proven {
-  readonly origin: string;
-  readonly token: string;
+  readonly endpoint: string;
   readonly process: ProcessIdentity;
+  readonly target: Target;
 }
 
 /**
@@ -41,49 +50,65 @@ export function createTargets({
   registry,
 }: TargetsOptions): (id: string, signal: AbortSignal) => Promise<Target> {
   const proven = new WeakMap<Workspace, Proven>();
-  const readers = new WeakMap<Workspace, () => DashboardTokens>();
+  const readers = new WeakMap<Workspace, () => string>();
+
+  function makeTarget(workspace: Workspace, endpoint: string, process: ProcessIdentity, token: string): Target {
+    const { origin, hostname, port } = new URL(endpoint);
+    return {
+      origin,
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: Number(port),
+      token,
+      confirm() {
+        if (isAlive(process) !== 'gone') return;
+        proven.delete(workspace);
+        throw unavailable(workspace);
+      },
+      doubt: () => void proven.delete(workspace),
+    };
+  }
 
   function tokenOf(workspace: Workspace): string {
-    const known = readers.get(workspace);
-    if (known) return known().current;
-    // Makes the token of a workspace that has none yet.
-    dashboardToken(home, workspace.path);
-    const reader = watchedDashboardTokens(home, workspace.path);
-    readers.set(workspace, reader);
-    return reader().current;
+    let reader = readers.get(workspace);
+    if (!reader) {
+      // Makes the token of a workspace that has none yet.
+      reader = watchedDashboardToken(home, workspace.path);
+      readers.set(workspace, reader);
+    }
+    return reader();
   }
 
   return async function targetOf(id, signal) {
     const workspace = registry.byId(id);
     if (!workspace) throw hubError('notFound', 'There is no such workspace.');
-    const { origin, process } = serving(workspace);
+    const { endpoint, process } = serving(workspace);
     const token = tokenOf(workspace);
     const known = proven.get(workspace);
-    const isKnown = known?.origin === origin && known.token === token && known.process === process;
-    if (!isKnown) {
-      proven.delete(workspace);
-      await prove(workspace, origin, token, signal);
-      proven.set(workspace, { origin, token, process });
-    }
-    return { origin, token, doubt: () => void proven.delete(workspace) };
+    if (known?.endpoint === endpoint && known.process === process && known.target.token === token) return known.target;
+    proven.delete(workspace);
+    const target = makeTarget(workspace, endpoint, process, token);
+    target.confirm();
+    await prove(workspace, target, signal);
+    proven.set(workspace, { endpoint, process, target });
+    return target;
   };
 }
 
 /** @throws HttpError */
-function serving(workspace: Workspace): { readonly origin: string; readonly process: ProcessIdentity } {
+function serving(workspace: Workspace): { readonly endpoint: string; readonly process: ProcessIdentity } {
   const { facts } = workspace;
   const process = facts.stored.server?.identity ?? facts.external;
-  if (!serves.includes(publicState(workspace.snapshot())) || !process || isAlive(process) === 'gone')
-    throw unavailable(workspace);
+  const snapshot = workspace.snapshot();
+  if (!process || !(snapshot.matches('running') || snapshot.matches('unhealthy'))) throw unavailable(workspace);
   const endpoint = facts.endpoints['dashboard'];
   if (endpoint === undefined) {
     const reason = facts.services['dashboard']?.reason ?? 'its agent server serves none.';
     throw hubError('notFound', `The workspace has no dashboard: ${reason}`);
   }
-  return { origin: new URL(endpoint).origin, process };
+  return { endpoint, process };
 }
 
-async function prove(workspace: Workspace, url: string, token: string, signal: AbortSignal): Promise<void> {
+async function prove(workspace: Workspace, { origin: url, token }: Target, signal: AbortSignal): Promise<void> {
   try {
     await proveServer({ role: 'dashboard', url, token, signal });
   } catch (error) {

@@ -126,6 +126,7 @@ function bySubprotocol(pageToken: () => string): Authenticate<undefined> {
 /** Opens the inner connection first: no frame of a page comes before there is somewhere to send it. */
 async function dial(target: Target, path: string, signal: AbortSignal): Promise<Tunnel> {
   const { WebSocket } = await import('ws');
+  target.confirm();
   const url = new URL(path, target.origin.replace(/^http/, 'ws'));
   const inner = new WebSocket(url, [pageSubprotocol, target.token], {
     handshakeTimeout: tunnelOpenMs,
