@@ -75,6 +75,8 @@ export {
   findProgram,
   imageReader,
   OutputFiles,
+  type PathSearch,
+  pathSearch,
   placeRules,
   Rooms,
   type SandboxStatus,

@@ -19,6 +19,8 @@ import {
   modelSource,
   OutputFiles,
   openStore,
+  type PathSearch,
+  pathSearch,
   placeRules,
   Rooms,
   RuleBook,
@@ -84,6 +86,7 @@ export interface Assembly {
   readonly telemetry: Telemetry;
   readonly spending: DaySpending;
   readonly library: Library;
+  readonly paths: PathSearch;
   /** Where commands run, as far as it is known. */
   readonly sandbox: () => SandboxStatus & { readonly isTried: boolean };
   /** Agent that does the turns, as it is now. */
@@ -130,6 +133,8 @@ export function assemble(options: AssemblyOptions): Assembly {
     (server) => threads.feed.broadcast({ method: 'mcp/status/updated', params: { server } }),
   );
   const library = new Library(homeDirectory(env));
+  const { BlockedPaths: blockedPaths } = config.Permissions;
+  const paths = pathSearch({ blockedPaths, home: homeDirectory(env) }, options.workspacePath);
   const outputs = new OutputFiles(join(options.stateDirectory, 'outputs'));
   const temporary = new ThreadDirectories(join(options.stateDirectory, 'tmp'));
   const directories = [outputs, temporary];
@@ -302,6 +307,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   return {
     threads,
     library,
+    paths,
     mcp,
     automations,
     traces: store.traces,
@@ -319,6 +325,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     checkBudget: () => checkBudget(config, provider),
     async close() {
       // Begins nothing more, and is over when the turns are.
+      paths.close();
       const ended = automations.close();
       await threads.close();
       await checkpoints?.close().catch(onBug);

@@ -1,5 +1,12 @@
 import type * as v from 'valibot';
-import { AgentError, type DynamicTools, type Library, type Listener, type Runtime } from '../agent/index.ts';
+import {
+  AgentError,
+  type DynamicTools,
+  type Library,
+  type Listener,
+  type PathSearch,
+  type Runtime,
+} from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
 import {
   type AgentInUse,
@@ -182,14 +189,23 @@ function fileMethods(threads: Runtime): Some<`checkpoint/${string}` | 'turn/diff
   };
 }
 
-/** Skills and prompt commands of one workspace. */
+/** Skills, prompt commands and paths of one workspace. */
 export interface WorkspaceLibrary {
   readonly library: Library;
+  readonly paths: PathSearch;
   readonly workspacePath: string;
 }
 
-function libraryMethods({ library, workspacePath }: WorkspaceLibrary): Some<`skills/${string}` | `command/${string}`> {
+function libraryMethods({
+  library,
+  paths,
+  workspacePath,
+}: WorkspaceLibrary): Some<`skills/${string}` | `command/${string}` | 'file/search'> {
   return {
+    'file/search': async ({ query, limit }) => {
+      const found = await paths.find(query, limit);
+      return { result: { data: [...found.paths], isComplete: found.isComplete } };
+    },
     'skills/list': () => {
       const { data, problems } = library.skills(workspacePath);
       return { result: { data: [...data], problems: [...problems] } };

@@ -118,13 +118,19 @@ export class RunningServer implements AppServer {
       assembly: this.#assembly,
       send: launch && ((report) => reportToHub(launch, report, logger)),
     });
-    const { threads, mcp, automations, library } = this.#assembly;
+    const { threads, mcp, automations, library, paths } = this.#assembly;
     threads.feed.join(this.#active.hear);
     this.#inbox = new Inbox(threads);
     this.#activity = new Activity(() => threads.activeTurns > 0 || automations.isExpecting);
     this.#connection = {
       methods: this.#introduced(
-        methodsOf(threads, mcp, automations, { library, workspacePath: this.workspacePath }, this.#assembly.agent),
+        methodsOf(
+          threads,
+          mcp,
+          automations,
+          { library, paths, workspacePath: this.workspacePath },
+          this.#assembly.agent,
+        ),
       ),
       feed: threads.feed,
       respond: threads.respond.bind(threads),

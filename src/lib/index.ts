@@ -23,6 +23,7 @@ export {
   writeFileAtomicAsync,
   writerOfTemporary,
 } from './files.ts';
+export { fit } from './fuzzy.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, setMember } from './json-edit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';

@@ -427,6 +427,17 @@ export const rpcMethods = {
     params: v.object({ name: id, arguments: v.optional(v.string(), '') }),
     result: v.object({ text: v.string() }),
   },
+  'file/search': {
+    summary: 'Files of the workspace whose paths fit what was typed; what `FindFiles` skips is left out.',
+    params: v.object({
+      query: v.optional(v.pipe(v.string(), v.maxLength(200)), ''),
+      limit: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(50)), 20),
+    }),
+    result: v.object({
+      data: v.pipe(v.array(v.string()), v.description('Paths from the workspace on; the best first.')),
+      isComplete: v.pipe(v.boolean(), v.description('Every file was looked at.')),
+    }),
+  },
   'agent/read': {
     summary: 'The agent that does the turns of this workspace, and what it cannot do.',
     params: empty,
@@ -479,6 +490,7 @@ export const pageMethods: ReadonlySet<RpcMethod> = new Set<RpcMethod>([
   'approval/respond',
   'skills/list',
   'command/list',
+  'file/search',
   'model/list',
   'agent/read',
 ]);

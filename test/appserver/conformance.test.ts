@@ -339,6 +339,9 @@ scenario(
     t.match(await session.call('skills/read', { name: 'tidy' }), { name: 'tidy', body: /Sweep/ });
     t.match(await session.call('command/list', {}), { data: [{ name: 'sum', description: 'Adds.' }] });
     t.match(await session.call('command/expand', { name: 'sum', arguments: '1 2' }), { text: 'Add 1 and 2.' });
+    writeFileSync(join(path, 'notes.md'), '');
+    t.strictSame(await session.call('file/search', { query: 'nts' }), { data: ['notes.md'], isComplete: true });
+    t.match(await session.refused('file/search', { limit: 51 }), { code: -32602 });
     t.match(await session.refused('skills/read', { name: 'none' }), { name: 'skillNotFound' });
     t.match(await session.refused('command/expand', { name: 'none' }), { name: 'commandNotFound' });
   },

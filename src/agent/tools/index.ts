@@ -16,6 +16,7 @@ import { createDelegateFiles, type DelegateFiles } from './files/delegate-files.
 import { createFileTools } from './files/index.ts';
 import { createImageReader, type ReadImage } from './files/local-image.ts';
 import { createTextReader, type ReadText } from './files/local-text.ts';
+import { createPathSearch, type PathSearch } from './files/path-search.ts';
 import type { OutputFiles } from './output-files.ts';
 import type { PathRules } from './paths.ts';
 import { createPlaceRules, type PlaceRules } from './places.ts';
@@ -38,6 +39,7 @@ export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/u
 export { DelegateFileError, type DelegateFiles } from './files/delegate-files.ts';
 export type { ReadImage } from './files/local-image.ts';
 export type { LocalText, ReadText } from './files/local-text.ts';
+export type { FittingPaths, PathSearch } from './files/path-search.ts';
 export { OutputFiles } from './output-files.ts';
 export { isWithin } from './paths.ts';
 export type { PlaceRules } from './places.ts';
@@ -80,6 +82,10 @@ const rulesOf = ({ blockedPaths, home }: Pick<ToolSettings, 'blockedPaths' | 'ho
 /** Reads images that messages name by their paths, held by the rules of the file tools. */
 export const imageReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadImage =>
   createImageReader(rulesOf(settings));
+
+/** Finds files by parts of their paths, by the rules of the file tools. @param workspacePath real path */
+export const pathSearch = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>, workspacePath: string): PathSearch =>
+  createPathSearch({ workspacePath, rules: rulesOf(settings) });
 
 /** Reads and writes files for an agent of another maker, by the rules of the file tools. */
 export const delegateFiles = (

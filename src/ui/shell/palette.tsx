@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useId } from 'preact/hooks';
+import { fit } from '../../lib/browser.ts';
 import type { App } from '../app/app.ts';
 import type { Command, Finder } from '../app/commands.ts';
 import { read, write } from '../app/preferences.ts';
 import { Dialog } from '../parts/dialog.tsx';
-import { fit } from './fuzzy.ts';
 import { Keys } from './key-sheet.tsx';
 
 /** One line of the palette: a command, or something that was found. */

@@ -11,7 +11,7 @@ import { Picture } from '../rows/picture.tsx';
 import { isPicture, maxPictures, pictureOf } from './images.ts';
 import { maxMessageChars, messageOf, picturesIn, writtenIn } from './message.ts';
 import { Pickers } from './pickers.tsx';
-import { filesOf, type Offer, offerFor } from './suggestions.ts';
+import { filesOf, mentionBefore, type Offer, offerFor } from './suggestions.ts';
 
 interface ComposerProps {
   readonly app: App;
@@ -75,11 +75,22 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
     const input = take();
     if (input) await conversation.steer(input).catch((error: unknown) => giveBack(input, error));
   };
-  const look = () => {
+  const offerWith = (found: readonly string[]) => {
     const { selectionStart = 0 } = box.current ?? {};
-    const files = () => filesOf(conversation.transcript);
+    const files = () => [...new Set([...filesOf(conversation.transcript), ...found])];
     offer.value = offerFor(text.peek(), selectionStart, { commands: chat.commands.peek(), files });
     chosen.value = 0;
+  };
+  const mention = () => mentionBefore(text.peek(), box.current?.selectionStart ?? 0);
+  const look = () => {
+    offerWith([]);
+    const query = mention();
+    if (query === null) return;
+    // Without an answer what the conversation has named is still offered; a lost connection is shown by itself.
+    const found = chat.files(conversation, query).catch((): readonly string[] => []);
+    void found.then((paths) => {
+      if (paths.length > 0 && mention() === query) offerWith(paths);
+    });
   };
   const accept = (index: number) => {
     const suggestion = offer.peek()?.suggestions[index];

@@ -1,4 +1,4 @@
-import { fit } from '../../../shell/fuzzy.ts';
+import { fit } from '../../../../lib/browser.ts';
 import { wordsOf } from '../data/call-words.ts';
 import type { Transcript } from '../data/transcript.ts';
 import type { PromptCommand } from '../data/workspace.ts';
@@ -17,7 +17,13 @@ export interface Offer {
 
 const maxShown = 8;
 
-/** Commands after `/` at the beginning; files that were spoken of after `@`. */
+/** What was typed of a path before the cursor, after `@`. */
+export function mentionBefore(text: string, cursor: number): string | null {
+  const [, plain, quoted] = /(?:^|\s)@(?:([^\s@"]*)|"([^"\n]*))$/.exec(text.slice(0, cursor)) ?? [];
+  return plain ?? quoted ?? null;
+}
+
+/** Commands after `/` at the beginning; files after `@`. */
 export function offerFor(
   text: string,
   cursor: number,
@@ -29,14 +35,19 @@ export function offerFor(
     const all = commands.map(({ name, description }) => ({ text: `/${name} `, detail: description ?? '' }));
     return best(0, command[1] ?? '', all);
   }
-  const mention = /(?:^|\s)@([^\s@"]*)$/.exec(before);
-  if (!mention) return null;
-  const query = mention[1] ?? '';
+  const query = mentionBefore(text, cursor);
+  if (query === null) return null;
   return best(
-    cursor - query.length - 1,
+    before.lastIndexOf('@'),
     query,
-    files().map((path) => ({ text: `@${path} `, detail: '' })),
+    files().map((path) => ({ text: `@${written(path)} `, detail: '' })),
   );
+}
+
+/** As a message takes it for a file: in quotes with blanks, and with a slash or a dot. */
+function written(path: string): string {
+  const file = /[./]/.test(path) ? path : `./${path}`;
+  return /\s/.test(file) ? `"${file}"` : file;
 }
 
 function best(from: number, query: string, all: readonly Suggestion[]): Offer | null {

@@ -17,6 +17,9 @@ import type { Told } from './rpc.ts';
 export type Model = Extract<ModelListResult, { readonly success: true }>['models'][number];
 export type PromptCommand = RpcResult<'command/list'>['data'][number];
 
+/** More than are shown at once: those that the conversation has named come first. */
+const maxFiles = 16;
+
 /** Name under which the page's threads are listed elsewhere. */
 const identity = { channelName: 'page' };
 
@@ -50,6 +53,11 @@ export class ChatWorkspace {
 
   get commands(): ReadonlySignal<readonly PromptCommand[]> {
     return this.#commands;
+  }
+
+  /** Files of the workspace whose paths fit what was typed, the best first. */
+  async files(conversation: Conversation, query: string): Promise<readonly string[]> {
+    return (await conversation.call('file/search', { query, limit: maxFiles })).data;
   }
 
   open(threadId: string | null): Conversation {
