@@ -435,7 +435,7 @@ export const rpcMethods = {
     }),
     result: v.object({
       data: v.pipe(v.array(v.string()), v.description('Paths from the workspace on; the best first.')),
-      isComplete: v.pipe(v.boolean(), v.description('Every file was looked at.')),
+      isComplete: v.pipe(v.boolean(), v.description('False when files were left out: there are too many, or the time was over.')),
     }),
   },
   'agent/read': {

@@ -17,7 +17,7 @@ const pathsPerSlice = 1_000;
 export interface FittingPaths {
   /** Relative to the workspace, with `/`; the best first. */
   readonly paths: readonly string[];
-  /** Every file was looked at. */
+  /** False when files were left out: there are too many, or the time was over. */
   readonly isComplete: boolean;
 }
 

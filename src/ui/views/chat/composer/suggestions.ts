@@ -17,7 +17,7 @@ export interface Offer {
 
 const maxShown = 8;
 
-/** What was typed of a path before the cursor, after `@`. */
+/** Beginning of a path before the cursor, after `@`; null where no mention is written. */
 export function mentionBefore(text: string, cursor: number): string | null {
   const [, plain, quoted] = /(?:^|\s)@(?:([^\s@"]*)|"([^"\n]*))$/.exec(text.slice(0, cursor)) ?? [];
   return plain ?? quoted ?? null;
