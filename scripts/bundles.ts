@@ -1,9 +1,10 @@
 /** The bundles of the product: what `npm run build` and `npm run dev` write to `dist/`. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { build } from 'rolldown';
+import { build, type Plugin } from 'rolldown';
 import packageJson from '../package.json' with { type: 'json' };
 import { runtimePackages } from '../src/deploy/engine/image-packages.ts';
+import { takesBuiltinsWithoutImport } from './builtin-modules.ts';
 import { bundledForms, onLog } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
@@ -35,15 +36,17 @@ interface BundleOptions {
   readonly external: readonly string[];
   readonly chunks: string;
   readonly format?: 'esm' | 'cjs';
+  readonly plugins?: readonly Plugin[];
 }
 
-async function bundle({ entries, external, chunks, format = 'esm' }: BundleOptions): Promise<void> {
+async function bundle({ entries, external, chunks, format = 'esm', plugins = [] }: BundleOptions): Promise<void> {
   const extension = format === 'cjs' ? 'cjs' : 'js';
   await build({
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, at(file)])),
     platform: 'node',
     external: isOneOf(external),
     resolve: { alias: bundledForms },
+    plugins: [...plugins],
     onLog,
     // Our modules only declare: an unused one need not be loaded. An entry always runs.
     treeshake: {
@@ -70,7 +73,7 @@ async function bundle({ entries, external, chunks, format = 'esm' }: BundleOptio
 export async function buildBundles(): Promise<void> {
   for (const old of ['chunks', 'shared', 'appserver', 'supervise', 'checkpoints'])
     rmSync(at(`dist/${old}`), { recursive: true, force: true });
-  await bundle({ entries: program, external: neverBundled, chunks: 'chunks' });
+  await bundle({ entries: program, external: neverBundled, chunks: 'chunks', plugins: [takesBuiltinsWithoutImport] });
   await bundle({ entries: agentServer, external: neverBundled, chunks: 'appserver/chunks', format: 'cjs' });
   await bundle({ entries: logRedactor, external: neverBundled, chunks: 'supervise/chunks', format: 'cjs' });
   await bundle({ entries: checkpointThread, external: neverBundled, chunks: 'checkpoints/chunks', format: 'cjs' });

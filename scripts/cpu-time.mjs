@@ -2,7 +2,8 @@
  * Loaded by the bundle of a test file: at its end the process writes its processor time, with that of all children it has waited
  * for, as a comment of TAP. Linux only.
  */
-import { existsSync, readFileSync } from 'node:fs';
+// `import` costs each test process 4 ms more (`builtin-modules.ts`).
+const { existsSync, readFileSync } = process.getBuiltinModule('node:fs');
 
 /** Unit of the times in `/proc`, in seconds. */
 const tick = 0.01;

@@ -6,7 +6,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
-import { onLog } from './bundled-forms.ts';
+import { takesBuiltinsWithoutImport } from './builtin-modules.ts';
+import { bundledForms, onLog } from './bundled-forms.ts';
 import { findsItsProgramInDist } from './test-programs.ts';
 import { root } from './toolchain.mjs';
 
@@ -20,6 +21,7 @@ const bundledPackages = [
   'superjson',
   'copy-anything',
   'is-what',
+  'jsonc-parser',
 ];
 
 const isExternal = (id: string, importer: string | undefined): boolean =>
@@ -40,6 +42,21 @@ const tapChunk = 'node_modules/@tapjs/tap.js';
 
 /** Has each test process report its processor time. */
 const reportsCpuTime = `import ${JSON.stringify(new URL('cpu-time.mjs', import.meta.url).href)};`;
+
+/** Prints elements of React for tap, which loads it and React itself in every process; no test has such an element. */
+const printsReactElements = {
+  name: 'loads React on first use',
+  transform: {
+    filter: { id: /\/tcompare\/dist\/esm\/react-element-to-jsx-string\.js$/ },
+    handler: (code: string) => ({
+      code: code.replace(
+        "= require('react-element-to-jsx-string');",
+        "= { default: (...words) => require('react-element-to-jsx-string').default(...words) };",
+      ),
+      map: null,
+    }),
+  },
+};
 
 async function removeSourceMap(file: string): Promise<void> {
   const code = await readFile(file, 'utf8');
@@ -74,8 +91,8 @@ export async function bundleTests(sources: readonly string[], directory: string)
     input: Object.fromEntries(sources.map((source) => [source.replace(/\.ts$/, ''), join(root, source)])),
     platform: 'node',
     external: isExternal,
-    plugins: [findsItsProgramInDist, sourceLocations],
-    resolve: { conditionNames: ['development', 'node', 'import'] },
+    plugins: [findsItsProgramInDist, sourceLocations, printsReactElements, takesBuiltinsWithoutImport],
+    resolve: { conditionNames: ['development', 'node', 'import'], alias: bundledForms },
     logLevel: 'warn',
     onLog,
     output: {

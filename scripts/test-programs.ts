@@ -6,6 +6,7 @@ import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
+import { takesBuiltinsWithoutImport } from './builtin-modules.ts';
 import { bundledForms, onLog } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
@@ -31,8 +32,13 @@ export const findsItsProgramInDist = {
   name: 'finds its program in dist',
   transform: {
     filter: { id: /\/src\/(?:supervise\/log-redactor|checkpoints\/engine-thread)\.ts$/ },
-    handler: (code: string) =>
-      code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(join(root, 'dist/supervise/bundled.js')).href)),
+    handler: (code: string) => ({
+      code: code.replaceAll(
+        'import.meta.url',
+        JSON.stringify(pathToFileURL(join(root, 'dist/supervise/bundled.js')).href),
+      ),
+      map: null,
+    }),
   },
 };
 
@@ -47,7 +53,7 @@ export async function bundleTestPrograms(directory: string): Promise<void> {
     platform: 'node',
     external: isExternal,
     resolve: { alias: bundledForms },
-    plugins: [findsItsProgramInDist],
+    plugins: [findsItsProgramInDist, takesBuiltinsWithoutImport],
     logLevel: 'warn',
     onLog,
     output: { dir: directory, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
