@@ -48,18 +48,32 @@ export function nameTest(pattern: string): (name: string) => boolean {
  * @returns undefined for more than 256 alternatives, which would take up memory
  */
 export function expandBraces(pattern: string): readonly string[] | undefined {
-  return expand(pattern, 0);
+  // Each pair has an alternative more: this also bounds the depth of `expand`.
+  return countPairs(pattern) < maxAlternatives ? expand(pattern) : undefined;
 }
 
-/** @param depth how many braces are around the pattern; each of them has an alternative more */
-function expand(pattern: string, depth: number): readonly string[] | undefined {
-  if (depth > maxAlternatives) return undefined;
+/** How many pairs of braces contain a comma of their own. */
+function countPairs(pattern: string): number {
+  let pairs = 0;
+  /** Of each brace that is open: whether a comma was seen in it. */
+  const open: boolean[] = [];
+  for (let at = 0; at < pattern.length; at += 1) {
+    const char = pattern[at];
+    if (char === '\\') at += 1;
+    else if (char === '{') open.push(false);
+    else if (char === ',' && open.length > 0) open[open.length - 1] = true;
+    else if (char === '}' && open.pop()) pairs += 1;
+  }
+  return pairs;
+}
+
+function expand(pattern: string): readonly string[] | undefined {
   let expanded: readonly string[] = [''];
   let rest = pattern;
   for (let brace = firstBrace(rest); brace; brace = firstBrace(rest)) {
     const options: string[] = [];
     for (const option of brace.options) {
-      const inner = expand(option, depth + 1);
+      const inner = expand(option);
       if (!inner || expanded.length * (options.length + inner.length) > maxAlternatives) return undefined;
       options.push(...inner);
     }
