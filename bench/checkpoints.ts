@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,10 +12,14 @@ const Figures = v.object({
   diskRatio: v.number(),
   restored: v.number(),
   restoreMs: v.number(),
+  /** Longest wait of a tool that comes 300 ms after the beginning of its turn. */
+  waitedMs: v.number(),
   longestBlockMs: v.number(),
   p99BlockMs: v.number(),
 });
 type Figures = v.InferOutput<typeof Figures>;
+
+const flags = ['--conditions=development', '--disable-warning=ExperimentalWarning'];
 
 /** Files in 50 × 100 directories, each of some kilobytes of text. */
 function makeTree(root: string, files: number): void {
@@ -50,13 +54,27 @@ function walk(root: string, rounds: number): { readonly entries: number; readonl
 
 async function measure(root: string, store: string, rounds: number): Promise<Figures> {
   const file = join(import.meta.dirname, 'peers', 'checkpoints.ts');
-  const flags = ['--conditions=development', '--disable-warning=ExperimentalWarning'];
-  const { child, stop } = start({ command: process.execPath, args: [...flags, file, root, store, String(rounds)] });
+  const { child, stop } = start({
+    command: process.execPath,
+    args: [...flags, file, root, store, String(rounds)],
+    cwd: root,
+  });
   try {
     return v.parse(Figures, JSON.parse(await firstLine(child, 600_000)));
   } finally {
     await stop();
   }
+}
+
+/** Random programs that change a tree and are taken back: groups of 50 of which one left a difference. */
+function differingGroups(programs: number): number {
+  const file = join(import.meta.dirname, '..', 'test', 'checkpoints', 'programs.test.ts');
+  const env = { ...process.env, ORATORIO_TEST_UNDO_RUNS: String(programs), TAP_TIMEOUT: '3600' };
+  const options = { encoding: 'utf8', env, maxBuffer: 64 * 2 ** 20 } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, file], options);
+  const differing = [...stdout.matchAll(/^ +not ok/gm)].length;
+  if (status !== 0 && differing === 0) throw new Error(`The random programs did not run: ${stderr || stdout}`);
+  return differing;
 }
 
 async function run({ quick, rounds }: Context): Promise<Result> {
@@ -77,6 +95,8 @@ async function run({ quick, rounds }: Context): Promise<Result> {
       mkdirSync(store, { mode: 0o700 });
       found.push(await measure(root, store, quick ? 2 : 5));
     }
+    const programs = quick ? 100 : 10_000;
+    const differing = differingGroups(programs);
     const of = (key: (figures: Figures) => number) => median(found.map(key));
     const walkMs = median(walks);
     const ratio = median(found.map(({ scanMs }, index) => scanMs / (walks[index] ?? 1)));
@@ -90,6 +110,7 @@ async function run({ quick, rounds }: Context): Promise<Result> {
             ['100 files have changed, ms', of(({ commitMs }) => commitMs), ''],
             ['first checkpoint, CPU ms; `git add -A -f`, CPU ms', of(({ firstCpuMs }) => firstCpuMs), git],
             ['restore of 500 files, ms', of(({ restoreMs }) => restoreMs), ''],
+            ['a changing tool, 300 ms after its turn began, waits, ms', of(({ waitedMs }) => waitedMs), ''],
             ['disk for a turn, of the compressed changes', of(({ diskRatio }) => diskRatio), ''],
             [
               'event loop late, p99 and longest, ms',
@@ -115,7 +136,20 @@ async function run({ quick, rounds }: Context): Promise<Result> {
         },
         { what: 'disk for a turn', measured: of(({ diskRatio }) => diskRatio), atMost: 1.2, unit: ' × compressed' },
         { what: 'restore of 500 paths', measured: of(({ restoreMs }) => restoreMs), atMost: 1_500, unit: ' ms' },
+        {
+          what: `of ${programs} random programs taken back, groups that differ`,
+          measured: differing,
+          atMost: 0,
+          unit: '',
+        },
+        { what: 'wait of a tool after 300 ms', measured: of(({ waitedMs }) => waitedMs), atMost: 5, unit: ' ms' },
         { what: 'event loop late, p99', measured: of(({ p99BlockMs }) => p99BlockMs), atMost: 5, unit: ' ms' },
+        {
+          what: 'event loop late, longest',
+          measured: of(({ longestBlockMs }) => longestBlockMs),
+          atMost: 5,
+          unit: ' ms',
+        },
       ],
     };
   } finally {

@@ -38,6 +38,8 @@ export interface StartOptions {
   /** Core it is pinned to, where that is possible. */
   readonly core?: number;
   readonly env?: Readonly<Record<string, string>>;
+  /** Default: that of this process. */
+  readonly cwd?: string;
 }
 
 export interface Started {
@@ -50,12 +52,13 @@ export interface Started {
 const started = new Set<Started>();
 
 /** Starts a process in a group of its own that dies with this one. Its standard input stays open until it is stopped. */
-export function start({ command, args, core, env }: StartOptions): Started {
+export function start({ command, args, core, env, cwd }: StartOptions): Started {
   const [file, line] = pinned(core, command, args);
   const child = spawn(file, line, {
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
+    cwd,
   });
   const { pid } = child;
   if (pid === undefined) throw new Error(`${command} cannot be started`);

@@ -1,78 +1,107 @@
-/** Checkpoints of one tree in a process of its own. Arguments: workspace, store. Prints the figures as one line of JSON. */
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+/**
+ * Checkpoints of one tree in a process of its own, whose event loop does nothing else, as that of an agent server. Arguments: workspace,
+ * store, rounds. Prints the figures as one line of JSON.
+ */
+import { once } from 'node:events';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { zstdCompressSync } from 'node:zlib';
-import { defaultLimits, EngineThread } from '../../src/checkpoints/index.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { defaultLimits, EngineThread, WorkspaceCheckpoints } from '../../src/checkpoints/index.ts';
+import type { Change } from './checkpoints-changes.ts';
 
 const [root = '', directory = '', rounds = '5'] = process.argv.slice(2);
+/** Time that a model takes at least before its first tool. */
+const modelMs = 300;
 const engines = new EngineThread();
-const limits = { ...defaultLimits, freeBytes: 0 };
-const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
-const delay = monitorEventLoopDelay({ resolution: 1 });
-const packs = () => statSync(join(directory, 'packs', '000001.pack')).size;
-let turns = 0;
+const checkpoints = new WorkspaceCheckpoints({
+  ...{ directory, engines, gitEnvironment: undefined },
+  limits: { ...defaultLimits, freeBytes: 0 },
+  takeBack: () => undefined,
+  isInUse: () => false,
+});
+const changes = new Worker(new URL('checkpoints-changes.ts', import.meta.url));
+await once(changes, 'online');
 
-async function mark(edge: 'start' | 'end', turn: string): Promise<number> {
+const placeOf = (turnId: string) => ({ threadId: 'thread', turnId, workspacePath: root });
+const timed = async (work: () => Promise<unknown> | undefined): Promise<number> => {
   const from = performance.now();
-  await engines.call(place, 'mark', [[{ edge, thread: 'thread', turn }]]);
+  await work();
   return performance.now() - from;
-}
+};
+const packs = () => statSync(join(directory, readdirSync(directory)[0] ?? '', 'packs', '000001.pack')).size;
 
-function change(count: number, text: string): number {
-  // The changes themselves block: they are no part of the figure.
-  delay.disable();
-  let compressed = 0;
-  for (let number = 0; number < count; number += 1) {
-    const path = join(root, `d${number % 50}`, `e${number % 100}`, `f${Math.floor(number / 100)}`);
-    const content = `${text} ${number}\n${readFileSync(path, 'utf8').slice(0, 2_000)}`;
-    compressed += zstdCompressSync(content).length;
-    writeFileSync(path, content);
-  }
-  delay.enable();
+async function change(count: number, text: string): Promise<number> {
+  changes.postMessage({ root, count, text } satisfies Change);
+  const [compressed] = (await once(changes, 'message')) as [number];
   return compressed;
 }
 
+/** A turn whose model takes a while before its tool. @returns time that the tool waited, and the end of the turn */
+async function turn(id: string, work: () => Promise<unknown>): Promise<{ waited: number; settled: number }> {
+  const place = placeOf(id);
+  checkpoints.begin(place);
+  await sleep(modelMs);
+  const waited = await timed(() => checkpoints.secure(place));
+  await work();
+  return { waited, settled: await timed(() => checkpoints.settle(place)) };
+}
+
+/** The start of a turn alone: a scan that finds nothing. */
+async function scan(id: string): Promise<number> {
+  const place = placeOf(id);
+  checkpoints.begin(place, false);
+  const took = await timed(() => checkpoints.secure(place));
+  await checkpoints.settle(place);
+  return took;
+}
+
+const delay = monitorEventLoopDelay({ resolution: 1 });
+delay.enable();
 const cpu = process.cpuUsage();
-await mark('start', `turn_${turns}`);
+const opened = placeOf('first');
+checkpoints.begin(opened, false);
+await checkpoints.secure(opened);
 const first = process.cpuUsage(cpu);
-await mark('end', `turn_${turns}`);
+await checkpoints.settle(opened);
 // Young files are read again: the second scan of a tree is the first one that only compares.
-await new Promise((resolve) => setTimeout(resolve, 50));
-await mark('start', 'settle');
-await mark('end', 'settle');
+await sleep(50);
+await scan('settle');
 const scans: number[] = [];
 const commits: number[] = [];
+const waits: number[] = [];
 let disk = 0;
 let compressed = 0;
 for (let round = 0; round < Number(rounds); round += 1) {
-  turns += 1;
-  scans.push(await mark('start', `turn_${turns}`));
+  scans.push(await scan(`scan_${round}`));
   const before = packs();
-  compressed += change(100, `round ${round}`);
-  commits.push(await mark('end', `turn_${turns}`));
+  const { waited, settled } = await turn(`turn_${round}`, async () => {
+    compressed += await change(100, `round ${round}`);
+  });
+  waits.push(waited);
+  commits.push(settled);
   disk += packs() - before;
 }
-turns += 1;
-await mark('start', `turn_${turns}`);
-change(500, 'restored');
-await mark('end', `turn_${turns}`);
-const from = performance.now();
-const order = { thread: 'thread', turns: [`turn_${turns}`], paths: undefined, force: false, conversation: [] };
-const { number = 0 } = await engines.call(place, 'prepare', [order]);
-const left = await engines.call(place, 'apply', [number]);
-const outcome = await engines.call(place, 'conclude', [number, left]);
-const restoreMs = performance.now() - from;
+await turn('restored', () => change(500, 'restored'));
+const restore = { threadId: 'thread', workspacePath: root, turnIds: ['restored'], force: false, conversation: [] };
+let restored = 0;
+const restoreMs = await timed(async () => {
+  const outcome = await checkpoints.restore(restore);
+  restored = outcome.kind === 'restored' ? outcome.restored.length : 0;
+});
 delay.disable();
-await engines.release(place.treeId);
+await checkpoints.close();
+await changes.terminate();
 console.log(
   JSON.stringify({
     firstCpuMs: (first.user + first.system) / 1_000,
     scanMs: Math.min(...scans),
     commitMs: Math.min(...commits),
     diskRatio: disk / compressed,
-    restored: outcome.restored.length,
+    restored,
     restoreMs,
+    waitedMs: Math.max(...waits),
     longestBlockMs: delay.max / 1e6,
     p99BlockMs: delay.percentile(99) / 1e6,
   }),

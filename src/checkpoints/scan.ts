@@ -55,11 +55,22 @@ const gib = 2 ** 30;
  */
 export function scan(options: ScanOptions): Scan {
   const walk = new Walk(options);
+  options.tree.beginWalk();
   const root = lstatSync(options.tree.plain(''));
   if (!root.isDirectory()) throw new CheckpointError('the workspace is no directory');
   walk.begin(root);
   for (let directory = walk.next(); directory !== undefined; directory = walk.next()) walk.look(directory);
   return walk.result();
+}
+
+/** One directory while its entries are compared. */
+interface Look {
+  readonly path: BytePath;
+  readonly before: SeenDirectory | undefined;
+  /** It has the same entries as `before`; they may be others in content. */
+  readonly isUnchanged: boolean;
+  /** `before` itself until an entry differs. */
+  seen: SeenDirectory;
 }
 
 interface Pending {
@@ -117,9 +128,9 @@ class Walk {
       this.#skip(path, stats, 'unreadable');
       return;
     }
-    const seen = isUnchanged ? before.clone() : new SeenDirectory(self, names);
-    this.#index.set(path, seen);
-    const statsOf = this.#statsIn(path, seen);
+    const look: Look = { path, before, isUnchanged, seen: isUnchanged ? before : new SeenDirectory(self, names) };
+    this.#index.set(path, look.seen);
+    const statsOf = this.#statsIn(path, look.seen);
     for (let at = 0; at < names.length; at += 1) {
       const name = names[at] ?? '';
       const found = statsOf(name);
@@ -131,14 +142,16 @@ class Walk {
       }
       if (!found) {
         // Gone since the directory was read; the next scan reads it again.
-        seen.set(at, { kind: 'skipped', mode: 0, size: 0, mtime: 0, ctime: Number.NaN, ino: 0 });
+        this.#ownSeen(look).set(at, { kind: 'skipped', mode: 0, size: 0, mtime: 0, ctime: Number.NaN, ino: 0 });
         this.#missing(childOf(path, name), before, name);
         continue;
       }
-      this.#note(path, name, found, seen, at, before, isUnchanged ? at : (before?.indexOf(name) ?? -1));
+      this.#note(look, name, found, at);
     }
     if (before && !isUnchanged) {
-      for (const name of before.names) if (seen.indexOf(name) === -1) this.#missing(childOf(path, name), before, name);
+      for (const name of before.names) {
+        if (look.seen.indexOf(name) === -1) this.#missing(childOf(path, name), before, name);
+      }
     }
   }
 
@@ -157,19 +170,22 @@ class Walk {
     };
   }
 
-  #note(
-    directory: BytePath,
-    name: BytePath,
-    stats: Stats,
-    seen: SeenDirectory,
-    at: number,
-    before: SeenDirectory | undefined,
-    index: number,
-  ): void {
+  /** Facts of a directory that may be changed. Most directories share those of the last checkpoint. */
+  #ownSeen(look: Look): SeenDirectory {
+    if (look.isUnchanged && look.seen === look.before) {
+      look.seen = look.before.clone();
+      this.#index.set(look.path, look.seen);
+    }
+    return look.seen;
+  }
+
+  #note(look: Look, name: BytePath, stats: Stats, at: number): void {
     const { leftOut, known } = this.#options;
+    const { path: directory, before, isUnchanged } = look;
+    const index = isUnchanged ? at : (before?.indexOf(name) ?? -1);
     const left = leftOut.size > 0 ? leftOut.get(childOf(directory, name)) : undefined;
     const reason = left === undefined ? this.#reasonOf(stats) : 'overLimit';
-    const kind = reason ? 'skipped' : kindOf(stats);
+    const kind = reason ? 'skipped' : kindOf(stats.mode);
     const mode = kind === 'link' ? 0 : stats.mode & 0o7777;
     const size = left ?? (kind === 'directory' ? 0 : stats.size);
     const { mtimeMs: mtime, ctimeMs, ino } = stats;
@@ -179,7 +195,7 @@ class Walk {
       const wasKind = before.kindAt(index);
       // A file that is too large is known as skipped.
       if (wasKind === kind || (wasKind === 'skipped' && kind === 'file')) {
-        if (before.names !== seen.names) seen.copy(at, before, index);
+        if (!isUnchanged) look.seen.copy(at, before, index);
         if (kind === 'directory') this.#pending.push({ path: childOf(directory, name), stats });
         return;
       }
@@ -189,7 +205,7 @@ class Walk {
       for (const each of pathsBelow(known, path)) if (each !== path) this.#gone.push(each);
     }
     const ctime = ctimeMs < this.#racyFrom ? ctimeMs : null;
-    seen.set(at, { kind, mode, size, mtime, ctime: ctime ?? Number.NaN, ino });
+    this.#ownSeen(look).set(at, { kind, mode, size, mtime, ctime: ctime ?? Number.NaN, ino });
     this.#candidates.push({ path, kind, mode, size, mtime, ctime, ino, ...(reason && { reason }) });
     if (kind === 'directory') this.#pending.push({ path, stats });
   }
@@ -248,7 +264,7 @@ class Walk {
 
   #reasonOf({ dev, mode }: Stats): SkipReason | undefined {
     if (dev !== this.#device) return 'otherFileSystem';
-    return kinds.has(mode & typeMask) ? undefined : 'special';
+    return kindOf(mode) === 'skipped' ? 'special' : undefined;
   }
 
   #stampOf({ mtimeMs, ctimeMs, ino }: Stats): {
@@ -262,10 +278,16 @@ class Walk {
 
 const noThrow = { throwIfNoEntry: false } as const;
 const typeMask = 0o170000;
-const kinds: ReadonlyMap<number, EntryKind> = new Map([
-  [0o100000, 'file'],
-  [0o040000, 'directory'],
-  [0o120000, 'link'],
-]);
 
-const kindOf = ({ mode }: Stats): EntryKind => kinds.get(mode & typeMask) ?? 'skipped';
+function kindOf(mode: number): EntryKind {
+  switch (mode & typeMask) {
+    case 0o100000:
+      return 'file';
+    case 0o040000:
+      return 'directory';
+    case 0o120000:
+      return 'link';
+    default:
+      return 'skipped';
+  }
+}

@@ -1,7 +1,7 @@
-import { closeSync, constants, existsSync, openSync, readlinkSync, realpathSync } from 'node:fs';
+import { closeSync, constants, existsSync, lstatSync, openSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BytePath, childOf, nameOf, parentOf, systemPath } from './byte-path.ts';
-import { CheckpointError } from './errors.ts';
+import { CheckpointError, codeOf } from './errors.ts';
 
 const { O_RDONLY, O_NOFOLLOW = 0, O_DIRECTORY = 0 } = constants;
 /** Linux only, and not among Node's constants: holds a place, opens nothing, and needs no right to read (open(2)). */
@@ -22,12 +22,15 @@ export class Tree {
   /** Canonical and absolute. */
   readonly root: string;
   readonly #rootBytes: BytePath;
+  /** Before the paths of `plain`. */
+  #prefix: BytePath;
   /** The chain of directories that was used last, from the root. */
   #chain: Held[] = [];
 
   constructor(root: string) {
     this.root = root;
     this.#rootBytes = Buffer.from(root).toString('latin1');
+    this.#prefix = `${this.#rootBytes}/`;
   }
 
   /** Path of an entry for system calls, valid until the next call. @throws the system's error when a directory on the way is missing or is a link */
@@ -38,9 +41,17 @@ export class Tree {
     return systemPath(`${base}/${nameOf(path)}`);
   }
 
-  /** Absolute path without any check: for what may only look. */
+  /** Path without any check: for what may only look. */
   plain(path: BytePath): string | Buffer {
-    return systemPath(path === '' ? this.#rootBytes : `${this.#rootBytes}/${path}`);
+    return systemPath(path === '' ? this.#rootBytes : this.#prefix + path);
+  }
+
+  /**
+   * Begins a walk with `plain`. Where the root is the directory in which the process works, as that of an agent server is, its paths are
+   * relative from then on: the system looks up fewer names for each, which is a tenth of a scan.
+   */
+  beginWalk(): void {
+    this.#prefix = isWorkingDirectory(this.root) ? '' : `${this.#rootBytes}/`;
   }
 
   close(): void {
@@ -73,6 +84,18 @@ export class Tree {
     const plain = join(this.root, Buffer.from(path, 'latin1').toString());
     if (realpathSync(plain) !== plain) throw new CheckpointError('a directory was exchanged for a link');
     return Buffer.from(plain).toString('latin1');
+  }
+}
+
+/** Whether relative paths begin at a directory; not when it was moved away and another one took its place. */
+function isWorkingDirectory(root: string): boolean {
+  try {
+    if (process.cwd() !== root) return false;
+    const [here, there] = [statSync('.'), lstatSync(root)];
+    return here.dev === there.dev && here.ino === there.ino;
+  } catch (error) {
+    if (codeOf(error) === undefined) throw error;
+    return false;
   }
 }
 

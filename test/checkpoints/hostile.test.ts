@@ -158,6 +158,35 @@ t.test('a staging directory that is a link receives nothing', async (t) => {
   t.same([readdirSync(outside), place.read('a.txt')], [['precious'], 'b']);
 });
 
+t.test(
+  'a process that works in the workspace scans it by relative paths, until another directory takes its place',
+  async (t) => {
+    const place = bench(t);
+    place.write('src/a.txt', 'a');
+    place.write('-rf', 'odd');
+    const before = stateOf(place.root);
+    const home = process.cwd();
+    t.teardown(() => process.chdir(home));
+    process.chdir(place.root);
+    const { turn, undo } = checkpointsOf(t, place);
+    const change = () => {
+      place.write('src/a.txt', 'changed');
+      place.write('src/new/b.txt', 'new');
+      rmSync(place.at('-rf'), { force: true });
+    };
+    await turn('turn_001', change);
+    t.match(await undo(['turn_001']), { kind: 'restored' });
+    t.same(stateOf(place.root), before);
+
+    renameSync(place.root, `${place.root}-moved`);
+    place.write('other.txt', 'in another directory');
+    const other = stateOf(place.root);
+    await turn('turn_002', change);
+    t.match(await undo(['turn_002']), { kind: 'restored' });
+    t.same([stateOf(place.root), stateOf(`${place.root}-moved`)], [other, before]);
+  },
+);
+
 t.test('names and targets of links are bytes', async (t) => {
   const place = bench(t);
   const names = [

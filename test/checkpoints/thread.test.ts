@@ -4,11 +4,19 @@ import { bench, limits } from './tree-of-files.ts';
 
 const turn = { thread: 'thread', turn: 'turn_001' };
 
+/** Timers, watches and threads of this process. */
+const resources = () =>
+  process
+    .getActiveResourcesInfo()
+    .filter((kind) => /^(?:Timeout|Immediate|FSEventWrap|StatWatcher|Worker|MessagePort)$/.test(kind))
+    .sort();
+
 t.test('a tree is saved and restored by a thread, which ends when its last store is released', async (t) => {
   const { root, stores: directory, write, read } = bench(t);
   const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
   const engines = new EngineThread();
   t.teardown(() => engines.release('tree'));
+  const atRest = resources();
   write('a.txt', 'before');
   await engines.call(place, 'mark', [[{ edge: 'start', ...turn }]]);
   write('a.txt', 'after');
@@ -32,6 +40,9 @@ t.test('a tree is saved and restored by a thread, which ends when its last store
   const { number = 0 } = await engines.call(place, 'prepare', [order]);
   await engines.call(place, 'conclude', [number, await engines.call(place, 'apply', [number])]);
   t.equal(read('a.txt'), 'before');
+
+  await engines.release('tree');
+  t.same(resources(), atRest, 'at rest there is no thread, no timer and no watch');
 });
 
 t.test('a thread that is lost fails the requests that wait, and the next request begins another', async (t) => {
