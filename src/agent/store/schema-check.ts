@@ -36,12 +36,20 @@ function schemaOf(sqlite: DatabaseSync): Schema {
   );
 }
 
+/** The last one that was asked for: nearly every database has had the same migrations. */
+let made: { readonly script: string; readonly schema: Schema } | undefined;
+
 /** @param steps the migrations that lead to the schema */
 function schemaAfter(steps: readonly string[]): Schema {
-  if (steps.length === 0) return new Map();
+  const script = steps.join('\n;\n');
+  if (made?.script !== script) made = { script, schema: script === '' ? new Map() : schemaMadeBy(script) };
+  return made.schema;
+}
+
+function schemaMadeBy(script: string): Schema {
   const sqlite = new (loadSqlite().DatabaseSync)(':memory:');
   try {
-    sqlite.exec(steps.join('\n;\n'));
+    sqlite.exec(script);
     return schemaOf(sqlite);
   } finally {
     sqlite.close();
