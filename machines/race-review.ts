@@ -4,7 +4,7 @@
  * Detailed operation
  * 1. `acting` asks the server for one of both, one at a time. What is applied is what the server says of the attempts.
  * 2. Changes that others made to the same files since refuse it: nothing has changed, and `conflicted` names them.
- * 3. Only the return of an applied attempt can be forced; an attempt that cannot be merged is left to the person.
+ * 3. Only the person's `FORCE` overwrites these changes, and `LEAVE` leaves all as it is.
  * 4. A failure is reported, and the person may try again.
  */
 import { assertEvent, assign, fromPromise, setup } from 'xstate';
@@ -17,7 +17,7 @@ export interface RaceReviewInput {
 }
 
 export type RaceOrder =
-  | { readonly kind: 'apply'; readonly attemptId: string }
+  | { readonly kind: 'apply'; readonly attemptId: string; readonly force: boolean }
   | { readonly kind: 'undo'; readonly restoreId: string; readonly force: boolean };
 
 export interface RaceReviewContext extends RaceReviewInput {
@@ -57,20 +57,17 @@ export const raceReviewMachine = setup({
   },
   guards: {
     isRefused: (_, { conflicts }: RaceOutcome) => conflicts.length > 0,
-    isUndo: ({ context }) => context.order?.kind === 'undo',
   },
   actions: {
     planApplication: assign(({ event }) => {
       assertEvent(event, 'APPLY');
-      return { order: { kind: 'apply' as const, attemptId: event.attemptId } };
+      return { order: { kind: 'apply' as const, attemptId: event.attemptId, force: false } };
     }),
     planUndo: assign(({ event }) => {
       assertEvent(event, 'UNDO');
       return { order: { kind: 'undo' as const, restoreId: event.restoreId, force: false } };
     }),
-    allowOverwriting: assign(({ context: { order } }) => ({
-      order: order?.kind === 'undo' ? { ...order, force: true } : order,
-    })),
+    allowOverwriting: assign(({ context: { order } }) => ({ order: order && { ...order, force: true } })),
     recordConflicts: assign((_, { conflicts }: RaceOutcome) => ({ conflicts })),
     recordFault: assign((_, { message }: { readonly message: string }) => ({ lastError: message })),
     clearFault: assign({ lastError: null }),
@@ -116,7 +113,7 @@ export const raceReviewMachine = setup({
     conflicted: {
       description: 'Others have changed the same files since; nothing was changed.',
       on: {
-        FORCE: { guard: 'isUndo', target: 'acting', actions: 'allowOverwriting' },
+        FORCE: { target: 'acting', actions: 'allowOverwriting' },
         LEAVE: { target: 'idle', actions: 'clearOrder' },
       },
     },

@@ -205,7 +205,6 @@ export const changeReview: MachineWords = {
 export const raceReview: MachineWords = {
   guards: {
     isRefused: 'others have changed the same files since',
-    isUndo: 'an applied attempt is taken back',
   },
   actions: {
     planApplication: 'ask for the changes of the attempt',

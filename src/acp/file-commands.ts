@@ -10,7 +10,7 @@ import {
   undoTurns,
 } from '../client/index.ts';
 import { visible } from '../lib/index.ts';
-import type { InputPart } from '../protocol/index.ts';
+import { type InputPart, takenBackWords } from '../protocol/index.ts';
 import { fenced } from './prompt.ts';
 
 /** Commands about the files that turns have changed. The protocol has no requests for them, so they are prompts. */
@@ -74,8 +74,11 @@ export async function runFileCommand(
   try {
     const answer = await undoTurns(client, threadId, { turns, force, timeoutMs });
     const back = `To take this back: oratorio undo --thread ${threadId} --restore ${answer.restoreId}`;
-    const taken = turns === 1 ? 'The last turn is taken back.' : `The last ${turns} turns are taken back.`;
-    shown([`${taken} The editor still shows it; the agent does not know it any more.`, ...restoredLines(answer), back]);
+    shown([
+      `${takenBackWords(turns)} The editor still shows it; the agent does not know it any more.`,
+      ...restoredLines(answer),
+      back,
+    ]);
   } catch (error) {
     const conflicts = conflictLines(error);
     if (!conflicts) throw error;

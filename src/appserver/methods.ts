@@ -130,7 +130,9 @@ function threadMethods(threads: Runtime): Some<'initialize' | `thread/${string}`
       const { thread, announce } = await threads.fork(threadId, fork);
       return { result: { thread }, after: announce };
     },
-    'thread/merge': async ({ threadId }) => ({ result: sent<RestoredFiles>(await threads.merge(threadId)) }),
+    'thread/merge': async ({ threadId, force }) => ({
+      result: sent<RestoredFiles>(await threads.merge(threadId, force)),
+    }),
     'thread/config/update': ({ threadId, config }) => ({ result: { config: threads.updateConfig(threadId, config) } }),
     'thread/compact': async ({ threadId }) => {
       await threads.compact(threadId);

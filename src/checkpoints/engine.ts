@@ -111,17 +111,17 @@ export class Engine {
     return { ...changesOf(history, first?.startSeq ?? history.newestSeq), directory: this.#options.directory };
   }
 
-  /** Saves the files as they are, and plans, stages and writes down what a fork has changed. Conflicts refuse it. */
-  async prepareMerge({ thread, fork }: MergeRequest): Promise<PreparedRestore> {
+  /** Saves the files as they are, and plans, stages and writes down what a fork has changed. Without `force` conflicts refuse it. */
+  async prepareMerge({ thread, fork, force }: MergeRequest): Promise<PreparedRestore> {
     const beforeSeq = await this.#takeBefore();
     const contents = this.#contents;
-    const options = { history: this.#history, contents, environment: this.#options.mergeEnvironment };
+    const options = { history: this.#history, contents, environment: this.#options.mergeEnvironment, force };
     const database = new CheckpointDatabase(databaseIn(fork.directory));
     try {
       const theirs = new ContentReader(packsIn(fork.directory), database);
-      const { ops, conflicts } = await planMerge({ ...options, changes: fork.changes, theirs });
-      const plan: RestorePlan = { ops, conflicts, kept: [], ...uncoveredOf(fork.notCovered) };
-      if (conflicts.length > 0) {
+      const { ops, conflicts, notCovered } = await planMerge({ ...options, changes: fork.changes, theirs });
+      const plan: RestorePlan = { ops, conflicts, kept: [], ...uncoveredOf([...fork.notCovered, ...notCovered]) };
+      if (conflicts.length > 0 && !force) {
         contents.discard();
         return { ...plan, number: undefined };
       }

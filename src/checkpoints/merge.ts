@@ -5,6 +5,7 @@ import { runProgram } from '../supervise/index.ts';
 import { type BytePath, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
 import type { Contents } from './contents.ts';
+import { fitDirectories } from './directories.ts';
 import { type Entry, isSame, type NotCovered, type StampedEntry } from './entry.ts';
 import { type History, notCoveredOf, plainEntry } from './history.ts';
 import { pieceBytes } from './limits.ts';
@@ -33,11 +34,15 @@ export interface MergeOptions {
   readonly theirs: ContentReader;
   /** Environment of git; undefined: texts are not merged. */
   readonly environment: Readonly<Record<string, string>> | undefined;
+  /** What both changed and cannot be merged takes the fork's state. */
+  readonly force: boolean;
 }
 
 export interface MergePlan {
   readonly ops: readonly RestoreOp[];
   readonly conflicts: readonly Conflict[];
+  /** Left although `force` is set. */
+  readonly notCovered: readonly NotCovered[];
 }
 
 /** Longest text that is merged line by line. */
@@ -61,30 +66,34 @@ export function changesOf(history: History, since: number): Omit<ForkChanges, 'd
 
 /**
  * Plans how changes of a fork come into the workspace: what is as it was when the fork was made takes the fork's state, texts that both
- * changed are merged line by line, and everything else is a conflict.
+ * changed are merged line by line, and everything else is a conflict, which `force` overwrites.
  */
-export async function planMerge({ history, contents, changes, theirs, environment }: MergeOptions): Promise<MergePlan> {
-  const ops: RestoreOp[] = [];
+export async function planMerge(options: MergeOptions): Promise<MergePlan> {
+  const { history, contents, changes, theirs, force } = options;
+  const ops = new Map<BytePath, RestoreOp>();
   const conflicts: Conflict[] = [];
+  const notCovered: NotCovered[] = [];
   for (const { path, before, after } of changes) {
     const have = history.current(path);
     const present = have && plainEntry(have);
     if (isSame(present, after)) continue;
-    let want = after;
-    if (!isSame(present, before)) {
-      want = await mergedText({ contents, theirs, have, before, after, environment });
-      if (!want) {
-        const change = !before ? 'created' : !have ? 'deleted' : 'modified';
-        conflicts.push({ path: shownPath(path), change, by: 'user' });
-        continue;
-      }
-    } else if (after?.kind === 'file') contents.putAll(theirs.read(after.hash ?? ''), after.size);
-    ops.push({ path, have: have ?? null, want: want ?? null });
+    const isConcurrent = !isSame(present, before);
+    const merged = isConcurrent ? await mergedText({ ...options, have, before, after }) : undefined;
+    if (isConcurrent && !merged) {
+      const change = !before ? 'created' : !have ? 'deleted' : 'modified';
+      // What no checkpoint holds could not be brought back.
+      if (force && have?.kind === 'skipped') notCovered.push(notCoveredOf(have));
+      else conflicts.push({ path: shownPath(path), change, by: 'user' });
+      if (!force || have?.kind === 'skipped') continue;
+    }
+    if (!merged && after?.kind === 'file') contents.putAll(theirs.read(after.hash ?? ''), after.size);
+    ops.set(path, { path, have: have ?? null, want: merged ?? after ?? null });
   }
-  return { ops, conflicts };
+  conflicts.push(...fitDirectories({ history, ops, force, modeOf: () => undefined }));
+  return { ops: [...ops.values()], conflicts, notCovered };
 }
 
-interface Versions extends Omit<MergeOptions, 'history' | 'changes'> {
+interface Versions extends Pick<MergeOptions, 'contents' | 'theirs' | 'environment'> {
   readonly have: StampedEntry | undefined;
   readonly before: Entry | undefined;
   readonly after: Entry | undefined;

@@ -1,4 +1,5 @@
-import { type BytePath, depthOf, isWithin, parentOf, shownPath } from './byte-path.ts';
+import { type BytePath, isWithin, parentOf, shownPath } from './byte-path.ts';
+import { fitDirectories } from './directories.ts';
 import {
   type Entry,
   isSame,
@@ -84,8 +85,13 @@ class Planner {
 
   plan(): RestorePlan {
     for (const [path, changes] of this.#changesByPath()) this.#judge(path, changes);
-    this.#completeParents();
-    this.#spareFullDirectories();
+    const history = this.#history;
+    const modeOf = (path: BytePath) => {
+      const earlier = history.at(path, this.#target);
+      return earlier?.kind === 'directory' ? earlier.mode : undefined;
+    };
+    const { force } = this.#request;
+    this.#conflicts.push(...fitDirectories({ history, ops: this.#ops, force, modeOf }));
     return {
       ops: [...this.#ops.values()],
       conflicts: this.#conflicts,
@@ -151,53 +157,6 @@ class Planner {
     const [before, after] = [this.#history.at(path, seq - 1), this.#history.at(path, seq)];
     const change = before === undefined ? 'created' : after === undefined ? 'deleted' : 'modified';
     this.#conflicts.push({ path: shownPath(path), change, by });
-  }
-
-  /** Adds the missing directories of restored entries. */
-  #completeParents(): void {
-    for (const { path, want } of [...this.#ops.values()]) {
-      if (!want) continue;
-      for (let parent = parentOf(path); parent !== undefined; parent = parentOf(parent)) {
-        const planned = this.#ops.get(parent);
-        const have = this.#history.current(parent);
-        const final = planned ? planned.want : (have ?? null);
-        if (final?.kind === 'directory') continue;
-        const earlier = this.#history.at(parent, this.#target);
-        if (final === null || this.#request.force) {
-          const mode = earlier?.kind === 'directory' ? earlier.mode : 0o755;
-          const directory: Entry = { kind: 'directory', mode, size: 0, hash: null, target: null };
-          this.#ops.set(parent, { path: parent, have: have ?? null, want: directory });
-        } else {
-          this.#conflicts.push({ path: shownPath(parent), change: 'modified', by: 'user' });
-          this.#ops.delete(path);
-          break;
-        }
-      }
-    }
-  }
-
-  /** A directory goes only with all that is in it: what others put there stays, and the directory with it. */
-  #spareFullDirectories(): void {
-    const going = [...this.#ops.values()]
-      .filter(({ have, want }) => have?.kind === 'directory' && want?.kind !== 'directory')
-      .sort((a, b) => depthOf(b.path) - depthOf(a.path));
-    for (const { path, want } of going) {
-      const staying = this.#history.below(path).find(({ path: child }) => {
-        const op = this.#ops.get(child);
-        return op ? op.want !== null : true;
-      });
-      if (!staying) continue;
-      if (want && this.#request.force && staying.kind !== 'skipped') {
-        this.#removeBelow(path);
-        continue;
-      }
-      this.#ops.delete(path);
-      if (want) this.#conflicts.push({ path: shownPath(staying.path), change: 'created', by: 'user' });
-    }
-  }
-
-  #removeBelow(directory: BytePath): void {
-    for (const have of this.#history.below(directory)) this.#ops.set(have.path, { path: have.path, have, want: null });
   }
 }
 

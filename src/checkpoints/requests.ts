@@ -24,6 +24,8 @@ export interface MergeRequest {
   /** Thread that they belong to from then on. */
   readonly thread: string;
   readonly fork: ForkChanges;
+  /** Overwrites what both changed and cannot be merged. */
+  readonly force: boolean;
 }
 
 /** A restore that is planned and, if there are no conflicts, staged and written down. */

@@ -161,9 +161,10 @@ export class WorkspaceCheckpoints {
   async merge(
     fork: { readonly threadId: string; readonly workspacePath: string },
     into: { readonly threadId: string; readonly workspacePath: string },
+    force: boolean,
   ): Promise<RestoreResult> {
     const changes = await this.#tree(fork.workspacePath).ask('forkChanges', fork.threadId);
-    return this.#tree(into.workspacePath).restore({ thread: into.threadId, fork: changes });
+    return this.#tree(into.workspacePath).restore({ thread: into.threadId, fork: changes, force });
   }
 
   /** Forgets the checkpoints of a thread that is deleted. @throws CheckpointError */

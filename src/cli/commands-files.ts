@@ -67,6 +67,22 @@ export const fileCommands: readonly CommandSpec[] = [
     load: async () => ({ run: (await import('./commands/fork.ts')).run }),
   },
   {
+    name: 'merge',
+    describe: [
+      'Bring the files of a fork into its original.',
+      'Files that only the fork changed become as they are there; texts that both changed are merged line by line. Where that is impossible, nothing is merged and the files are listed. The output names a restore id, which takes the merge back.',
+    ],
+    argument: { name: 'thread', completes: 'nothing' },
+    options: [
+      inWorkspace,
+      { name: 'force', describe: 'Overwrite conflicting changes with those of the fork' },
+      noStart,
+      json,
+    ],
+    examples: ['merge thread_20261125_abc123', 'merge thread_20261125_abc123 --force'],
+    load: async () => ({ run: (await import('./commands/merge.ts')).run }),
+  },
+  {
     name: 'race',
     describe: [
       'Run attempts side by side; apply the first that passes.',

@@ -6,12 +6,21 @@ export class CliError extends Error {
   readonly exit: ExitName;
   readonly hint: string | null;
   readonly code: string;
+  /** For programs: `details` of the error with `--json`. */
+  readonly details: Readonly<Record<string, unknown>> | null;
 
-  constructor(exit: ExitName, message: string, hint: string | null = null, code: string = exit) {
+  constructor(
+    exit: ExitName,
+    message: string,
+    hint: string | null = null,
+    code: string = exit,
+    details: Readonly<Record<string, unknown>> | null = null,
+  ) {
     super(message);
     this.exit = exit;
     this.hint = hint;
     this.code = code;
+    this.details = details;
   }
 }
 

@@ -95,8 +95,8 @@ const body = (
 /** Describes anything that was thrown. */
 export function explain(error: unknown): Failure {
   if (error instanceof CliError) {
-    const { exit, message, hint, code } = error;
-    return { exitCode: exitCodes[exit].code, what: message, hint, context: '', body: body(code, message) };
+    const { exit, message, hint, code, details } = error;
+    return { exitCode: exitCodes[exit].code, what: message, hint, context: '', body: body(code, message, details) };
   }
   if (error instanceof DeployError) {
     const { code, message, hint } = error;

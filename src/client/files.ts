@@ -152,14 +152,23 @@ export async function forkThread(
   return { threadId: thread.id, directory: thread.config.workspaceOverride };
 }
 
+export interface MergeOptions extends RequestOptions {
+  /** Overwrites what both changed and cannot be merged. Default: that refuses the request. */
+  readonly force?: boolean;
+}
+
 /**
  * Brings what a fork with a worktree has changed into the workspace of its original.
  *
  * @throws JsonRpcError -32019 with `data.conflicts` when both changed the same files in ways that cannot be merged
  * @example const { restoreId } = await mergeFork(server, fork.threadId);
  */
-export function mergeFork(server: Server, threadId: string, options: RequestOptions = {}): Promise<RestoredAnswer> {
-  return answerOf(server, RestoredAnswer, ['thread/merge', { threadId }], options);
+export function mergeFork(
+  server: Server,
+  threadId: string,
+  { force = false, ...options }: MergeOptions = {},
+): Promise<RestoredAnswer> {
+  return answerOf(server, RestoredAnswer, ['thread/merge', { threadId, force }], options);
 }
 
 /**

@@ -42,6 +42,7 @@ export {
   type ForkOptions,
   forkThread,
   listCheckpoints,
+  type MergeOptions,
   mergeFork,
   type RestoredAnswer,
   type RestoreOptions,

@@ -2,7 +2,15 @@
 
 import * as v from 'valibot';
 import { visible } from '../lib/index.ts';
-import { checkpointBefore, outsideWords, rpcErrors, uncoveredWords } from '../protocol/index.ts';
+import {
+  checkpointBefore,
+  conflictWords,
+  type FileAct,
+  outsideWords,
+  restoredWords,
+  rpcErrors,
+  uncoveredWords,
+} from '../protocol/index.ts';
 import type { AppServerClient, RequestOptions } from './app-server-client.ts';
 import { JsonRpcError } from './errors.ts';
 import { type CheckpointAnswer, listCheckpoints, type RestoredAnswer } from './files.ts';
@@ -80,7 +88,7 @@ export const uncoveredLines = ({ entries, total }: Pick<Uncovered, 'entries' | '
 export function restoredLines(answer: RestoredAnswer): string[] {
   const { restored, kept, changedMeanwhile, notCovered, notCoveredTotal, git, runningProcesses } = answer;
   return [
-    `Restored ${restored.length} ${restored.length === 1 ? 'file or directory' : 'files and directories'}.`,
+    restoredWords(restored.length),
     ...listed(restored, 'restored'),
     ...listed(kept, 'kept, changed by you or another conversation'),
     ...listed(changedMeanwhile, 'left, changed while it was restored'),
@@ -110,15 +118,16 @@ const Conflicts = v.object({
  *
  * @example const lines = conflictLines(error);
  */
-export function conflictLines(error: unknown): string[] | undefined {
+export function conflictLines(error: unknown, act: FileAct = 'restored'): string[] | undefined {
   if (!(error instanceof JsonRpcError) || error.code !== rpcErrors.restoreConflict.code) return undefined;
   const parsed = v.safeParse(Conflicts, error.data);
   const conflicts = parsed.success ? parsed.output.conflicts : [];
   return [
-    `Nothing was restored, because ${conflicts.length} of the files were changed since:`,
+    `${conflictWords(conflicts.length, act)}:`,
     ...conflicts
       .slice(0, maxListed)
       .map(({ path, change, by }) => `  ${inLine(path)} (${change} by ${by === 'user' ? 'you' : inLine(by)} since)`),
+    ...(conflicts.length > maxListed ? [`  and ${conflicts.length - maxListed} more`] : []),
   ];
 }
 

@@ -1,3 +1,5 @@
+import { count, plural } from '../lib/browser.ts';
+
 /** Reasons why an entry is in no checkpoint, in words that complete "it is …". No schema: the page has them, too. */
 export const uncoveredWords: Readonly<Record<string, string>> = {
   tooLarge: 'too large',
@@ -12,6 +14,23 @@ export const uncoveredWords: Readonly<Record<string, string>> = {
 /** Sentence about what no checkpoint of a workspace can hold, whatever its limits. */
 export const outsideWords =
   'Outside of the workspace nothing is taken back: other files, processes, databases, what was pushed or sent.';
+
+/** Result of a restore. */
+export const restoredWords = (entries: number): string =>
+  entries === 0
+    ? 'No file had to be restored.'
+    : `Restored ${count(entries, 'file or directory', 'files and directories')}.`;
+
+/** What a request did with files, or would have done. */
+export type FileAct = 'restored' | 'merged';
+
+/** Why a restore or a merge was refused; a list of the conflicts follows. */
+export const conflictWords = (conflicts: number, act: FileAct = 'restored'): string =>
+  `Nothing was ${act}, because ${count(conflicts, 'file')} ${plural(conflicts, 'was', 'were')} changed since`;
+
+/** Result of an undo for the conversation. */
+export const takenBackWords = (turns: number): string =>
+  turns === 1 ? 'The last turn is taken back.' : `The last ${turns} turns are taken back.`;
 
 /** Fields of a checkpoint by which the one that an undo goes back to is found. */
 interface Listed {

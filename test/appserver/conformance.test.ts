@@ -176,6 +176,16 @@ scenario(t, 'a conversation can be forked, also into a worktree of its own', {},
     'an attempt that was taken back is not applied',
   );
   t.equal((await session.refused('thread/merge', { threadId })).name, 'checkpointFailed');
+
+  writeFileSync(join(path, 'added.txt'), 'mine\n');
+  const refused = await session.refused('thread/merge', { threadId: fork.id });
+  t.match(refused, { name: 'restoreConflict', data: { conflicts: [{ path: 'added.txt', by: 'user' }] } });
+  t.equal(read('added.txt'), 'mine\n', 'nothing is overwritten without force');
+  const forced = await session.call('thread/merge', { threadId: fork.id, force: true });
+  t.match(forced, { restored: ['added.txt'], conflicts: [{ path: 'added.txt' }] });
+  t.equal(read('added.txt'), 'new\n');
+  await session.call('checkpoint/restore', { threadId, turnId: forced.restoreId });
+  t.equal(read('added.txt'), 'mine\n', 'and this is taken back');
 });
 
 scenario(

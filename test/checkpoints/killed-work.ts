@@ -113,7 +113,7 @@ async function mergeBack(engine: Engine, theirs: Engine, root: string, fork: str
   writeFileSync(lines, readFileSync(lines, 'utf8').replace('seven', 'SEVEN'));
   const changes = await theirs.forkChanges('thread');
   theirs.close();
-  await complete(engine, await engine.prepareMerge({ thread: 'thread', fork: changes }));
+  await complete(engine, await engine.prepareMerge({ thread: 'thread', fork: changes, force: false }));
 }
 
 async function complete(engine: Engine, { number }: { readonly number: number | undefined }): Promise<void> {

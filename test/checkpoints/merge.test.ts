@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
@@ -9,6 +10,7 @@ async function forked(t: Test, work: (at: (name: string) => string) => void) {
   place.write('lines.txt', Array.from({ length: 9 }, (_, at) => `line ${at}\n`).join(''));
   place.write('same.bin', Buffer.alloc(300_000, 7));
   place.write('gone.txt', 'gone');
+  for (const name of ['deleted', 'replaced', 'used', 'full']) place.write(`${name}/old.txt`, 'old');
   const all = checkpointsOf(t, place);
   const target = join(place.root, '..', 'fork');
   mkdirSync(target, { mode: 0o700 });
@@ -19,7 +21,8 @@ async function forked(t: Test, work: (at: (name: string) => string) => void) {
   await all.checkpoints.secure(fork);
   work((name) => join(target, name));
   await all.checkpoints.settle(fork);
-  const merge = () => all.checkpoints.merge(fork, { threadId: 'thread', workspacePath: place.root });
+  const into = { threadId: 'thread', workspacePath: place.root };
+  const merge = (force = false) => all.checkpoints.merge(fork, into, force);
   return { ...place, ...all, merge };
 }
 
@@ -45,7 +48,7 @@ t.test('lines that the fork and the user changed are merged, and taken back as o
 });
 
 t.test('what both changed at the same place refuses the merge, and nothing changes', async (t) => {
-  const { at, root, merge } = await forked(t, (inFork) => {
+  const { at, root, read, merge, undo } = await forked(t, (inFork) => {
     withLine(inFork('lines.txt'), 1, 'by the fork');
     writeFileSync(inFork('gone.txt'), 'by the fork');
     writeFileSync(inFork('other.txt'), 'by the fork');
@@ -53,12 +56,55 @@ t.test('what both changed at the same place refuses the merge, and nothing chang
   withLine(at('lines.txt'), 1, 'by the user');
   rmSync(at('gone.txt'));
   const before = stateOf(root);
-  t.match(await merge(), {
-    kind: 'refused',
-    conflicts: [
-      { path: 'gone.txt', change: 'deleted' },
-      { path: 'lines.txt', change: 'modified' },
-    ],
-  });
+  const conflicts = [
+    { path: 'gone.txt', change: 'deleted' },
+    { path: 'lines.txt', change: 'modified' },
+  ];
+  t.match(await merge(), { kind: 'refused', conflicts });
   t.same(stateOf(root), before);
+
+  const forced = await merge(true);
+  t.match(forced, { kind: 'restored', conflicts, restored: ['gone.txt', 'lines.txt', 'other.txt'] });
+  t.same([read('gone.txt'), read('other.txt')], ['by the fork', 'by the fork'], 'force takes the state of the fork');
+  t.match(read('lines.txt'), /by the fork/);
+  t.equal((await undo([forced.kind === 'restored' ? forced.restoreId : ''])).kind, 'restored');
+  t.same(stateOf(root), before, 'and undo brings the changes of the user back');
+});
+
+t.test('directories that the user deleted, replaced or used do not break a merge', async (t) => {
+  const { at, root, merge, undo, write } = await forked(t, (inFork) => {
+    for (const name of ['deleted', 'replaced']) writeFileSync(inFork(`${name}/new.txt`), 'by the fork');
+    for (const name of ['used', 'full']) rmSync(inFork(name), { recursive: true });
+    writeFileSync(inFork('full'), 'a file now');
+  });
+  for (const name of ['deleted', 'replaced']) rmSync(at(name), { recursive: true });
+  write('replaced', 'by the user');
+  for (const name of ['used', 'full']) write(`${name}/mine.txt`, 'by the user');
+  const before = stateOf(root);
+  const conflicts = [
+    { path: 'replaced', change: 'modified' },
+    { path: 'full/mine.txt', change: 'created' },
+  ];
+  t.match(await merge(), { kind: 'refused', conflicts });
+  t.same(stateOf(root), before);
+  const forced = await merge(true);
+  t.match(forced, { kind: 'restored' });
+  t.match(
+    stateOf(root).map((line) => line.replace(/ (\d+ \w+|\d+)$/, '')),
+    [
+      ...['/deleted directory', '/deleted/new.txt file', '/full file', '/gone.txt file', '/lines.txt file'],
+      ...['/replaced directory', '/replaced/new.txt file', '/same.bin file', '/used directory', '/used/mine.txt file'],
+    ],
+  );
+  t.equal((await undo([forced.kind === 'restored' ? forced.restoreId : ''])).kind, 'restored');
+  t.same(stateOf(root), before);
+});
+
+t.test('an entry that no checkpoint holds is never overwritten', async (t) => {
+  const { at, merge } = await forked(t, (inFork) => writeFileSync(inFork('gone.txt'), 'by the fork'));
+  rmSync(at('gone.txt'));
+  execFileSync('mkfifo', [at('gone.txt')]);
+  t.match(await merge(), { kind: 'refused', conflicts: [{ path: 'gone.txt' }] });
+  t.match(await merge(true), { kind: 'restored', restored: [], notCovered: [{ path: 'gone.txt', reason: 'special' }] });
+  t.ok(lstatSync(at('gone.txt')).isFIFO());
 });

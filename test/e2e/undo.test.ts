@@ -27,7 +27,7 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
     /not covered: pipe \(not a file, directory or link\)\nOutside of the workspace[^\n]*\n[\s\S]*Nothing was restored/,
     'what will not come back is said first',
   );
-  t.match(refused.stderr, /a\.txt \(modified by you since\)[\s\S]*oratorio undo --force/);
+  t.match(refused.stderr, /a\.txt \(modified by you since\)[\s\S]*oratorio undo --thread \S+ --force --workspace /);
   t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['mine\n', true], 'nothing was restored');
 
   t.match(await run('undo', '--path', '../a.txt'), { code: 2, stderr: /--path must be a file or directory in the/ });
@@ -45,5 +45,28 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
     restored: ['a.txt', 'b.txt'],
   });
   t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['one\n', false]);
+
+  const { threadId } = JSON.parse(undone.stdout);
+  const fork = JSON.parse((await run('fork', threadId, '--worktree', '--json')).stdout);
+  await run('chat', '--yes', '--thread', fork.threadId, 'run: echo fork > a.txt');
+  writeFileSync(at('a.txt'), 'mine\n');
+  const merge = (...rest: string[]) => run('merge', fork.threadId, ...rest);
+  const conflict = await merge();
+  t.match(conflict, {
+    code: 1,
+    stderr: /Nothing was merged, because 1 file was changed since:\n {2}a\.txt \(modified/,
+  });
+  const again = `oratorio merge ${fork.threadId} --force --workspace ${workspace}`;
+  t.ok(conflict.stderr.includes(again), conflict.stderr);
+  t.match(JSON.parse((await merge('--json')).stdout).error, {
+    code: 'restoreConflict',
+    details: { conflicts: [{ path: 'a.txt', change: 'modified', by: 'user' }] },
+  });
+  t.equal(readFileSync(at('a.txt'), 'utf8'), 'mine\n', 'nothing was merged');
+  const merged = await merge('--force');
+  t.match(merged, { code: 0, stdout: `--thread ${threadId} --restore restore_` }, merged.stderr);
+  t.equal(readFileSync(at('a.txt'), 'utf8'), 'fork\n');
+  const noFork = await run('merge', threadId, '--json');
+  t.match(JSON.parse(noFork.stdout).error, { code: 'noFork' }, noFork.stderr);
   await oratorio(place, ['hub', 'stop']);
 });

@@ -48,6 +48,10 @@ const to = {
   async applying(world: World) {
     world.send(apply);
   },
+  async refused(world: World) {
+    world.send(apply);
+    await world.answer({ conflicts });
+  },
   async refusedUndo(world: World) {
     world.send(undo);
     await world.answer({ conflicts });
@@ -60,7 +64,8 @@ const walks: readonly Walk<World>[] = [
     proves: 'the chosen attempt is applied',
     given: async () => {},
     when: (world) => world.send(apply),
-    shows: (t, world) => t.same([world.state, world.order], ['acting', { kind: 'apply', attemptId: 'thread_2' }]),
+    shows: (t, world) =>
+      t.same([world.state, world.order], ['acting', { kind: 'apply', attemptId: 'thread_2', force: false }]),
   },
   {
     takes: 'idle UNDO → acting',
@@ -99,11 +104,17 @@ const walks: readonly Walk<World>[] = [
     },
   },
   {
-    takes: 'conflicted FORCE [isUndo] → acting',
+    takes: 'conflicted FORCE → acting',
     proves: 'only the person overwrites changes of others',
     given: to.refusedUndo,
     when: (world) => world.send({ type: 'FORCE' }),
-    shows: (t, world) => t.match([world.state, world.order], ['acting', { kind: 'undo', force: true }]),
+    shows: async (t, world) => {
+      t.match([world.state, world.order], ['acting', { kind: 'undo', force: true }]);
+      const other = new World();
+      await to.refused(other);
+      other.send({ type: 'FORCE' });
+      t.match([other.state, other.order], ['acting', { kind: 'apply', attemptId: 'thread_2', force: true }]);
+    },
   },
   {
     takes: 'conflicted LEAVE → idle',
@@ -116,12 +127,12 @@ const walks: readonly Walk<World>[] = [
 
 walkEvery(t, raceReviewMachine, () => new World(), walks);
 
-t.test('an attempt that cannot be merged is never forced, and one act runs at a time', async (t) => {
+t.test('one act runs at a time, and a refused one waits for the decision', async (t) => {
   const world = new World();
   world.send(apply);
   world.send(undo);
   t.equal(world.acts.length, 1);
   await world.answer({ conflicts });
-  world.send({ type: 'FORCE' });
+  world.send(undo);
   t.same([world.state, world.acts.length], ['conflicted', 1]);
 });

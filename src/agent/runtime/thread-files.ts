@@ -1,11 +1,14 @@
 import { messageOf } from '../../lib/index.ts';
-import type {
-  BackgroundProcessInfo,
-  Checkpoint,
-  FileDiff,
-  Frozen,
-  RestoredFiles,
-  Thread,
+import {
+  type BackgroundProcessInfo,
+  type Checkpoint,
+  conflictWords,
+  type FileAct,
+  type FileDiff,
+  type Frozen,
+  type RestoredFiles,
+  restoredWords,
+  type Thread,
 } from '../../protocol/index.ts';
 import { AgentError } from '../errors.ts';
 import type { StoredThread } from '../thread-store.ts';
@@ -88,7 +91,7 @@ export class ThreadFiles {
     return { thread: this.#options.read(thread.id), announce };
   }
 
-  async merge(threadId: string): Promise<Frozen<RestoredFiles>> {
+  async merge(threadId: string, force: boolean): Promise<Frozen<RestoredFiles>> {
     const { registry, turns } = this.#options;
     const fork = registry.get(threadId);
     const { forkedFromThreadId } = fork;
@@ -103,7 +106,11 @@ export class ThreadFiles {
     return turns.hold(threadId, () =>
       turns.hold(original.id, async () => {
         const from = { threadId, workspacePath: place };
-        const merged = this.#report(original.id, await this.#with((checkpoints) => checkpoints.merge(from, into)));
+        const merged = this.#report(
+          original.id,
+          await this.#with((checkpoints) => checkpoints.merge(from, into, force)),
+          'merged',
+        );
         recordApplied(this.#options, threadId, merged.restoreId);
         return merged;
       }),
@@ -190,16 +197,15 @@ export class ThreadFiles {
   }
 
   /** @throws AgentError restoreConflict */
-  #report(threadId: string, result: FileRestore): Frozen<RestoredFiles> {
+  #report(threadId: string, result: FileRestore, act: FileAct = 'restored'): Frozen<RestoredFiles> {
     const { feed } = this.#options;
     if (result.kind === 'refused') {
       const { conflicts } = result;
-      const detail = `${conflicts.length} of these files were changed since; nothing was restored`;
-      throw new AgentError('restoreConflict', { threadId, conflicts }, detail);
+      throw new AgentError('restoreConflict', { threadId, conflicts }, conflictWords(conflicts.length, act));
     }
     const { kind: _, ...restored } = result;
     const runningProcesses = this.#runningProcesses(threadId);
-    const message = `Restored ${restored.restored.length} files; take it back with checkpoint/restore of ${restored.restoreId}.`;
+    const message = `${restoredWords(restored.restored.length)} Take it back with checkpoint/restore of ${restored.restoreId}.`;
     feed.publish(threadId, { method: 'system/event', params: { threadId, kind: 'filesRestored', message } });
     return { ...restored, ...(runningProcesses.length > 0 && { runningProcesses }) };
   }

@@ -174,7 +174,7 @@ export class ThreadService implements Runtime {
   readonly delete: Runtime['delete'] = (threadId) => this.#catalog.delete(threadId);
   readonly rollback: Runtime['rollback'] = (threadId, turns) => this.#catalog.rollback(threadId, turns);
   readonly fork: Runtime['fork'] = (threadId, fork) => this.#files.fork(threadId, fork);
-  readonly merge: Runtime['merge'] = (threadId) => this.#files.merge(threadId);
+  readonly merge: Runtime['merge'] = (...request) => this.#files.merge(...request);
   readonly undo: Runtime['undo'] = (...request) => this.#files.undo(...request);
   readonly checkpoints: Runtime['checkpoints'] = (threadId) => this.#files.list(threadId);
   readonly restoreFiles: Runtime['restoreFiles'] = (...request) => this.#files.restore(...request);

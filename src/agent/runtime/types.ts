@@ -88,6 +88,7 @@ export interface FileCheckpoints {
   merge(
     fork: { readonly threadId: string; readonly workspacePath: string },
     into: { readonly threadId: string; readonly workspacePath: string },
+    force: boolean,
   ): Promise<FileRestore>;
   /** Notes a directory for a copy, before it is made: a later start removes it when no thread came to work in it. */
   announceCopy(target: string, workspacePath: string): Promise<void>;
@@ -206,8 +207,8 @@ export interface Runtime {
   rollback(threadId: string, numTurns: number): Thread;
   /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, checkpointFailed, workspaceOverrideRefused */
   fork(threadId: string, options: ForkThread): Promise<{ readonly thread: Thread; readonly announce: () => void }>;
-  /** Brings the files of a fork into the workspace of its original. @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed */
-  merge(threadId: string): Promise<Frozen<RestoredFiles>>;
+  /** Brings the files of a fork into the workspace of its original. @param force overwrites what both changed @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed */
+  merge(threadId: string, force: boolean): Promise<Frozen<RestoredFiles>>;
   /** Takes back the last turns with their files. @throws AgentError turnInProgress, restoreConflict, checkpointFailed */
   undo(
     threadId: string,

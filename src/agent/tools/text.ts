@@ -1,3 +1,4 @@
+import { count } from '../../lib/index.ts';
 import type { ToolResult } from '../tool.ts';
 
 /** Result of a successful tool. */
@@ -11,15 +12,11 @@ export const refused = (problem: string): ToolResult => ({ text: `Error: refused
 
 /** `1 byte`, `512 bytes`, `1.5 KB`, `12 MB`; 1 KB is 1 024 bytes. */
 export function formatBytes(bytes: number): string {
-  if (bytes < 1024) return `${bytes} ${bytes === 1 ? 'byte' : 'bytes'}`;
+  if (bytes < 1024) return count(bytes, 'byte');
   const inKilobytes = bytes / 1024;
   const [value, unit] = inKilobytes < 1024 ? [inKilobytes, 'KB'] : [inKilobytes / 1024, 'MB'];
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
 }
-
-/** `1 line`, `2 lines`. */
-export const count = (number: number, noun: string, plural = `${noun}s`): string =>
-  `${number} ${number === 1 ? noun : plural}`;
 
 /**
  * At most `max` characters of a line; says how many are missing. Never ends in half of a surrogate pair.

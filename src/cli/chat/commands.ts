@@ -1,12 +1,12 @@
 import * as v from 'valibot';
 import { uncoveredBefore, uncoveredLines, undoTurns } from '../../client/index.ts';
 import { messageOf } from '../../lib/index.ts';
-import { BackgroundProcessInfo } from '../../protocol/index.ts';
-import { linesOf, refusalOf } from '../commands/undo.ts';
+import { BackgroundProcessInfo, takenBackWords } from '../../protocol/index.ts';
 import type { Conversation } from '../conversation.ts';
 import { CliError } from '../errors.ts';
 import type { Output } from '../output.ts';
 import { columns, inLine } from '../render.ts';
+import { commandIn, linesOf, refusalOf, takeBack } from '../restores.ts';
 
 /** A command of `oratorio chat`, beside the prompt commands of the workspace. */
 interface ChatCommand {
@@ -140,13 +140,11 @@ async function undo(words: readonly string[], { server, threadId }: Conversation
     const uncovered = await uncoveredBefore(server, threadId, { turns });
     for (const line of uncoveredLines(uncovered)) output.note(output.colors.dim(line));
     const answer = await undoTurns(server, threadId, { turns, force: words.includes('force') });
-    output.note(
-      output.colors.dim(turns === 1 ? 'The last turn is taken back.' : `The last ${turns} turns are taken back.`),
-    );
-    for (const line of linesOf(answer)) output.note(output.colors.dim(line));
+    output.note(output.colors.dim(takenBackWords(turns)));
+    const back = commandIn({ options: {} }, ...takeBack(threadId, answer));
+    for (const line of linesOf(answer, back)) output.note(output.colors.dim(line));
   } catch (error) {
-    const refusal = refusalOf(error);
-    throw refusal ? new CliError(refusal.exit, refusal.message, 'To overwrite these changes: /undo force') : error;
+    throw refusalOf(error, turns === 1 ? '/undo force' : `/undo ${turns} force`) ?? error;
   }
 }
 

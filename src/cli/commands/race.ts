@@ -8,12 +8,14 @@ import {
   type AppServerClient,
   forkThread,
   mergeFork,
+  type RestoredAnswer,
   type RunningTurn,
   startThread,
   startTurn,
   turnDiff,
 } from '../../client/index.ts';
 import { directoryName } from '../../config/index.ts';
+import { count } from '../../lib/index.ts';
 import type { RaceAttempt } from '../../protocol/index.ts';
 import { toolChainEnvironment } from '../../supervise/index.ts';
 import { declineUnattended } from '../approvals.ts';
@@ -23,6 +25,7 @@ import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { Patience } from '../patience.ts';
 import { columns } from '../render.ts';
+import { commandIn, linesOf, refusalOf, takeBack } from '../restores.ts';
 
 /** One attempt of a race, as it ended. */
 interface Attempt {
@@ -106,15 +109,24 @@ class Race {
       }),
     );
     found.sort((a, b) => a.number - b.number);
-    const applied = this.#winner === undefined ? undefined : await mergeFork(this.#server, this.#winner, { signal });
+    const applied = this.#winner === undefined ? undefined : await this.#apply(this.#winner, found);
     if (output.json) output.document({ threadId, attempts: found, applied: applied ?? null });
     for (const row of this.#table(found)) output.line(row);
     if (applied) {
-      output.line(`Applied ${applied.restored.length} files and directories of the winner.`);
-      output.line(`To take it back: oratorio undo --thread ${threadId} --restore ${applied.restoreId}`);
+      for (const line of linesOf(applied, commandIn(this.#context, ...takeBack(threadId, applied)))) output.line(line);
     } else output.line('No attempt passed the check; nothing was applied.');
     output.line('The attempts stay until: oratorio race --prune');
     return applied ? exitCodes.ok.code : exitCodes.failure.code;
+  }
+
+  /** @throws CliError with the conflicts; the attempts are shown before */
+  async #apply(winner: string, found: readonly Attempt[]): Promise<RestoredAnswer> {
+    try {
+      return await mergeFork(this.#server, winner, { signal: this.#context.signal });
+    } catch (error) {
+      for (const row of this.#table(found)) this.#context.output.line(row);
+      throw refusalOf(error, commandIn(this.#context, 'merge', winner, '--force'), 'merged') ?? error;
+    }
   }
 
   async #attempt(entry: {
@@ -168,8 +180,8 @@ class Race {
     const rows = attempts.map((each) => [
       ...[String(each.number), each.model, each.status, each.hasPassed ? 'passed' : 'not passed'],
       each.costUsd === null ? '' : `$${each.costUsd.toFixed(4)}`,
-      `${each.files} files, +${each.additions} -${each.deletions}`,
-      each.threadId === this.#winner ? `${each.directory} (applied)` : each.directory,
+      `${count(each.files, 'file')}, +${each.additions} -${each.deletions}`,
+      each.threadId === this.#winner ? `${each.directory} (passed first)` : each.directory,
     ]);
     const heading = ['NO', 'MODEL', 'TURN', 'CHECK', 'COST', 'CHANGES', 'DIRECTORY'];
     return columns(heading, rows, this.#context.output.colors);
@@ -202,6 +214,6 @@ async function prune(
   // Without a repository there is nothing to tidy.
   await promisify(execFile)('git', ['worktree', 'prune'], { cwd: workspacePath }).catch(() => undefined);
   if (output.json) output.document({ pruned });
-  output.line(`Deleted ${pruned} attempts.`);
+  output.line(`Deleted ${count(pruned, 'attempt')}.`);
   return exitCodes.ok.code;
 }

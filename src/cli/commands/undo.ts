@@ -1,9 +1,7 @@
 import { posix } from 'node:path';
 import {
-  conflictLines,
   type RestoredAnswer,
   restoreCheckpoint,
-  restoredLines,
   uncoveredBefore,
   uncoveredLines,
   undoTurns,
@@ -11,6 +9,7 @@ import {
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { commandIn, linesOf, refusalOf, takeBack } from '../restores.ts';
 import { withThread } from '../thread-files.ts';
 
 /** A restore of a large workspace may take minutes. */
@@ -41,10 +40,10 @@ export async function run(context: CommandContext): Promise<number> {
           ? await restoreCheckpoint(server, threadId, from, { ...request, ...(paths && { paths }) })
           : await undoTurns(server, threadId, { turns, ...request });
       if (output.json) output.document({ threadId, uncovered, ...withoutThread(answer) });
-      for (const line of linesOf(answer)) output.line(line);
+      for (const line of linesOf(answer, commandIn(context, ...takeBack(threadId, answer)))) output.line(line);
       return exitCodes.ok.code;
     } catch (error) {
-      throw refusalOf(error) ?? error;
+      throw refusalOf(error, overwriting(context, threadId)) ?? error;
     }
   });
 }
@@ -62,15 +61,11 @@ function pathInWorkspace(path: string): string {
   throw usageError('--path must be a file or directory in the workspace, relative to it.', 'undo');
 }
 
-/** Files that a restore changed and those that it left, and what takes it back. */
-export const linesOf = (answer: RestoredAnswer): string[] => [
-  ...restoredLines(answer),
-  `To take this back: oratorio undo --restore ${answer.restoreId}`,
-];
-
-/** A refused restore with its conflicts; undefined for another error. */
-export function refusalOf(error: unknown): CliError | undefined {
-  const lines = conflictLines(error);
-  const next = 'To overwrite these changes: oratorio undo --force';
-  return lines && new CliError('failure', lines.join('\n'), next, 'restoreConflict');
+/** The same command with `--force`. */
+function overwriting(context: CommandContext, threadId: string): string {
+  const given = ['turns', 'restore', 'path'].flatMap((name) => {
+    const value = context.options[name];
+    return typeof value === 'string' ? [`--${name}`, value] : [];
+  });
+  return commandIn(context, 'undo', '--thread', threadId, ...given, '--force');
 }

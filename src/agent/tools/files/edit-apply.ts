@@ -1,4 +1,5 @@
-import { count, cutLine } from '../text.ts';
+import { count } from '../../../lib/index.ts';
+import { cutLine } from '../text.ts';
 import { type Found, findEdit } from './edit-find.ts';
 import { lineEndOf, toLineEnd } from './edit-line-ends.ts';
 import { maxPlaces, placesOf, type Span } from './edit-match.ts';

@@ -1,7 +1,8 @@
 import * as v from 'valibot';
+import { count } from '../../../lib/index.ts';
 import type { Tool, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
-import { count, done, failed, formatBytes } from '../text.ts';
+import { done, failed, formatBytes } from '../text.ts';
 import { createAccess, type Place } from './access.ts';
 import { decodeText, type EncodedText, encodeText, sniff, sniffBytes } from './content.ts';
 import { applyEdits, type Edit } from './edit-apply.ts';

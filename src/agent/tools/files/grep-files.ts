@@ -1,10 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
+import { count } from '../../../lib/index.ts';
 import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { createPathFilter, displayPath } from '../paths.ts';
-import { count, cutLine, done, failed } from '../text.ts';
+import { cutLine, done, failed } from '../text.ts';
 import { createAccess, type Place } from './access.ts';
 import { openDirectory, openFile } from './handles.ts';
 import { pathAliases, path as pathParameter, positive } from './parameters.ts';

@@ -1,7 +1,8 @@
 import * as v from 'valibot';
+import { count } from '../../../lib/index.ts';
 import type { Tool } from '../../tool.ts';
 import { defineTool } from '../define.ts';
-import { count, done, failed, formatBytes } from '../text.ts';
+import { done, failed, formatBytes } from '../text.ts';
 import { createAccess } from './access.ts';
 import { inTurn } from './mutation-queue.ts';
 import { pathAliases, path as pathParameter } from './parameters.ts';

@@ -1,7 +1,7 @@
 /** Changes of a turn, or of a whole thread: side by side, kept or put back file by file. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { visible } from '../../../../lib/browser.ts';
-import { outsideWords } from '../../../../protocol/browser.ts';
+import { plural, visible } from '../../../../lib/browser.ts';
+import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';
 import type { FileDiff } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { href } from '../../../app/router.ts';
@@ -131,7 +131,7 @@ function Files({ review, diff, hasTurn }: FilesProps) {
   return (
     <>
       <p class="sum" role="status">
-        {`${sections.length.toLocaleString()} ${sections.length === 1 ? 'file' : 'files'}, `}
+        {`${sections.length.toLocaleString()} ${plural(sections.length, 'file')}, `}
         {`+${additions.toLocaleString()} −${deletions.toLocaleString()}`}
         {kept.length > 0 && `, ${kept.length} kept`}
         {reverted.length > 0 && `, ${reverted.length} put back`}
@@ -160,7 +160,7 @@ function Files({ review, diff, hasTurn }: FilesProps) {
       ))}
       {sections.length > limit && (
         <button type="button" class="bare" onClick={() => setLimit(limit * 4)}>
-          Show more ({(sections.length - limit).toLocaleString()} files)
+          Show more ({(sections.length - limit).toLocaleString()} {plural(sections.length - limit, 'file')})
         </button>
       )}
       <p class="quiet">{outsideWords}</p>
@@ -177,7 +177,7 @@ function Conflicts({ review }: { readonly review: ChangeReview }) {
       onClose={() => review.send({ type: 'LEAVE' })}
       onConfirm={() => review.send({ type: 'FORCE' })}
     >
-      <p>Nothing was put back, because this was changed since:</p>
+      <p>{conflictWords(review.state.context.conflicts.length)}:</p>
       <ConflictList conflicts={review.state.context.conflicts} />
     </Confirm>
   );

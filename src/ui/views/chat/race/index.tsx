@@ -1,7 +1,7 @@
 /** A race: attempts at the same prompt side by side, of which one is applied to the workspace. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { dollars, visible } from '../../../../lib/browser.ts';
-import { outsideWords } from '../../../../protocol/browser.ts';
+import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';
 import { href } from '../../../app/router.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
 import { Empty } from '../../../parts/empty.tsx';
@@ -161,17 +161,15 @@ function Files({ facts: { diff } }: { readonly facts: AttemptFacts }) {
 
 function Refused({ review }: { readonly review: RaceReview }) {
   const { conflicts, order } = review.state.context;
-  const isUndo = order?.kind === 'undo';
-  const leave = () => review.send({ type: 'LEAVE' });
   return (
     <Confirm
-      title={isUndo ? 'Overwrite other changes?' : 'Not applied'}
-      action={isUndo ? 'Overwrite' : 'Close'}
+      title="Overwrite other changes?"
+      action="Overwrite"
       cancel="Leave it"
-      onClose={leave}
-      onConfirm={isUndo ? () => review.send({ type: 'FORCE' }) : leave}
+      onClose={() => review.send({ type: 'LEAVE' })}
+      onConfirm={() => review.send({ type: 'FORCE' })}
     >
-      <p>Nothing was changed, because these files were changed since:</p>
+      <p>{conflictWords(conflicts.length, order?.kind === 'undo' ? 'restored' : 'merged')}:</p>
       <ConflictList conflicts={conflicts} />
     </Confirm>
   );

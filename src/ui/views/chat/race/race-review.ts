@@ -40,7 +40,9 @@ export class RaceReview {
 
   async #act({ threadId, order }: RaceAct): Promise<RaceOutcome> {
     try {
-      if (order?.kind === 'apply') await this.#conversation.call('thread/merge', { threadId: order.attemptId });
+      if (order?.kind === 'apply') {
+        await this.#conversation.call('thread/merge', { threadId: order.attemptId, force: order.force });
+      }
       if (order?.kind === 'undo') {
         const { restoreId, force } = order;
         await this.#conversation.call('checkpoint/restore', { threadId, turnId: restoreId, force });

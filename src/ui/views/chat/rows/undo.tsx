@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
-import { outsideWords } from '../../../../protocol/browser.ts';
+import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';
 import type { Checkpoint } from '../../../../protocol/index.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
 import type { Conversation } from '../data/conversation.ts';
@@ -28,7 +28,7 @@ export function Undo({ conversation, turnId, onClose }: UndoProps) {
   if (conflicts.length > 0) {
     return (
       <Confirm title="Overwrite other changes?" action="Overwrite" onClose={onClose} onConfirm={() => void undo(true)}>
-        <p>These files were changed since, and not by this conversation:</p>
+        <p>{conflictWords(conflicts.length)}, and not by this conversation:</p>
         <ul class="mono">
           {conflicts.map((path) => (
             <li key={path}>{visible(path, { multiline: false })}</li>

@@ -1,0 +1,73 @@
+import { type BytePath, depthOf, parentOf, shownPath } from './byte-path.ts';
+import type { Entry } from './entry.ts';
+import type { History } from './history.ts';
+import type { Conflict, RestoreOp } from './plan.ts';
+
+export interface PlannedTree {
+  readonly history: History;
+  /** Completed and corrected in place. */
+  readonly ops: Map<BytePath, RestoreOp>;
+  /** Overwrites conflicting entries. */
+  readonly force: boolean;
+  /** Mode of a directory that is made anew. */
+  readonly modeOf: (path: BytePath) => number | undefined;
+}
+
+const usualMode = 0o755;
+
+/**
+ * Makes a plan fit the directories that are there: missing ones are made, and one that others put something into stays.
+ *
+ * @returns entries that stand in the way; without `force` their operations are gone from the plan
+ */
+export function fitDirectories(planned: PlannedTree): Conflict[] {
+  return [...completeParents(planned), ...spareFullDirectories(planned)];
+}
+
+/** Adds the missing directories of entries. */
+function completeParents({ history, ops, force, modeOf }: PlannedTree): Conflict[] {
+  const conflicts: Conflict[] = [];
+  for (const { path, want } of [...ops.values()]) {
+    if (!want) continue;
+    for (let parent = parentOf(path); parent !== undefined; parent = parentOf(parent)) {
+      const planned = ops.get(parent);
+      const have = history.current(parent);
+      const final = planned ? planned.want : (have ?? null);
+      if (final?.kind === 'directory') continue;
+      if (final === null || force) {
+        const directory: Entry = {
+          ...{ kind: 'directory', mode: modeOf(parent) ?? usualMode },
+          ...{ size: 0, hash: null, target: null },
+        };
+        ops.set(parent, { path: parent, have: have ?? null, want: directory });
+      } else {
+        conflicts.push({ path: shownPath(parent), change: 'modified', by: 'user' });
+        ops.delete(path);
+        break;
+      }
+    }
+  }
+  return conflicts;
+}
+
+/** A directory goes only with all that is in it: what others put there stays, and the directory with it. */
+function spareFullDirectories({ history, ops, force }: PlannedTree): Conflict[] {
+  const conflicts: Conflict[] = [];
+  const going = [...ops.values()]
+    .filter(({ have, want }) => have?.kind === 'directory' && want?.kind !== 'directory')
+    .sort((a, b) => depthOf(b.path) - depthOf(a.path));
+  for (const { path, want } of going) {
+    const staying = history.below(path).find(({ path: child }) => {
+      const op = ops.get(child);
+      return op ? op.want !== null : true;
+    });
+    if (!staying) continue;
+    if (want && force && staying.kind !== 'skipped') {
+      for (const have of history.below(path)) ops.set(have.path, { path: have.path, have, want: null });
+      continue;
+    }
+    ops.delete(path);
+    if (want) conflicts.push({ path: shownPath(staying.path), change: 'created', by: 'user' });
+  }
+  return conflicts;
+}
