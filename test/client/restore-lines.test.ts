@@ -23,6 +23,14 @@ t.test('long lists of conflicts and paths are cut, and say so', async (t) => {
   t.same([lines.length, lines[0]], [52, 'Nothing was restored, because 51 files were changed since:']);
   t.same([lines[1], lines.at(-1)], ['  f0 (modified by you since)', '  and 1 more']);
   const restored = conflicts.map(({ path }) => path);
-  const answer = { restoreId: 'restore_1', restored, kept: [], changedMeanwhile: [], conflicts: [], notCovered: [] };
+  const answer = {
+    restoreId: 'restore_1',
+    restored,
+    kept: [],
+    changedMeanwhile: [],
+    conflicts: [],
+    notCovered: [],
+    notCoveredTotal: 0,
+  };
   t.match(restoredLines({ ...answer, runningProcesses: [] }).at(-1), /restored: 1 more/);
 });
