@@ -2,7 +2,8 @@
  * The page's review of what turns have changed: file by file, the person keeps a change or puts the file back.
  *
  * Detailed operation
- * 1. `reading` asks the server for the changes. A turn that ends, or the person, asks again; decisions about files stay.
+ * 1. `reading` asks the server for the changes, and for the files that are as they were before them. It asks again after each
+ *    restore, when a turn ends, and when the person or another page says so: what is shown is what the server found.
  * 2. Keeping a file changes nothing in the workspace: it marks the change as seen.
  * 3. `restoring` puts one file back, or takes back the restore of one. Changes that others made to the
  *    file since refuse it, and nothing has changed.
@@ -41,6 +42,12 @@ export interface RestoreOutcome {
   readonly restoreId: string | null;
 }
 
+/** What was read: decisions that still hold. */
+export interface ReviewReading {
+  readonly kept: readonly string[];
+  readonly reverted: readonly RevertedFile[];
+}
+
 /** A file that is as it was before the turns. */
 export interface RevertedFile {
   readonly path: string;
@@ -51,7 +58,7 @@ export interface RevertedFile {
 export interface ChangeReviewContext extends ChangeReviewInput {
   /** Paths whose changes the person keeps. */
   readonly kept: readonly string[];
-  /** Files that were put back here. */
+  /** Files that were put back. */
   readonly reverted: readonly RevertedFile[];
   /** The restore that runs, or that was refused. */
   readonly order: RestoreOrder | null;
@@ -89,8 +96,8 @@ export const changeReviewMachine = setup({
     tags: {} as 'busy',
   },
   actors: {
-    /** Reads the changes, which the page shows. */
-    read: fromPromise<void, ChangeReading>(notProvided),
+    /** Reads the changes, which the page shows, and the decisions that hold for them. */
+    read: fromPromise<ReviewReading, ChangeReading>(notProvided),
     /** Puts a file back, or reports the conflicts that refuse it. */
     restore: fromPromise<RestoreOutcome, ChangeRestore>(notProvided),
   },
@@ -121,15 +128,7 @@ export const changeReviewMachine = setup({
       return { order: { path, restoreId, force: false } };
     }),
     allowOverwriting: assign(({ context: { order } }) => ({ order: order && { ...order, force: true } })),
-    recordRestore: assign(({ context: { order, kept, reverted } }, { restoreId }: RestoreOutcome) => {
-      if (!order || restoreId === null) return {};
-      const { path } = order;
-      const others = reverted.filter((each) => each.path !== path);
-      return {
-        kept: kept.filter((each) => each !== path),
-        reverted: order.restoreId === null ? [...others, { path, restoreId }] : others,
-      };
-    }),
+    recordReading: assign((_, { kept, reverted }: ReviewReading) => ({ kept, reverted })),
     recordConflicts: assign((_, { conflicts }: RestoreOutcome) => ({ conflicts })),
     clearOrder: assign({ order: null, conflicts: [] }),
     recordFault: assign((_, { message }: { readonly message: string }) => ({ lastError: message })),
@@ -149,7 +148,10 @@ export const changeReviewMachine = setup({
         id: 'read',
         src: 'read',
         input: ({ context: { threadId, turnId } }) => ({ threadId, turnId }),
-        onDone: { target: 'shown' },
+        onDone: {
+          target: 'shown',
+          actions: { type: 'recordReading', params: ({ event }) => event.output },
+        },
         onError: { target: 'failed', actions: { type: 'recordFault', params: failureOf } },
       },
       // The answer that is under way may be older than the event.
@@ -187,7 +189,7 @@ export const changeReviewMachine = setup({
             target: 'conflicted',
             actions: { type: 'recordConflicts', params: outcomeOf },
           },
-          { target: 'shown', actions: [{ type: 'recordRestore', params: outcomeOf }, 'clearOrder'] },
+          { target: 'reading', actions: 'clearOrder' },
         ],
         onError: { target: 'shown', actions: [{ type: 'recordFault', params: failureOf }, 'clearOrder'] },
       },

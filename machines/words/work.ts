@@ -185,7 +185,7 @@ export const conversation: MachineWords = {
 
 export const changeReview: MachineWords = {
   guards: {
-    isReverted: 'this file was put back here',
+    isReverted: 'this file was put back',
     isRefused: 'others have changed the file since',
   },
   actions: {
@@ -194,7 +194,7 @@ export const changeReview: MachineWords = {
     planRevert: 'ask for the file as it was before',
     planReturn: 'ask for the change again',
     allowOverwriting: 'allow to overwrite the changes of others',
-    recordRestore: 'note what takes the restore back',
+    recordReading: 'note what is kept and what was put back',
     recordConflicts: 'note the changes of others',
     clearOrder: 'forget the file that was asked for',
     recordFault: 'note what failed',

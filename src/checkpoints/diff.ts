@@ -2,6 +2,7 @@ import { type BytePath, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
 import { type Entry, isSame, type NotCovered, type Uncovered, uncoveredOf } from './entry.ts';
 import { type History, notCoveredOf, ownerKey, plainEntry } from './history.ts';
+import { type PutBack, putBackOf } from './put-back.ts';
 
 /** One path that turns have changed. */
 export interface ChangedFile {
@@ -21,6 +22,7 @@ export interface TurnDiff extends Uncovered {
   readonly diff: string | undefined;
   /** More changed than is shown. */
   readonly isCut: boolean;
+  readonly putBack: readonly PutBack[];
 }
 
 export interface DiffRequest {
@@ -43,7 +45,8 @@ export async function diffOf(history: History, contents: ContentReader, request:
   // Of a whole thread also turns that were taken back: the restore that did so is one of its turns, and both together change nothing.
   const turns = history.turns(request.thread).filter(({ turn }) => request.turn === undefined || turn === request.turn);
   const [first] = turns;
-  if (!first) return { files: [], diff: request.isUnified ? '' : undefined, isCut: false, ...uncoveredOf([]) };
+  if (!first)
+    return { files: [], diff: request.isUnified ? '' : undefined, isCut: false, putBack: [], ...uncoveredOf([]) };
   const own = new Set(turns.map(ownerKey));
   const isOwn = ownersOf(history, own);
   const places = new Map<BytePath, { first: number; last: number }>();
@@ -97,7 +100,8 @@ export async function diffOf(history: History, contents: ContentReader, request:
     length += text.length;
     patches.push(text);
   }
-  return { files, diff: request.isUnified ? patches.join('') : undefined, isCut, ...uncoveredOf(notCovered) };
+  const diff = request.isUnified ? patches.join('') : undefined;
+  return { files, diff, isCut, putBack: putBackOf(history, request), ...uncoveredOf(notCovered) };
 }
 
 /** Whether one of these turns ran when the changes at a mark were made. */

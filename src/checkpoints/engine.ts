@@ -100,7 +100,8 @@ export class Engine {
     const plan = planRestore(history, { turns: saved, paths: paths?.map(bytePath), force });
     if (plan.conflicts.length > 0 && !force) return { ...plan, number: undefined };
     const git = paths ? undefined : await moveOf(saved, (seq) => history.gitAt(seq), this.#gitIndex);
-    return this.#writeDown(plan, { thread, turns, conversation, beforeSeq, git });
+    // Single files leave the turns as they are: others of them can still be restored.
+    return this.#writeDown(plan, { thread, turns: paths ? [] : turns, conversation, beforeSeq, git });
   }
 
   /** Changes of this tree since the first checkpoint of a thread in it. */

@@ -33,6 +33,7 @@ const DiffAnswer = v.looseObject({
   ),
   diff: v.optional(v.string()),
   isCut: v.optional(v.boolean(), false),
+  putBack: v.optional(v.array(v.looseObject({ path: v.string(), restoreId: v.string() })), () => []),
   notCovered: v.optional(v.array(NotCovered), () => []),
   notCoveredTotal: v.optional(v.number(), 0),
 });

@@ -107,6 +107,8 @@ export const FileDiff = v.object({
   diff: v.optional(v.string()),
   /** More changed than is shown. */
   isCut: v.boolean(),
+  /** Files of these turns that are as they were before them: `restoreId` takes the restore back that did it. */
+  putBack: v.array(v.object({ path: v.string(), restoreId: id })),
   /** Changed, and in no checkpoint: the first of them. */
   notCovered: v.array(NotCovered),
   notCoveredTotal: v.number(),

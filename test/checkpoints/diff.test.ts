@@ -32,6 +32,50 @@ t.test('the diff of a thread leaves out what was taken back', async (t) => {
   t.match([a, b], [{ path: 'a.txt' }, { path: 'b.txt' }], 'an undo that was taken back counts for nothing');
 });
 
+t.test('files are put back one by one, which a diff reports until something else changes them', async (t) => {
+  const place = bench(t);
+  for (const name of ['a.txt', 'b.txt', 'c.txt']) place.write(name, 'one\n');
+  const { turn, undo, checkpoints } = checkpointsOf(t, place);
+  const diff = (turnId?: string) => checkpoints.diff('thread', place.root, turnId, false);
+  const revert = async (paths: string[], of = ['turn_001']) => {
+    const answer = await undo(of, { paths });
+    return answer.kind === 'restored' ? answer.restoreId : '';
+  };
+  await turn('turn_001', () => {
+    for (const name of ['a.txt', 'b.txt', 'c.txt']) place.write(name, 'two\n');
+  });
+  t.same((await diff('turn_001')).putBack, []);
+  await revert(['a.txt']);
+  await revert(['b.txt']);
+  t.same([place.read('a.txt'), place.read('b.txt'), place.read('c.txt')], ['one\n', 'one\n', 'two\n']);
+  const [a, b] = [
+    { path: 'a.txt', restoreId: 'restore_1' },
+    { path: 'b.txt', restoreId: 'restore_2' },
+  ];
+  t.same((await diff('turn_001')).putBack, [a, b]);
+  t.same((await diff()).putBack, [a, b], 'also of the whole thread');
+  t.same(
+    await checkpoints.turnsFrom('thread', place.root, 'turn_001'),
+    ['turn_001'],
+    'regression: a restore of single files leaves the turn to be restored',
+  );
+  t.equal((await checkpoints.list('thread', place.root)).at(0)?.isUndone, false);
+
+  await revert(['a.txt'], ['restore_1']);
+  t.equal(place.read('a.txt'), 'two\n');
+  t.same((await diff('turn_001')).putBack, [b], 'what was taken back is a change again');
+  await revert(['a.txt']);
+  t.match(
+    (await diff('turn_001')).putBack,
+    [{ path: 'a.txt', restoreId: 'restore_4' }, b],
+    'and can be put back again',
+  );
+  await turn('turn_002', () => place.write('b.txt', 'three\n'));
+  t.match((await diff('turn_001')).putBack, [{ path: 'a.txt' }], 'the next turn changed it');
+  await undo(['turn_001', 'turn_002']);
+  t.same([(await diff()).putBack, place.read('c.txt')], [[], 'one\n'], 'turns that were taken back have none');
+});
+
 t.test('of many changes that no checkpoint covers a diff and a restore name the first, and count all', async (t) => {
   const place = bench(t);
   place.write('z.txt', 'z');

@@ -112,9 +112,19 @@ scene(
     await dialog.getByRole('button', { name: 'Overwrite' }).click();
     await page.getByText('1 kept, 1 put back').waitFor();
     t.notOk(existsSync(made));
+    const second = await page.context().newPage();
+    const { url, token } = served;
+    await second.goto(`${url}/DashBoard#${new URLSearchParams({ token, at: new URL(page.url()).hash.slice(1) })}`);
+    await second.getByText('1 kept, 1 put back').waitFor();
+    await page.reload();
+    await page.getByText('1 kept, 1 put back').waitFor();
     await button(page, 'Take back made.txt').click();
     await button(page, 'Revert made.txt').waitFor();
     t.equal(readFileSync(made, 'utf8'), 'by a person\n', 'the overwritten text is back');
+    await second.getByText('3 −0, 1 kept', { exact: false }).waitFor();
+    await button(second, 'Reconsider evil<U+202E>txt.js').click();
+    await button(page, 'Keep evil<U+202E>txt.js').waitFor();
+    await second.close();
     t.ok(existsSync(join(served.path, 'evil\u202Etxt.js')), 'the kept file was left');
 
     await page.getByRole('link', { name: 'All turns' }).click();

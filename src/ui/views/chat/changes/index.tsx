@@ -15,7 +15,6 @@ import { ChangeReview } from './change-review.ts';
 import './changes.css';
 import { ConflictList } from './conflict-list.tsx';
 import { FileCard } from './file-card.tsx';
-import { sectionsOf } from './sections.ts';
 
 export interface ChangesProps {
   readonly app: App;
@@ -100,15 +99,16 @@ function Review({ conversation, threadId, turnId }: Omit<ChangesProps, 'app'>) {
   );
 }
 
-/** Reads again when a turn begins or ends, and when the connection is back. */
+/** Reads again when a turn begins or ends, when files were restored anywhere, and when the connection is back. */
 function useNews(review: ChangeReview, conversation: Conversation): void {
   const isLive = conversation.state.hasTag('live');
   const { turnId } = conversation.state.context;
+  const restores = conversation.restores.value;
   const isFirst = useRef(true);
   useEffect(() => {
     if (isLive && !isFirst.current) review.send({ type: 'READ' });
     isFirst.current = false;
-  }, [review, isLive, turnId]);
+  }, [review, isLive, turnId, restores]);
 }
 
 interface FilesProps {
@@ -119,13 +119,16 @@ interface FilesProps {
 
 function Files({ review, diff, hasTurn }: FilesProps) {
   const [limit, setLimit] = useState(firstFiles);
-  const sections = useMemo(() => sectionsOf(diff), [diff]);
+  const sections = review.sections.value;
   const { kept, reverted } = review.state.context;
   const isBusy = review.state.hasTag('busy');
   const decisionOf = (path: string) => {
     if (reverted.some((each) => each.path === path)) return 'reverted';
     return kept.includes(path) ? 'kept' : null;
   };
+  // Of all turns together they are no changes.
+  const listed = new Set(sections.map(({ file }) => file.path));
+  const gone = reverted.filter(({ path }) => !listed.has(path));
   const additions = sections.reduce((sum, { file }) => sum + file.additions, 0);
   const deletions = sections.reduce((sum, { file }) => sum + file.deletions, 0);
   return (
@@ -158,6 +161,7 @@ function Files({ review, diff, hasTurn }: FilesProps) {
           send={(event) => review.send(event)}
         />
       ))}
+      {gone.length > 0 && <PutBack review={review} files={gone} />}
       {sections.length > limit && (
         <button type="button" class="bare" onClick={() => setLimit(limit * 4)}>
           Show more ({(sections.length - limit).toLocaleString()} {plural(sections.length - limit, 'file')})
@@ -165,6 +169,39 @@ function Files({ review, diff, hasTurn }: FilesProps) {
       )}
       <p class="quiet">{outsideWords}</p>
     </>
+  );
+}
+
+interface PutBackProps {
+  readonly review: ChangeReview;
+  readonly files: readonly { readonly path: string }[];
+}
+
+/** Files that were put back, and so are among the changes no more. */
+function PutBack({ review, files }: PutBackProps) {
+  return (
+    <section class="put-back" aria-label="Put back">
+      <p>Put back as they were before the first turn:</p>
+      <ul class="mono">
+        {files.slice(0, firstFiles).map(({ path }) => {
+          const name = visible(path, { multiline: false });
+          return (
+            <li key={path}>
+              {name}{' '}
+              <button
+                type="button"
+                aria-label={`Take back ${name}`}
+                disabled={review.state.hasTag('busy')}
+                onClick={() => review.send({ type: 'TAKE_BACK', path })}
+              >
+                Take back
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+      {files.length > firstFiles && <p>And {(files.length - firstFiles).toLocaleString()} more.</p>}
+    </section>
   );
 }
 

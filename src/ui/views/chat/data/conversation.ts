@@ -54,6 +54,7 @@ export class Conversation {
   readonly #unsent = signal<readonly Unsent[]>([]);
   readonly #canUndo = signal(false);
   readonly #notice = signal<string | null>(null);
+  readonly #restores = signal(0);
   /** How often the thread contained the same input when a message was written: more means that it has arrived. */
   readonly #countsBefore = new Map<string, number>();
   #rpc: Rpc | undefined;
@@ -117,6 +118,11 @@ export class Conversation {
   /** Last report of the runtime about the turn that runs: a repetition, another model. */
   get notice(): ReadonlySignal<string | null> {
     return this.#notice;
+  }
+
+  /** Restores of files since the page was opened, by any client. */
+  get restores(): ReadonlySignal<number> {
+    return this.#restores;
   }
 
   close(): void {
@@ -358,6 +364,7 @@ export class Conversation {
         this.#approvals.value = this.#others(told.params.requestId);
         return;
       case 'system/event':
+        if (told.params.kind === 'filesRestored') this.#restores.value += 1;
         this.#notice.value = told.params.message;
         return;
       case 'turn/started':
