@@ -42,7 +42,7 @@ export interface RestoreOutcome {
   readonly restoreId: string | null;
 }
 
-/** What was read: decisions that still hold. */
+/** Decisions that still hold, as they were read. */
 export interface ReviewReading {
   readonly kept: readonly string[];
   readonly reverted: readonly RevertedFile[];

@@ -194,7 +194,7 @@ export const changeReview: MachineWords = {
     planRevert: 'ask for the file as it was before',
     planReturn: 'ask for the change again',
     allowOverwriting: 'allow to overwrite the changes of others',
-    recordReading: 'note what is kept and what was put back',
+    recordReading: 'note the decisions that hold',
     recordConflicts: 'note the changes of others',
     clearOrder: 'forget the file that was asked for',
     recordFault: 'note what failed',

@@ -10,7 +10,7 @@ import {
   undoTurns,
 } from '../client/index.ts';
 import { visible } from '../lib/index.ts';
-import { type InputPart, takenBackWords } from '../protocol/index.ts';
+import { type InputPart, noTurnWords, takenBackWords } from '../protocol/index.ts';
 import { fenced } from './prompt.ts';
 
 /** Commands about the files that turns have changed. The protocol has no requests for them, so they are prompts. */
@@ -70,12 +70,14 @@ export async function runFileCommand(
   if (command.name === 'diff') return showDiff(client, threadId, command.turnId, say);
   const { turns, force } = command;
   const shown = (lines: readonly string[]) => say(`${fenced(lines.join('\n'))}\n`);
-  shown(uncoveredLines(await uncoveredBefore(client, threadId, { turns }, { timeoutMs })));
+  const uncovered = await uncoveredBefore(client, threadId, { turns }, { timeoutMs });
+  if (uncovered.turns === 0) return shown([noTurnWords]);
+  shown(uncoveredLines(uncovered));
   try {
     const answer = await undoTurns(client, threadId, { turns, force, timeoutMs });
     const back = `To take this back: oratorio undo --thread ${threadId} --restore ${answer.restoreId}`;
     shown([
-      `${takenBackWords(turns)} The editor still shows it; the agent does not know it any more.`,
+      `${takenBackWords(uncovered.turns)} The editor still shows it; the agent does not know it any more.`,
       ...restoredLines(answer),
       back,
     ]);

@@ -34,7 +34,7 @@ export interface MergeOptions {
   readonly theirs: ContentReader;
   /** Environment of git; undefined: texts are not merged. */
   readonly environment: Readonly<Record<string, string>> | undefined;
-  /** What both changed and cannot be merged takes the fork's state. */
+  /** Conflicting paths take the fork's state. */
   readonly force: boolean;
 }
 
@@ -81,7 +81,7 @@ export async function planMerge(options: MergeOptions): Promise<MergePlan> {
     const merged = isConcurrent ? await mergedText({ ...options, have, before, after }) : undefined;
     if (isConcurrent && !merged) {
       const change = !before ? 'created' : !have ? 'deleted' : 'modified';
-      // What no checkpoint holds could not be brought back.
+      // Content that no checkpoint holds could not be brought back.
       if (force && have?.kind === 'skipped') notCovered.push(notCoveredOf(have));
       else conflicts.push({ path: shownPath(path), change, by: 'user' });
       if (!force || have?.kind === 'skipped') continue;

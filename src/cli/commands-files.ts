@@ -69,7 +69,7 @@ export const fileCommands: readonly CommandSpec[] = [
   {
     name: 'merge',
     describe: [
-      'Bring the files of a fork into its original.',
+      'Merge the files of a fork into its original.',
       'Files that only the fork changed become as they are there; texts that both changed are merged line by line. Where that is impossible, nothing is merged and the files are listed. The output names a restore id, which takes the merge back.',
     ],
     argument: { name: 'thread', completes: 'nothing' },
@@ -93,6 +93,7 @@ export const fileCommands: readonly CommandSpec[] = [
       { name: 'attempts', value: 'count', describe: 'Run this many attempts, 1 to 8; default: 3' },
       { name: 'check', value: 'command', describe: 'Accept an attempt when this shell command succeeds in it' },
       { name: 'model', value: 'models', describe: 'Use these models in turn, separated by commas' },
+      { name: 'effort', value: 'efforts', describe: 'Use these efforts in turn, separated by commas' },
       { name: 'prune', describe: 'Delete the attempts of earlier races' },
       yes,
       inWorkspace,

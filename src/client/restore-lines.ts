@@ -48,6 +48,8 @@ export interface Uncovered {
   readonly total: number;
   /** Turn or restore whose checkpoint is gone back to; undefined: these turns have changed no files. */
   readonly turnId: string | undefined;
+  /** Turns that there are to take back; 0 for a restore. */
+  readonly turns: number;
 }
 
 /**
@@ -62,12 +64,16 @@ export async function uncoveredBefore(
   options: RequestOptions = {},
 ): Promise<Uncovered> {
   const checkpoints = await listCheckpoints(server, threadId, options);
+  const last = restore === undefined ? await lastTurns(server, threadId, turns, options) : [];
   const found =
-    restore === undefined
-      ? checkpointBefore(checkpoints, await lastTurns(server, threadId, turns, options))
-      : checkpoints.find(({ turnId }) => turnId === restore);
+    restore === undefined ? checkpointBefore(checkpoints, last) : checkpoints.find(({ turnId }) => turnId === restore);
   const entries = found?.notCovered ?? [];
-  return { entries, total: Math.max(entries.length, found?.notCoveredTotal ?? 0), turnId: found?.turnId };
+  return {
+    entries,
+    total: Math.max(entries.length, found?.notCoveredTotal ?? 0),
+    turnId: found?.turnId,
+    turns: last.length,
+  };
 }
 
 /**

@@ -196,7 +196,7 @@ export const rpcMethods = {
       'Brings what a fork with a worktree has changed into the workspace of its original, as one change that `checkpoint/restore` takes back by its `restoreId`. Texts that both changed are merged line by line; anything else that both changed refuses it, unless `force` is set.',
     params: v.object({
       threadId: id,
-      /** What both changed and cannot be merged takes the fork's state. */
+      /** Conflicting files take the fork's state. */
       force: v.optional(v.boolean(), false),
     }),
     result: RestoredFiles,

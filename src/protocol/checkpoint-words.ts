@@ -1,5 +1,3 @@
-import { count, plural } from '../lib/browser.ts';
-
 /** Reasons why an entry is in no checkpoint, in words that complete "it is …". No schema: the page has them, too. */
 export const uncoveredWords: Readonly<Record<string, string>> = {
   tooLarge: 'too large',
@@ -16,21 +14,24 @@ export const outsideWords =
   'Outside of the workspace nothing is taken back: other files, processes, databases, what was pushed or sent.';
 
 /** Result of a restore. */
-export const restoredWords = (entries: number): string =>
-  entries === 0
-    ? 'No file had to be restored.'
-    : `Restored ${count(entries, 'file or directory', 'files and directories')}.`;
+export function restoredWords(entries: number): string {
+  if (entries === 0) return 'No file had to be restored.';
+  return entries === 1 ? 'Restored 1 file or directory.' : `Restored ${entries} files and directories.`;
+}
 
-/** What a request did with files, or would have done. */
+/** Effect on files that a request has, or was refused. */
 export type FileAct = 'restored' | 'merged';
 
 /** Why a restore or a merge was refused; a list of the conflicts follows. */
 export const conflictWords = (conflicts: number, act: FileAct = 'restored'): string =>
-  `Nothing was ${act}, because ${count(conflicts, 'file')} ${plural(conflicts, 'was', 'were')} changed since`;
+  `Nothing was ${act}, because ${conflicts === 1 ? '1 file was' : `${conflicts} files were`} changed since`;
 
 /** Result of an undo for the conversation. */
 export const takenBackWords = (turns: number): string =>
   turns === 1 ? 'The last turn is taken back.' : `The last ${turns} turns are taken back.`;
+
+/** Why there is nothing to undo. */
+export const noTurnWords = 'This conversation has no turn that could be taken back.';
 
 /** Fields of a checkpoint by which the one that an undo goes back to is found. */
 interface Listed {

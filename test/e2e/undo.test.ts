@@ -46,6 +46,11 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
   });
   t.same([readFileSync(at('a.txt'), 'utf8'), existsSync(at('b.txt'))], ['one\n', false]);
 
+  t.match(await run('undo'), { code: 1, stderr: 'This conversation has no turn that could be taken back.' });
+  t.match(await run('diff'), { code: 0, stdout: '', stderr: 'No files have changed.' });
+  const missing = await run('undo', '--thread', 'nope', '--json');
+  t.match(JSON.parse(missing.stdout).error, { code: 'threadNotFound', message: `nope in ${workspace}` });
+
   const { threadId } = JSON.parse(undone.stdout);
   const fork = JSON.parse((await run('fork', threadId, '--worktree', '--json')).stdout);
   await run('chat', '--yes', '--thread', fork.threadId, 'run: echo fork > a.txt');

@@ -1,9 +1,13 @@
 /** The page's review of changes: side by side, kept or put back file by file, over a real agent server. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { parse } from '../../src/cli/parse.ts';
 import type { FileDiff } from '../../src/protocol/index.ts';
+import { markOf } from '../../src/ui/views/chat/changes/kept-marks.ts';
 import { pairsOf, rowsOfSection, sectionsOf } from '../../src/ui/views/chat/changes/sections.ts';
+import { type RaceChoices, raceCommand } from '../../src/ui/views/chat/race/race-command.ts';
 import { callTool, say, script } from '../agent/scripted-provider.ts';
 import { Client, words } from '../appserver/harness.ts';
 import { button, chatStage, openThread, write } from './chat-scene.ts';
@@ -61,6 +65,37 @@ t.test('removed lines are beside the added ones, long lines are cut, and a broke
     ],
   );
   t.equal(rowsOfSection({ file: file('a.ts'), modes: null, hunks: '@@ -1,9 +1,9 @@\n-cut' }), null);
+});
+
+t.test('the mark of a kept change belongs to this change alone', async (t) => {
+  const section = { file: file('a.txt'), modes: null, hunks: '@@ -1,1 +1,1 @@\n-x\n+y\n' } as const;
+  t.equal(markOf(section), markOf({ ...section }));
+  const others = [
+    { ...section, hunks: '@@ -1,1 +1,1 @@\n-x\n+z\n' },
+    { ...section, modes: ['644', '755'] },
+  ] as const;
+  for (const other of others) t.not(markOf(other), markOf(section));
+  t.equal(markOf({ ...section, hunks: null }), null, 'a change that cannot be shown has none');
+});
+
+t.test('choices of a race become one command that a shell reads as they were written', async (t) => {
+  const choices: RaceChoices = {
+    ...{ prompt: "--fix\nit's broken", check: 'npm test && echo "$HOME"', attempts: 2 },
+    ...{ models: ' a/b , c', efforts: '', isUnattended: false },
+  };
+  const command = raceCommand(choices, '/my site') ?? '';
+  const words = execFileSync('sh', ['-c', `printf '%s\\0' ${command}`])
+    .toString()
+    .split('\0')
+    .slice(0, -1);
+  t.same(words, [
+    ...['oratorio', 'race', '--workspace', '/my site', '--attempts', '2', '--check', 'npm test && echo "$HOME"'],
+    ...['--model', 'a/b,c', '--', "--fix\nit's broken"],
+  ]);
+  t.match(parse(words.slice(1)), { kind: 'run', argument: choices.prompt, options: { model: 'a/b,c', attempts: '2' } });
+  for (const missing of [{ prompt: ' ' }, { check: '' }, { attempts: 9 }, { attempts: Number.NaN }]) {
+    t.equal(raceCommand({ ...choices, ...missing }, '/site'), null);
+  }
 });
 
 const { scene } = await chatStage();
@@ -178,6 +213,13 @@ scene(
     writeFileSync(a, 'before');
     const client = await Client.ready(t, served.server.webSocketUrl);
     const { thread } = await client.call('thread/start', { displayName: 'race: Make it good' });
+    await go(`/chat/${thread.id}/race`);
+    await page.getByText('Give a prompt, a check').waitFor();
+    await page.getByLabel('Prompt').fill('Make it good');
+    await page.getByLabel('Check', { exact: true }).fill('grep -q good a.txt');
+    const command = page.locator('.copied-command code');
+    await command.getByText(`--attempts 3 --check 'grep -q good a.txt' --yes -- 'Make it good'`).waitFor();
+    t.same(await axe(page), []);
     const attempts: string[] = [];
     for (const number of [1, 2, 3]) {
       const { thread: fork } = await client.call('thread/fork', { threadId: thread.id, worktree: true });

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { uncoveredBefore, uncoveredLines, undoTurns } from '../../client/index.ts';
 import { messageOf } from '../../lib/index.ts';
-import { BackgroundProcessInfo, takenBackWords } from '../../protocol/index.ts';
+import { BackgroundProcessInfo, noTurnWords, takenBackWords } from '../../protocol/index.ts';
 import type { Conversation } from '../conversation.ts';
 import { CliError } from '../errors.ts';
 import type { Output } from '../output.ts';
@@ -138,9 +138,10 @@ async function undo(words: readonly string[], { server, threadId }: Conversation
     throw new CliError('usage', `/undo takes a number of turns, not ${count}.`, 'For example: /undo 2');
   try {
     const uncovered = await uncoveredBefore(server, threadId, { turns });
+    if (uncovered.turns === 0) throw new CliError('failure', noTurnWords);
     for (const line of uncoveredLines(uncovered)) output.note(output.colors.dim(line));
     const answer = await undoTurns(server, threadId, { turns, force: words.includes('force') });
-    output.note(output.colors.dim(takenBackWords(turns)));
+    output.note(output.colors.dim(takenBackWords(uncovered.turns)));
     const back = commandIn({ options: {} }, ...takeBack(threadId, answer));
     for (const line of linesOf(answer, back)) output.note(output.colors.dim(line));
   } catch (error) {

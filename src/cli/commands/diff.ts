@@ -14,6 +14,7 @@ export async function run(context: CommandContext): Promise<number> {
     const answer = await turnDiff(server, threadId, { turnId, format, signal });
     const { files, diff, isCut, notCovered, notCoveredTotal } = answer;
     for (const line of notCoveredLines(notCovered, notCoveredTotal)) output.note(line);
+    if (files.length === 0 && notCovered.length === 0) output.note('No files have changed.');
     if (output.json) output.document({ threadId, turnId: turnId ?? null, ...answer });
     else if (format === 'unified') output.raw(diff ?? '');
     else {

@@ -16,7 +16,7 @@ import {
 } from '../../client/index.ts';
 import { directoryName } from '../../config/index.ts';
 import { count } from '../../lib/index.ts';
-import type { RaceAttempt } from '../../protocol/index.ts';
+import { type RaceAttempt, reasoningEfforts } from '../../protocol/index.ts';
 import { toolChainEnvironment } from '../../supervise/index.ts';
 import { declineUnattended } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
@@ -24,7 +24,7 @@ import { answerOf, promptOf, reachServer } from '../conversation.ts';
 import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { Patience } from '../patience.ts';
-import { columns } from '../render.ts';
+import { columns, inLine } from '../render.ts';
 import { commandIn, linesOf, refusalOf, takeBack } from '../restores.ts';
 
 /** One attempt of a race, as it ended. */
@@ -33,6 +33,7 @@ interface Attempt {
   readonly threadId: string;
   readonly directory: string;
   readonly model: string;
+  readonly effort: string;
   readonly status: string;
   readonly hasPassed: boolean;
   readonly costUsd: number | null;
@@ -43,6 +44,7 @@ interface Attempt {
 
 const namePrefix = 'race: ';
 const maxAttempts = 8;
+const Effort = v.picklist(reasoningEfforts);
 const Usage = v.object({ tokenUsage: v.optional(v.looseObject({ costUsd: v.optional(v.number()) })) });
 const Threads = v.looseObject({
   data: v.array(
@@ -90,7 +92,12 @@ class Race {
     if (!Number.isSafeInteger(attempts) || attempts < 1 || attempts > maxAttempts) {
       throw usageError(`--attempts must be a whole number from 1 to ${maxAttempts}.`, 'race');
     }
-    const models = typeof options['model'] === 'string' ? options['model'].split(',') : [];
+    const models = listOf(options['model']);
+    const efforts = listOf(options['effort']);
+    const unknown = efforts.find((effort) => !v.is(Effort, effort));
+    if (unknown !== undefined) {
+      throw usageError(`--effort must name ${reasoningEfforts.join(', ')}, not ${inLine(unknown)}.`, 'race');
+    }
     const displayName = `${namePrefix}${prompt.slice(0, 60)}`;
     const config = { environment: toolChainEnvironment(env) };
     const base = { workspacePath: this.#workspacePath, config, displayName, signal };
@@ -104,8 +111,10 @@ class Race {
     }
     await Promise.all(
       forks.map(async (fork, index) => {
-        const model = models[index % Math.max(1, models.length)] ?? '';
-        found.push(await this.#attempt({ ...fork, number: index + 1, model, prompt, check }));
+        const [model, effort] = [models, efforts].map((each) => each[index % Math.max(1, each.length)] ?? '');
+        found.push(
+          await this.#attempt({ ...fork, number: index + 1, model: model ?? '', effort: effort ?? '', prompt, check }),
+        );
       }),
     );
     found.sort((a, b) => a.number - b.number);
@@ -134,14 +143,16 @@ class Race {
     readonly directory: string;
     readonly number: number;
     readonly model: string;
+    readonly effort: string;
     readonly prompt: string;
     readonly check: string;
   }): Promise<Attempt> {
-    const { threadId, directory, number, model, prompt, check } = entry;
+    const { threadId, directory, number, model, effort, prompt, check } = entry;
     const { options, signal } = this.#context;
     const server = this.#server;
     const record = (state: RaceAttempt['state']) => this.#record(threadId, { number, check, state }, signal);
-    if (model !== '') await server.request('thread/config/update', { threadId, config: { model } }, { signal });
+    const config = { ...(model !== '' && { model }), ...(effort !== '' && { effort }) };
+    await server.request('thread/config/update', { threadId, config }, { signal });
     await record('working');
     const asked = options['yes'] === true ? ({ approvalPolicy: 'autoApprove' } as const) : {};
     const turn = await startTurn(server, threadId, prompt, { ...asked, signal });
@@ -162,7 +173,7 @@ class Race {
     await record(hasPassed ? 'passed' : isChecked || !isAnswered ? 'failed' : 'stopped');
     const { files } = await turnDiff(server, threadId, { format: 'summary', signal });
     return {
-      ...{ number, threadId, directory, model, hasPassed },
+      ...{ number, threadId, directory, model, effort, hasPassed },
       status: isAnswered ? (isCancelled ? 'stopped' : 'completed') : 'failed',
       costUsd: usage.success ? (usage.output.tokenUsage?.costUsd ?? null) : null,
       files: files.length,
@@ -178,15 +189,18 @@ class Race {
 
   #table(attempts: readonly Attempt[]): string[] {
     const rows = attempts.map((each) => [
-      ...[String(each.number), each.model, each.status, each.hasPassed ? 'passed' : 'not passed'],
+      ...[String(each.number), each.model, each.effort, each.status, each.hasPassed ? 'passed' : 'not passed'],
       each.costUsd === null ? '' : `$${each.costUsd.toFixed(4)}`,
       `${count(each.files, 'file')}, +${each.additions} -${each.deletions}`,
       each.threadId === this.#winner ? `${each.directory} (passed first)` : each.directory,
     ]);
-    const heading = ['NO', 'MODEL', 'TURN', 'CHECK', 'COST', 'CHANGES', 'DIRECTORY'];
+    const heading = ['NO', 'MODEL', 'EFFORT', 'TURN', 'CHECK', 'COST', 'CHANGES', 'DIRECTORY'];
     return columns(heading, rows, this.#context.output.colors);
   }
 }
+
+const listOf = (value: string | boolean | undefined): readonly string[] =>
+  typeof value === 'string' ? value.split(',').map((each) => each.trim()) : [];
 
 /** Runs the user's own command in the files of an attempt. */
 async function passes(check: string, cwd: string): Promise<boolean> {

@@ -6,6 +6,8 @@ import {
   uncoveredLines,
   undoTurns,
 } from '../../client/index.ts';
+import { count } from '../../lib/index.ts';
+import { noTurnWords, takenBackWords } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -25,14 +27,17 @@ export async function run(context: CommandContext): Promise<number> {
   const paths = typeof options['path'] === 'string' ? [pathInWorkspace(options['path'])] : undefined;
   return withThread(context, async (server, threadId) => {
     try {
-      const { turnId, ...uncovered } = await uncoveredBefore(
-        server,
-        threadId,
-        { turns, restore },
-        { signal, timeoutMs },
-      );
+      const {
+        turnId,
+        turns: found,
+        ...uncovered
+      } = await uncoveredBefore(server, threadId, { turns, restore }, { signal, timeoutMs });
       const from = restore ?? (paths && turnId);
-      if (paths && from === undefined) throw new CliError('failure', 'These turns have changed no files.');
+      if (restore === undefined && found === 0) throw new CliError('failure', noTurnWords, null, 'noTurn');
+      if (paths && from === undefined) {
+        const hint = `See what has changed: ${commandIn(context, 'diff', '--thread', threadId, '--summary')}`;
+        throw new CliError('failure', `${count(found, 'turn')} changed no files.`, hint, 'nothingChanged');
+      }
       for (const line of uncoveredLines(uncovered)) output.note(line);
       const request = { force, signal, timeoutMs };
       const answer =
@@ -40,6 +45,7 @@ export async function run(context: CommandContext): Promise<number> {
           ? await restoreCheckpoint(server, threadId, from, { ...request, ...(paths && { paths }) })
           : await undoTurns(server, threadId, { turns, ...request });
       if (output.json) output.document({ threadId, uncovered, ...withoutThread(answer) });
+      if (from === undefined) output.line(takenBackWords(found));
       for (const line of linesOf(answer, commandIn(context, ...takeBack(threadId, answer)))) output.line(line);
       return exitCodes.ok.code;
     } catch (error) {

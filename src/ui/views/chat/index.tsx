@@ -13,7 +13,6 @@ import { Composer } from './composer/composer.tsx';
 import { Queue } from './composer/queue.tsx';
 import type { Conversation } from './data/conversation.ts';
 import { type ChatWorkspace, chatOf } from './data/workspace.ts';
-import { attemptsOf } from './race/attempts.ts';
 import { Race } from './race/index.tsx';
 import { TranscriptList } from './rows/transcript-list.tsx';
 import { nameOf, Threads } from './threads.tsx';
@@ -29,7 +28,7 @@ export default function ChatView({ app }: { readonly app: App }) {
       {threadId !== null && part === 'changes' ? (
         <Changes app={app} conversation={conversation} threadId={threadId} turnId={query['turn']} />
       ) : threadId !== null && part === 'race' ? (
-        <Race conversation={conversation} attempts={attemptsOf(chat.threads.value, threadId)} threadId={threadId} />
+        <Race conversation={conversation} threads={chat.threads.value} threadId={threadId} />
       ) : (
         <Desk key={threadId} app={app} chat={chat} conversation={conversation} />
       )}
@@ -67,7 +66,7 @@ function Desk({ app, chat, conversation }: DeskProps) {
         <h1 class="cut">{title}</h1>
         <AgentChip agent={chat.agent.value} />
         <Doing conversation={conversation} />
-        {conversation.threadId !== null && attemptsOf(chat.threads.value, conversation.threadId).length > 0 && (
+        {conversation.threadId !== null && conversation.canUndo.value && (
           <a class="quiet" href={href({ view: 'chat', path: [conversation.threadId, 'race'] })}>
             Race
           </a>

@@ -1,4 +1,5 @@
 import { CommandLine } from '../../parts/copy.tsx';
+import { quoted } from '../../parts/shell.ts';
 import { Banner } from '../../parts/state-banner.tsx';
 
 interface RestrictionProps {
@@ -21,6 +22,3 @@ export function Restriction({ path, settings = [] }: RestrictionProps) {
     </Banner>
   );
 }
-
-/** A path as it can be pasted into a shell. */
-const quoted = (path: string): string => (/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);

@@ -14,7 +14,7 @@ export function keptPaths(key: string, sections: readonly FileSection[]): readon
   return sections.flatMap((section) => (stored.get(section.file.path) === markOf(section) ? [section.file.path] : []));
 }
 
-/** Stores which changes the person keeps. A change whose text is unknown is kept only until it is read again. */
+/** Stores which changes the person keeps. The mark of a change whose text is unknown is lost with the next reading. */
 export function saveKept(key: string, sections: readonly FileSection[], kept: readonly string[]): void {
   const wanted = new Set(kept);
   const marks = sections.flatMap((section) => {

@@ -15,6 +15,15 @@ export function attemptsOf(threads: readonly ThreadSummary[] | null, threadId: s
     .sort((a, b) => a.race.number - b.race.number);
 }
 
+/** Conversations whose forks are attempts. */
+export function racesOf(threads: readonly ThreadSummary[] | null): readonly ThreadSummary[] {
+  const all = threads ?? [];
+  const originals = new Set(
+    all.flatMap(({ config, forkedFromThreadId }) => (config?.race ? [forkedFromThreadId] : [])),
+  );
+  return all.filter(({ id }) => originals.has(id));
+}
+
 /** State of an attempt in words. A race whose command was ended has no result. */
 export function stateOf({ race, runtime }: Pick<Attempt, 'race' | 'runtime'>): readonly [string, Tone] {
   if (race.restoreId !== undefined) return ['Applied', 'ok'];

@@ -2,27 +2,29 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { dollars, visible } from '../../../../lib/browser.ts';
 import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';
+import type { ThreadSummary } from '../../../../protocol/index.ts';
 import { href } from '../../../app/router.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
-import { Empty } from '../../../parts/empty.tsx';
 import { duration } from '../../../parts/format.ts';
 import { Banner } from '../../../parts/state-banner.tsx';
 import { ConflictList } from '../changes/conflict-list.tsx';
 import type { Conversation } from '../data/conversation.ts';
-import { type Attempt, type AttemptFacts, type attemptsOf, readFacts, stateOf } from './attempts.ts';
+import { type Attempt, type AttemptFacts, attemptsOf, racesOf, readFacts, stateOf } from './attempts.ts';
 import './race.css';
+import { RaceForm } from './race-form.tsx';
 import { RaceReview } from './race-review.ts';
 
 export interface RaceProps {
   readonly conversation: Conversation;
-  readonly attempts: ReturnType<typeof attemptsOf>;
+  readonly threads: readonly ThreadSummary[] | null;
   readonly threadId: string;
 }
 
 /** Files of an attempt that are named. */
 const maxFiles = 8;
 
-export function Race({ conversation, attempts, threadId }: RaceProps) {
+export function Race({ conversation, threads, threadId }: RaceProps) {
+  const attempts = attemptsOf(threads, threadId);
   const review = useMemo(() => new RaceReview(conversation, threadId), [conversation, threadId]);
   useEffect(() => () => review.close(), [review]);
   const { lastError } = review.state.context;
@@ -42,10 +44,7 @@ export function Race({ conversation, attempts, threadId }: RaceProps) {
           </Banner>
         )}
         {check === undefined ? (
-          <Empty
-            title="No race in this conversation"
-            command='oratorio race "PROMPT" --attempts 3 --check "npm test"'
-          />
+          <RaceForm workspacePath={conversation.thread.value?.workspacePath ?? ''} races={racesOf(threads)} />
         ) : (
           <>
             <p>
@@ -96,7 +95,10 @@ function AttemptCard({ conversation, attempt, isApplicable, review }: CardProps)
         <dt>State</dt>
         <dd class={tone}>{word}</dd>
         <dt>Model</dt>
-        <dd>{visible(attempt.model ?? config?.model ?? 'the usual one', { multiline: false })}</dd>
+        <dd>
+          {visible(attempt.model ?? config?.model ?? 'the usual one', { multiline: false })}
+          {config?.effort && `, ${config.effort} effort`}
+        </dd>
         <dt>Time</dt>
         <dd>{facts?.durationMs == null ? '–' : duration(facts.durationMs)}</dd>
         <dt>Cost</dt>

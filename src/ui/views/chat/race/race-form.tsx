@@ -1,0 +1,89 @@
+import { useSignal } from '@preact/signals';
+import { visible } from '../../../../lib/browser.ts';
+import type { ThreadSummary } from '../../../../protocol/index.ts';
+import { href } from '../../../app/router.ts';
+import { CommandLine } from '../../../parts/copy.tsx';
+import { nameOf } from '../threads.tsx';
+import { maxAttempts, type RaceChoices, raceCommand } from './race-command.ts';
+
+interface RaceFormProps {
+  readonly workspacePath: string;
+  /** Conversations of the races that there are. */
+  readonly races: readonly ThreadSummary[];
+}
+
+const nothing: RaceChoices = { prompt: '', check: '', attempts: 3, models: '', efforts: '', isUnattended: true };
+
+/** Prepares a race. The person runs it in a terminal, because its check is a command of theirs; it is followed here. */
+export function RaceForm({ workspacePath, races }: RaceFormProps) {
+  const choices = useSignal(nothing);
+  const set = (change: Partial<RaceChoices>) => {
+    choices.value = { ...choices.peek(), ...change };
+  };
+  const { prompt, check, attempts, models, efforts, isUnattended } = choices.value;
+  const command = raceCommand(choices.value, workspacePath);
+  return (
+    <form class="race-form" onSubmit={(event) => event.preventDefault()}>
+      <p>
+        Several attempts work at once, each in files of its own. The first whose check succeeds is applied as one
+        change, which can be undone.
+      </p>
+      <label>
+        Prompt
+        <textarea rows={4} value={prompt} onInput={(event) => set({ prompt: event.currentTarget.value })} />
+      </label>
+      <label>
+        Check
+        <input value={check} placeholder="npm test" onInput={(event) => set({ check: event.currentTarget.value })} />
+      </label>
+      <label>
+        Attempts
+        <input
+          type="number"
+          min={1}
+          max={maxAttempts}
+          value={attempts}
+          onInput={(event) => set({ attempts: event.currentTarget.valueAsNumber })}
+        />
+      </label>
+      <label>
+        Models, separated by commas
+        <input value={models} onInput={(event) => set({ models: event.currentTarget.value })} />
+      </label>
+      <label>
+        Efforts, separated by commas
+        <input value={efforts} onInput={(event) => set({ efforts: event.currentTarget.value })} />
+      </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isUnattended}
+          onChange={(event) => set({ isUnattended: event.currentTarget.checked })}
+        />
+        Run tools without asking
+      </label>
+      {command === null ? (
+        <p class="quiet">Give a prompt, a check and 1 to {maxAttempts} attempts.</p>
+      ) : (
+        <>
+          <p>Run this in a terminal. The check is your command: it runs there, with your rights.</p>
+          <CommandLine text={command} />
+        </>
+      )}
+      {races.length > 0 && (
+        <>
+          <h2>Races</h2>
+          <ul>
+            {races.map((thread) => (
+              <li key={thread.id}>
+                <a href={href({ view: 'chat', path: [thread.id, 'race'] })}>
+                  {visible(nameOf(thread), { multiline: false })}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </form>
+  );
+}
