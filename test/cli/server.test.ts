@@ -148,6 +148,9 @@ t.test('doctor prints each check as text or JSON, and exits with 9 for a failed 
     code: 9,
     stdout: /✖ backend\.health: [\s\S]*1 checks: 1 failed, 0 warned, 0 skipped/,
   });
+  const { stdout: whole } = await on('doctor', '--offline');
+  const skips = whole.match(/^ *- /gm)?.length ?? 0;
+  t.match(whole, new RegExp(`, ${skips} skipped`), 'regression: B27 the sum counts skipped checks');
 });
 
 t.test('logs prints all services or one, also as JSON', async (t) => {

@@ -63,7 +63,7 @@ t.test('regression: H2 a program that takes the port of a dashboard gets no toke
   await end();
   const headings: [number, string][] = [
     [200, 'The server did not prove itself'],
-    [401, 'Open this page from a terminal'],
+    [401, 'This page needs a token'],
   ];
   for (const [status, name] of headings) {
     const thief = await stealPort({ port, status });
@@ -114,7 +114,7 @@ t.test('a page open across a restart gets the new token unless its token was rev
   revokeDashboardTokens(home);
   await end();
   await begin();
-  await page.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+  await page.getByRole('heading', { name: 'This page needs a token' }).waitFor();
   await page.close();
 });
 

@@ -29,55 +29,58 @@ function checkout(directory: string): string {
   return directory;
 }
 
-t.test('each line of the first minute works as it stands, and its last one leaves nothing running', async (t) => {
-  const place = makePlace(t, 'oratorio-minute-');
-  const { ORATORIO_HOME: _, ...env } = place.env;
-  const opened = join(place.root, 'opened');
-  const browser = join(place.root, 'programs');
-  mkdirSync(browser);
-  for (const opener of ['xdg-open', 'open']) {
-    writeFileSync(join(browser, opener), `#!/bin/sh\necho "$@" >> '${opened}'\n`);
-    chmodSync(join(browser, opener), 0o755);
-  }
-  checkout(join(place.root, 'oratorio'));
-  const lines = pastedLines();
-  t.equal(lines[0], cloneLine);
-  t.equal(lines.at(-1)?.split(' #')[0]?.trim(), 'oratorio hub stop');
-  const marker = '--- pasted line';
-  const script = lines
-    .map((line) => (line === cloneLine ? 'cd oratorio' : line))
-    .flatMap((line, index) => [`echo "${marker} ${index}"`, line]);
-  const child = spawn('bash', ['-e', '-c', script.join('\n')], {
-    cwd: place.root,
-    env: { ...env, PATH: `${browser}:${env['PATH']}`, npm_config_update_notifier: 'false' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let printed = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      printed += text;
+t.test(
+  'regression: B1 each line of the first minute works as it stands, and its last one leaves nothing running',
+  async (t) => {
+    const place = makePlace(t, 'oratorio-minute-');
+    const { ORATORIO_HOME: _, ...env } = place.env;
+    const opened = join(place.root, 'opened');
+    const browser = join(place.root, 'programs');
+    mkdirSync(browser);
+    for (const opener of ['xdg-open', 'open']) {
+      writeFileSync(join(browser, opener), `#!/bin/sh\necho "$@" >> '${opened}'\n`);
+      chmodSync(join(browser, opener), 0o755);
+    }
+    checkout(join(place.root, 'oratorio'));
+    const lines = pastedLines();
+    t.equal(lines[0], cloneLine);
+    t.equal(lines.at(-1)?.split(' #')[0]?.trim(), 'oratorio hub stop');
+    const marker = '--- pasted line';
+    const script = lines
+      .map((line) => (line === cloneLine ? 'cd oratorio' : line))
+      .flatMap((line, index) => [`echo "${marker} ${index}"`, line]);
+    const child = spawn('bash', ['-e', '-c', script.join('\n')], {
+      cwd: place.root,
+      env: { ...env, PATH: `${browser}:${env['PATH']}`, npm_config_update_notifier: 'false' },
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
-  const [code] = (await once(child, 'close')) as [number | null];
-  t.equal(code, 0, 'every line succeeds', { printed });
-  const outputOf = (start: string): string => {
-    const index = lines.findIndex((line) => line.startsWith(start));
-    return printed.split(`${marker} ${index}\n`)[1]?.split(`${marker} `)[0] ?? '';
-  };
-  t.match(outputOf('npm start'), /Hub started[\s\S]*ready[\s\S]*oratorio hub stop/);
-  t.match(
-    outputOf('oratorio up'),
-    /Made .*projects\/site a workspace[\s\S]*Hub found[\s\S]*state +ready[\s\S]*page +http:\/\/127\.0\.0\.1:\d+\/w\/\w+\/\n/,
-  );
-  t.match(outputOf('oratorio chat "hello"'), /Demo model \(offline, no AI\): Hello!/);
-  t.match(outputOf('oratorio chat --yes'), /2 of 2 steps done/);
-  t.match(readFileSync(join(place.root, 'projects/site/hello.sh'), 'utf8'), /echo hi/);
-  t.match(outputOf('oratorio list'), /oratorio-sample[\s\S]*site/);
-  t.match(outputOf('oratorio inspect ~'), /http:\/\/127\.0\.0\.1:\d+/);
-  t.match(readFileSync(opened, 'utf8'), /open-page\.html/);
-  t.match(outputOf('oratorio hub stop'), /has stopped/);
-  t.notMatch(printed, /token=/, 'no token is printed without a terminal');
-  t.strictSame(processesUnder(place.root), [], 'nothing is left running');
-});
+    let printed = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        printed += text;
+      });
+    const [code] = (await once(child, 'close')) as [number | null];
+    t.equal(code, 0, 'every line succeeds', { printed });
+    const outputOf = (start: string): string => {
+      const index = lines.findIndex((line) => line.startsWith(start));
+      return printed.split(`${marker} ${index}\n`)[1]?.split(`${marker} `)[0] ?? '';
+    };
+    t.match(outputOf('npm start'), /Hub started[\s\S]*ready[\s\S]*oratorio hub stop/);
+    t.match(
+      outputOf('oratorio up'),
+      /Made .*projects\/site a workspace[\s\S]*Hub found[\s\S]*state +ready[\s\S]*page +http:\/\/127\.0\.0\.1:\d+\/w\/\w+\/\n/,
+    );
+    t.match(outputOf('oratorio chat "hello"'), /Demo model \(offline, no AI\): Hello!/);
+    t.match(outputOf('oratorio chat --yes'), /2 of 2 steps done/);
+    t.match(readFileSync(join(place.root, 'projects/site/hello.sh'), 'utf8'), /echo hi/);
+    t.match(outputOf('oratorio list'), /oratorio-sample[\s\S]*site/);
+    t.match(outputOf('oratorio inspect ~'), /http:\/\/127\.0\.0\.1:\d+/);
+    t.match(readFileSync(opened, 'utf8'), /open-page\.html/);
+    t.match(outputOf('oratorio hub stop'), /has stopped/);
+    t.notMatch(printed, /token=/, 'no token is printed without a terminal');
+    t.strictSame(processesUnder(place.root), [], 'nothing is left running');
+  },
+);
 
 t.test('outside of a workspace chat finds the one that is meant and reports it; --yes does not guess', async (t) => {
   const place = makePlace(t);

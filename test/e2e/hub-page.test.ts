@@ -153,46 +153,49 @@ t.test('a browser turns notices on, shows them while the page does nothing, and 
   t.same(await page.evaluate(() => caches.keys()), [], 'nothing is cached');
 });
 
-t.test('pages reconnect after kill -9 of the agent server and of the Hub, and show each session once', async (t) => {
-  const page = await context.newPage();
-  await page.goto(`${apiBaseUrl}${record.page}#token=${token}&at=/sessions`);
-  const names = () => page.locator('.c-name a').allTextContents();
-  const row = (name: string) => page.locator('.c-name a', { hasText: name }).waitFor();
-  await row('phone');
-  await live(page);
-  t.notMatch(page.url(), token, 'the address keeps no token');
-  const { url, stored } = await page.evaluate(() => ({
-    url: document.baseURI,
-    stored: Object.keys(localStorage).filter((key) => /token/.test(key)),
-  }));
-  t.match(url, `${apiBaseUrl}${record.page}`);
-  t.same(stored, []);
+t.test(
+  'regression: B9 pages reconnect after kill -9 of the agent server and of the Hub, and show each session once',
+  async (t) => {
+    const page = await context.newPage();
+    await page.goto(`${apiBaseUrl}${record.page}#token=${token}&at=/sessions`);
+    const names = () => page.locator('.c-name a').allTextContents();
+    const row = (name: string) => page.locator('.c-name a', { hasText: name }).waitFor();
+    await row('phone');
+    await live(page);
+    t.notMatch(page.url(), token, 'the address keeps no token');
+    const { url, stored } = await page.evaluate(() => ({
+      url: document.baseURI,
+      stored: Object.keys(localStorage).filter((key) => /token/.test(key)),
+    }));
+    t.match(url, `${apiBaseUrl}${record.page}`);
+    t.same(stored, []);
 
-  killIfThere(record.pid ?? 0);
-  await eventually(async () => {
-    const now = await hub.record(workspace);
-    return now.state === 'running' && now.pid !== record.pid ? now : undefined;
-  }, 'the agent server is restarted');
-  await ask('after the agent server', 'touch x');
-  await row('after the agent server');
+    killIfThere(record.pid ?? 0);
+    await eventually(async () => {
+      const now = await hub.record(workspace);
+      return now.state === 'running' && now.pid !== record.pid ? now : undefined;
+    }, 'the agent server is restarted');
+    await ask('after the agent server', 'touch x');
+    await row('after the agent server');
 
-  const tab = await context.newPage();
-  await tab.goto(`${apiBaseUrl}/#/inbox`);
-  await tab.locator('.request').first().waitFor();
-  t.pass('a tab without a token gets it from the other one');
-  await hub.kill('SIGKILL');
-  await page.locator('.connection.reconnecting').waitFor();
-  const next = await startTestHub(t, { home: hub.home });
-  t.equal(next.lock.apiBaseUrl, apiBaseUrl);
-  await live(page);
-  await live(tab);
-  await ask('after the Hub', 'touch y', next);
-  await row('after the Hub');
-  t.same(
-    (await names()).sort(),
-    ['after the Hub', 'after the agent server', 'notice', 'phone', 'terminal'],
-    'each once',
-  );
-  t.same(complaints, []);
-  await next.shutdown();
-});
+    const tab = await context.newPage();
+    await tab.goto(`${apiBaseUrl}/#/inbox`);
+    await tab.locator('.request').first().waitFor();
+    t.pass('a tab without a token gets it from the other one');
+    await hub.kill('SIGKILL');
+    await page.locator('.connection.reconnecting').waitFor();
+    const next = await startTestHub(t, { home: hub.home });
+    t.equal(next.lock.apiBaseUrl, apiBaseUrl);
+    await live(page);
+    await live(tab);
+    await ask('after the Hub', 'touch y', next);
+    await row('after the Hub');
+    t.same(
+      (await names()).sort(),
+      ['after the Hub', 'after the agent server', 'notice', 'phone', 'terminal'],
+      'each once',
+    );
+    t.same(complaints, []);
+    await next.shutdown();
+  },
+);

@@ -156,7 +156,7 @@ async function checkFaces(t: Test, place: Place, page: Page, wanted: readonly Ca
 }
 
 t.test(
-  'each cause is named with what to do, on the command line and on the page, before and after kill -9',
+  'regression: B9 each cause is named with what to do, on the command line and on the page, before and after kill -9',
   async (t) => {
     const place = makePlace(t);
     const hub = await startHub(place);

@@ -143,27 +143,30 @@ async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measur
   );
 }
 
-t.test('at least 95 % of each chart can be read in each state, on a desktop and on a phone', async (t) => {
-  const browser = await launchBrowser();
-  const file = join(t.testdir({}), 'states.json');
-  writeFileSync(file, recording());
-  await playScene(t, { browser, directory }, async ({ page }) => {
-    await page.locator('input[type=file]').setInputFiles(file);
-    await page.locator('.banner', { hasText: 'Recording' }).waitFor();
-    for (const [width, height] of [
-      [1440, 900],
-      [390, 844],
-    ] as const) {
-      await page.setViewportSize({ width, height });
-      const measured = await measureAll(page, width < 500);
-      t.equal(measured.length, subjects.length);
-      t.same(
-        measured.filter(({ share }) => share < 0.95),
-        [],
-        `${width} × ${height}`,
-      );
-    }
-    t.notOk(await overflowsAt(page, 320), 'nothing is pushed sideways at 320 px');
-  });
-  await browser.close();
-});
+t.test(
+  'regression: B12 at least 95 % of each chart can be read in each state, on a desktop and on a phone',
+  async (t) => {
+    const browser = await launchBrowser();
+    const file = join(t.testdir({}), 'states.json');
+    writeFileSync(file, recording());
+    await playScene(t, { browser, directory }, async ({ page }) => {
+      await page.locator('input[type=file]').setInputFiles(file);
+      await page.locator('.banner', { hasText: 'Recording' }).waitFor();
+      for (const [width, height] of [
+        [1440, 900],
+        [390, 844],
+      ] as const) {
+        await page.setViewportSize({ width, height });
+        const measured = await measureAll(page, width < 500);
+        t.equal(measured.length, subjects.length);
+        t.same(
+          measured.filter(({ share }) => share < 0.95),
+          [],
+          `${width} × ${height}`,
+        );
+      }
+      t.notOk(await overflowsAt(page, 320), 'nothing is pushed sideways at 320 px');
+    });
+    await browser.close();
+  },
+);

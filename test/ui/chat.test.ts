@@ -229,7 +229,7 @@ scene(
     t.same(await axe(page), []);
     await page.getByRole('link', { name: /Threads/ }).click();
     await threads.getByRole('button', { name: /^Archive/ }).click();
-    await threads.getByText('No threads.').waitFor();
+    await threads.getByText('No threads yet.').waitFor();
     await threads.getByRole('searchbox').fill('renamed');
     await threads.getByRole('checkbox').check();
     await threads.getByText('archived', { exact: true }).waitFor();

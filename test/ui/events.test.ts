@@ -270,7 +270,7 @@ scene('the page of a Hub shows the events of the Hub', { kind: 'hub', at: '/even
 t.end();
 
 scene(
-  'the events of a workspace begin with the last ones, and older ones are fetched on request',
+  'regression: B14 the events of a workspace begin with the last ones, and older ones are fetched on request',
   {
     at: '/events',
     prepare: (backend) => {
@@ -292,7 +292,7 @@ scene(
 );
 
 scene(
-  'the events of a Hub begin with its ring, without a token; a failed turn is no success',
+  'regression: B10 B13 the events of a Hub begin with its ring, without a token; a failed turn is no success',
   {
     kind: 'hub',
     at: '/events',

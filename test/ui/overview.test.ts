@@ -282,7 +282,7 @@ const failedTurn = {
 const model = { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' };
 
 scene(
-  'a running workspace whose turns fail is failing, with the whole reason and what to do; so is one that gave up before this Hub',
+  'regression: B13 B16 B18 a running workspace whose turns fail is failing, with reason and command; so is one that gave up before this Hub',
   {
     kind: 'hub',
     at: '/overview',
@@ -303,6 +303,9 @@ scene(
         }),
         recordOf('/w/infra', {
           ...{ state: 'stopped', phase: 'stopped', pid: null, restartCount: 5 },
+          serviceStatus: {
+            dashboard: { state: 'exited', url: `http://127.0.0.1:1/${'DashBoard'.repeat(20)}`, reason: null },
+          },
           problems: [
             {
               ...{ code: 'gaveUp', what: 'Gave up after 6 failures within 120 s (last: SIGKILL).', where: null },
@@ -342,6 +345,8 @@ scene(
       t.ok(box && box.x >= 0 && box.x + box.width <= 391, `a phone shows ${text} in its width`);
     }
     t.ok(await row(page, 'infra').getByRole('button', { name: 'Start' }).isVisible(), 'and the action');
+    const isCut = (cell: Element) => cell.scrollWidth > cell.clientWidth;
+    t.notOk(await row(page, 'infra').locator('.c-state').evaluate(isCut), 'and the whole state');
     t.notOk(await overflowsAt(page, 390));
     await page.setViewportSize({ width: 1280, height: 800 });
 
@@ -351,13 +356,15 @@ scene(
     const text = (await facts.textContent()) ?? '';
     t.equal(text.split('Gave up after 6 failures').length, 2, 'the reason once');
     t.notMatch(text, 'by hand');
+    t.match(text, /Process–/, 'no pid of a process that has ended');
+    t.notOk(await facts.locator('.scroll').evaluate(isCut), 'nothing runs out of it');
     t.notMatch(text, 'exit code 0', 'a stop on request is no crash');
     t.match(await facts.getByRole('link', { name: 'Show its log' }).getAttribute('href'), 'logs?path=%2Fw%2Finfra');
   },
 );
 
 scene(
-  'the overview of a workspace is never better than its last turns',
+  'regression: B13 the overview of a workspace is never better than its last turns',
   {
     at: '/overview',
     prepare: (backend) => {
@@ -381,7 +388,7 @@ scene(
     await shows(t, 'match', () => banner.textContent(), /refuses the key/);
     await shows(t, 'equal', () => banner.locator('code').textContent(), 'oratorio login');
     const modules = await part(page, 'Modules').textContent();
-    t.match(modules, /Next Sun.*2026.*\(Europe\/Berlin\)/, 'a time is written once');
+    t.match(modules, /Next Sun.*2026.*\(Europe\/Berlin\)/, 'regression: B19 a time is written once');
     t.notMatch(modules, '09.783Z');
     t.notMatch(await part(page, 'All time').textContent(), /Compactions/, 'a counter at zero tells nothing');
     t.same(await axe(page), []);
@@ -396,7 +403,7 @@ scene(
     await page.getByText('No workspace yet').waitFor();
     await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio up <dir>');
     const box = await page.locator('.empty').boundingBox();
-    t.ok(box && box.height < 300, `it is as high as its text: ${box?.height}`);
+    t.ok(box && box.height < 300, `regression: B11 it is as high as its text: ${box?.height}`);
   },
 );
 

@@ -131,7 +131,7 @@ scene(
   'without a token the page shows its location and no data',
   { isUnauthenticated: true, prepare: fill },
   async (t, { page }) => {
-    await page.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+    await page.getByRole('heading', { name: 'This page needs a token' }).waitFor();
     await page.getByText('/service.token"').waitFor();
     t.notMatch(await page.locator('body').textContent(), 'Sort by price');
     t.same(await axe(page), []);
@@ -142,7 +142,7 @@ scene(
 );
 
 scene('a wrong token is refused', { token: 'wrong', prepare: fill }, async (_t, { page }) => {
-  await page.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+  await page.getByRole('heading', { name: 'This page needs a token' }).waitFor();
 });
 
 scene('the queue fits a phone and has no findings of axe in light and dark', { prepare: fill }, async (t, { page }) => {

@@ -180,7 +180,7 @@ scene(
 );
 
 const remove = async (page: Page, name: string) => {
-  await row(page, name).locator('.c-segments').click();
+  await row(page, name).locator('.c-turns').click();
   await page.locator('.peek').getByRole('button', { name: 'Delete…' }).click();
   await page.getByRole('button', { name: 'Delete trace' }).click();
   await row(page, name).waitFor({ state: 'detached' });
@@ -195,7 +195,7 @@ scene(
   async (t, { page, backend }) => {
     const deletions = () => backend.requests.filter((request) => request.startsWith('DELETE'));
     await row(page, 'Alpha').waitFor();
-    await row(page, 'Alpha').locator('.c-segments').click();
+    await row(page, 'Alpha').locator('.c-turns').click();
     await page.keyboard.press('Delete');
     await shows(t, 'match', () => page.locator('dialog').textContent(), 'The conversation itself stays');
     await page.getByRole('button', { name: 'Keep it' }).click();

@@ -20,17 +20,17 @@ const event = (id: number): EventSummary => ({
 });
 
 scene(
-  'a tab without a token shows the command, and opens with a token',
+  'regression: B20 a tab without a token shows the command of this workspace, and opens with a token',
   { isUnauthenticated: true },
   async (t, { page, backend }) => {
     const main = page.locator('main');
-    await main.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+    await main.getByRole('heading', { name: 'This page needs a token' }).waitFor();
     await shows(t, 'match', () => main.textContent(), 'oratorio inspect . --open');
     t.equal(await page.getByLabel('Password').count(), 0, 'no log-in where there is none');
     t.same(await axe(page), []);
     await page.getByLabel('Token').fill('wrong');
     await page.getByRole('button', { name: 'Enter' }).click();
-    await main.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+    await main.getByRole('heading', { name: 'This page needs a token' }).waitFor();
     await page.getByLabel('Token').fill(token);
     await page.getByRole('button', { name: 'Enter' }).click();
     await live(page);
@@ -39,7 +39,7 @@ scene(
     await live(page);
     backend.tokens.clear();
     backend.events.cut();
-    await main.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+    await main.getByRole('heading', { name: 'This page needs a token' }).waitFor();
     t.notOk(backend.requests.some((request) => request.includes(token)));
   },
 );

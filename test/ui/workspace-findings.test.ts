@@ -20,14 +20,17 @@ function app() {
 
 const titles = (query: string) => workspaceFindings(app().app, workspaces, query).map(({ title }) => title);
 
-t.test('the palette finds the actions of workspaces, those first whose title begins with the query', async (t) => {
-  t.same(titles('restart'), ['Restart site', 'Restart shop']);
-  t.same(titles('start'), ['Start shop', 'Restart site', 'Restart shop']);
-  t.same(titles('stop site'), ['Stop site'], 'only what runs can be stopped');
-  t.same(titles('open chart'), ['Open the chart of site', 'Open the chart of shop']);
-  t.same(titles('shop'), ['shop', 'Start shop', 'Restart shop', 'Open the chart of shop']);
-  t.same(titles('nothing'), []);
-});
+t.test(
+  'regression: B15 the palette finds the actions of workspaces, those first whose title begins with the query',
+  async (t) => {
+    t.same(titles('restart'), ['Restart site', 'Restart shop']);
+    t.same(titles('start'), ['Start shop', 'Restart site', 'Restart shop']);
+    t.same(titles('stop site'), ['Stop site'], 'only what runs can be stopped');
+    t.same(titles('open chart'), ['Open the chart of site', 'Open the chart of shop']);
+    t.same(titles('shop'), ['shop', 'Start shop', 'Restart shop', 'Open the chart of shop']);
+    t.same(titles('nothing'), []);
+  },
+);
 
 t.test('restart asks the Hub, stop asks the user first', async (t) => {
   const { done, app: made } = app();

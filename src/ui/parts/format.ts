@@ -28,11 +28,13 @@ export function splitPath(path: string): { head: string; tail: string } {
   return slash <= 0 ? { head: '', tail: path } : { head: path.slice(0, slash), tail: path.slice(slash) };
 }
 
+const abbreviations: Readonly<Record<string, string>> = { pid: 'PID', api: 'API', mcp: 'MCP', agui: 'AG-UI' };
+
 /** `lastError` as `Last error`. */
 export function humanName(name: string): string {
   const words = name
     .replace(/Ms$/, '')
     .replace(/([a-z])([A-Z])/g, '$1 $2')
     .toLowerCase();
-  return words === 'pid' ? 'PID' : words.charAt(0).toUpperCase() + words.slice(1);
+  return abbreviations[words] ?? words.charAt(0).toUpperCase() + words.slice(1);
 }

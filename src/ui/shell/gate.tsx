@@ -78,9 +78,9 @@ function Refused({ app }: { readonly app: App }) {
   return (
     <main class="gate">
       <Logo />
-      <h1>Open this page from a terminal</h1>
+      <h1>This page needs a token</h1>
       {app.trouble.value !== null && <p role="alert">{app.trouble.value}</p>}
-      <p>The server did not accept this tab: its token is missing or expired. {gate.hint}</p>
+      <p>The token of this tab is missing or expired. {gate.hint}</p>
       <CommandLine text={gate.command} />
       {methods.value.includes('password') && <LogIn app={app} />}
       <TokenForm app={app} />

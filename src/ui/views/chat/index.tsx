@@ -104,6 +104,9 @@ function Body({ conversation, turnId }: { readonly conversation: Conversation; r
       <div class="transcript">
         <Empty title="This conversation does not exist">
           <p>It was deleted, or its address is wrong.</p>
+          <a class="button" href={href({ view: 'chat' })}>
+            Show all threads
+          </a>
         </Empty>
       </div>
     );
@@ -112,6 +115,16 @@ function Body({ conversation, turnId }: { readonly conversation: Conversation; r
     return (
       <div class="transcript">
         <Skeleton />
+      </div>
+    );
+  }
+  if (threadId === null && conversation.transcript.changes.value === 0) {
+    return (
+      <div class="transcript">
+        <Empty title="What should the agent do?">
+          <p>Describe a task below. The agent reads and changes files of this workspace, and runs commands in it.</p>
+          <p>Enter sends, Shift+Enter begins a line. @ names a file, / lists commands.</p>
+        </Empty>
       </div>
     );
   }

@@ -48,6 +48,9 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
           New
         </a>
       </div>
+      {chat.threads.value !== null && found.length === 0 && (
+        <p class="quiet none">{all.length === 0 ? 'No threads yet.' : 'No thread has this name.'}</p>
+      )}
       <ul>
         {found.slice(0, maxShown).map((thread) => (
           <li key={thread.id} class={thread.id === conversation.threadId ? 'open' : undefined}>
@@ -86,7 +89,6 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
           </li>
         ))}
       </ul>
-      {chat.threads.value !== null && found.length === 0 && <p class="quiet none">No threads.</p>}
       {found.length > maxShown && <p class="quiet none">{found.length - maxShown} more: search by name.</p>}
       {app.server.base !== '' && (
         <a class="choice" href={`/${href({ view: 'threads' })}`}>

@@ -36,9 +36,9 @@ export function EventRow({ entry }: { readonly entry: Entry }) {
       <time class="mono quiet" dateTime={new Date(entry.at).toISOString()}>
         {timeOfDay(new Date(entry.at))}
       </time>
-      <span class={`kind ${tone} cut`}>
+      <span class={`kind ${tone}`}>
         <Mark tone={tone} shape={shape} />
-        {entry.type}
+        <span class="cut">{entry.type}</span>
       </span>
       <span class="whose cut">{subjectOf(entry)}</span>
       <code class="quiet cut">{gistOf(entry)}</code>

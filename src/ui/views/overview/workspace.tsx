@@ -139,7 +139,9 @@ function Problems({ condition }: { readonly condition: WorkspaceCondition | unde
 const factText = (value: string | number | boolean): string =>
   typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)
     ? `${dayTime(Date.parse(value))} (${zone()})`
-    : String(value);
+    : String(value)
+        .replace(/([a-z])([A-Z])/g, '$1 $2')
+        .toLowerCase();
 
 function Losses({ summary: { droppedEvents } }: { readonly summary: DashboardSummary }) {
   if (droppedEvents === 0) return null;

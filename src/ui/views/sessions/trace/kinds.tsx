@@ -11,11 +11,15 @@ export const kindWords: Readonly<Record<SpanKind, string>> = {
   moment: 'Event',
 };
 
+const firstLine = (text: string): string => text.trim().split('\n', 1)[0] ?? '';
+
+/** Words of a row. A turn has the name of its prompt, where that was recorded. */
 export function nameOf(span: Span): string {
   if (span.kind === 'tool') return span.tool ?? 'Tool';
   if (span.kind === 'approval') return span.end === undefined ? 'Waiting for approval' : `Approval: ${span.label}`;
   if (span.kind === 'request') return `Request to ${span.label}`;
-  return span.kind === 'turn' || span.kind === 'moment' ? span.label : kindWords[span.kind];
+  if (span.kind === 'turn') return firstLine(span.text) || span.label;
+  return span.kind === 'moment' ? span.label : kindWords[span.kind];
 }
 
 /** Small texture of a kind, the same as that of its bars, so that colour alone does not distinguish kinds. */

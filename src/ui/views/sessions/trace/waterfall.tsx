@@ -108,13 +108,12 @@ function shownLength(trace: Trace, span: Span, length: number, now: number): num
   return isTurn(span) && trace.withoutHuman.value ? Math.max(0, length - humanMs(span, now)) : length;
 }
 
-function turnWords({ thinking, responses, tools, failures, tokens, costUsd, text }: Turn): string {
+function turnWords({ thinking, responses, tools, failures, tokens, costUsd }: Turn): string {
   return [
     `${thinking} thinking · ${responses} response · ${counted(tools, 'tool')}`,
     failures > 0 ? `${failures} failed` : '',
     tokens > 0 ? `${tokens} tokens` : '',
     costUsd > 0 ? dollars(costUsd) : '',
-    text,
   ]
     .filter((part) => part !== '')
     .join(' · ');
