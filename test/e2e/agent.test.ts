@@ -3,14 +3,14 @@
  * the outcome is reported – by the demo model and by an upstream that behaves as real ones do, through every way in.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { Item } from '../../src/protocol/index.ts';
 import { carries, scanProcesses } from '../../src/supervise/scan.ts';
 import { Session } from '../appserver/session.ts';
 import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
-import { eventually, isAlive, type TestConfig } from '../hub/harness.ts';
+import { eventually, isAlive } from '../hub/harness.ts';
 import { command, makePlace, oratorio, type Place, startHub, stateOf } from './harness.ts';
 
 const key = 'sk-a-key-of-the-tests';
@@ -47,47 +47,44 @@ function model(request: UpstreamRequest) {
   });
 }
 
-/** The two models, each as the configuration of a workspace. */
-async function models(t: Test): Promise<readonly (readonly [string, TestConfig])[]> {
-  const upstream = await startMockUpstream(t, model);
-  const config = { EndPoint: upstream.url, ApiKey: 'key-of-the-upstream', Model: 'mock-model', UpstreamRetries: 0 };
-  return [
-    ['demo', {}],
-    ['upstream', config],
-  ];
-}
+/** The Hub of all tests that need none of their own. */
+const shared = makePlace(t);
+const sharedHub = await startHub(shared);
+const upstream = await startMockUpstream(t, model);
+const ofUpstream = { EndPoint: upstream.url, ApiKey: 'key-of-the-upstream', Model: 'mock-model', UpstreamRetries: 0 };
+const Api = { Enabled: true, ApiKey: key };
 
-/** Checks the outcome of the task in a workspace. */
+/** Workspaces of the two models, each with one agent server for every way in. */
+const workspaces = [shared.workspace('demo', { Api }), shared.workspace('upstream', { ...ofUpstream, Api })];
+
+/** Checks the outcome of the task in a workspace, and removes it. */
 function isDone(t: Test, workspace: string, report: string): void {
-  t.equal(readFileSync(join(workspace, 'greet.sh'), 'utf8'), script);
+  const file = join(workspace, 'greet.sh');
+  t.equal(readFileSync(file, 'utf8'), script);
+  rmSync(file);
   t.match(report, /Hello, Oratorio: 42/);
 }
 
 const tools = ['WriteFile', 'EditFile', 'GrepFiles', 'Exec'];
 
 t.test('oratorio chat --yes completes the task', async (t) => {
-  const place = makePlace(t);
-  for (const [name, config] of await models(t)) {
-    const workspace = place.workspace(name, config);
-    const { code, stdout, stderr } = await oratorio(place, ['chat', '--yes', '--workspace', workspace, prompt]);
+  for (const workspace of workspaces) {
+    const { code, stdout, stderr } = await oratorio(shared, ['chat', '--yes', '--workspace', workspace, prompt]);
     t.equal(code, 0, stderr);
     isDone(t, workspace, stdout);
   }
-  await oratorio(place, ['hub', 'stop']);
 });
 
 t.test('a command that only reads, and one of a rule, run without a question; a denied one never runs', async (t) => {
-  const place = makePlace(t);
-  await startHub(place);
-  const workspace = place.workspace('site', {
+  const workspace = shared.workspace('rules', {
     Permissions: { Rules: [{ Tool: 'Exec', Prefix: 'touch', Decision: 'deny' }] },
   });
   writeFileSync(join(workspace, 'a.txt'), 'first line\n');
-  const chat = (...args: string[]) => oratorio(place, ['chat', '--workspace', workspace, ...args]);
+  const chat = (...args: string[]) => oratorio(shared, ['chat', '--workspace', workspace, ...args]);
   t.match((await chat('run: head -n 1 a.txt')).stdout, /first line/);
   await chat('run: mkdir made');
   t.notOk(existsSync(join(workspace, 'made')), 'unattended without --yes');
-  const added = await oratorio(place, ['rules', 'add', '--workspace', workspace, 'mkdir made']);
+  const added = await oratorio(shared, ['rules', 'add', '--workspace', workspace, 'mkdir made']);
   t.equal(added.code, 0);
   await chat('run: mkdir made');
   t.ok(existsSync(join(workspace, 'made')), 'the rule holds at once, in the running server');
@@ -96,21 +93,16 @@ t.test('a command that only reads, and one of a rule, run without a question; a 
 });
 
 t.test('oratorio chat without a terminal declines a command and reports it', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
-  const { code, stdout } = await oratorio(place, ['chat', '--workspace', workspace, 'run: touch made']);
+  const workspace = shared.workspace('unattended');
+  const { code, stdout } = await oratorio(shared, ['chat', '--workspace', workspace, 'run: touch made']);
   t.equal(code, 0);
   t.match(stdout, /declined/);
   t.throws(() => readFileSync(join(workspace, 'made')), { code: 'ENOENT' });
-  await oratorio(place, ['hub', 'stop']);
 });
 
 t.test('the chat API of a managed server completes the task', async (t) => {
-  const place = makePlace(t);
-  const hub = await startHub(place);
-  for (const [name, config] of await models(t)) {
-    const workspace = place.workspace(name, { ...config, Api: { Enabled: true, ApiKey: key } });
-    const { serviceStatus } = await hub.client.ensure({ workspacePath: workspace });
+  for (const workspace of workspaces) {
+    const { serviceStatus } = await sharedHub.client.ensure({ workspacePath: workspace });
     const answer = await fetch(`${serviceStatus['api']?.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -121,15 +113,11 @@ t.test('the chat API of a managed server completes the task', async (t) => {
     t.equal(choices[0].finish_reason, 'stop');
     isDone(t, workspace, choices[0].message.content);
   }
-  await hub.shutdown();
 });
 
 t.test('a JSON-RPC client of a managed server that approves each change completes the task', async (t) => {
-  const place = makePlace(t);
-  const hub = await startHub(place);
-  for (const [name, config] of await models(t)) {
-    const workspace = place.workspace(name, config);
-    const { endpoints } = await hub.client.ensure({ workspacePath: workspace });
+  for (const workspace of workspaces) {
+    const { endpoints } = await sharedHub.client.ensure({ workspacePath: workspace });
     const session = await Session.open(t, endpoints['appServerWebSocket'] ?? '', {
       onApproval: () => ({ decision: 'accept' }),
     });
@@ -156,7 +144,6 @@ t.test('a JSON-RPC client of a managed server that approves each change complete
     t.same((await session.call('thread/read', { threadId, includeTurns: true })).thread.turns, [turn]);
     t.same(session.faults, []);
   }
-  await hub.shutdown();
 });
 
 /** Runs `oratorio api` or `gateway` until its banner is whole. */
@@ -178,7 +165,6 @@ async function serveByHand(t: Test, place: Place, mode: string, workspace: strin
 
 t.test('oratorio api and gateway show model, provider and tools in the banner and the health response', async (t) => {
   const place = makePlace(t);
-  const Api = { Port: 0 };
   const nine = [
     'ReadFile',
     'WriteFile',
@@ -190,14 +176,14 @@ t.test('oratorio api and gateway show model, provider and tools in the banner an
     'WebSearch',
     'SpawnSubagent',
   ];
-  const demo = await serveByHand(t, place, 'api', place.workspace('demo', { Api }));
+  const demo = await serveByHand(t, place, 'api', place.workspace('demo', { Api: { Port: 0 } }));
   t.match(demo.banner, /model +demo \(offline\) no AI; for a real model: oratorio login/);
   t.match(demo.banner, /tools +9 \(all tools enabled\)/);
   t.match(demo.health, { status: 'ok', mode: 'api', model: 'demo', provider: 'demo', tools: { enabled: 9 } });
   t.same(demo.health.tools.names.sort(), nine.sort());
 
   const config = {
-    Api: { ...Api, Enabled: true },
+    Api: { Port: 0, Enabled: true },
     EndPoint: 'http://127.0.0.1:9/v1',
     ApiKey: 'k',
     Model: 'big',
@@ -251,10 +237,8 @@ t.test('an enabled service of a managed server is allocated, then running; a dis
 t.test(
   'kill -9 of a managed server ends its commands; the Hub restarts it, and the thread can be resumed',
   async (t) => {
-    const place = makePlace(t);
-    const workspace = place.workspace('site', { Supervision: { BackoffBaseMs: 20 } });
-    const hub = await startHub(place);
-    const first = await hub.client.ensure({ workspacePath: workspace });
+    const workspace = shared.workspace('killed', { Supervision: { BackoffBaseMs: 20 } });
+    const first = await sharedHub.client.ensure({ workspacePath: workspace });
     const session = await Session.open(t, first.endpoints['appServerWebSocket'] ?? '');
     const forks = 'sleep 3001 & setsid sleep 3002 & echo started; wait';
     const { threadId, turnId } = await session.begin(`run: ${forks}`, { config: { approvalPolicy: 'autoApprove' } });
@@ -272,7 +256,7 @@ t.test(
     t.ok((await carriers()).length >= 4, 'the server and three processes of its command carry its marker');
     process.kill(first.pid ?? 0, 'SIGKILL');
     const second = await eventually(async () => {
-      const record = await hub.client.byWorkspace(workspace);
+      const record = await sharedHub.client.byWorkspace(workspace);
       return record.state === 'running' && record.pid !== first.pid ? record : undefined;
     }, 'the Hub has restarted the server');
     t.same(await carriers(), []);
@@ -282,6 +266,6 @@ t.test(
     t.match(thread.turns, [{ id: turnId, status: 'cancelled', interruptedBy: 'crash' }]);
     await next.say(threadId, 'echo on we go');
     t.match((await next.until('turn/completed')).turn.items.at(-1), { type: 'agentMessage', text: /on we go/ });
-    await hub.shutdown();
+    await sharedHub.shutdown();
   },
 );

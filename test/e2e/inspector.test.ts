@@ -25,45 +25,56 @@ interface Scene {
   readonly page: Page;
 }
 
-/** Opens the page at the address that `oratorio inspect` prints. The test fails for a script error or a request to another origin. */
-function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, colorScheme: 'light' | 'dark' = 'light') {
+type Play = (t: Test, scene: Scene) => Promise<void>;
+
+/** Plays on the page of a Hub of its own. */
+function onPage(name: string, play: Play): void {
   t.test(name, async (t) => {
     const place = makePlace(t, 'projects-');
     const hub = await startHub(place);
-    const context = await browser.newContext({
-      viewport: { width: 1280, height: 800 },
-      reducedMotion: 'reduce',
-      colorScheme,
-    });
-    t.teardown(() => context.close());
-    const page = await context.newPage();
-    page.setDefaultTimeout(180_000);
-    const complaints: string[] = [];
-    const foreign: string[] = [];
-    page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
-    });
-    page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('requestfailed', (request) => {
-      // Streams are cut by every reload; nothing else may fail.
-      if (!/\/v1\/(inspect|events)$/.test(request.url()))
-        complaints.push(`${request.url()} ${request.failure()?.errorText}`);
-    });
-    page.on('request', (request) => {
-      if (!request.url().startsWith(hub.lock.apiBaseUrl)) foreign.push(request.url());
-    });
-    await page.exposeFunction('reportViolation', (text: string) => complaints.push(text));
-    await page.addInitScript(watchPage);
-    const { stdout } = await oratorio(place, ['inspect', '--print-url']);
-    await page.goto(`${stdout.trim()}&at=%2Factors`);
-    await page.locator('.connection.live').waitFor();
-    await page.locator('.actors').waitFor();
-    await play(t, { place, hub, page });
-    t.same(complaints, [], 'no script error, no violation of the content security policy, no failed request');
-    t.same(foreign, [], 'no request to another origin');
-    await page.goto('about:blank');
+    await playOn(t, { place, hub, colorScheme: 'light' }, play);
     await hub.shutdown();
   });
+}
+
+interface Setting extends Omit<Scene, 'page'> {
+  readonly colorScheme: 'light' | 'dark';
+}
+
+/** Opens the page at the address that `oratorio inspect` prints. The test fails for a script error or a request to another origin. */
+async function playOn(t: Test, { place, hub, colorScheme }: Setting, play: Play): Promise<void> {
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    reducedMotion: 'reduce',
+    colorScheme,
+  });
+  t.teardown(() => context.close());
+  const page = await context.newPage();
+  page.setDefaultTimeout(180_000);
+  const complaints: string[] = [];
+  const foreign: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('requestfailed', (request) => {
+    // Streams are cut by every reload; nothing else may fail.
+    if (!/\/v1\/(inspect|events)$/.test(request.url()))
+      complaints.push(`${request.url()} ${request.failure()?.errorText}`);
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(hub.lock.apiBaseUrl)) foreign.push(request.url());
+  });
+  await page.exposeFunction('reportViolation', (text: string) => complaints.push(text));
+  await page.addInitScript(watchPage);
+  const { stdout } = await oratorio(place, ['inspect', '--print-url']);
+  await page.goto(`${stdout.trim()}&at=%2Factors`);
+  await page.locator('.connection.live').waitFor();
+  await page.locator('.actors').waitFor();
+  await play(t, { place, hub, page });
+  t.same(complaints, [], 'no script error, no violation of the content security policy, no failed request');
+  t.same(foreign, [], 'no request to another origin');
+  await page.goto('about:blank');
 }
 
 /** Runs in the page: records each active leaf state, and violations of the content security policy. */
@@ -247,58 +258,67 @@ async function sidecar({ root }: Place) {
 
 const images = fileURLToPath(new URL('../../docs/images/', import.meta.url));
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  onPage(
-    `the page shows many workspaces in their states, ${colorScheme}`,
-    async (t, { place, hub, page }) => {
-      const patient = { BackoffBaseMs: 600_000, BackoffCapMs: 600_000, UnhealthyGraceMs: 600_000 };
-      const nervous = { ...patient, ProbeIntervalMs: 100, ProbeTimeoutMs: 100 };
-      const settings = {
-        atelier: patient,
-        ballad: nervous,
-        cadenza: patient,
-        divertimento: { ...patient, Restart: 'never' },
-        etude: patient,
-        fugue: patient,
-      };
-      const apiProxy = await sidecar(place);
-      const started = Object.entries(settings).map(async ([name, Supervision]) => {
-        const workspacePath = place.workspace(name, { Supervision });
-        const record = await hub.client.ensure({ workspacePath, ...(name === 'atelier' && { apiProxy }) });
-        return [name, { workspacePath, pid: record.pid ?? 0 }] as const;
-      });
-      const { ballad, cadenza, divertimento, etude } = Object.fromEntries(await Promise.all(started));
-      if (!ballad || !cadenza || !divertimento || !etude) throw new Error('not all were started');
-      const at = (name: string) => page.locator('[role=treeitem]', { hasText: name }).locator('.badge');
-      process.kill(ballad.pid, 'SIGSTOP');
-      process.kill(divertimento.pid, 'SIGKILL');
-      await hub.client.stop(etude.workspacePath);
-      await select(page, 'cadenza');
-      process.kill(cadenza.pid, 'SIGKILL');
-      await isLit(page, 'exited.backingOff');
-      const expected = {
-        atelier: 'running',
-        apiProxy: 'running',
-        ballad: 'unhealthy',
-        cadenza: 'exited',
-        divertimento: 'exited',
-        etude: 'stopped',
-        fugue: 'running',
-      };
-      for (const [name, state] of Object.entries(expected)) {
-        await at(name)
-          .filter({ hasText: new RegExp(`^${state}$`) })
-          .waitFor();
-      }
-      t.pass('the tree shows each in its state');
-      if (process.env['ORATORIO_SCREENSHOTS'] === '1') {
-        mkdirSync(images, { recursive: true });
-        await page.screenshot({ path: join(images, `inspector-${colorScheme}.png`), animations: 'disabled' });
-      }
-    },
-    colorScheme,
-  );
+/** Brings workspaces into different states, one of them when `begin` has resolved. */
+async function makeStates({ place, hub }: Pick<Scene, 'place' | 'hub'>, begin: () => Promise<void>): Promise<void> {
+  const patient = { BackoffBaseMs: 600_000, BackoffCapMs: 600_000, UnhealthyGraceMs: 600_000 };
+  const nervous = { ...patient, ProbeIntervalMs: 100, ProbeTimeoutMs: 100 };
+  const settings = {
+    atelier: patient,
+    ballad: nervous,
+    cadenza: patient,
+    divertimento: { ...patient, Restart: 'never' },
+    etude: patient,
+    fugue: patient,
+  };
+  const apiProxy = await sidecar(place);
+  const started = Object.entries(settings).map(async ([name, Supervision]) => {
+    const workspacePath = place.workspace(name, { Supervision });
+    const record = await hub.client.ensure({ workspacePath, ...(name === 'atelier' && { apiProxy }) });
+    return [name, { workspacePath, pid: record.pid ?? 0 }] as const;
+  });
+  const { ballad, cadenza, divertimento, etude } = Object.fromEntries(await Promise.all(started));
+  if (!ballad || !cadenza || !divertimento || !etude) throw new Error('not all were started');
+  process.kill(ballad.pid, 'SIGSTOP');
+  process.kill(divertimento.pid, 'SIGKILL');
+  await hub.client.stop(etude.workspacePath);
+  await begin();
+  process.kill(cadenza.pid, 'SIGKILL');
 }
+
+const statesOfAll = {
+  atelier: 'running',
+  apiProxy: 'running',
+  ballad: 'unhealthy',
+  cadenza: 'exited',
+  divertimento: 'exited',
+  etude: 'stopped',
+  fugue: 'running',
+};
+
+t.test('many workspaces in their states', async (t) => {
+  const place = makePlace(t, 'projects-');
+  const hub = await startHub(place);
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await t.test(`the page shows many workspaces in their states, ${colorScheme}`, (t) =>
+      playOn(t, { place, hub, colorScheme }, async (t, { page }) => {
+        const watchOne = () => select(page, 'cadenza');
+        // The first page sees the states arise, the second one finds them.
+        await (colorScheme === 'light' ? makeStates({ place, hub }, watchOne) : watchOne());
+        await isLit(page, 'exited.backingOff');
+        for (const [name, state] of Object.entries(statesOfAll)) {
+          const badge = page.locator('[role=treeitem]', { hasText: name }).locator('.badge');
+          await badge.filter({ hasText: new RegExp(`^${state}$`) }).waitFor();
+        }
+        t.pass('the tree shows each in its state');
+        if (process.env['ORATORIO_SCREENSHOTS'] === '1') {
+          mkdirSync(images, { recursive: true });
+          await page.screenshot({ path: join(images, `inspector-${colorScheme}.png`), animations: 'disabled' });
+        }
+      }),
+    );
+  }
+  await hub.shutdown();
+});
 
 // The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
 onPage(

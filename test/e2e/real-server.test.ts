@@ -42,11 +42,25 @@ async function converse(url: string, workspacePath: string) {
   }
 }
 
+/** A Hub with one workspace, for the tests that start and end nothing else. The last of them kills the Hub. */
+const shared = makePlace(t);
+const site = shared.workspace('site');
+const sharedHub = await startHub(shared);
+
+t.test('100 concurrent ensures through the SDK return one process and one record', async (t) => {
+  const link = join(shared.root, 'link');
+  symlinkSync(site, link);
+  const records = await Promise.all(
+    Array.from({ length: 100 }, (_, index) =>
+      sharedHub.client.ensure({ workspacePath: [site, link, `${site}/.`][index % 3] ?? site }),
+    ),
+  );
+  t.same([...new Set(records.map(({ pid, state }) => `${state} ${pid}`))], [`running ${records[0]?.pid}`]);
+  t.same(agentServersUnder(shared.root), [{ pid: records[0]?.pid, workspace: site }]);
+});
+
 t.test('ensure returns an endpoint for the SDK and for a bare WebSocket (specification §4.2 rule 2)', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
-  const hub = await startHub(place);
-  const record = await hub.client.ensure({ workspacePath: workspace });
+  const record = await sharedHub.client.ensure({ workspacePath: site });
   t.match(record, {
     state: 'running',
     phase: 'running',
@@ -54,7 +68,7 @@ t.test('ensure returns an endpoint for the SDK and for a bare WebSocket (specifi
     adopted: false,
     serviceStatus: { appServerWebSocket: { state: 'running', url: webSocketOf(record), reason: null } },
   });
-  const { name, version } = await converse(webSocketOf(record), workspace);
+  const { name, version } = await converse(webSocketOf(record), site);
   t.ok(name);
   t.equal(version, record.serverVersion);
 
@@ -74,7 +88,6 @@ t.test('ensure returns an endpoint for the SDK and for a bare WebSocket (specifi
     { id: 3, error: { code: -32_003 } },
   ]);
   socket.close();
-  await hub.shutdown();
 });
 
 t.test('an installation path with characters that a URL escapes works', async (t) => {
@@ -89,22 +102,6 @@ t.test('an installation path with characters that a URL escapes works', async (t
   const hub = runningHub(place);
   t.match(await (await fetch(hub.lock.apiBaseUrl)).text(), '<title>');
   t.equal((await hub.call('GET', '/v1/machines')).body.length, Object.keys(catalogue).length);
-  await hub.shutdown();
-});
-
-t.test('100 concurrent ensures through the SDK return one process and one record', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
-  const link = join(place.root, 'link');
-  symlinkSync(workspace, link);
-  const hub = await startHub(place);
-  const records = await Promise.all(
-    Array.from({ length: 100 }, (_, index) =>
-      hub.client.ensure({ workspacePath: [workspace, link, `${workspace}/.`][index % 3] ?? workspace }),
-    ),
-  );
-  t.same([...new Set(records.map(({ pid, state }) => `${state} ${pid}`))], [`running ${records[0]?.pid}`]);
-  t.same(agentServersUnder(place.root), [{ pid: records[0]?.pid, workspace }]);
   await hub.shutdown();
 });
 
@@ -208,45 +205,38 @@ async function takePortBeforeBind(t: Teardown, hub: BuiltHub, workspacePath: str
 }
 
 t.test('a port taken between its allocation and the bind is replaced, in the record and in events', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
-  const hub = await startHub(place);
-  await hub.client.ensure({ workspacePath: workspace });
-  const { port, record, ports } = await takePortBeforeBind(t, hub, workspace);
+  await sharedHub.client.ensure({ workspacePath: site });
+  const { port, record, ports } = await takePortBeforeBind(t, sharedHub, site);
   t.equal(record.state, 'running');
   t.not(portOf(webSocketOf(record)), port);
-  await converse(webSocketOf(record), workspace);
+  await converse(webSocketOf(record), site);
   t.same(
     ports.map(({ data }) => data['port']),
     [port, portOf(webSocketOf(record))],
   );
   t.same(record.serviceStatus['appServerWebSocket'], { state: 'running', url: webSocketOf(record), reason: null });
 
-  const unmanaged = await startByHand(place, place.workspace('other'), '--port', String(port));
+  const unmanaged = await startByHand(shared, shared.workspace('other'), '--port', String(port));
   t.not(portOf(unmanaged.url), port, 'an unmanaged server takes another port too');
   unmanaged.child.kill('SIGTERM');
   await once(unmanaged.child, 'exit');
-  await hub.shutdown();
 });
 
 t.test('the end of a turn is published as a notification of the Hub (specification §2.5)', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
-  const hub = await startHub(place);
-  const events = await followEvents(t, hub.client);
-  const record = await hub.client.ensure({ workspacePath: workspace });
-  await converse(webSocketOf(record), workspace);
+  const events = await followEvents(t, sharedHub.client);
+  const record = await sharedHub.client.ensure({ workspacePath: site });
+  await converse(webSocketOf(record), site);
   const { workspacePath, data } = await events.wait('notification.requested');
-  t.equal(workspacePath, workspace);
-  t.match(data, { workspacePath: workspace, kind: 'turnCompleted', severity: 'success', source: 'appserver' });
+  t.equal(workspacePath, site);
+  t.match(data, { workspacePath: site, kind: 'turnCompleted', severity: 'success', source: 'appserver' });
 
-  await hub.kill('SIGKILL');
-  const next = await startHub(place);
-  const adopted = await next.client.ensure({ workspacePath: workspace });
+  await sharedHub.kill('SIGKILL');
+  const next = await startHub(shared);
+  const adopted = await next.client.ensure({ workspacePath: site });
   t.match(adopted, { adopted: true, pid: record.pid });
   const later = await followEvents(t, next.client);
-  await converse(webSocketOf(adopted), workspace);
-  t.match((await later.wait('notification.requested')).workspacePath, workspace, 'also in that of the next Hub');
+  await converse(webSocketOf(adopted), site);
+  t.match((await later.wait('notification.requested')).workspacePath, site, 'also in that of the next Hub');
   await next.shutdown();
 });
 

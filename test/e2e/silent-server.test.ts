@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { eventually, killIfThere } from '../hub/harness.ts';
-import { command, makePlace, oratorioJson, type Place } from './harness.ts';
+import { eventually } from '../hub/harness.ts';
+import { command, makePlace, oratorioJson } from './harness.ts';
 
 interface Running {
   readonly child: ChildProcess;
@@ -15,7 +15,7 @@ interface Running {
   readonly ended: Promise<number | null>;
 }
 
-function start(t: Test, place: Place, argv: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
+function start(t: Test, argv: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
   const child = spawn(process.execPath, [command, ...argv], { cwd: place.root, env: { ...place.env, ...env } });
   t.teardown(() => child.kill('SIGKILL'));
   child.stdin.end();
@@ -43,26 +43,19 @@ function start(t: Test, place: Place, argv: readonly string[], env: Readonly<Rec
 }
 
 const silent = /The agent server does not answer\. Waiting for it; Ctrl-C stops waiting\./;
-/** The Hub does not notice before the test has: the stopped process stays as it is. */
-function patientPlace(t: Test): { place: Place; workspace: string } {
-  const place = makePlace(t);
-  mkdirSync(place.home, { mode: 0o700 });
-  writeFileSync(join(place.home, 'config.json'), JSON.stringify({ Supervision: { ProbeIntervalMs: 600_000 } }));
-  return { place, workspace: place.workspace('site') };
-}
 
-async function stoppedServer(t: Test): Promise<{ place: Place; workspace: string; pid: number }> {
-  const { place, workspace } = patientPlace(t);
-  const { pid } = await oratorioJson(place, 'ensure', workspace);
-  process.kill(pid, 'SIGSTOP');
-  t.teardown(() => killIfThere(pid));
-  return { place, workspace, pid };
-}
+/** The agent server of all tests; each leaves it running, or is the last. */
+const place = makePlace(t);
+// The Hub does not notice before a test has: the stopped process stays as it is.
+mkdirSync(place.home, { mode: 0o700 });
+writeFileSync(join(place.home, 'config.json'), JSON.stringify({ Supervision: { ProbeIntervalMs: 600_000 } }));
+const workspace = place.workspace('site');
+const { pid } = await oratorioJson(place, 'ensure', workspace);
 
 t.test('regression: L3 exec and chat report an agent server that does not answer, and exit', async (t) => {
-  const { place, workspace, pid } = await stoppedServer(t);
+  process.kill(pid, 'SIGSTOP');
   for (const name of ['exec', 'chat']) {
-    const asked = start(t, place, [name, '--workspace', workspace, 'echo hi'], { ORATORIO_ANSWER_TIMEOUT_MS: '4000' });
+    const asked = start(t, [name, '--workspace', workspace, 'echo hi'], { ORATORIO_ANSWER_TIMEOUT_MS: '4000' });
     t.equal(await asked.ended, 1, name);
     t.match(asked.output(), silent);
     t.match(
@@ -73,33 +66,26 @@ t.test('regression: L3 exec and chat report an agent server that does not answer
     t.notMatch(asked.output(), /token=/);
   }
   process.kill(pid, 'SIGCONT');
-  const answered = start(t, place, ['exec', '--workspace', workspace, 'echo hi']);
+  const answered = start(t, ['exec', '--workspace', workspace, 'echo hi']);
   t.equal(await answered.ended, 0);
   t.match(answered.output(), /hi/);
   t.notMatch(answered.output(), /does not answer/, 'a server that answers is not reported as silent');
 });
 
 t.test('regression: L3 Ctrl-C ends the wait for a suspended agent server', async (t) => {
-  const { place, workspace } = await stoppedServer(t);
-  const asked = start(t, place, ['exec', '--workspace', workspace, 'echo hi'], {
+  process.kill(pid, 'SIGSTOP');
+  const asked = start(t, ['exec', '--workspace', workspace, 'echo hi'], {
     ORATORIO_ANSWER_TIMEOUT_MS: '600000',
   });
   await asked.shows(silent);
   asked.child.kill('SIGINT');
   t.equal(await asked.ended, 130);
+  process.kill(pid, 'SIGCONT');
 });
 
 t.test('regression: L3 chat reports a server that is suspended during a turn, and that it answers again', async (t) => {
-  const { place, workspace } = patientPlace(t);
-  const { pid } = await oratorioJson(place, 'ensure', workspace);
-  t.teardown(() => killIfThere(pid));
   const patient = { ORATORIO_ANSWER_TIMEOUT_MS: '600000' };
-  const chat = start(
-    t,
-    place,
-    ['chat', '--yes', '--workspace', workspace, 'run: echo begun; sleep 10; echo over'],
-    patient,
-  );
+  const chat = start(t, ['chat', '--yes', '--workspace', workspace, 'run: echo begun; sleep 10; echo over'], patient);
   await chat.shows(/begun/);
   process.kill(pid, 'SIGSTOP');
   await chat.shows(silent);
@@ -107,7 +93,7 @@ t.test('regression: L3 chat reports a server that is suspended during a turn, an
   await chat.shows(/The agent server answers again\./);
   t.equal(await chat.ended, 0);
 
-  const stuck = start(t, place, ['chat', '--yes', '--workspace', workspace, 'run: echo begun; sleep 600'], patient);
+  const stuck = start(t, ['chat', '--yes', '--workspace', workspace, 'run: echo begun; sleep 600'], patient);
   await stuck.shows(/begun/);
   process.kill(pid, 'SIGSTOP');
   await stuck.shows(silent);
