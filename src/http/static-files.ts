@@ -27,7 +27,7 @@ const compressible = /^(?:text\/|application\/(?:json|manifest)|image\/svg)/;
 /** Nothing from anywhere but this server, no inline code, no frame around it. */
 export const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-  "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+  "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 /** Headers of every answer to a browser: no other origin may use it, and it uses nothing from other origins. */
 export const securityHeaders: readonly Header[] = [

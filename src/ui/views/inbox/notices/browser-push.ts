@@ -88,5 +88,7 @@ export function browserPush(api: Api) {
 export async function closeNotice(id: string): Promise<void> {
   if (!isSecureContext || !('serviceWorker' in navigator)) return;
   const registration = await navigator.serviceWorker.getRegistration('/');
-  for (const notice of (await registration?.getNotifications({ tag: id })) ?? []) notice.close();
+  // Some browsers show notices and list none: theirs stays until the person takes it away.
+  if (!registration || !('getNotifications' in registration)) return;
+  for (const notice of await registration.getNotifications({ tag: id })) notice.close();
 }
