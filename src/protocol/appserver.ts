@@ -439,7 +439,10 @@ export const rpcMethods = {
     }),
     result: v.object({
       data: v.pipe(v.array(v.string()), v.description('Paths from the workspace on; the best first.')),
-      isComplete: v.pipe(v.boolean(), v.description('False when files were left out: there are too many, or the time was over.')),
+      isComplete: v.pipe(
+        v.boolean(),
+        v.description('False when files were left out: there are too many, or the time was over.'),
+      ),
     }),
   },
   'agent/read': {
