@@ -49,6 +49,8 @@ export class Session {
   /** Notifications that arrive before an awaited answer that must come first. */
   #held: SessionEvent[] | undefined;
   #prompt: Prompt | undefined;
+  /** Commands as the editor knows them. */
+  #offered = '';
   /** The running turn, whatever began it. */
   #running: string | undefined;
 
@@ -83,9 +85,10 @@ export class Session {
   }
 
   /** Sends the commands about files, and the prompt commands of the workspace. Without them the session works all the same. */
-  async offerCommands(): Promise<void> {
+  async offerCommands(known?: Link): Promise<void> {
     try {
-      const { data } = await this.#ask(await this.#ready(), 'command/list', {}, CommandsResult);
+      const link = known ?? (await this.#ready());
+      const { data } = await this.#ask(link, 'command/list', {}, CommandsResult);
       const own = new Set(fileCommands.map(({ name }) => name));
       const others = data.filter(({ name }) => !own.has(name));
       const availableCommands = [
@@ -95,6 +98,9 @@ export class Session {
           ...(argumentHint !== undefined && { input: { hint: argumentHint } }),
         })),
       ];
+      const offered = JSON.stringify(availableCommands);
+      if (offered === this.#offered) return;
+      this.#offered = offered;
       this.#options.emit({ sessionUpdate: 'available_commands_update', availableCommands });
     } catch (error) {
       // The connection broke: the prompt that follows says so.
@@ -134,6 +140,8 @@ export class Session {
       const link = await this.#start(prompt, input);
       const turn = await prompt.ended.promise;
       await this.#tellUsage(link);
+      // An agent of another maker names its commands in its first turn.
+      await this.offerCommands(link);
       return { stopReason: stopReasonOf(turn) };
     } finally {
       signal.removeEventListener('abort', onAbort);

@@ -80,6 +80,18 @@ export interface DelegatedSession {
   readonly sessionId: string;
 }
 
+/** What an agent has offered in the session that it opened last. */
+export interface DelegateOffers {
+  /** Names of models; one may be the `model` of an order. */
+  readonly models: readonly string[];
+  /** Commands that a prompt may begin with, after `/`. */
+  readonly commands: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly argumentHint?: string;
+  }[];
+}
+
 /** A turn that a delegate could not do. The message is a sentence for people; the runtime removes secrets from it. */
 export class DelegateError extends Error {
   override readonly name = 'DelegateError';
@@ -98,6 +110,7 @@ export const unknownAgent = (name: string, isTrusted: boolean): Delegate => ({
     const why = isTrusted ? 'it is no preset, and not the one of the configuration' : 'trust this workspace first';
     throw new DelegateError('agentUnavailable', `There is no agent ${name}: ${why}.`);
   },
+  offers: () => ({ models: [], commands: [] }),
   forget() {},
   endThread() {},
 });
@@ -112,6 +125,8 @@ export interface Delegate {
     order: DelegatedOrder,
     signal: AbortSignal,
   ): Promise<{ readonly isCancelled: boolean; readonly finish: 'stop' | 'length' | 'contentFilter' }>;
+  /** Nothing before its first session. */
+  offers(): DelegateOffers;
   /** A thread is deleted. */
   forget(threadId: string): void;
   /** A thread has ended: it has no more turns. With the last one its process ends. */

@@ -44,10 +44,16 @@ import { Automations, type AutomationsSettings } from '../automations/index.ts';
 import { type Config, directoryName, homeDirectory } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
-import { type AgentInUse, defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
+import {
+  type AgentInUse,
+  defaults,
+  type LaunchDocument,
+  type PromptCommandInfo,
+  type Turn,
+} from '../protocol/index.ts';
 import { processRecords } from '../supervise/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
-import { agentInUse, DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
+import { agentInUse, commandsOfAgent, DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
 import { agentsForTasks, DelegatedAgents } from './delegated-agents.ts';
 import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
@@ -91,6 +97,8 @@ export interface Assembly {
   readonly sandbox: () => SandboxStatus & { readonly isTried: boolean };
   /** Agent that does the turns, as it is now. */
   readonly agent: () => AgentInUse;
+  /** Prompt commands of that agent. */
+  readonly agentCommands: () => readonly PromptCommandInfo[];
   /** Calls the listener when that may have changed. */
   readonly onAgentChange: (listener: () => void) => void;
   /** For health: how things are besides the threads. */
@@ -315,6 +323,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     spending,
     sandbox: () => ({ ...sandbox, isTried: sandbox !== untried }),
     agent: () => agentInUse(delegate),
+    agentCommands: () => commandsOfAgent(delegate),
     onAgentChange: (listener) => delegate?.onChange(listener),
     describe: () => ({
       sandbox,

@@ -1,7 +1,7 @@
-import type { Delegate, DelegatedOrder } from '../agent/index.ts';
+import type { Delegate, DelegatedOrder, DelegateOffers } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import type { ConfigureOptions, ExternalAgent } from '../external/index.ts';
-import { type AgentInUse, approvalsOfAgent, version } from '../protocol/index.ts';
+import { type AgentInUse, approvalsOfAgent, type PromptCommandInfo, version } from '../protocol/index.ts';
 
 /** The configured agent of another maker, loaded with its first turn: most workspaces have none. */
 export class DelegatedAgent implements Delegate {
@@ -29,6 +29,10 @@ export class DelegatedAgent implements Delegate {
 
   async run(order: DelegatedOrder, signal: AbortSignal) {
     return (await this.#load()).run(order, signal);
+  }
+
+  offers(): DelegateOffers {
+    return this.#loaded?.offers() ?? { models: [], commands: [] };
   }
 
   forget(threadId: string): void {
@@ -70,6 +74,12 @@ export function agentInUse(delegate: DelegatedAgent | undefined): AgentInUse {
   if (!delegate) return { kind: 'oratorio', name: 'oratorio', version, state: 'ready', approvals: 'asks' };
   const { kind, name, version: its, state, approvals } = delegate.describe();
   return { kind, name: name.slice(0, 200), version: its, state, approvals };
+}
+
+/** Commands that an agent of another maker has offered. */
+export function commandsOfAgent(delegate: DelegatedAgent | undefined): PromptCommandInfo[] {
+  if (!delegate) return [];
+  return delegate.offers().commands.map((command) => ({ ...command, path: '', agent: delegate.name }));
 }
 
 /** Enabled MCP servers in the words of ACP. Only those on pipes are handed on: those on the network keep their secrets. */

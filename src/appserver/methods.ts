@@ -14,6 +14,7 @@ import {
   type Checkpoint,
   type FileDiff,
   type Frozen,
+  type PromptCommandInfo,
   protocolVersion,
   type RestoredFiles,
   type RpcMethod,
@@ -79,12 +80,13 @@ export function methodsOf(
   automations: Automations,
   library: WorkspaceLibrary,
   agent: () => AgentInUse,
+  agentCommands: () => readonly PromptCommandInfo[],
 ): Methods {
   return {
     ...threadMethods(threads),
     ...turnMethods(threads),
     ...fileMethods(threads),
-    ...libraryMethods(library),
+    ...libraryMethods(library, agentCommands),
     'agent/read': () => ({ result: { agent: agent(), limits: agentLimits(agent()) } }),
     ...mcpMethods(mcp),
     ...cronMethods(automations),
@@ -198,11 +200,10 @@ export interface WorkspaceLibrary {
   readonly workspacePath: string;
 }
 
-function libraryMethods({
-  library,
-  paths,
-  workspacePath,
-}: WorkspaceLibrary): Some<`skills/${string}` | `command/${string}` | 'file/search'> {
+function libraryMethods(
+  { library, paths, workspacePath }: WorkspaceLibrary,
+  agentCommands: () => readonly PromptCommandInfo[],
+): Some<`skills/${string}` | `command/${string}` | 'file/search'> {
   return {
     'file/search': async ({ query, limit }) => {
       const found = await paths.find(query, limit);
@@ -219,7 +220,10 @@ function libraryMethods({
     },
     'command/list': () => {
       const { data, problems } = library.commands(workspacePath);
-      return { result: { data: [...data], problems: [...problems] } };
+      const own = new Set(data.map(({ name }) => name));
+      // A command of the user hides one of the agent: the prompt would be expanded before the agent sees it.
+      const others = agentCommands().filter(({ name }) => !own.has(name));
+      return { result: { data: [...data, ...others], problems: [...problems] } };
     },
     'command/expand': ({ name, arguments: argumentsText }) => {
       const text = library.expand(name, argumentsText, workspacePath);

@@ -130,6 +130,7 @@ export class RunningServer implements AppServer {
           automations,
           { library, paths, workspacePath: this.workspacePath },
           this.#assembly.agent,
+          this.#assembly.agentCommands,
         ),
       ),
       feed: threads.feed,

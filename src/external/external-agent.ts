@@ -5,7 +5,7 @@ import {
   type ExternalAgentProcessInput,
   externalAgentMachine,
 } from '../../machines/index.ts';
-import type { Delegate, DelegatedOrder } from '../agent/index.ts';
+import type { Delegate, DelegatedOrder, DelegateOffers } from '../agent/index.ts';
 import { messageOf } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { approvalsOfAgent } from '../protocol/index.ts';
@@ -72,6 +72,10 @@ export class ExternalAgent implements Delegate {
     } finally {
       this.#runs -= 1;
     }
+  }
+
+  offers(): DelegateOffers {
+    return this.#sessions.offers;
   }
 
   forget(threadId: string): void {

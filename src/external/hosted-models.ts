@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { readUntrustedJson } from '../lib/index.ts';
 import type { SessionState } from './messages.ts';
+import { valuesOf } from './offers.ts';
 
 /** Models of a maker's own cloud, which its agent takes by itself when the user has set up no provider. */
 export interface HostedModels {
@@ -21,7 +22,7 @@ export function isUnasked(
   env: Readonly<Record<string, string>>,
 ): boolean {
   const models = configOptions.find(({ category }) => category === 'model');
-  const names = [models?.currentValue, ...(models?.options ?? []).map(({ value }) => value)];
+  const names = [models?.currentValue, ...valuesOf(models)];
   const isHostedOnly = models !== undefined && names.every((name) => name === undefined || name.startsWith(prefix));
   if (!isHostedOnly || env[key]) return false;
   const data = env['XDG_DATA_HOME'] ?? join(env['HOME'] ?? homedir(), '.local', 'share');

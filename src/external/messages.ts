@@ -32,11 +32,15 @@ export const InitializeResult = v.object({
 });
 export type InitializeResult = v.InferOutput<typeof InitializeResult>;
 
+const Choice = v.object({ value: text });
 const ConfigOption = v.object({
+  id: text,
   category: text,
   currentValue: text,
-  options: loose(v.array(v.fallback(v.object({ value: text }), {}))),
+  /** Choices, or groups of them. */
+  options: loose(v.array(v.fallback(v.object({ value: text, options: loose(v.array(v.fallback(Choice, {}))) }), {}))),
 });
+export type ConfigOption = v.InferOutput<typeof ConfigOption>;
 
 /** Part of the answer to a request that opens a session. */
 export const SessionState = v.object({ configOptions: loose(v.array(v.fallback(ConfigOption, {}))) });
@@ -82,6 +86,12 @@ export type ToolCallUpdate = v.InferOutput<typeof ToolCallUpdate>;
 
 export const PlanEntries = v.object({
   entries: v.array(v.object({ content: v.string(), status: v.fallback(v.string(), 'pending') })),
+});
+
+export const AvailableCommands = v.object({
+  availableCommands: v.array(
+    v.fallback(v.object({ name: text, description: text, input: loose(v.nullable(v.object({ hint: text }))) }), {}),
+  ),
 });
 
 export const MessageChunk = v.object({ content: v.object({ type: v.string(), text }) });

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { DelegatedUse } from '../agent/index.ts';
 import { type FileService, WriteGrants } from './file-service.ts';
 import { type Usage, UsageUpdate } from './messages.ts';
+import { SessionOffers } from './offers.ts';
 import type { PromptTurn } from './prompt-turn.ts';
 import { CommandGrants, type TerminalService } from './terminal-service.ts';
 
@@ -14,6 +15,9 @@ export class Session {
   /** There while a prompt runs. */
   files: FileService | undefined;
   terminals: TerminalService | undefined;
+  readonly offers = new SessionOffers();
+  /** A model that it does not offer, and that a notice has named. */
+  unknownModel: string | undefined;
   readonly grants = new WriteGrants();
   readonly commandGrants = new CommandGrants();
   /** Usage so far: agents report sums. */

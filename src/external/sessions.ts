@@ -1,8 +1,9 @@
 import * as v from 'valibot';
 import type { ExternalAgentEvent } from '../../machines/index.ts';
-import type { DelegateCommands, DelegatedOrder, DelegateFiles } from '../agent/index.ts';
+import type { DelegateCommands, DelegatedOrder, DelegateFiles, DelegateOffers } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
+import { useChoices } from './choices.ts';
 import type { Connection } from './connection.ts';
 import { AgentFailure, PeerClosedError, PeerError } from './failure.ts';
 import { FileService } from './file-service.ts';
@@ -56,6 +57,7 @@ export class Sessions {
   readonly #send: (event: ExternalAgentEvent) => void;
   readonly #byThread = new Map<string, Session>();
   readonly #byId = new Map<string, Session>();
+  #latest: Session | undefined;
 
   constructor(settings: AgentSettings, send: (event: ExternalAgentEvent) => void) {
     this.#settings = settings;
@@ -87,6 +89,11 @@ export class Sessions {
   /** No thread has a session, in this life of the process or an earlier one. */
   get isEmpty(): boolean {
     return this.#byThread.size === 0;
+  }
+
+  /** Of the session that was opened last, also after its end. */
+  get offers(): DelegateOffers {
+    return this.#latest?.offers.all ?? { models: [], commands: [] };
   }
 
   forget(threadId: string): void {
@@ -126,7 +133,7 @@ export class Sessions {
     if (!parsed.success || !session) return;
     const { update } = parsed.output;
     if (update.sessionUpdate === 'usage_update') session.noteCost(update);
-    else session.turn?.update(update);
+    else if (!session.offers.note(update)) session.turn?.update(update);
   }
 
   /** The thread's session in this life of the process: known, resumed, loaded, or a new one. */
@@ -135,8 +142,8 @@ export class Sessions {
     const known = this.#byThread.get(threadId);
     if (known?.incarnation === connection.incarnation) return known;
     const kept = lost ?? order.session?.sessionId;
-    if (kept !== undefined && (await this.#takeUp(connection, order, kept, signal)))
-      return this.#add(connection, threadId, kept);
+    const state = kept === undefined ? undefined : await this.#takeUp(connection, order, kept, signal);
+    if (kept !== undefined && state) return this.#add(connection, threadId, kept, state);
     if (kept !== undefined) {
       order.report.notice(
         'agentSessionLost',
@@ -154,27 +161,28 @@ export class Sessions {
     const { sessionId } = made;
     const { name: agent } = this.#settings;
     order.keep({ agent, version: connection.info?.agentInfo?.version ?? null, sessionId });
-    return this.#add(connection, threadId, sessionId);
+    return this.#add(connection, threadId, sessionId, made);
   }
 
-  /** @returns whether the agent knows the session still. What it replays of the conversation is dropped: no turn runs. */
+  /** @returns undefined: the agent does not know the session any more. What it replays of the conversation is dropped: no turn runs. */
   async #takeUp(
     { peer, info }: Connection,
     order: DelegatedOrder,
     sessionId: string,
     signal: AbortSignal,
-  ): Promise<boolean> {
+  ): Promise<SessionState | undefined> {
     const { sessionCapabilities, loadSession } = info?.agentCapabilities ?? {};
     const hasResume = sessionCapabilities?.resume !== undefined && sessionCapabilities.resume !== null;
-    if (!hasResume && !loadSession) return false;
+    if (!hasResume && !loadSession) return undefined;
     const mcpServers = this.#settings.mcpServers();
     try {
       const method = hasResume ? 'session/resume' : 'session/load';
       const answer = await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers }, signal);
-      this.#refuseHosted(v.parse(SessionState, answer ?? {}));
-      return true;
+      const state = v.parse(SessionState, answer ?? {});
+      this.#refuseHosted(state);
+      return state;
     } catch (error) {
-      if (error instanceof PeerError && error.code !== authRequired) return false;
+      if (error instanceof PeerError && error.code !== authRequired) return undefined;
       throw error;
     }
   }
@@ -189,8 +197,10 @@ export class Sessions {
     );
   }
 
-  #add({ incarnation }: Connection, threadId: string, sessionId: string): Session {
+  #add({ incarnation }: Connection, threadId: string, sessionId: string, state: SessionState): Session {
     const session = new Session(sessionId, incarnation);
+    session.offers.take(state);
+    this.#latest = session;
     this.#byThread.set(threadId, session);
     this.#byId.set(sessionId, session);
     return session;
@@ -219,6 +229,7 @@ export class Sessions {
       peer.notify('session/cancel', { sessionId });
       this.#send({ type: 'CANCEL.SENT', incarnation });
     };
+    await useChoices(agent, peer, session, order, signal);
     signal.throwIfAborted();
     session.begin();
     session.turn = turn;

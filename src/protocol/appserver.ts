@@ -422,7 +422,7 @@ export const rpcMethods = {
     result: v.object({ name: v.string(), body: v.string() }),
   },
   'command/list': {
-    summary: 'The prompt commands of the user and the workspace.',
+    summary: 'The prompt commands of the user, the workspace and the agent that does the turns.',
     params: empty,
     result: v.object({ data: v.array(PromptCommandInfo), problems: v.array(LibraryProblem) }),
   },
@@ -454,7 +454,7 @@ export const rpcMethods = {
     }),
   },
   'model/list': {
-    summary: 'The models of the provider.',
+    summary: 'The models of the provider, or those that the agent which does the turns has offered.',
     params: empty,
     result: v.union([
       v.object({ success: v.literal(true), models: v.array(Model) }),

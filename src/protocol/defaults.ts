@@ -244,6 +244,9 @@ export const defaults = {
     terminals: 32,
     /** Of the end of a terminal's output that is stored. */
     terminalBytes: mebibyte,
+    /** Models and commands of an agent that are shown, and characters of each of their words. */
+    offers: 200,
+    offerChars: 200,
   },
   mcp: {
     /** From the end of a server's input to SIGTERM, and from there to SIGKILL: together less than our own stop may take. */

@@ -8,8 +8,12 @@ export const PromptCommandInfo = v.object({
   name: v.string(),
   description: v.string(),
   argumentHint: v.optional(v.string()),
+  /** Empty for a command of an agent of another maker. */
   path: v.string(),
+  /** Agent of another maker that the command belongs to: it is sent as text, `/name` first. */
+  agent: v.optional(v.string()),
 });
+export type PromptCommandInfo = v.InferOutput<typeof PromptCommandInfo>;
 
 /** A file with a skill or a command that is left out. */
 export const LibraryProblem = v.object({ path: v.string(), problem: v.string() });

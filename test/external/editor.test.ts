@@ -11,7 +11,15 @@ t.test('an editor gets the updates and questions of the other agent, and answers
   const decisions = ['accept', 'decline'];
   const permit: Permit = () => choose(decisions.shift() ?? 'cancel');
   const { prompt, asked, of, said } = await inSession(t, where, { permit });
-  const text = ['think hm', 'say hello', 'plan first', 'run touch made', 'run touch never', 'cost 0.5'].join('\n');
+  const text = [
+    'commands review',
+    'think hm',
+    'say hello',
+    'plan first',
+    'run touch made',
+    'run touch never',
+    'cost 0.5',
+  ].join('\n');
   t.match(await prompt(text), { stopReason: 'end_turn' });
   t.match(of('agent_thought_chunk'), [{ content: { text: 'hm' } }]);
   t.equal(said(), 'hellorefused: x1', 'a refusal reaches the other agent as its own option');
@@ -26,6 +34,11 @@ t.test('an editor gets the updates and questions of the other agent, and answers
     of('tool_call_update').filter(({ status }) => status === 'completed' || status === 'failed'),
     [{ status: 'completed' }, { status: 'failed' }],
   );
+  t.match(of('available_commands_update').at(-1)?.availableCommands.at(-1), {
+    ...{ name: 'review', description: 'does review', input: { hint: 'what' } },
+  });
+  t.match(await prompt('/review this'), { stopReason: 'end_turn' });
+  t.match(said(), /reviewed this$/, 'a command of the other agent reaches it');
   t.match(await prompt('say again'), { stopReason: 'end_turn' });
   await t.rejects(prompt('error 400'), /no such luck/, 'a failure of the other agent is one of the prompt');
 });

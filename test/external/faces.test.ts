@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { agentOf, run, say } from '../agui/harness.ts';
-import { Talk, textOf } from './talk.ts';
+import { items, Talk, textOf } from './talk.ts';
 
 const config = {
   DashBoard: { Enabled: true, Port: 0, Auth: 'none' },
@@ -45,6 +45,25 @@ t.test('one external agent answers chat completions, AG-UI and JSON-RPC', async 
   t.equal(frontend.messages.at(-1)?.content, 'frontend');
   t.equal(textOf(await talk.say('say client')), 'client');
   t.match(await reported(), { model: null, agent: { ...stub, version: '1.2.3', state: /ready|busy/ } });
+});
+
+t.test('models and commands of the agent are offered, and a thread has it use a model and an effort', async (t) => {
+  const { talk } = await Talk.begin(t, 'offers');
+  const { client, threadId } = talk;
+  t.match(await client.call('model/list'), { success: true, models: [] }, 'nothing before its first turn');
+  t.equal(textOf(await talk.say('commands review plan', 'chosen')), 'fast low');
+  t.match(await client.call('model/list'), { models: [{ id: 'fast', ownedBy: 'stub' }, { id: 'deep' }] });
+  const { data } = await client.call('command/list');
+  const words = { description: 'does review', argumentHint: 'what', agent: 'stub' };
+  t.match(data, [{ name: 'review', ...words }, { name: 'plan' }]);
+  t.equal(data.length, 2, 'what is no command is left out');
+  await client.call('thread/config/update', { threadId, config: { model: 'deep', effort: 'high' } });
+  t.equal(textOf(await talk.say('chosen')), 'deep high');
+  await client.call('thread/config/update', { threadId, config: { model: 'unknown', effort: 'xhigh' } });
+  const turn = await talk.say('chosen');
+  t.match(items(turn, 'systemNotice'), [{ kind: 'agentModelUnknown', text: /unknown and uses deep/ }]);
+  t.equal(textOf(turn), 'deep high');
+  t.same(items(await talk.say('chosen'), 'systemNotice'), [], 'said once');
 });
 
 t.test('a cron job has the external agent do its turn, and nothing that needs a person', async (t) => {

@@ -51,8 +51,21 @@ const options = [
   { optionId: 'x3', name: 'Once', kind: 'allow_once' },
 ];
 
+let chosen = { model: 'fast', effort: 'low' };
+/** Models in groups, as some agents have them. */
+const offered = () => [
+  {
+    id: 'm',
+    category: 'model',
+    currentValue: chosen.model,
+    options: [{ group: 'g', options: [{ value: 'fast' }, { value: 'deep' }] }],
+  },
+  { id: 'e', category: 'thought_level', currentValue: chosen.effort, options: [{ value: 'low' }, { value: 'high' }] },
+];
+
 /** Options of a session. As opencode has them: its own models, and others where the user has set them up. */
 function state() {
+  if (flags.has('offers')) return { configOptions: offered() };
   if (!flags.has('hosted') && !flags.has('provided')) return null;
   const values = ['opencode/big-pickle', ...(flags.has('provided') ? ['mine/model'] : [])];
   const model = {
@@ -281,6 +294,17 @@ async function act(sessionId, word, argument, session) {
     case 'stop':
       session.stopReason = argument;
       return;
+    case 'chosen':
+      return say(sessionId, `${chosen.model} ${chosen.effort}`);
+    case 'commands': {
+      const named = argument
+        .split(' ')
+        .map((name) => ({ name, description: `does\n${name}`, input: { hint: 'what' } }));
+      const availableCommands = [...named, { name: 'no name', description: 'x' }, 7];
+      return update(sessionId, 'available_commands_update', { availableCommands });
+    }
+    case '/review':
+      return say(sessionId, `reviewed ${argument}`);
     case 'pid':
       return say(sessionId, `pid ${process.pid}`);
     default:
@@ -345,6 +369,10 @@ const methods = {
   },
   'session/resume': ({ sessionId, cwd }) => {
     sessions.set(sessionId, { cwd, calls: 0, turns: 0 });
+    return state();
+  },
+  'session/set_config_option': ({ configId, value }) => {
+    chosen = { ...chosen, [configId === 'm' ? 'model' : 'effort']: value };
     return state();
   },
   '$/cancel_request': () => withdrawn?.(),

@@ -232,8 +232,11 @@ export class ThreadService implements Runtime {
     return this.#files.isInUse(directory);
   }
 
-  /** Returns a failure of the provider as a result, as the protocol defines it. */
+  /** Models of the agent that does the turns. Returns a failure of the provider as a result, as the protocol defines it. */
   async models(): Promise<ModelListResult> {
+    const { delegate } = this.#options;
+    if (delegate)
+      return { success: true, models: delegate.offers().models.map((id) => ({ id, ownedBy: delegate.name })) };
     try {
       const provider = await this.#options.provider();
       return { success: true, models: [...(await provider.listModels(AbortSignal.timeout(modelListMs)))] };

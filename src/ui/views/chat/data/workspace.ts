@@ -63,10 +63,15 @@ export class ChatWorkspace {
   open(threadId: string | null): Conversation {
     const first = threadId === null ? [] : (this.#begun.get(threadId) ?? []);
     if (threadId !== null) this.#begun.delete(threadId);
-    return new Conversation(this.#app, threadId, first, {
+    const conversation: Conversation = new Conversation(this.#app, threadId, first, {
       onOpen: (conversation) => void this.#read(conversation),
-      onTold: (told) => this.#take(told),
+      onTold: (told) => {
+        this.#take(told);
+        // Another agent names its models and commands in its turns.
+        if (told.method === 'turn/completed' && this.#agent.peek()?.kind === 'acp') void this.#readAgent(conversation);
+      },
     });
+    return conversation;
   }
 
   /** Begins a thread with this message, and goes there. */
@@ -81,6 +86,15 @@ export class ChatWorkspace {
     try {
       const { data } = await conversation.call('thread/list', { includeArchived: true });
       this.#threads.value = data;
+    } catch (error) {
+      this.#failed(conversation, error);
+      return;
+    }
+    await this.#readAgent(conversation);
+  }
+
+  async #readAgent(conversation: Conversation): Promise<void> {
+    try {
       const [models, commands, { agent }] = await Promise.all([
         conversation.call('model/list', {}),
         conversation.call('command/list', {}),
@@ -90,10 +104,14 @@ export class ChatWorkspace {
       this.#commands.value = commands.data;
       this.#agent.value = agent;
     } catch (error) {
-      // A lost connection is shown by itself, and the next one reads again; one that was left needs no answer.
-      if (conversation.isOpen && conversation.state.hasTag('live'))
-        this.#app.toast({ text: messageOf(error), tone: 'danger' });
+      this.#failed(conversation, error);
     }
+  }
+
+  /** A lost connection is shown by itself, and the next one reads again; one that was left needs no answer. */
+  #failed(conversation: Conversation, error: unknown): void {
+    if (conversation.isOpen && conversation.state.hasTag('live'))
+      this.#app.toast({ text: messageOf(error), tone: 'danger' });
   }
 
   #take(told: Told): void {

@@ -1,0 +1,73 @@
+import * as v from 'valibot';
+import type { DelegateOffers } from '../agent/index.ts';
+import { plainText } from '../lib/index.ts';
+import { defaults } from '../protocol/index.ts';
+import { AvailableCommands, type ConfigOption, SessionState } from './messages.ts';
+
+const { offers: most, offerChars } = defaults.externalAgent;
+
+/** What the agent offers in a session: models, efforts and commands. Its words are bounded and hold no control sequences. */
+export class SessionOffers {
+  #options: readonly ConfigOption[] = [];
+  #commands: DelegateOffers['commands'] = [];
+
+  /** Takes what a request about the session has answered. */
+  take({ configOptions }: SessionState): void {
+    if (configOptions) this.#options = configOptions;
+  }
+
+  /** @returns false: an update about something else */
+  note(update: { readonly sessionUpdate: string }): boolean {
+    switch (update.sessionUpdate) {
+      case 'config_option_update':
+        this.take(v.parse(SessionState, update));
+        return true;
+      case 'available_commands_update':
+        this.#commands = commandsOf(update);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  get all(): DelegateOffers {
+    return { models: valuesOf(this.#option('model')).slice(0, most).filter(isShort), commands: this.#commands };
+  }
+
+  /** @returns the option to set; `current`: nothing is to be done; undefined: it is not offered */
+  change(category: 'model' | 'thought_level', value: string): { readonly configId: string } | 'current' | undefined {
+    const option = this.#option(category);
+    if (option?.currentValue === value) return 'current';
+    if (option?.id === undefined || !valuesOf(option).includes(value)) return undefined;
+    return { configId: option.id };
+  }
+
+  get model(): string | undefined {
+    return this.#option('model')?.currentValue;
+  }
+
+  #option(category: string): ConfigOption | undefined {
+    return this.#options.find((option) => option.category === category);
+  }
+}
+
+/** Values of an option, those in groups too. */
+export function valuesOf(option: ConfigOption | undefined): string[] {
+  const choices = (option?.options ?? []).flatMap((choice) => [choice, ...(choice.options ?? [])]);
+  return choices.flatMap(({ value }) => (value === undefined ? [] : [value]));
+}
+
+/** A value is sent back as it is: one that is too long to be shown is not offered. */
+const isShort = (value: string): boolean => value.length <= offerChars && plainText(value) === value;
+
+function commandsOf(update: unknown): DelegateOffers['commands'] {
+  const parsed = v.safeParse(AvailableCommands, update);
+  if (!parsed.success) return [];
+  return parsed.output.availableCommands.slice(0, most).flatMap(({ name, description, input }) => {
+    if (name === undefined || !/^[\w:.-]{1,100}$/.test(name)) return [];
+    const hint = input?.hint;
+    return [{ name, description: shown(description ?? ''), ...(hint !== undefined && { argumentHint: shown(hint) }) }];
+  });
+}
+
+const shown = (text: string): string => plainText(text).replaceAll(/\s+/g, ' ').slice(0, offerChars);
