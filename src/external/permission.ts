@@ -1,4 +1,5 @@
 import type { ApprovalNeed } from '../agent/index.ts';
+import { plainText } from '../lib/index.ts';
 import type { ApprovalDecision, ApprovalKind } from '../protocol/index.ts';
 import type { KnownCall } from './known-call.ts';
 import type { PermissionOption } from './messages.ts';
@@ -15,8 +16,13 @@ const kindsOf: Readonly<Record<string, { readonly kind: ApprovalKind; readonly o
 };
 const otherKind = { kind: 'remoteResource', operation: 'call' } as const;
 
-/** Approval that a call of an agent needs. Undefined: none, it only reads. */
-export function needOf(agent: string, call: KnownCall, workspacePath: string): ApprovalNeed | undefined {
+/** Approval that a call of an agent needs, with the agent's own words for the answers. Undefined: none, it only reads. */
+export function needOf(
+  agent: string,
+  call: KnownCall,
+  workspacePath: string,
+  options: readonly PermissionOption[],
+): ApprovalNeed | undefined {
   if (readingKinds.has(call.kind)) return undefined;
   const { kind, operation } = kindsOf[call.kind] ?? otherKind;
   const target = call.command ?? (call.paths.join(', ') || call.title);
@@ -27,8 +33,21 @@ export function needOf(agent: string, call: KnownCall, workspacePath: string): A
     ...(kind === 'shell' && { workingDirectory: workspacePath }),
     scopeKey: `agent:${agent}:${operation}:${target}`,
     covers: kind === 'shell' ? `this command in ${workspacePath}` : `to ${operation} ${target}`,
-    reason: `${agent} asks.`,
+    reason: [`${agent} asks.`, ...namesOf(options)].join(' '),
   };
+}
+
+const maxNameChars = 80;
+
+/** What the agent calls the options that an answer can choose. Its quotes are removed: they would end ours. */
+function namesOf(options: readonly PermissionOption[]): string[] {
+  const named = (['accept', 'decline'] as const).flatMap((decision) => {
+    const name = plainText(chosen(decision, options)?.name ?? '')
+      .replaceAll(/["“”\s]+/g, ' ')
+      .trim();
+    return name === '' ? [] : [`${decision} is “${name.slice(0, maxNameChars)}”`];
+  });
+  return named.length === 0 ? [] : [`In its words ${named.join(', ')}.`];
 }
 
 type Outcome =
@@ -41,10 +60,14 @@ type Outcome =
  * write it into their own configuration, and what we remember we remember ourselves.
  */
 export function outcomeOf(decision: ApprovalDecision, options: readonly PermissionOption[]): Outcome {
-  const kinds = wantedKinds[decision];
-  const optionId = kinds.map((wanted) => options.find(({ kind }) => kind === wanted)?.optionId).find((id) => id);
+  const optionId = chosen(decision, options)?.optionId;
   return optionId === undefined ? { outcome: 'cancelled' } : { outcome: 'selected', optionId };
 }
+
+const chosen = (decision: ApprovalDecision, options: readonly PermissionOption[]): PermissionOption | undefined =>
+  wantedKinds[decision]
+    .map((wanted) => options.find(({ kind, optionId }) => kind === wanted && optionId))
+    .find((each) => each);
 
 const wantedKinds: Readonly<Record<ApprovalDecision, readonly string[]>> = {
   accept: ['allow_once'],

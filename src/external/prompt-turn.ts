@@ -55,7 +55,7 @@ export class PromptTurn {
     const call = this.#known(toolCall.toolCallId);
     call.merge(toolCall);
     this.#begin(call);
-    const question = { call: call.shown(), need: needOf(agent, call, workspacePath) };
+    const question = { call: call.shown(), need: needOf(agent, call, workspacePath, options) };
     const grant = await this.#options.prepareGrant(call);
     if (this.#isOver || signal.aborted) return outcomeOf('cancel', options);
     const decision: ApprovalDecision = await report.ask(question, signal);

@@ -32,6 +32,7 @@ t.test('a call runs only after a person has allowed it', async (t) => {
   const first = await talk.start('run touch made && echo done');
   const request = await talk.decide(first, 'accept');
   t.match(request, { approvalType: 'shell', target: 'touch made && echo done' });
+  t.match(request.reason, /^stub asks. In its words accept is “Once”, decline is “Never”./);
   const turn = await talk.end(first);
   t.ok(existsSync(join(path, 'made')));
   t.match(items(turn, 'toolCall'), [{ tool: 'Exec', source: 'agent' }]);

@@ -28,6 +28,11 @@ t.test('an editor gets the updates and questions of the other agent, and answers
     { toolCall: { title: 'touch made', kind: 'execute' }, options: [{ optionId: 'accept' }, {}, {}, {}] },
     { toolCall: { title: 'touch never' } },
   ]);
+  t.match(
+    JSON.stringify(asked[0]?.toolCall),
+    /accept is “Once”, decline is “Never”/,
+    'in the words of the other agent',
+  );
   t.ok(existsSync(join(where.workspace, 'made')));
   t.notOk(existsSync(join(where.workspace, 'never')));
   t.match(

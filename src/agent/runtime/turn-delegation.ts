@@ -250,7 +250,8 @@ export class TurnDelegation {
       const args = isOurs ? made.arguments : JSON.stringify({ command: call.command });
       const about = { workspacePath, policy, isGranted, rules, isPlanning, isReadOnly };
       const own = { ...made, name: tool.name, arguments: args };
-      return reviewCall(own, { ...about, toolOf: () => tool, toolNames: () => [tool.name] });
+      const reviewed = await reviewCall(own, { ...about, toolOf: () => tool, toolNames: () => [tool.name] });
+      return withReason(reviewed, need?.reason);
     }
     const requestId = `approval_${randomUUID()}`;
     const reviewed = { call: made, tool: undefined, args: undefined, refusal: undefined, need, requestId };
@@ -264,6 +265,13 @@ export class TurnDelegation {
   get #place() {
     return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
   }
+}
+
+/** Our own need of a call, and who asks. */
+function withReason(reviewed: ReviewedCall, asks: string | undefined): ReviewedCall {
+  const { need } = reviewed;
+  if (!need || asks === undefined) return reviewed;
+  return { ...reviewed, need: { ...need, reason: need.reason === undefined ? asks : `${asks} ${need.reason}` } };
 }
 
 /** Refused by a rule, not for want of an answer. */
