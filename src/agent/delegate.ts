@@ -80,7 +80,7 @@ export interface DelegatedSession {
   readonly sessionId: string;
 }
 
-/** What an agent has offered in the session that it opened last. */
+/** Choices that an agent has offered in the session that it opened last. */
 export interface DelegateOffers {
   /** Names of models; one may be the `model` of an order. */
   readonly models: readonly string[];

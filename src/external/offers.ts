@@ -6,7 +6,7 @@ import { AvailableCommands, type ConfigOption, SessionState } from './messages.t
 
 const { offers: most, offerChars } = defaults.externalAgent;
 
-/** What the agent offers in a session: models, efforts and commands. Its words are bounded and hold no control sequences. */
+/** Models, efforts and commands that an agent offers in a session. Its words are bounded and hold no control sequences. */
 export class SessionOffers {
   #options: readonly ConfigOption[] = [];
   #commands: DelegateOffers['commands'] = [];

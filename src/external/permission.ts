@@ -39,7 +39,7 @@ export function needOf(
 
 const maxNameChars = 80;
 
-/** What the agent calls the options that an answer can choose. Its quotes are removed: they would end ours. */
+/** Names that the agent gives to the options which an answer can choose. Its quotes are removed: they would end ours. */
 function namesOf(options: readonly PermissionOption[]): string[] {
   const named = (['accept', 'decline'] as const).flatMap((decision) => {
     const name = plainText(chosen(decision, options)?.name ?? '')
