@@ -65,6 +65,8 @@ export interface DelegatedOrder {
   /** Model and effort that the turn asks for; undefined: those of the agent. */
   readonly model: string | undefined;
   readonly effort: string | undefined;
+  /** Mode of the agent; undefined: the one that it is in. */
+  readonly mode: string | undefined;
   readonly isPlanning: boolean;
   /** Session of the thread at the agent, as `keep` has stored it. */
   readonly session: DelegatedSession | undefined;
@@ -84,6 +86,8 @@ export interface DelegatedSession {
 export interface DelegateOffers {
   /** Names of models; one may be the `model` of an order. */
   readonly models: readonly string[];
+  /** Ways of working; the `mode` of an order may be the id of one. */
+  readonly modes: readonly { readonly id: string; readonly name: string }[];
   /** Commands that a prompt may begin with, after `/`. */
   readonly commands: readonly {
     readonly name: string;
@@ -91,6 +95,9 @@ export interface DelegateOffers {
     readonly argumentHint?: string;
   }[];
 }
+
+/** Of an agent that has opened no session. */
+export const noOffers: DelegateOffers = { models: [], modes: [], commands: [] };
 
 /** A turn that a delegate could not do. The message is a sentence for people; the runtime removes secrets from it. */
 export class DelegateError extends Error {
@@ -110,7 +117,7 @@ export const unknownAgent = (name: string, isTrusted: boolean): Delegate => ({
     const why = isTrusted ? 'it is no preset, and not the one of the configuration' : 'trust this workspace first';
     throw new DelegateError('agentUnavailable', `There is no agent ${name}: ${why}.`);
   },
-  offers: () => ({ models: [], commands: [] }),
+  offers: () => noOffers,
   forget() {},
   endThread() {},
 });

@@ -46,6 +46,7 @@ import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import {
   type AgentInUse,
+  type AgentMode,
   defaults,
   type LaunchDocument,
   type PromptCommandInfo,
@@ -99,6 +100,7 @@ export interface Assembly {
   readonly agent: () => AgentInUse;
   /** Prompt commands of that agent. */
   readonly agentCommands: () => readonly PromptCommandInfo[];
+  readonly agentModes: () => readonly AgentMode[];
   /** Calls the listener when that may have changed. */
   readonly onAgentChange: (listener: () => void) => void;
   /** For health: how things are besides the threads. */
@@ -324,6 +326,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     sandbox: () => ({ ...sandbox, isTried: sandbox !== untried }),
     agent: () => agentInUse(delegate),
     agentCommands: () => commandsOfAgent(delegate),
+    agentModes: () => delegate?.offers().modes ?? [],
     onAgentChange: (listener) => delegate?.onChange(listener),
     describe: () => ({
       sandbox,

@@ -1,4 +1,4 @@
-import type { Delegate, DelegatedOrder, DelegateOffers } from '../agent/index.ts';
+import { type Delegate, type DelegatedOrder, type DelegateOffers, noOffers } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import type { ConfigureOptions, ExternalAgent } from '../external/index.ts';
 import { type AgentInUse, approvalsOfAgent, type PromptCommandInfo, version } from '../protocol/index.ts';
@@ -32,7 +32,7 @@ export class DelegatedAgent implements Delegate {
   }
 
   offers(): DelegateOffers {
-    return this.#loaded?.offers() ?? { models: [], commands: [] };
+    return this.#loaded?.offers() ?? noOffers;
   }
 
   forget(threadId: string): void {

@@ -10,6 +10,7 @@ import {
 import type { Automations } from '../automations/index.ts';
 import {
   type AgentInUse,
+  type AgentMode,
   agentLimits,
   type Checkpoint,
   type FileDiff,
@@ -81,13 +82,14 @@ export function methodsOf(
   library: WorkspaceLibrary,
   agent: () => AgentInUse,
   agentCommands: () => readonly PromptCommandInfo[],
+  agentModes: () => readonly AgentMode[],
 ): Methods {
   return {
     ...threadMethods(threads),
     ...turnMethods(threads),
     ...fileMethods(threads),
     ...libraryMethods(library, agentCommands),
-    'agent/read': () => ({ result: { agent: agent(), limits: agentLimits(agent()) } }),
+    'agent/read': () => ({ result: { agent: agent(), modes: [...agentModes()], limits: agentLimits(agent()) } }),
     ...mcpMethods(mcp),
     ...cronMethods(automations),
     ...automationMethods(automations),

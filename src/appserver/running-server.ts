@@ -131,6 +131,7 @@ export class RunningServer implements AppServer {
           { library, paths, workspacePath: this.workspacePath },
           this.#assembly.agent,
           this.#assembly.agentCommands,
+          this.#assembly.agentModes,
         ),
       ),
       feed: threads.feed,

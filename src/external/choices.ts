@@ -2,16 +2,18 @@ import * as v from 'valibot';
 import type { DelegatedOrder } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
+import { AgentFailure } from './failure.ts';
 import { SessionState } from './messages.ts';
 import type { Peer } from './peer.ts';
 import type { Session } from './session.ts';
+import type { AgentSettings } from './sessions.ts';
 
-/** Has the agent use the model and effort of the turn, where it offers them. @throws PeerError; the reason of `signal` */
+/** Has the agent use the model, effort and mode of the turn, where it offers them. @throws PeerError; the reason of `signal` */
 export async function useChoices(
-  agent: string,
+  { name: agent, mayUse }: Pick<AgentSettings, 'name' | 'mayUse'>,
   peer: Peer,
   session: Session,
-  { model, effort, report }: DelegatedOrder,
+  { model, effort, mode, report }: DelegatedOrder,
   signal: AbortSignal,
 ): Promise<void> {
   const { sessionId, offers } = session;
@@ -29,4 +31,19 @@ export async function useChoices(
     report.notice('agentModelUnknown', `${agent} does not offer the model ${model} and ${uses}.`);
   }
   if (effort !== undefined) await set('thought_level', effort);
+  if (mode === undefined) return;
+  const change = mayUse(mode) ? offers.changeMode(mode) : undefined;
+  if (change === undefined) {
+    // The turn would run in a mode that the user has not chosen, perhaps one that may do more.
+    const known = offers.all.modes.map(({ id }) => id).filter(mayUse);
+    const words = known.length === 0 ? 'none' : known.join(', ');
+    throw new AgentFailure(
+      'agentError',
+      `${agent} cannot be put into the mode ${mode}; modes in which it asks: ${words}.`,
+    );
+  }
+  if (change === 'current') return;
+  const answer = await peer.request(change.method, { sessionId, ...change.params }, signal);
+  offers.noteMode(mode);
+  offers.take(v.parse(SessionState, answer ?? {}));
 }

@@ -45,6 +45,8 @@ export function configuredAgent({
     command: [...(findProgram(program, env['PATH'] ?? '') ?? [program]), ...args],
     env: own,
     isRefused: (session) => preset?.hosted !== undefined && isUnasked(preset.hosted, session, own),
+    // Without a preset nothing shows that it asks at all.
+    mayUse: (mode) => !preset?.askingModes || preset.askingModes.includes(mode),
     parentMarker: env[markerVariable],
     worker: preset?.worker,
     mcpServers: preset?.takesMcpServers === false ? () => [] : rest.mcpServers,

@@ -32,18 +32,26 @@ export const InitializeResult = v.object({
 });
 export type InitializeResult = v.InferOutput<typeof InitializeResult>;
 
-const Choice = v.object({ value: text });
+const Choice = v.object({ value: text, name: text });
 const ConfigOption = v.object({
   id: text,
   category: text,
   currentValue: text,
   /** Choices, or groups of them. */
-  options: loose(v.array(v.fallback(v.object({ value: text, options: loose(v.array(v.fallback(Choice, {}))) }), {}))),
+  options: loose(
+    v.array(v.fallback(v.object({ ...Choice.entries, options: loose(v.array(v.fallback(Choice, {}))) }), {})),
+  ),
 });
 export type ConfigOption = v.InferOutput<typeof ConfigOption>;
 
 /** Part of the answer to a request that opens a session. */
-export const SessionState = v.object({ configOptions: loose(v.array(v.fallback(ConfigOption, {}))) });
+export const SessionState = v.object({
+  configOptions: loose(v.array(v.fallback(ConfigOption, {}))),
+  /** Of agents that have no option for it. */
+  modes: loose(
+    v.object({ currentModeId: text, availableModes: v.array(v.fallback(v.object({ id: text, name: text }), {})) }),
+  ),
+});
 export type SessionState = v.InferOutput<typeof SessionState>;
 
 export const NewSessionResult = v.object({
@@ -87,6 +95,8 @@ export type ToolCallUpdate = v.InferOutput<typeof ToolCallUpdate>;
 export const PlanEntries = v.object({
   entries: v.array(v.object({ content: v.string(), status: v.fallback(v.string(), 'pending') })),
 });
+
+export const CurrentMode = v.object({ currentModeId: text });
 
 export const AvailableCommands = v.object({
   availableCommands: v.array(

@@ -15,6 +15,8 @@ export interface Preset {
   readonly args: readonly string[];
   /** Makes it ask before it acts, and keeps it quiet. */
   readonly env: Readonly<Record<string, string>>;
+  /** Its modes in which it asks before it acts; absent: it never asks. */
+  readonly askingModes?: readonly string[];
   /** Variables of the user that it may need: keys and its own directories. */
   readonly passes: readonly string[];
   /** Command line of the process that does the work, where that is another than the one we start. */
@@ -35,6 +37,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     args: [],
     // Its default mode has a model judge in place of a person.
     env: { INITIAL_AGENT_MODE: 'workspace-write', NO_BROWSER: '1' },
+    askingModes: ['workspace-write', 'read-only'],
     passes: ['CODEX_HOME', 'CODEX_API_KEY', 'CODEX_PATH', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'],
     worker: /codex.*app-server/,
     login: 'codex login',
@@ -50,6 +53,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: 'false',
     },
+    askingModes: ['default', 'plan'],
     passes: ['CLAUDE_CONFIG_DIR', 'ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL', 'ANTHROPIC_AUTH_TOKEN'],
     worker: /claude.*stream-json/,
     login: 'claude-agent-acp --cli auth login, or set ANTHROPIC_API_KEY',
@@ -62,6 +66,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     args: ['--acp'],
     // One process less: a signal then reaches the one that works.
     env: { GEMINI_CLI_NO_RELAUNCH: '1' },
+    askingModes: ['default', 'plan'],
     passes: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GEMINI_BASE_URL', 'GOOGLE_CLOUD_PROJECT'],
     login: 'run gemini once, or set GEMINI_API_KEY',
     takesMcpServers: true,
@@ -75,6 +80,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
       OPENCODE_PERMISSION: '{"bash":"ask","edit":"ask","webfetch":"ask"}',
       OPENCODE_DISABLE_AUTOUPDATE: '1',
     },
+    askingModes: ['build', 'plan'],
     passes: ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENCODE_API_KEY', 'OPENCODE_CONFIG', 'OPENCODE_CONFIG_CONTENT'],
     login: 'opencode auth login',
     takesMcpServers: true,
@@ -90,6 +96,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     program: agentPresets.qwen.program,
     args: ['--acp', '--approval-mode', 'default'],
     env: {},
+    askingModes: ['default', 'plan'],
     passes: ['OPENAI_API_KEY', 'OPENAI_BASE_URL', 'OPENAI_MODEL', 'QWEN_API_KEY'],
     login: 'run qwen once, or set OPENAI_API_KEY and OPENAI_BASE_URL',
     takesMcpServers: true,
@@ -100,6 +107,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     program: agentPresets.goose.program,
     args: ['acp'],
     env: { GOOSE_MODE: 'approve' },
+    askingModes: ['approve', 'chat'],
     passes: ['GOOSE_PROVIDER', 'GOOSE_MODEL', 'OPENAI_API_KEY', 'OPENAI_HOST', 'ANTHROPIC_API_KEY'],
     login: 'goose configure',
     takesMcpServers: true,

@@ -1,6 +1,12 @@
 import * as v from 'valibot';
 import type { ExternalAgentEvent } from '../../machines/index.ts';
-import type { DelegateCommands, DelegatedOrder, DelegateFiles, DelegateOffers } from '../agent/index.ts';
+import {
+  type DelegateCommands,
+  type DelegatedOrder,
+  type DelegateFiles,
+  type DelegateOffers,
+  noOffers,
+} from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { useChoices } from './choices.ts';
@@ -31,6 +37,8 @@ export interface AgentSettings {
   readonly loginHint: string;
   /** Whether a session would use a model that the user has not chosen. */
   readonly isRefused: (session: SessionState) => boolean;
+  /** Whether a mode is one in which the agent asks before it acts as far as it ever does. */
+  readonly mayUse: (mode: string) => boolean;
   /** Sentence for an agent that is missing. */
   readonly installHint: string;
   /** Reads and writes files for it. */
@@ -93,7 +101,8 @@ export class Sessions {
 
   /** Of the session that was opened last, also after its end. */
   get offers(): DelegateOffers {
-    return this.#latest?.offers.all ?? { models: [], commands: [] };
+    const offers = this.#latest?.offers.all ?? noOffers;
+    return { ...offers, modes: offers.modes.filter(({ id }) => this.#settings.mayUse(id)) };
   }
 
   forget(threadId: string): void {
@@ -229,7 +238,7 @@ export class Sessions {
       peer.notify('session/cancel', { sessionId });
       this.#send({ type: 'CANCEL.SENT', incarnation });
     };
-    await useChoices(agent, peer, session, order, signal);
+    await useChoices(this.#settings, peer, session, order, signal);
     signal.throwIfAborted();
     session.begin();
     session.turn = turn;

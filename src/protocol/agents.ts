@@ -13,4 +13,7 @@ export const AgentInUse = v.object({
     v.description('none: it cannot be made to ask before it acts, or nothing shows that it does.'),
   ),
 });
+/** A way of working that an agent of another maker offers. */
+export const AgentMode = v.object({ id: text('Value of `agentMode` of a thread.'), name: text('Name for people.') });
+export type AgentMode = v.InferOutput<typeof AgentMode>;
 export type AgentInUse = v.InferOutput<typeof AgentInUse>;

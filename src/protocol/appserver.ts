@@ -3,7 +3,7 @@
  * unknown fields, times are ISO 8601 in UTC, what is not known is left out rather than null.
  */
 import * as v from 'valibot';
-import { AgentInUse } from './agents.ts';
+import { AgentInUse, AgentMode } from './agents.ts';
 import { Automation, AutomationInput, AutomationRun, AutomationsState } from './automations.ts';
 import { Checkpoint, diffFormats, FileDiff, RestoredFiles } from './checkpoints.ts';
 import { LibraryProblem, PromptCommandInfo, SkillInfo } from './library.ts';
@@ -450,6 +450,12 @@ export const rpcMethods = {
     params: empty,
     result: v.object({
       agent: AgentInUse,
+      modes: v.pipe(
+        v.optional(v.array(AgentMode)),
+        v.description(
+          'Ways of working that it has offered and in which it asks before it acts; empty before its first turn; absent: an older server.',
+        ),
+      ),
       limits: v.pipe(v.array(v.string()), v.description('What it cannot do, in sentences for people.')),
     }),
   },

@@ -227,6 +227,12 @@ export const ThreadConfig = v.object({
       'Agent of another maker that does the turns of this thread, such as `codex`: a preset, or the one of the configuration. Set on the thread of a sub-agent too; never changed.',
     ),
   ),
+  agentMode: v.pipe(
+    v.optional(id),
+    v.description(
+      'Mode of the agent of another maker that does the turns, one of `modes` of `agent/read`. Absent: the mode that the agent is in.',
+    ),
+  ),
   /** Names of tools; a subset of what the configuration enables. Absent: all of those. */
   enabledTools: v.optional(v.array(v.string())),
   requireApprovalOutsideWorkspace: v.optional(v.boolean()),

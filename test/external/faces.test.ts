@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { agentOf, run, say } from '../agui/harness.ts';
-import { items, Talk, textOf } from './talk.ts';
+import { temporaryDirectory } from '../appserver/harness.ts';
+import { items, stubAgent, Talk, textOf } from './talk.ts';
 
 const config = {
   DashBoard: { Enabled: true, Port: 0, Auth: 'none' },
@@ -51,19 +52,46 @@ t.test('models and commands of the agent are offered, and a thread has it use a 
   const { talk } = await Talk.begin(t, 'offers');
   const { client, threadId } = talk;
   t.match(await client.call('model/list'), { success: true, models: [] }, 'nothing before its first turn');
-  t.equal(textOf(await talk.say('commands review plan', 'chosen')), 'fast low');
+  t.equal(textOf(await talk.say('commands review plan', 'chosen')), 'fast low default');
   t.match(await client.call('model/list'), { models: [{ id: 'fast', ownedBy: 'stub' }, { id: 'deep' }] });
   const { data } = await client.call('command/list');
   const words = { description: 'does review', argumentHint: 'what', agent: 'stub' };
   t.match(data, [{ name: 'review', ...words }, { name: 'plan' }]);
   t.equal(data.length, 2, 'what is no command is left out');
   await client.call('thread/config/update', { threadId, config: { model: 'deep', effort: 'high' } });
-  t.equal(textOf(await talk.say('chosen')), 'deep high');
+  t.equal(textOf(await talk.say('chosen')), 'deep high default');
   await client.call('thread/config/update', { threadId, config: { model: 'unknown', effort: 'xhigh' } });
   const turn = await talk.say('chosen');
   t.match(items(turn, 'systemNotice'), [{ kind: 'agentModelUnknown', text: /unknown and uses deep/ }]);
-  t.equal(textOf(turn), 'deep high');
+  t.equal(textOf(turn), 'deep high default');
   t.same(items(await talk.say('chosen'), 'systemNotice'), [], 'said once');
+});
+
+t.test('a thread puts the agent into a mode in which it asks, and into no other', async (t) => {
+  const home = temporaryDirectory(t);
+  // A preset knows the modes in which its agent asks.
+  const { Command } = stubAgent().Agent;
+  const Agent = { Name: 'qwen', Command, Env: { STUB_FLAGS: 'offers', HOME: home } };
+  const { talk, path } = await Talk.begin(t, '', { Agent });
+  const { client, threadId } = talk;
+  const use = (agentMode: string) => client.call('thread/config/update', { threadId, config: { agentMode } });
+  t.equal(textOf(await talk.say('chosen')), 'fast low default');
+  const { modes } = await client.call('agent/read');
+  t.same(modes, [
+    { id: 'default', name: 'Default' },
+    { id: 'plan', name: 'Plan first' },
+  ]);
+  await use('plan');
+  t.equal(textOf(await talk.say('chosen')), 'fast low plan');
+  for (const mode of ['yolo', 'missing']) {
+    await use(mode);
+    const turn = await talk.say('writefile never');
+    t.match(turn, {
+      status: 'failed',
+      error: { code: 'agentError', message: /modes in which it asks: default, plan/ },
+    });
+    t.notOk(existsSync(join(path, 'never')));
+  }
 });
 
 t.test('a cron job has the external agent do its turn, and nothing that needs a person', async (t) => {

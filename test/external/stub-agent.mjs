@@ -52,6 +52,14 @@ const options = [
 ];
 
 let chosen = { model: 'fast', effort: 'low' };
+const modes = {
+  currentModeId: 'default',
+  availableModes: [
+    { id: 'default', name: 'Default' },
+    { id: 'plan', name: 'Plan\nfirst' },
+    { id: 'yolo', name: 'Safe' },
+  ],
+};
 /** Models in groups, as some agents have them. */
 const offered = () => [
   {
@@ -65,7 +73,7 @@ const offered = () => [
 
 /** Options of a session. As opencode has them: its own models, and others where the user has set them up. */
 function state() {
-  if (flags.has('offers')) return { configOptions: offered() };
+  if (flags.has('offers')) return { configOptions: offered(), modes };
   if (!flags.has('hosted') && !flags.has('provided')) return null;
   const values = ['opencode/big-pickle', ...(flags.has('provided') ? ['mine/model'] : [])];
   const model = {
@@ -295,7 +303,7 @@ async function act(sessionId, word, argument, session) {
       session.stopReason = argument;
       return;
     case 'chosen':
-      return say(sessionId, `${chosen.model} ${chosen.effort}`);
+      return say(sessionId, `${chosen.model} ${chosen.effort} ${modes.currentModeId}`);
     case 'commands': {
       const named = argument
         .split(' ')
@@ -370,6 +378,10 @@ const methods = {
   'session/resume': ({ sessionId, cwd }) => {
     sessions.set(sessionId, { cwd, calls: 0, turns: 0 });
     return state();
+  },
+  'session/set_mode': ({ modeId }) => {
+    modes.currentModeId = modeId;
+    return {};
   },
   'session/set_config_option': ({ configId, value }) => {
     chosen = { ...chosen, [configId === 'm' ? 'model' : 'effort']: value };

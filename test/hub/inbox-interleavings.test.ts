@@ -74,7 +74,15 @@ class Client {
     this.questions.clear();
     const connection = new Connection({
       wire: { send: (frame) => this.#hear(frame) },
-      methods: methodsOf(this.#threads, {} as never, {} as never, {} as never, {} as never, () => []),
+      methods: methodsOf(
+        this.#threads,
+        {} as never,
+        {} as never,
+        {} as never,
+        {} as never,
+        () => [],
+        () => [],
+      ),
       feed: this.#threads.feed,
       respond: this.#threads.respond,
       onBug: (error) => {

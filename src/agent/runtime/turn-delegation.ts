@@ -100,6 +100,7 @@ export class TurnDelegation {
         input: [...contextOf(options), ...contentOf(input, images)],
         model: options.model ?? config.model,
         effort: options.effort ?? config.effort,
+        mode: config.agentMode,
         session: kept?.agent === delegate.name ? kept : undefined,
         keep: (session: DelegatedSession) => store.putAgentSession(threadId, session),
         report: this.#report(signal),

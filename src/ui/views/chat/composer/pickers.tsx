@@ -14,7 +14,7 @@ const efforts = [
   'xhigh',
 ] as const satisfies readonly ThreadConfig['effort'][];
 
-/** Model and effort of the conversation, from its next turn on. */
+/** Model, effort and, for an agent of another maker, mode of the conversation, from its next turn on. */
 export function Pickers({
   app,
   chat,
@@ -66,6 +66,20 @@ export function Pickers({
           </option>
         ))}
       </select>
+      {(chat.modes.value.length > 0 || present.agentMode !== undefined) && (
+        <select
+          aria-label="Agent mode"
+          value={present.agentMode ?? ''}
+          onChange={(event) => set({ agentMode: event.currentTarget.value })}
+        >
+          {present.agentMode === undefined && <option value="">Mode: default</option>}
+          {chat.modes.value.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
     </div>
   );
 }

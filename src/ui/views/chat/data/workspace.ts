@@ -2,6 +2,7 @@ import { type ReadonlySignal, signal } from '@preact/signals';
 import { messageOf } from '../../../../lib/browser.ts';
 import type {
   AgentInUse,
+  AgentMode,
   InputPart,
   ModelListResult,
   RaceAttempt,
@@ -28,6 +29,7 @@ export class ChatWorkspace {
   readonly #app: App;
   readonly #threads = signal<readonly ThreadSummary[] | null>(null);
   readonly #agent = signal<AgentInUse | null>(null);
+  readonly #modes = signal<readonly AgentMode[]>([]);
   readonly #models = signal<readonly Model[]>([]);
   readonly #commands = signal<readonly PromptCommand[]>([]);
   /** Threads that were begun here, with what is to be said in them first. */
@@ -45,6 +47,11 @@ export class ChatWorkspace {
   /** Agent that does the turns; null before it was read. */
   get agent(): ReadonlySignal<AgentInUse | null> {
     return this.#agent;
+  }
+
+  /** Modes of an agent of another maker. */
+  get modes(): ReadonlySignal<readonly AgentMode[]> {
+    return this.#modes;
   }
 
   get models(): ReadonlySignal<readonly Model[]> {
@@ -95,7 +102,7 @@ export class ChatWorkspace {
 
   async #readAgent(conversation: Conversation): Promise<void> {
     try {
-      const [models, commands, { agent }] = await Promise.all([
+      const [models, commands, { agent, modes }] = await Promise.all([
         conversation.call('model/list', {}),
         conversation.call('command/list', {}),
         conversation.call('agent/read', {}),
@@ -103,6 +110,7 @@ export class ChatWorkspace {
       this.#models.value = models.success ? models.models : [];
       this.#commands.value = commands.data;
       this.#agent.value = agent;
+      this.#modes.value = modes ?? [];
     } catch (error) {
       this.#failed(conversation, error);
     }
