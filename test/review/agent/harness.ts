@@ -108,8 +108,17 @@ export const openFinding = (findingId: string, more: Partial<StoredFinding> = {}
   ...more,
 });
 
-/** Diff by git of two states of a tree. */
+const knownDiffs = new Map<string, string>();
+
+/** Diff by git of two states of a tree; git, six processes, is asked once for the same states. */
 export function diffOf(directory: string, old: Files, now: Files): string {
+  const key = JSON.stringify([old, now]);
+  const diff = knownDiffs.get(key) ?? diffByGit(directory, old, now);
+  knownDiffs.set(key, diff);
+  return diff;
+}
+
+function diffByGit(directory: string, old: Files, now: Files): string {
   const repository = join(directory, `repository-${Math.random().toString(36).slice(2)}`);
   const git = (...args: string[]) =>
     execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@t', '-c', 'core.autocrlf=false', ...args], {
