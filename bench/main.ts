@@ -9,6 +9,7 @@ import { agentRuntime } from './agent-runtime.ts';
 import { automations } from './automations.ts';
 import { chatPage } from './chat-page.ts';
 import { checkpoints } from './checkpoints.ts';
+import { externalAgents } from './external-agents.ts';
 import { type Benchmark, type Context, isMet, machine, render, save, stopAll } from './harness.ts';
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
@@ -36,6 +37,7 @@ const benchmarks: readonly Benchmark[] = [
   agentChat,
   agentRuntime,
   agentCraft,
+  externalAgents,
   models,
   lab,
   automations,
