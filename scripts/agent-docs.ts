@@ -1,44 +1,99 @@
-/** The table of agents in `docs/agents.md`: from the presets and from the agents that `npm run test:agents` drives. */
+/** The tables of `docs/agents.md`: from the presets, and from the results of `npm run test:agents`. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { presetNames, presets } from '../src/external/presets.ts';
 import { agentPresets } from '../src/protocol/index.ts';
-import { subjects } from '../test/agents/subjects.ts';
+import { type Capability, type Results, readResults, victims } from '../test/agents/results.ts';
+import { packagesOf, subjects } from '../test/agents/subjects.ts';
 import { root } from './toolchain.mjs';
 
 const file = 'docs/agents.md';
-const markers = ['<!-- begin table -->', '<!-- end table -->'] as const;
 
-/** The document with its table made anew. @throws when it has no place for the table */
+const capabilityHeads = {
+  asks: 'Asks before it acts',
+  takesMcpServers: 'Gets our MCP servers',
+  canBeInterrupted: 'Ends at an interrupt',
+  seesImages: 'Sees images ²',
+  remembers: 'Remembers after a restart',
+  reportsTokens: 'Reports tokens',
+} as const satisfies Readonly<Record<Capability, string>>;
+const capabilityNames = Object.keys(capabilityHeads) as Capability[];
+
+/** The document with its tables made anew. @throws when it has no place for one of them */
 export function agentDocument(): string {
   const text = readFileSync(join(root, file), 'utf8').replaceAll('\r\n', '\n');
+  const results = currentResults();
+  const tables = { table: table(results), capabilities: capabilities(results), kills: kills(results) };
+  return Object.entries(tables).reduce((made, [name, rows]) => replaced(made, name, rows), text);
+}
+
+/** @throws when a version was not tested: its results are those of another one */
+function currentResults(): Results {
+  const results = readResults();
+  for (const subject of subjects) {
+    const found = results[subject.name]?.packages;
+    if (found !== undefined && found !== packagesOf(subject).join(' '))
+      throw new Error(`${subject.name} was tested as ${found}; run: npm run test:agents -- ${subject.name}`);
+  }
+  return results;
+}
+
+function replaced(text: string, name: string, rows: string): string {
+  const markers = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`] as const;
   const [begin, end] = markers.map((marker) => text.indexOf(marker));
   if (begin === undefined || end === undefined || begin < 0 || end < begin) {
     throw new Error(`${file} needs ${markers.join(' and ')}`);
   }
-  return `${text.slice(0, begin + markers[0].length)}\n${table()}\n${text.slice(end)}`;
+  return `${text.slice(0, begin + markers[0].length)}\n${rows}\n${text.slice(end)}`;
 }
 
-function table(): string {
-  const tested = new Set(subjects.map(({ name }) => name));
-  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const head = [
-    'Name',
-    'Package, version tested',
-    'Asks before it acts',
-    'Gets our MCP servers',
-    'Driven by the test',
-    'Log in',
-  ];
-  return [
-    row(head),
-    row(head.map(() => '---')),
-    ...presetNames.map((name) => {
-      const { package: of, tested: version, takesMcpServers, login } = presets[name];
-      const words = [agentPresets[name].approvals === 'asks', takesMcpServers, tested.has(name)].map((is) =>
-        is ? 'yes' : 'no',
-      );
-      return row([`\`${name}\``, `\`${of}\` ${version}`, ...words, login]);
+const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+const lines = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
+const yesOrNo = (is: boolean): string => (is ? 'yes' : 'no');
+
+function table(results: Results): string {
+  return lines(
+    ['Name', 'Package, version tested', 'Driven by the test', 'Log in'],
+    presetNames.map((name) => {
+      const { package: of, tested: version, login } = presets[name];
+      return [`\`${name}\``, `\`${of}\` ${version}`, yesOrNo(results[name] !== undefined), login];
     }),
-  ].join('\n');
+  );
+}
+
+/** An agent that the tests do not run has the claims of its preset, and no other. */
+function capabilities(results: Results): string {
+  return lines(
+    ['Name', ...Object.values(capabilityHeads)],
+    presetNames.map((name) => {
+      const found = results[name]?.capabilities;
+      const claimed = {
+        asks: agentPresets[name].approvals === 'asks',
+        takesMcpServers: presets[name].takesMcpServers,
+      };
+      const cells = capabilityNames.map((capability) => {
+        if (found) return yesOrNo(found[capability]);
+        if (capability === 'asks' || capability === 'takesMcpServers') return `${yesOrNo(claimed[capability])} ¹`;
+        return '–';
+      });
+      return [`\`${name}\``, ...cells];
+    }),
+  );
+}
+
+/** Rounds of each kill. A count is there only for kills after which nothing was left or lost. */
+function kills(results: Results): string {
+  return lines(
+    ['Name', ...victims],
+    presetNames
+      .filter((name) => results[name]?.kills)
+      .map((name) => [
+        `\`${name}\``,
+        ...victims.map((victim) => {
+          const found = results[name]?.kills?.[victim];
+          return found ? `${found.rounds} (${found.processes} processes, ${found.items} items)` : '–';
+        }),
+      ]),
+  );
 }

@@ -1,24 +1,15 @@
 /** Agents of other makers, with their real packages and a scripted model: each does the same task on every face. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import OpenAI from 'openai';
 import t, { type Test } from 'tap';
-import { AppServerClient } from '../../src/client/index.ts';
-import { presets } from '../../src/external/index.ts';
-import type { InboxItem } from '../../src/protocol/index.ts';
 import { agentPresets } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
-import { eventually, makeWorkspace, quick, startTestHub, type TestHub } from '../hub/harness.ts';
+import { startTestHub } from '../hub/harness.ts';
 import { write } from '../ui/chat-scene.ts';
 import { startModel } from './model.ts';
-import { subjects } from './subjects.ts';
-import { variable } from './variables.ts';
-
-const programs = process.env[variable.programs];
-if (programs === undefined) throw new Error(`${variable.programs} is not set: run npm run test:agents`);
-const chosen = process.env[variable.names]?.split(',');
+import { agentWorkspace, answerUntil, chosenSubjects, connectTurns } from './scene.ts';
 
 t.setTimeout(1_200_000);
 
@@ -26,44 +17,16 @@ const hub = await startTestHub(t);
 const browser = await launchBrowser();
 t.teardown(() => browser.close());
 
-const inbox = async (of: TestHub): Promise<readonly InboxItem[]> => (await of.call('GET', '/v1/inbox')).body;
+const allowUntil = (done: Promise<unknown>): Promise<number> => answerUntil(hub, done);
 
-/** Allows every question until `done` resolves, as a second device does. @returns how many */
-async function allowUntil(done: Promise<unknown>): Promise<number> {
-  let allowed = 0;
-  let isDone = false;
-  const finish = () => {
-    isDone = true;
-  };
-  void done.then(finish, finish);
-  await eventually(async () => {
-    for (const { workspaceId, request } of await inbox(hub)) {
-      const { status } = await hub.call('POST', `/v1/inbox/${workspaceId}/${request.requestId}`, {
-        decision: 'accept',
-      });
-      if (status === 200) allowed += 1;
-    }
-    return isDone || undefined;
-  }, 'the turn ends');
-  await done;
-  return allowed;
-}
-
-for (const { name, configure } of subjects.filter(({ name }) => chosen?.includes(name) ?? true)) {
+for (const subject of chosenSubjects()) {
+  const { name } = subject;
   t.test(`${name} does a task over JSON-RPC, chat completions and the page, and asks a second device`, async (t) => {
     const model = await startModel();
     t.teardown(() => model.close());
-    // Not below /tmp: the sandbox of codex hides what is there.
-    const home = mkdtempSync(join(homedir(), '.oratorio-agents-'));
-    t.teardown(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
-    const { program, args } = presets[name];
-    const Env = {
-      HOME: home,
-      PATH: [programs, process.env['PATH']].join(delimiter),
-      ...configure(home, model.url),
-    };
-    const Agent = { Name: name, Command: [join(programs, program), ...args], Env };
-    const workspace = makeWorkspace(t, { ...quick, Agent, Api: { Enabled: true, ApprovalMode: 'interactive' } });
+    const { workspace } = agentWorkspace(t, subject, model.url, () => ({
+      Api: { Enabled: true, ApprovalMode: 'interactive' },
+    }));
     const record = await hub.ensure(workspace);
     const isAsked = agentPresets[name].approvals === 'asks';
     const made = (file: string) => t.ok(existsSync(join(workspace, file)), `${file} is there`);
@@ -94,15 +57,10 @@ for (const { name, configure } of subjects.filter(({ name }) => chosen?.includes
 }
 
 async function overRpc(t: Test, url: string): Promise<number> {
-  const client = await AppServerClient.connect(url, { clientInfo: { name: 'agents', version: '1' } });
-  t.teardown(() => client.close());
-  const ended = Promise.withResolvers<string>();
-  client.onNotification(({ method }) => {
-    if (/^turn\/(completed|failed|cancelled)$/.test(method)) ended.resolve(method);
-  });
+  const { client, start } = await connectTurns(t, url);
   const { thread } = (await client.request('thread/start', {})) as { thread: { id: string } };
-  await client.request('turn/start', { threadId: thread.id, input: [{ type: 'text', text: 'Please make one.txt' }] });
-  const asked = await allowUntil(ended.promise);
-  t.equal(await ended.promise, 'turn/completed');
+  const { ended } = await start(thread.id, { type: 'text', text: 'Please make one.txt' });
+  const asked = await allowUntil(ended);
+  t.equal((await ended).status, 'completed');
   return asked;
 }

@@ -1,17 +1,17 @@
 /**
- * `npm run test:agents [-- NAME… --rounds N --only faces|kills --victims A,B]`: agents of other makers with their real packages, on a
+ * `npm run test:agents [-- NAME… --rounds N --only faces|capabilities|kills --victims A,B]`: agents of other makers with their real packages, on a
  * scripted model. The packages are some hundreds of megabytes and are no part of `npm test`: they are installed into a cache of this
  * user, each version once. What is found is written to `results.json`, from which `npm run docs` makes the tables of docs/agents.md.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { isBuilt } from '../../scripts/stamp.mjs';
 import { ensureSystemTools } from '../../scripts/system-tools.mjs';
 import { ensureTestRunner, root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
 import { presetNames } from '../../src/external/index.ts';
+import { agentCache, agentPrograms } from './programs.ts';
 import { victims } from './results.ts';
 import { packagesOf, subjects } from './subjects.ts';
 import { variable } from './variables.ts';
@@ -20,18 +20,18 @@ const { positionals: names, values } = parseArgs({
   allowPositionals: true,
   options: {
     rounds: { type: 'string', default: '1' },
-    only: { type: 'string', default: 'faces,kills' },
+    only: { type: 'string', default: 'faces,capabilities,kills' },
     victims: { type: 'string', default: victims.join(',') },
   },
 });
 const wrong = [
-  ...values.only.split(',').filter((part) => part !== 'faces' && part !== 'kills'),
+  ...values.only.split(',').filter((part) => !['faces', 'capabilities', 'kills'].includes(part)),
   ...values.victims.split(',').filter((name) => !victims.some((known) => known === name)),
   ...(/^[1-9]\d{0,3}$/.test(values.rounds) ? [] : [values.rounds]),
 ];
 if (wrong.length > 0) {
   console.error(
-    `✖ ${wrong.join(', ')}: --rounds takes a number, --only faces or kills, --victims some of: ${victims.join(', ')}`,
+    `✖ ${wrong.join(', ')}: --rounds takes a number, --only faces, capabilities or kills, --victims some of: ${victims.join(', ')}`,
   );
   process.exit(2);
 }
@@ -43,17 +43,16 @@ if (unknown !== undefined) {
 const chosen = subjects.filter(({ name }) => names.length === 0 || names.includes(name));
 const packages = chosen.flatMap(packagesOf);
 
-const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'oratorio', 'agents');
 for (const each of packages) install(each);
 
 /** Installs a package of this version unless it is there. */
 function install(name: string): void {
-  const stamp = join(cache, 'installed', encodeURIComponent(name));
+  const stamp = join(agentCache, 'installed', encodeURIComponent(name));
   if (existsSync(stamp)) return;
   console.log(`Installing ${name} …`);
-  mkdirSync(join(cache, 'installed'), { recursive: true });
-  const args = ['install', '--prefix', cache, '--no-audit', '--no-fund', '--loglevel=error', name];
-  const { status } = spawnSync('npm', args, { cwd: cache, stdio: 'inherit', env: toolEnvironment() });
+  mkdirSync(join(agentCache, 'installed'), { recursive: true });
+  const args = ['install', '--prefix', agentCache, '--no-audit', '--no-fund', '--loglevel=error', name];
+  const { status } = spawnSync('npm', args, { cwd: agentCache, stdio: 'inherit', env: toolEnvironment() });
   if (status !== 0) {
     console.error(`\n✖ THE AGENTS WERE NOT TESTED: npm could not install ${name}.`);
     process.exit(1);
@@ -66,7 +65,7 @@ ensureTestRunner();
 if (!isBuilt()) run('npm', ['run', 'build']);
 const env = {
   ...toolEnvironment(),
-  [variable.programs]: join(cache, 'node_modules', '.bin'),
+  [variable.programs]: agentPrograms,
   [variable.names]: chosen.map(({ name }) => name).join(','),
   [variable.rounds]: values.rounds,
   [variable.victims]: values.victims,

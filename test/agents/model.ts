@@ -13,10 +13,18 @@ interface Wanted {
   readonly arguments: Words;
 }
 
+interface ModelRequest {
+  readonly path: string;
+  readonly tools: readonly string[];
+  /** The whole body. */
+  readonly text: string;
+  readonly hasImage: boolean;
+}
+
 export interface ScriptedModel {
   readonly url: string;
-  /** Requests so far: path and names of the tools. */
-  readonly requests: readonly { readonly path: string; readonly tools: readonly string[] }[];
+  /** Requests so far. */
+  readonly requests: readonly ModelRequest[];
   close(): Promise<void>;
 }
 
@@ -177,7 +185,7 @@ function messages(response: ServerResponse, model: unknown, wanted: Wanted | und
 
 /** Starts the model. It ends with `close`. */
 export async function startModel(): Promise<ScriptedModel> {
-  const requests: { path: string; tools: string[] }[] = [];
+  const requests: ModelRequest[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = new URL(request.url ?? '/', 'http://model').pathname;
     if (request.method === 'GET') {
@@ -186,7 +194,11 @@ export async function startModel(): Promise<ScriptedModel> {
       return;
     }
     const body = (await json(request)) as Words;
-    requests.push({ path, tools: list(body['tools']).map((tool) => toolOf(tool).name) });
+    const text = JSON.stringify(body);
+    requests.push({
+      ...{ path, text, hasImage: text.includes('data:image/png') },
+      tools: list(body['tools']).map((tool) => toolOf(tool).name),
+    });
     const isStream = body['stream'] === true;
     response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json');
     const wanted = decide(body);
