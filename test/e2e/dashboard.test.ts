@@ -65,7 +65,7 @@ scene('each view opens by its address and by keys, without findings of axe-core'
   const views: readonly (readonly [at: string, shows: string])[] = [
     ['/overview', 'The missing cent'],
     ['/sessions', 'The missing cent'],
-    [`/sessions/${key}`, 'turn_001'],
+    [`/sessions/${key}`, 'Why is an order with a voucher'],
     [`/sessions/${key}?view=log`, 'cent'],
     [`/sessions/${key}?view=list`, 'tool.failed'],
     ['/actors', 'Why is an order with a voucher'],
@@ -120,7 +120,7 @@ scene(
     await sessionRow(page, 'Publish').getByText('Running').waitFor();
     t.equal((await ask(`/api/sessions/${running}`, { method: 'DELETE' })).status, 409);
 
-    await sessionRow(page, 'Stock list').locator('.c-segments').click();
+    await sessionRow(page, 'Stock list').locator('.c-state').click();
     await page.locator('.peek').getByRole('button', { name: 'Delete…' }).click();
     await page.getByRole('button', { name: 'Delete trace' }).click();
     await sessionRow(page, 'Stock list').waitFor({ state: 'detached' });
