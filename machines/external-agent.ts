@@ -110,6 +110,17 @@ export interface ExternalAgentProcessInput {
 
 type Of<T extends ExternalAgentEvent['type']> = Extract<ExternalAgentEvent, { type: T }>;
 
+/** Steps by which an agent is ended that nothing needs, or that is to stop. */
+const endStates = {
+  closing: {
+    description: 'Its input is closed: an agent that behaves well ends.',
+    entry: 'closeInput',
+    after: { agentCloseGrace: { target: 'killing' } },
+  },
+  ...killStates,
+  sweeping: { description: 'What it has started is ended.' },
+} as const;
+
 const afterExit = restartStates({
   start: '#external-agent.starting',
   noRestart: 'resting',
@@ -383,15 +394,7 @@ export const externalAgentMachine = setup({
           { guard: 'isThisIncarnation', target: 'absent', actions: ['releaseProcess', 'clearProcess'] },
         ],
       },
-      states: {
-        closing: {
-          description: 'Its input is closed: an agent that behaves well ends.',
-          entry: 'closeInput',
-          after: { agentCloseGrace: { target: 'killing' } },
-        },
-        ...killStates,
-        sweeping: { description: 'What it has started is ended.' },
-      },
+      states: endStates,
     },
     stopping: {
       description: 'Its input is closed, then all of it is killed; over when nothing of it is left.',
@@ -400,15 +403,7 @@ export const externalAgentMachine = setup({
         'PROCESS.EXITED': { guard: 'isThisIncarnation', target: '.sweeping' },
         'PROCESS.SWEPT': { guard: 'isThisIncarnation', target: 'absent', actions: ['releaseProcess', 'clearProcess'] },
       },
-      states: {
-        closing: {
-          description: 'Its input is closed: an agent that behaves well ends.',
-          entry: 'closeInput',
-          after: { agentCloseGrace: { target: 'killing' } },
-        },
-        ...killStates,
-        sweeping: { description: 'What it has started is ended.' },
-      },
+      states: endStates,
     },
   },
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type * as v from 'valibot';
 import { DelegateCommandError, type DelegateCommands, type DelegatedReport } from '../agent/index.ts';
-import { plainText } from '../lib/index.ts';
+import { plainText, shellWord } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { PeerError } from './failure.ts';
 import { AboutTerminal, CreateTerminal, shapedAs } from './messages.ts';
@@ -228,11 +228,9 @@ const { terminalBytes } = defaults.externalAgent;
 
 /** One line for a shell, so that people and rules see all of it. A command without arguments is one already. */
 function commandLineOf({ command, args, env }: v.InferOutput<typeof CreateTerminal>): string {
-  const line = args.length === 0 ? command : [command, ...args].map(quoted).join(' ');
-  return [...env.map(({ name, value }) => `export ${name}=${quoted(value)}`), line].join('; ');
+  const line = args.length === 0 ? command : [command, ...args].map(shellWord).join(' ');
+  return [...env.map(({ name, value }) => `export ${name}=${shellWord(value)}`), line].join('; ');
 }
-
-const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
 
 function refuse(problem: string): never {
   throw new PeerError(invalidParams, plainText(problem).slice(0, defaults.externalAgent.errorChars));

@@ -4,5 +4,6 @@ export { count, plural } from './count.ts';
 export { fit } from './fuzzy.ts';
 export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';
+export { shellWord } from './shell.ts';
 export { visible } from './visible.ts';
 export { withoutTokens } from './without-tokens.ts';

@@ -1,5 +1,5 @@
+import { shellWord } from '../../../lib/browser.ts';
 import { CommandLine } from '../../parts/copy.tsx';
-import { quoted } from '../../parts/shell.ts';
 import { Banner } from '../../parts/state-banner.tsx';
 
 interface RestrictionProps {
@@ -18,7 +18,7 @@ export function Restriction({ path, settings = [] }: RestrictionProps) {
         Restricted: {settings.join(', ')} {settings.length === 1 ? 'is' : 'are'} ignored. To review and allow, run this
         and restart:
       </p>
-      <CommandLine text={`oratorio trust ${quoted(path)}`} />
+      <CommandLine text={`oratorio trust ${shellWord(path)}`} />
     </Banner>
   );
 }

@@ -1,4 +1,4 @@
-import { quoted } from '../../../parts/shell.ts';
+import { shellWord } from '../../../../lib/browser.ts';
 
 /** Most attempts of one race. */
 export const maxAttempts = 8;
@@ -31,7 +31,7 @@ export function raceCommand(choices: RaceChoices, workspacePath: string): string
     // A prompt may begin like an option.
     ...['--', prompt.trim()],
   ];
-  return words.map(quoted).join(' ');
+  return words.map(shellWord).join(' ');
 }
 
 const listOf = (text: string): string =>
