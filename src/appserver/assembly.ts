@@ -1,14 +1,11 @@
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
-import type { RestartPolicy } from '../../machines/index.ts';
 import {
   BackgroundProcesses,
   createBuiltinTools,
   createSkillTool,
   DayLedger,
   type DaySpending,
-  delegateCommands,
-  delegateFiles,
   describeCommands,
   forksOf,
   Hooks,
@@ -18,17 +15,13 @@ import {
   modelSettingsOf,
   modelSource,
   OutputFiles,
-  openStore,
   type PathSearch,
   pathSearch,
   placeRules,
   Rooms,
   RuleBook,
-  type RuntimeSettings,
   type SandboxStatus,
   ShellEnvironment,
-  StorageError,
-  type Store,
   type StoredThread,
   sandboxStatus,
   selectTools,
@@ -40,8 +33,8 @@ import {
   userCommands,
   worktreesOf,
 } from '../agent/index.ts';
-import { Automations, type AutomationsSettings } from '../automations/index.ts';
-import { type Config, directoryName, homeDirectory } from '../config/index.ts';
+import type { Automations } from '../automations/index.ts';
+import { type Config, homeDirectory } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import {
@@ -52,15 +45,18 @@ import {
   type PromptCommandInfo,
   type Turn,
 } from '../protocol/index.ts';
-import { processRecords } from '../supervise/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
-import { agentInUse, commandsOfAgent, DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
-import { agentsForTasks, DelegatedAgents } from './delegated-agents.ts';
+import { automationsOf } from './announced-automations.ts';
+import { checkBudget } from './budget-check.ts';
+import { agentInUse, commandsOfAgent } from './delegated-agent.ts';
+import { agentsForTasks } from './delegated-agents.ts';
 import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
-import { StartupError } from './startup-error.ts';
+import { restartPolicyOf, runtimeSettingsOf, worktreeRootsOf } from './runtime-settings.ts';
+import { faultOf, openStorage, spendingOf } from './storage.ts';
 import { turnTitle } from './turn-title.ts';
+import { agentsOfWorkspace } from './workspace-agents.ts';
 
 export interface AssemblyOptions {
   /** Canonical. */
@@ -121,7 +117,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   const cleaner = new Secrets();
   for (const secret of secrets) cleaner.protect(secret);
   const onBug = (error: unknown) => logger.bug(error);
-  const store = open(options.stateDirectory, logger);
+  const store = openStorage(options.stateDirectory, logger);
   const ledger = new DayLedger({ file: join(homeDirectory(env), 'spending.db'), workspace: workspacePath });
   const telemetry = startTelemetry({
     settings: config.Telemetry,
@@ -216,30 +212,7 @@ export function assemble(options: AssemblyOptions): Assembly {
         onProblem: (error) => logger.warn('checkpoints cannot be used', { reason: messageOf(error) }),
       })
     : undefined;
-  const { Kind, Name, Command } = config.Agent;
-  const isDelegated = Kind === 'acp' || (Kind === '' && (Name !== '' || Command.length > 0));
-  const title = Name || basename(Command[0] ?? '');
-  if (isDelegated && title === '') {
-    throw new StartupError('config', 'Agent.Kind is "acp", but neither Agent.Name nor Agent.Command names an agent.');
-  }
-  const common = {
-    ...{ workspacePath, env, logger },
-    records: processRecords(homeDirectory(env), workspacePath),
-    passEnvironment: config.Supervision.PassEnvironment,
-    restartPolicy: restartPolicyOf(config),
-    mcpServers: () => mcpServersForAgents(config, env),
-    files: delegateFiles({
-      ...{ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) },
-      maxFileBytes: config.Tools.File.MaxFileBytes,
-    }),
-    commands: delegateCommands(toolSettings),
-  };
-  const observeAgent = (actor: AnyActorRef, name: string) =>
-    observe(actor, { id: `agent/${name}`, machine: 'external-agent', title: name });
-  const delegate = isDelegated
-    ? new DelegatedAgent({ ...common, agent: config.Agent, observe: (actor) => observeAgent(actor, title) })
-    : undefined;
-  const agents = new DelegatedAgents({ main: delegate, configured: config.Agent, common, observe: observeAgent });
+  const { delegate, agents } = agentsOfWorkspace(options, toolSettings);
   for (const [name, value] of Object.entries(config.Agent.Env)) {
     if (/key|token|secret|password/i.test(name)) cleaner.protect(value);
   }
@@ -283,7 +256,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       commands: async () => describeCommands(await trySandbox(), Network),
     },
     tools: () => selectTools([...builtin, skillTool, ...mcp.tools()], config.EnabledTools),
-    settings: settingsOf(config),
+    settings: runtimeSettingsOf(config),
     spending,
     clean: (text) => cleaner.clean(text),
     onBug,
@@ -364,90 +337,6 @@ function gitEnvironmentOf(env: AssemblyOptions['env']): Readonly<Record<string, 
   return { PATH, HOME };
 }
 
-/** A full disk is no bug: turns continue, and pending writes wait. */
-function faultOf(logger: Logger, what: string): (error: unknown) => void {
-  return (error) => {
-    if (error instanceof StorageError) logger.warn(what, { reason: error.message });
-    else logger.bug(error);
-  };
-}
-
-function open(stateDirectory: string, logger: Logger): Store {
-  try {
-    return openStore(stateDirectory, { onFault: faultOf(logger, 'traces cannot be written') });
-  } catch (error) {
-    if (!(error instanceof StorageError)) throw error;
-    throw new StartupError(error.code === 'diskFull' ? 'system' : 'config', error.message, { cause: error });
-  }
-}
-
-async function checkBudget({ Budget, Model }: Config, provider: () => Promise<ModelProvider>): Promise<void> {
-  const [name] = Object.entries(Budget).find(([, usd]) => usd > 0) ?? [];
-  if (name === undefined) return;
-  const models = await provider().catch((error: unknown) => {
-    throw new StartupError('config', `Budget.${name} cannot be checked: ${messageOf(error)}`, { cause: error });
-  });
-  if (!models.facts || models.facts().price) return;
-  const model = Model || models.model;
-  throw new StartupError(
-    'config',
-    `Budget.${name} needs the price of ${model}, which is unknown: set Models."${model}".Price, or remove Budget.`,
-  );
-}
-
-/** A ledger that cannot be written is reported; only a budget of the day stops a turn for it. */
-function spendingOf(ledger: DayLedger, logger: Logger): DaySpending {
-  return {
-    add(usd) {
-      try {
-        ledger.add(usd);
-      } catch (error) {
-        logger.warn('spending cannot be counted', { reason: messageOf(error) });
-      }
-    },
-    today: () => ledger.today(),
-  };
-}
-
-function restartPolicyOf({ Supervision }: Config): RestartPolicy {
-  return {
-    restart: Supervision.Restart,
-    maxRestarts: Supervision.MaxRestarts,
-    withinMs: Supervision.WithinSeconds * 1_000,
-    backoffBaseMs: Supervision.BackoffBaseMs,
-    backoffCapMs: Supervision.BackoffCapMs,
-    stableAfterMs: defaults.supervise.stableAfterMs,
-  };
-}
-
-function automationsOf(
-  { workspacePath, config, logger, observe }: AssemblyOptions,
-  { schedules }: Store,
-  threads: ThreadService,
-  telemetry: Telemetry,
-): Automations {
-  const { Automations: wanted } = config;
-  const settings: AutomationsSettings = {
-    isEnabled: wanted.Enabled,
-    maxConcurrentRuns: wanted.MaxConcurrentRuns,
-    turnTimeoutMs: wanted.TurnTimeoutMinutes * 60_000,
-    maxRetries: wanted.MaxRetries,
-    retryInitialDelayMs: wanted.RetryInitialDelayMs,
-    retryMaxDelayMs: wanted.RetryMaxDelayMs,
-  };
-  const onFault = faultOf(logger, 'automations cannot be saved');
-  const automations = new Automations({ workspacePath, schedules, threads, settings, onFault, observe });
-  automations.subscribe(({ automation, removed }) => {
-    telemetry.noteAutomation(automation, removed);
-    if (automation.kind === 'cron') {
-      threads.feed.broadcast({ method: 'cron/stateChanged', params: { job: automation, removed } });
-    } else {
-      threads.feed.broadcast({ method: 'automation/task/updated', params: { task: automation, removed } });
-    }
-  });
-  return automations;
-}
-
 /** The environment of commands as the user's login shell and the project prepare it. */
 function shellEnvironmentOf({ config, env, logger }: AssemblyOptions, secrets: readonly string[]): ShellEnvironment {
   return new ShellEnvironment({
@@ -456,37 +345,4 @@ function shellEnvironmentOf({ config, env, logger }: AssemblyOptions, secrets: r
     settings: { environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets },
     onProblem: (problem) => logger.warn(problem),
   });
-}
-
-/** In the workspace, beside it (several workspaces share that one), and where the user wants them. */
-function worktreeRootsOf(workspacePath: string, { Permissions }: Config): string[] {
-  const usual = [workspacePath, dirname(workspacePath)].map((path) => join(path, directoryName, 'worktrees'));
-  return Permissions.WorktreeRoot === '' ? usual : [...usual, resolve(workspacePath, Permissions.WorktreeRoot)];
-}
-
-function settingsOf(config: Config): RuntimeSettings {
-  const { Budget, Compaction, SubAgent, Permissions } = config;
-  return {
-    systemPrompt: config.SystemPrompt,
-    maxToolCallRounds: config.MaxToolCallRounds,
-    maxSessionQueueSize: config.MaxSessionQueueSize,
-    compaction: {
-      isAutomatic: Compaction.AutoCompactEnabled,
-      contextWindow: Compaction.ContextWindow,
-      reserveTokens: Compaction.ReserveTokens,
-      keepRecentTurns: Compaction.KeepRecentTurns,
-    },
-    subAgent: {
-      maxDepth: SubAgent.MaxDepth,
-      maxConcurrency: SubAgent.MaxConcurrency,
-      maxToolCallRounds: SubAgent.MaxToolCallRounds,
-      model: SubAgent.Model,
-      exploreModel: SubAgent.ExploreModel,
-    },
-    approvalPolicy: Permissions.DefaultApprovalPolicy,
-    approvalTimeoutMs: Permissions.ApprovalTimeoutSeconds * 1_000,
-    maxRetries: config.UpstreamRetries,
-    fallbackModels: config.FallbackModels,
-    budget: { turnUsd: Budget.TurnUsd, sessionUsd: Budget.SessionUsd, dayUsd: Budget.DayUsd },
-  };
 }

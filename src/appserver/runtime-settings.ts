@@ -1,0 +1,62 @@
+/** Settings of the runtime's parts as the configuration has them. */
+import { dirname, join, resolve } from 'node:path';
+import type { RestartPolicy } from '../../machines/index.ts';
+import type { RuntimeSettings } from '../agent/index.ts';
+import type { AutomationsSettings } from '../automations/index.ts';
+import { type Config, directoryName } from '../config/index.ts';
+import { defaults } from '../protocol/index.ts';
+
+export function runtimeSettingsOf(config: Config): RuntimeSettings {
+  const { Budget, Compaction, SubAgent, Permissions } = config;
+  return {
+    systemPrompt: config.SystemPrompt,
+    maxToolCallRounds: config.MaxToolCallRounds,
+    maxSessionQueueSize: config.MaxSessionQueueSize,
+    compaction: {
+      isAutomatic: Compaction.AutoCompactEnabled,
+      contextWindow: Compaction.ContextWindow,
+      reserveTokens: Compaction.ReserveTokens,
+      keepRecentTurns: Compaction.KeepRecentTurns,
+    },
+    subAgent: {
+      maxDepth: SubAgent.MaxDepth,
+      maxConcurrency: SubAgent.MaxConcurrency,
+      maxToolCallRounds: SubAgent.MaxToolCallRounds,
+      model: SubAgent.Model,
+      exploreModel: SubAgent.ExploreModel,
+    },
+    approvalPolicy: Permissions.DefaultApprovalPolicy,
+    approvalTimeoutMs: Permissions.ApprovalTimeoutSeconds * 1_000,
+    maxRetries: config.UpstreamRetries,
+    fallbackModels: config.FallbackModels,
+    budget: { turnUsd: Budget.TurnUsd, sessionUsd: Budget.SessionUsd, dayUsd: Budget.DayUsd },
+  };
+}
+
+export function restartPolicyOf({ Supervision }: Config): RestartPolicy {
+  return {
+    restart: Supervision.Restart,
+    maxRestarts: Supervision.MaxRestarts,
+    withinMs: Supervision.WithinSeconds * 1_000,
+    backoffBaseMs: Supervision.BackoffBaseMs,
+    backoffCapMs: Supervision.BackoffCapMs,
+    stableAfterMs: defaults.supervise.stableAfterMs,
+  };
+}
+
+export function automationsSettingsOf({ Automations }: Config): AutomationsSettings {
+  return {
+    isEnabled: Automations.Enabled,
+    maxConcurrentRuns: Automations.MaxConcurrentRuns,
+    turnTimeoutMs: Automations.TurnTimeoutMinutes * 60_000,
+    maxRetries: Automations.MaxRetries,
+    retryInitialDelayMs: Automations.RetryInitialDelayMs,
+    retryMaxDelayMs: Automations.RetryMaxDelayMs,
+  };
+}
+
+/** In the workspace, beside it (several workspaces share that one), and where the user wants them. */
+export function worktreeRootsOf(workspacePath: string, { Permissions }: Config): string[] {
+  const usual = [workspacePath, dirname(workspacePath)].map((path) => join(path, directoryName, 'worktrees'));
+  return Permissions.WorktreeRoot === '' ? usual : [...usual, resolve(workspacePath, Permissions.WorktreeRoot)];
+}

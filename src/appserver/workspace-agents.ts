@@ -1,0 +1,56 @@
+import { basename } from 'node:path';
+import type { AnyActorRef } from 'xstate';
+import { delegateCommands, delegateFiles } from '../agent/index.ts';
+import { homeDirectory } from '../config/index.ts';
+import { processRecords } from '../supervise/index.ts';
+import type { AssemblyOptions } from './assembly.ts';
+import { DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
+import { DelegatedAgents } from './delegated-agents.ts';
+import { restartPolicyOf } from './runtime-settings.ts';
+import { StartupError } from './startup-error.ts';
+
+/** Agents of other makers that a workspace can use. */
+export interface WorkspaceAgents {
+  /** The one that does its turns; undefined: our own does. */
+  readonly delegate: DelegatedAgent | undefined;
+  readonly agents: DelegatedAgents;
+}
+
+/**
+ * Starts none of them.
+ *
+ * @param toolSettings of our own tools, which these agents may ask for
+ * @throws StartupError (config) for an agent without a name and a command
+ */
+export function agentsOfWorkspace(
+  { workspacePath, config, env, logger, observe }: AssemblyOptions,
+  toolSettings: Parameters<typeof delegateCommands>[0],
+): WorkspaceAgents {
+  const { Kind, Name, Command } = config.Agent;
+  const isDelegated = Kind === 'acp' || (Kind === '' && (Name !== '' || Command.length > 0));
+  const title = Name || basename(Command[0] ?? '');
+  if (isDelegated && title === '') {
+    throw new StartupError('config', 'Agent.Kind is "acp", but neither Agent.Name nor Agent.Command names an agent.');
+  }
+  const common = {
+    ...{ workspacePath, env, logger },
+    records: processRecords(homeDirectory(env), workspacePath),
+    passEnvironment: config.Supervision.PassEnvironment,
+    restartPolicy: restartPolicyOf(config),
+    mcpServers: () => mcpServersForAgents(config, env),
+    files: delegateFiles({
+      ...{ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) },
+      maxFileBytes: config.Tools.File.MaxFileBytes,
+    }),
+    commands: delegateCommands(toolSettings),
+  };
+  const observeAgent = (actor: AnyActorRef, name: string) =>
+    observe(actor, { id: `agent/${name}`, machine: 'external-agent', title: name });
+  const delegate = isDelegated
+    ? new DelegatedAgent({ ...common, agent: config.Agent, observe: (actor) => observeAgent(actor, title) })
+    : undefined;
+  return {
+    delegate,
+    agents: new DelegatedAgents({ main: delegate, configured: config.Agent, common, observe: observeAgent }),
+  };
+}
