@@ -13,15 +13,16 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Contents } from './contents.ts';
 import { codeOf } from './errors.ts';
+import { gitPlaceOf } from './git-place.ts';
 import type { GitState } from './git-state.ts';
 import { hashOfFile } from './hash-file.ts';
 import type { RunGit } from './ignored.ts';
 import { racyMs } from './limits.ts';
 import { piecesOf } from './pieces.ts';
-import type { Tree } from './tree.ts';
+import { Tree } from './tree.ts';
 
 export interface GitIndexOptions {
   readonly tree: Tree;
@@ -34,16 +35,22 @@ export interface GitIndexOptions {
 
 type SavedIndex = GitState['index'];
 
-const index = '.git/index';
+const index = 'index';
 /** Name that git itself takes before it changes the index. */
-const lock = '.git/index.lock';
+const lock = 'index.lock';
 /** The next index before it has its place. */
-const staged = '.git/index.oratorio';
+const staged = 'index.oratorio';
 const maxBytes = 64 * 2 ** 20;
 const defaultMode = 0o644;
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
 
-/** The index of the repository at the root: what is staged. Saved with each mark, and put back whole. */
+/** Directory of a repository, reached through descriptors. */
+interface GitDirectory {
+  at(name: string): string | Buffer;
+  close(): void;
+}
+
+/** The index of the repository at the root, or of the worktree that the tree is: what is staged. Saved with each mark, and put back whole. */
 export class GitIndex {
   readonly #options: GitIndexOptions;
   #last: { readonly stats: Stats; readonly hash: string } | undefined;
@@ -81,7 +88,7 @@ export class GitIndex {
 
   /** Whether the repository has this index now. */
   async isPresent(saved: SavedIndex): Promise<boolean> {
-    const present = this.#opened((_, { size }) => hashOfFile(this.#options.tree.at(index), size));
+    const present = this.#opened((_, { size }, files) => hashOfFile(files.at(index), size));
     if (present === saved) return present !== undefined;
     if (typeof present !== 'string' || typeof saved !== 'string') return false;
     const entries = await this.#entriesOf(saved);
@@ -95,45 +102,58 @@ export class GitIndex {
 
   /** Puts a saved index in its place, under the lock of git. @returns false: another program changes the index, or the disk refuses */
   replace(saved: string | null, onStep?: (step: string) => void): boolean {
-    const { tree } = this.#options;
+    const files = this.#files();
+    if (!files) return false;
     try {
-      rmSync(tree.at(staged), { force: true });
-      this.#stage(saved);
+      rmSync(files.at(staged), { force: true });
+      this.#stage(files, saved);
       // A name of the staged file: the lock of a process that was killed here is known by it.
-      linkSync(tree.at(staged), tree.at(lock));
+      linkSync(files.at(staged), files.at(lock));
       onStep?.('git index locked');
       if (saved === null) {
-        rmSync(tree.at(index), { force: true });
-        rmSync(tree.at(lock));
-      } else renameSync(tree.at(lock), tree.at(index));
+        rmSync(files.at(index), { force: true });
+        rmSync(files.at(lock));
+      } else renameSync(files.at(lock), files.at(index));
       return true;
     } catch (error) {
       if (codeOf(error) === undefined) throw error;
       return false;
     } finally {
-      rmSync(tree.at(staged), { force: true });
-      tree.close();
+      rmSync(files.at(staged), { force: true });
+      files.close();
     }
   }
 
   /** Removes the lock of a process that was killed while it held it. */
   clearLock(): void {
-    const { tree } = this.#options;
+    const files = this.#files();
+    if (!files) return;
     try {
-      const [own, held] = [staged, lock].map((path) => lstatSync(tree.at(path), { throwIfNoEntry: false }));
-      if (own && held && own.ino === held.ino && own.dev === held.dev) rmSync(tree.at(lock), { force: true });
-      if (own) rmSync(tree.at(staged), { force: true });
+      const [own, held] = [staged, lock].map((name) => lstatSync(files.at(name), { throwIfNoEntry: false }));
+      if (own && held && own.ino === held.ino && own.dev === held.dev) rmSync(files.at(lock), { force: true });
+      if (own) rmSync(files.at(staged), { force: true });
     } catch (error) {
       if (codeOf(error) === undefined) throw error;
     } finally {
-      tree.close();
+      files.close();
     }
   }
 
-  #stage(saved: string | null): void {
-    const { tree, contents } = this.#options;
-    const mode = lstatSync(tree.at(index), { throwIfNoEntry: false })?.mode ?? defaultMode;
-    const fd = openSync(tree.at(staged), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  /** Undefined: nothing shows that the repository belongs to the tree. */
+  #files(): GitDirectory | undefined {
+    const { tree } = this.#options;
+    const place = gitPlaceOf(tree.root);
+    if (place?.kind === 'elsewhere') return undefined;
+    if (place?.kind !== 'linked') return { at: (name) => tree.at(`.git/${name}`), close: () => tree.close() };
+    const common = new Tree(place.common);
+    const below = `worktrees/${Buffer.from(basename(place.directory)).toString('latin1')}`;
+    return { at: (name) => common.at(`${below}/${name}`), close: () => common.close() };
+  }
+
+  #stage(files: GitDirectory, saved: string | null): void {
+    const { contents } = this.#options;
+    const mode = lstatSync(files.at(index), { throwIfNoEntry: false })?.mode ?? defaultMode;
+    const fd = openSync(files.at(staged), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     try {
       for (const piece of saved === null ? [] : contents.read(saved)) {
         for (let done = 0; done < piece.length; ) done += writeSync(fd, piece, done);
@@ -157,13 +177,14 @@ export class GitIndex {
     }
   }
 
-  #opened(work: (fd: number, stats: Stats) => SavedIndex): SavedIndex {
-    const { tree } = this.#options;
+  #opened(work: (fd: number, stats: Stats, files: GitDirectory) => SavedIndex): SavedIndex {
+    const files = this.#files();
+    if (!files) return undefined;
     try {
-      const fd = openSync(tree.at(index), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      const fd = openSync(files.at(index), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       try {
         const stats = fstatSync(fd);
-        return stats.isFile() && stats.size <= maxBytes ? work(fd, stats) : undefined;
+        return stats.isFile() && stats.size <= maxBytes ? work(fd, stats, files) : undefined;
       } finally {
         closeSync(fd);
       }
@@ -172,7 +193,7 @@ export class GitIndex {
       if (codeOf(error) === undefined) throw error;
       return undefined;
     } finally {
-      tree.close();
+      files.close();
     }
   }
 }

@@ -1,7 +1,7 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { codeOf } from './errors.ts';
+import { gitPlaceOf, isGone, maxHeadBytes, readSmall } from './git-place.ts';
 
 const GitState = v.object({
   /** Text of `HEAD`: `ref: refs/heads/main`, or a commit. */
@@ -10,6 +10,8 @@ const GitState = v.object({
   refs: v.record(v.string(), v.string()),
   /** Content of the index in the store; null: missing, undefined: it was not saved. */
   index: v.optional(v.nullable(v.string())),
+  /** Where the repository is; undefined: the directory `.git` of the tree. */
+  place: v.optional(v.object({ kind: v.picklist(['linked', 'elsewhere']), directory: v.string() })),
 });
 /** Where a repository stands. */
 export type GitState = v.InferOutput<typeof GitState>;
@@ -20,29 +22,27 @@ export const parseGitState = (json: unknown): GitState | undefined => {
   return parsed.success ? parsed.output : undefined;
 };
 
-const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
-const maxHeadBytes = 4_096;
 const maxPackedBytes = 4 * 2 ** 20;
 const maxBranches = 2_000;
 export const commitPattern = /^[0-9a-f]{40,64}$/;
 export const branchPattern = /^refs\/heads\/(?!.*(?:\.\.|\/\/|[\s~^:?*[\\]))[^\0]+$/;
 
-/** Reads HEAD and the branches from the files of the repository at the root, without a process. @returns undefined: no repository */
+/** Reads HEAD and the branches from the files of the repository, without a process. @returns undefined: no repository */
 export function readGitState(root: string): GitState | undefined {
-  const directory = join(root, '.git');
-  if (!lstatSync(directory, { throwIfNoEntry: false })?.isDirectory()) return undefined;
-  const head = readSmall(join(directory, 'HEAD'), maxHeadBytes)?.trim();
-  if (head === undefined) return undefined;
+  const place = gitPlaceOf(root);
+  const head = place && readSmall(join(place.directory, 'HEAD'), maxHeadBytes)?.trim();
+  if (!place || head === undefined) return undefined;
+  const { kind, directory, common } = place;
   const refs: Record<string, string> = {};
-  for (const line of (readSmall(join(directory, 'packed-refs'), maxPackedBytes) ?? '').split('\n')) {
+  for (const line of (readSmall(join(common, 'packed-refs'), maxPackedBytes) ?? '').split('\n')) {
     const [value = '', name = ''] = line.split(' ');
     if (branchPattern.test(name) && commitPattern.test(value)) refs[name] = value;
   }
-  for (const name of looseBranches(directory, 'refs/heads', [])) {
-    const value = readSmall(join(directory, name), maxHeadBytes)?.trim() ?? '';
+  for (const name of looseBranches(common, 'refs/heads', [])) {
+    const value = readSmall(join(common, name), maxHeadBytes)?.trim() ?? '';
     if (branchPattern.test(name) && commitPattern.test(value)) refs[name] = value;
   }
-  return { head, refs };
+  return { head, refs, ...(kind !== 'own' && { place: { kind, directory } }) };
 }
 
 function looseBranches(directory: string, below: string, found: string[]): string[] {
@@ -59,30 +59,23 @@ function looseBranches(directory: string, below: string, found: string[]): strin
   return found;
 }
 
-/** @returns undefined: missing, no file, or too large */
-function readSmall(path: string, maxBytes: number): string | undefined {
-  try {
-    const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    try {
-      const { size } = fstatSync(fd);
-      if (!fstatSync(fd).isFile() || size > maxBytes) return undefined;
-      const bytes = Buffer.alloc(size);
-      return bytes.subarray(0, readSync(fd, bytes, 0, size, 0)).toString();
-    } finally {
-      closeSync(fd);
-    }
-  } catch (error) {
-    if (isGone(error)) return undefined;
-    throw error;
-  }
+/** Branch on which a repository stands; undefined: on none. */
+export const branchOf = ({ head }: Pick<GitState, 'head'>): string | undefined =>
+  head.startsWith('ref: ') ? head.slice('ref: '.length) : undefined;
+
+/** References in which two states differ; `HEAD` is one. @param only branches that count; undefined: all */
+export function movedRefs(before: GitState, after: GitState, only?: ReadonlySet<string>): string[] {
+  const names = new Set([...Object.keys(before.refs), ...Object.keys(after.refs)]);
+  const moved = [...names].filter((name) => before.refs[name] !== after.refs[name] && (only?.has(name) ?? true)).sort();
+  return before.head === after.head ? moved : ['HEAD', ...moved];
 }
 
-const goneCodes = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES', 'ENXIO']);
-const isGone = (error: unknown): boolean => goneCodes.has(codeOf(error) ?? '');
-
-/** References in which two states differ; `HEAD` is one. */
-export function movedRefs(before: GitState, after: GitState): string[] {
-  const names = new Set([...Object.keys(before.refs), ...Object.keys(after.refs)]);
-  const moved = [...names].filter((name) => before.refs[name] !== after.refs[name]).sort();
-  return before.head === after.head ? moved : ['HEAD', ...moved];
+/**
+ * Branches that a restore of a worktree sets back: the one on which it stood, which git lets stand no other worktree on. All others belong to
+ * the whole repository, and others may have moved them. @returns undefined: all branches, because the repository is the tree's own
+ */
+export function ownBranches(state: GitState): ReadonlySet<string> | undefined {
+  if (state.place?.kind !== 'linked') return undefined;
+  const branch = branchOf(state);
+  return new Set(branch === undefined ? [] : [branch]);
 }

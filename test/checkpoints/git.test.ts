@@ -1,14 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { bench, checkpointsOf } from './tree-of-files.ts';
 
-function repository(t: Test) {
-  const place = bench(t);
-  const git = (...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', ...args], { cwd: place.root })
+const gitIn =
+  (cwd: string) =>
+  (...args: string[]): string =>
+    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', ...args], { cwd })
       .toString()
       .trim();
+
+function repository(t: Test) {
+  const place = bench(t);
+  const git = gitIn(place.root);
   git('init', '--quiet', '--initial-branch=main');
   place.write('a.txt', 'one');
   git('add', '.');
@@ -174,4 +179,133 @@ t.test('turns that moved nothing say nothing of git', async (t) => {
   const { turn, undo, write } = repository(t);
   await turn('turn_001', () => write('a.txt', 'two'));
   t.notOk('git' in (await undo(['turn_001'])));
+});
+
+/** A worktree on no branch, as a fork has one, with its checkpoints; `main` runs git in the repository. */
+function worktree(t: Test) {
+  const place = bench(t);
+  const repositoryPath = join(place.root, '..', 'repository');
+  mkdirSync(repositoryPath);
+  const [main, git] = [gitIn(repositoryPath), gitIn(place.root)];
+  main('init', '--quiet', '--initial-branch=main');
+  writeFileSync(join(repositoryPath, 'a.txt'), 'one');
+  main('add', '.');
+  main('commit', '--quiet', '--message=first');
+  main('worktree', 'add', '--quiet', '--detach', place.root);
+  const commit = (text: string) => {
+    place.write('a.txt', text);
+    git('commit', '--quiet', '--all', `--message=${text}`);
+  };
+  return { ...place, ...checkpointsOf(t, place), git, main, commit, repositoryPath };
+}
+
+t.test('commits of a turn in a worktree are taken back there, and the branches of the repository stay', async (t) => {
+  const { git, main, turn, undo, write, read, commit } = worktree(t);
+  write('b.txt', 'staged');
+  git('add', '.');
+  const before = [git('rev-parse', 'HEAD'), staged(git), git('status', '--porcelain')];
+  await turn('turn_001', () => {
+    commit('two');
+    main('commit', '--quiet', '--allow-empty', '--message=of the user');
+    main('branch', 'other');
+  });
+  const [second, users] = [git('rev-parse', 'HEAD'), main('rev-parse', 'main')];
+  const undone = await undo(['turn_001']);
+  t.match(undone, { kind: 'restored', git: { moved: ['HEAD', 'index'], isRestored: true } });
+  t.same([git('rev-parse', 'HEAD'), staged(git), git('status', '--porcelain')], before);
+  t.same([main('rev-parse', 'main', 'other'), main('status', '--porcelain')], [`${users}\n${users}`, '']);
+  await undo([undone.kind === 'restored' ? undone.restoreId : '']);
+  t.same([git('rev-parse', 'HEAD'), git('status', '--porcelain'), read('a.txt')], [second, '', 'two'], 'and forth');
+});
+
+t.test('of a worktree the branch on which it stood is set back, and one that the turn made is named', async (t) => {
+  const { git, turn, undo, commit } = worktree(t);
+  git('switch', '--quiet', '--create', 'work');
+  const first = git('rev-parse', 'HEAD');
+  await turn('turn_001', () => {
+    commit('two');
+    git('switch', '--quiet', '--create', 'made');
+    commit('three');
+  });
+  const made = git('rev-parse', 'made');
+  const undone = await undo(['turn_001']);
+  t.match(undone, {
+    git: {
+      ...{ moved: ['HEAD', 'refs/heads/work', 'index'], isRestored: true },
+      reason: 'refs/heads/made stays: other worktrees share it',
+    },
+  });
+  t.same(git('rev-parse', 'HEAD', 'work', 'made').split('\n'), [first, first, made]);
+  t.equal(git('symbolic-ref', 'HEAD'), 'refs/heads/work');
+  await undo([undone.kind === 'restored' ? undone.restoreId : '']);
+  t.same([git('symbolic-ref', 'HEAD'), git('status', '--porcelain')], ['refs/heads/made', ''], 'and forth');
+});
+
+t.test('a worktree that the user has moved since stays, and the result says so', async (t) => {
+  const { git, turn, undo, commit } = worktree(t);
+  await turn('turn_001', () => {
+    git('switch', '--quiet', '--create', 'made');
+    commit('two');
+  });
+  git('commit', '--quiet', '--allow-empty', '--message=mine');
+  const mine = git('rev-parse', 'HEAD');
+  const reason = 'HEAD or a branch was moved since';
+  t.match(await undo(['turn_001']), { git: { moved: ['HEAD', 'index'], isRestored: false, reason } });
+  t.equal(git('rev-parse', 'made'), mine);
+});
+
+t.test('a branch on which another worktree stands by now stays, and the result says so', async (t) => {
+  const { git, main, turn, undo, commit } = worktree(t);
+  git('switch', '--quiet', '--create', 'work');
+  await turn('turn_001', () => {
+    commit('two');
+    git('switch', '--quiet', '--detach');
+  });
+  main('switch', '--quiet', 'work');
+  const second = main('rev-parse', 'work');
+  const reason = 'refs/heads/work is checked out in another worktree';
+  t.match(await undo(['turn_001']), { git: { isRestored: false, reason } });
+  t.same([main('rev-parse', 'HEAD'), main('status', '--porcelain')], [second, '']);
+});
+
+t.test('regression: the turn of a workspace does not move a branch under a worktree', async (t) => {
+  const { git, turn, undo, write, root } = repository(t);
+  const fork = gitIn(join(root, '..', 'fork'));
+  git('worktree', 'add', '--quiet', '-b', 'work', '../fork');
+  await turn('turn_001', () => {
+    write('a.txt', 'two');
+    git('commit', '--quiet', '--all', '--message=second');
+    fork('commit', '--quiet', '--allow-empty', '--message=of the fork');
+  });
+  const reason = 'refs/heads/work is checked out in another worktree';
+  t.match(await undo(['turn_001']), { git: { isRestored: false, reason } });
+  t.equal(fork('log', '-1', '--format=%s'), 'of the fork');
+});
+
+t.test('a repository that does not name the worktree is not written to, whatever a turn makes of `.git`', async (t) => {
+  const { main, turn, undo, write, at, commit, repositoryPath } = worktree(t);
+  const first = main('rev-parse', 'main');
+  await turn('turn_001', () => {
+    commit('two');
+    // A worktree of another repository, made in the workspace.
+    write('fake/worktrees/x/gitdir', at('.git'));
+    write('fake/worktrees/x/commondir', `${repositoryPath}/.git`);
+    write('fake/worktrees/x/HEAD', 'ref: refs/heads/main\n');
+    write('.git', `gitdir: ${at('fake/worktrees/x')}\n`);
+  });
+  const reason = 'the workspace belongs to another repository now';
+  t.match(await undo(['turn_001']), { kind: 'restored', git: { isRestored: false, reason } });
+  t.equal(main('rev-parse', 'main'), first);
+});
+
+t.test('a repository that lies elsewhere stays, and the result says so', async (t) => {
+  const place = bench(t);
+  const { turn, undo } = checkpointsOf(t, place);
+  const git = gitIn(place.root);
+  git('init', '--quiet', '--initial-branch=main', '--separate-git-dir=../elsewhere');
+  git('commit', '--quiet', '--allow-empty', '--message=first');
+  await turn('turn_001', () => git('commit', '--quiet', '--allow-empty', '--message=second'));
+  const reason = 'its directory is not that of this workspace';
+  t.match(await undo(['turn_001']), { git: { moved: ['refs/heads/main'], isRestored: false, reason } });
+  t.equal(git('log', '-1', '--format=%s'), 'second');
 });

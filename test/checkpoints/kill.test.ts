@@ -4,7 +4,16 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { LocalEngines } from '../../src/checkpoints/index.ts';
 import { program } from '../programs.ts';
-import { fill, fillRepository, gitStateOf, type Kind, placesOf, work, worktreesOf } from './killed-work.ts';
+import {
+  fill,
+  gitStateOf,
+  type Kind,
+  makeRepository,
+  placesOf,
+  stageOfUser,
+  work,
+  worktreesOf,
+} from './killed-work.ts';
 import { bench, limits, stateOf, TreeCheckpoints } from './tree-of-files.ts';
 
 /** Of each kind 3 rounds in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
@@ -20,9 +29,10 @@ const ofTree = { treeId: 'tree', limits, ownDirectories: [], gitEnvironment: { P
 function filled(t: Test, kind: Kind) {
   const place = bench(t);
   mkdirSync(place.stores, { mode: 0o700 });
+  if (kind !== 'merge') makeRepository(place.root, kind === 'worktree');
   fill(place.root);
-  if (kind !== 'merge') fillRepository(place.root);
-  const git = kind === 'restore' ? gitStateOf(place.root) : '';
+  if (kind !== 'merge') stageOfUser(place.root);
+  const git = kind === 'restore' || kind === 'worktree' ? gitStateOf(place.root) : '';
   return { ...place, ...placesOf(place), before: stateOf(place.root), git };
 }
 type Filled = ReturnType<typeof filled>;
@@ -71,25 +81,28 @@ async function killEach(t: Test, kind: Kind, judge: (place: Filled, undisturbed:
   t.comment(`${kind}: ${steps} steps, ${JSON.stringify(outcomes)}`);
 }
 
-t.test('a turn and its restore, killed at any step, are as before or as after once the next start has recovered', (t) =>
-  killEach(t, 'restore', async (place) => {
-    const { tree, turns, takenBack, undo } = await restarted(t, place);
-    const isBefore = isSame(stateOf(place.root), place.before);
-    const { git } = place;
-    const isRestored = turns.some(({ turn }) => turn.startsWith('restore_'));
-    if (isBefore) {
-      // The conversation went with the files: by the killed process, or by the recovery.
-      if (isRestored && takenBack.length > 0) t.same(takenBack, ['thread', 'turn_001']);
-    } else {
-      t.same([takenBack, turns.length], [[], 1], 'the turn and its conversation are there, and can be taken back');
-      await undo('turn_001');
-      t.same(stateOf(place.root), place.before);
-    }
-    t.equal(gitStateOf(place.root), git, 'HEAD, branches and the index went with the files');
-    await tree.close();
-    return isRestored;
-  }),
-);
+const restores = { restore: 'a turn and its restore', worktree: 'a turn in a worktree and its restore' } as const;
+for (const [kind, title] of Object.entries(restores)) {
+  t.test(`${title}, killed at any step, are as before or as after once the next start has recovered`, (t) =>
+    killEach(t, kind as Kind, async (place) => {
+      const { tree, turns, takenBack, undo } = await restarted(t, place);
+      const isBefore = isSame(stateOf(place.root), place.before);
+      const { git } = place;
+      const isRestored = turns.some(({ turn }) => turn.startsWith('restore_'));
+      if (isBefore) {
+        // The conversation went with the files: by the killed process, or by the recovery.
+        if (isRestored && takenBack.length > 0) t.same(takenBack, ['thread', 'turn_001']);
+      } else {
+        t.same([takenBack, turns.length], [[], 1], 'the turn and its conversation are there, and can be taken back');
+        await undo('turn_001');
+        t.same(stateOf(place.root), place.before);
+      }
+      t.equal(gitStateOf(place.root), git, 'HEAD, branches and the index went with the files');
+      await tree.close();
+      return isRestored;
+    }),
+  );
+}
 
 t.test('a fork that is killed at any step is whole, or gone once the next start has recovered', (t) =>
   killEach(t, 'fork', async (place, undisturbed) => {

@@ -1,4 +1,4 @@
-/** Work on checkpoints in whose middle a test kills the process: a turn that is taken back, a fork, and a fork that is brought back. */
+/** Work on checkpoints in whose middle a test kills the process: a turn that is taken back, also in a worktree, a fork, and one that is brought back. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { Engine } from '../../src/checkpoints/engine.ts';
 import { runGitIn } from '../../src/checkpoints/git.ts';
 import { defaultLimits } from '../../src/checkpoints/limits.ts';
 
-export const kinds = ['restore', 'fork', 'merge'] as const;
+export const kinds = ['restore', 'worktree', 'fork', 'merge'] as const;
 export type Kind = (typeof kinds)[number];
 
 export interface Place {
@@ -36,12 +36,23 @@ export const worktreesOf = (root: string): readonly string[] => git(root, 'workt
 export const gitStateOf = (root: string): string =>
   ['symbolic-ref HEAD', 'for-each-ref', 'ls-files --stage'].map((line) => git(root, ...line.split(' '))).join('');
 
-/** Makes the workspace a repository with one commit, and something that the user has staged. */
-export function fillRepository(root: string): void {
-  git(root, 'init', '--quiet', '--initial-branch=main');
-  git(root, 'commit', '--quiet', '--allow-empty', '--message=first');
-  git(root, 'add', 'lines');
+/** Makes the empty workspace a repository with one commit, or a worktree of one beside it. */
+export function makeRepository(root: string, isWorktree: boolean): void {
+  const directory = isWorktree ? join(root, '..', 'repository') : root;
+  mkdirSync(directory, { recursive: true });
+  git(directory, 'init', '--quiet', '--initial-branch=main');
+  git(directory, 'commit', '--quiet', '--allow-empty', '--message=first');
+  if (isWorktree) git(directory, 'worktree', 'add', '--quiet', '-b', 'work', root);
 }
+
+/** Stages something, as the user. */
+export const stageOfUser = (root: string): string => git(root, 'add', 'lines');
+
+/** Commands of git in the turn. */
+const gitCommands = {
+  restore: ['checkout --quiet -b other', 'add mode', 'commit --quiet --message=second'],
+  worktree: ['add mode', 'commit --quiet --message=second', 'checkout --quiet --detach'],
+};
 
 export function fill(root: string): void {
   const at = (path: string) => join(root, path);
@@ -82,12 +93,10 @@ export async function work(kind: Kind, place: Place, onStep: () => void): Promis
       limits: { ...defaultLimits, freeBytes: 0 },
     });
   const engine = engineOf(place.root, store);
-  if (kind === 'restore') {
+  if (kind === 'restore' || kind === 'worktree') {
     await engine.mark([{ edge: 'start', ...turn }]);
     change(place.root);
-    for (const line of ['checkout --quiet -b other', 'add mode', 'commit --quiet --message=second']) {
-      git(place.root, ...line.split(' '));
-    }
+    for (const line of gitCommands[kind]) git(place.root, ...line.split(' '));
     await engine.mark([{ edge: 'end', ...turn }]);
     const order = { thread: 'thread', turns: ['turn_001'], paths: undefined, force: false, conversation: ['turn_001'] };
     await complete(engine, await engine.prepare(order));
