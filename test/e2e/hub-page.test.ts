@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import t from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
-import type { InboxItem } from '../../src/protocol/index.ts';
+import type { InboxHistoryEntry, InboxItem } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
@@ -15,6 +15,8 @@ import { answer, deliver, open, standInForPushService } from './push-browser.ts'
 const hub = await startTestHub(t);
 const workspace = makeWorkspace(t, { ...quick, Provider: 'demo' });
 const record = await hub.ensure(workspace);
+const shop = makeWorkspace(t, { ...quick, Provider: 'demo' });
+const shopRecord = await hub.ensure(shop);
 const { apiBaseUrl } = hub.lock;
 const token = pageToken(hub.home);
 const browser = await launchBrowser();
@@ -25,8 +27,8 @@ const complaints: string[] = [];
 context.on('weberror', (error) => complaints.push(String(error.error())));
 
 /** A client that starts turns and answers nothing by itself. */
-async function ask(name: string, command: string, of = hub) {
-  const { endpoints } = await of.record(workspace);
+async function ask(name: string, command: string, { of = hub, at = workspace } = {}) {
+  const { endpoints } = await of.record(at);
   const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', {
     clientInfo: { name: 'oratorio-cli', version: '1' },
   });
@@ -69,26 +71,94 @@ t.test('a request appears on a phone, is not answered at once, and is decided th
   await page.close();
 });
 
+t.test('one inbox shows the requests of two workspaces; of two people who answer at once one decides', async (t) => {
+  const screens = [
+    { width: 1_440, height: 900 },
+    { width: 390, height: 844 },
+  ];
+  const pages = await Promise.all(
+    screens.map(async (screen) => {
+      const page = await context.newPage();
+      await page.setViewportSize(screen);
+      await page.goto(`${apiBaseUrl}/#token=${token}&at=/inbox`);
+      await live(page);
+      return page;
+    }),
+  );
+  await ask('first', 'touch of-the-first');
+  await ask('second', 'touch of-the-second', { at: shop });
+  const requestOf = (page: Page, command: string) => page.locator('.request', { hasText: command });
+  for (const page of pages) {
+    const { displayName } = record;
+    await requestOf(page, 'touch of-the-first').locator('header b', { hasText: displayName }).waitFor();
+    await requestOf(page, 'touch of-the-second').locator('header b', { hasText: shopRecord.displayName }).waitFor();
+  }
+  const [wide, narrow] = pages;
+  if (!wide || !narrow) throw new Error('there are two pages');
+  const buttonOf = async (page: Page, command: string, name: string) => {
+    const found = requestOf(page, command).getByRole('button', { name, exact: true });
+    await page.waitForFunction(
+      (element) => element instanceof HTMLButtonElement && !element.disabled,
+      await found.elementHandle(),
+    );
+    return found.elementHandle();
+  };
+  // Both press what both have in sight: the second press counts for nothing, whichever it is.
+  const presses = [
+    await buttonOf(narrow, 'touch of-the-second', 'Allow once'),
+    await buttonOf(wide, 'touch of-the-first', 'Allow once'),
+    await buttonOf(narrow, 'touch of-the-first', 'Decline'),
+  ];
+  await Promise.all(
+    presses.map((element) => element?.evaluate((found) => found instanceof HTMLElement && found.click())),
+  );
+  const history: InboxHistoryEntry[] = await eventually(async () => {
+    const { body } = await hub.call('GET', '/v1/inbox/history');
+    const found = body.filter(({ target }: InboxHistoryEntry) => /^touch of-the-/.test(target));
+    return new Set(found.map(({ target }: InboxHistoryEntry) => target)).size === 2 ? found : undefined;
+  }, 'both decisions');
+  t.equal(history.length, 2, 'each is decided once');
+  for (const { target, workspacePath, decision, decidedBy, at } of history) {
+    t.equal(workspacePath, target === 'touch of-the-first' ? workspace : shop);
+    t.equal(decidedBy, 'page');
+    t.ok(Number.isFinite(Date.parse(at)));
+    const words = decision === 'accept' ? 'Allowed on a page, ' : 'Declined on a page, ';
+    for (const page of pages) {
+      const outcome = requestOf(page, target).locator('.outcome', { hasText: words });
+      t.match(await outcome.textContent(), /, \d\d:\d\d/, 'both pages show the same answer, by whom and when');
+      t.equal(await requestOf(page, target).getByRole('button').count(), 0);
+    }
+  }
+  await eventually(() => existsSync(join(shop, 'of-the-second')), 'the allowed command runs in its workspace');
+  for (const page of pages) {
+    t.same(await axe(page), []);
+    t.equal(
+      await page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
+      0,
+      'nothing is pushed sideways',
+    );
+    await page.close();
+  }
+});
+
 t.test(
   'a conversation below the address of the Hub: a command is allowed, taken back, and another declined',
   async (t) => {
-    const path = makeWorkspace(t, { ...quick, Provider: 'demo' });
-    const { page: at } = await hub.ensure(path);
     const page = await context.newPage();
-    await page.goto(`${apiBaseUrl}${at}#token=${token}&at=/chat`);
+    await page.goto(`${apiBaseUrl}${shopRecord.page}#token=${token}&at=/chat`);
     await write(page, 'run: touch made-here');
     await button(page, 'Allow').click();
     const undo = button(page, 'Undo');
     await undo.waitFor();
-    t.ok(existsSync(join(path, 'made-here')), 'the command has run');
+    t.ok(existsSync(join(shop, 'made-here')), 'the command has run');
     await undo.click();
     await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
-    t.notOk(existsSync(join(path, 'made-here')), 'its file is taken back');
+    t.notOk(existsSync(join(shop, 'made-here')), 'its file is taken back');
     await write(page, 'run: touch never-made');
     await button(page, 'Decline').click();
     await page.locator('.card', { hasText: 'Declined, ' }).waitFor();
-    t.notOk(existsSync(join(path, 'never-made')));
+    t.notOk(existsSync(join(shop, 'never-made')));
     t.notMatch(page.url(), token, 'the address keeps no token');
     await page.close();
   },
@@ -188,11 +258,11 @@ t.test(
     t.equal(next.lock.apiBaseUrl, apiBaseUrl);
     await live(page);
     await live(tab);
-    await ask('after the Hub', 'touch y', next);
+    await ask('after the Hub', 'touch y', { of: next });
     await row('after the Hub');
     t.same(
       (await names()).sort(),
-      ['after the Hub', 'after the agent server', 'notice', 'phone', 'terminal'],
+      ['after the Hub', 'after the agent server', 'first', 'notice', 'phone', 'terminal'],
       'each once',
     );
     t.same(complaints, []);
