@@ -1,7 +1,10 @@
 import { Script } from 'node:vm';
 
-/** Time for one comparison. A pattern may need longer than the age of the universe; names of tools are short and come from MCP servers, too. */
-const comparisonMs = 50;
+/**
+ * Time for one comparison. A pattern may need longer than the age of the universe; names of tools are short and come from MCP servers,
+ * too. The second limit is for a comparison that only had to wait for a busy processor.
+ */
+const comparisonMs = [50, 1_000];
 
 const results = new Map<string, boolean>();
 /** Comparisons that are remembered. */
@@ -26,9 +29,12 @@ export function matches(matcher: string | undefined, tool: string): boolean {
 }
 
 function compare(pattern: string, name: string): boolean {
-  try {
-    return comparison.runInNewContext({ pattern, name }, { timeout: comparisonMs }) === true;
-  } catch {
-    return true;
+  for (const timeout of comparisonMs) {
+    try {
+      return comparison.runInNewContext({ pattern, name }, { timeout }) === true;
+    } catch {
+      // Too slow.
+    }
   }
+  return true;
 }
