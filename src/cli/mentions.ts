@@ -57,7 +57,8 @@ function referenceTo(name: string, workspacePath: string): InputPart | undefined
   const shown = relative(workspacePath, path);
   if (shown === '' || shown === '..' || shown.startsWith(`..${sep}`)) return undefined;
   const found = statSync(path, { throwIfNoEntry: false });
-  if (!found) return undefined;
+  // As everywhere, a slash at the end names a directory.
+  if (!found || (name.endsWith('/') && !found.isDirectory())) return undefined;
   return found.isFile() && imageName.test(name)
     ? { type: 'localImage', path, fileName: shown }
     : { type: 'fileRef', path, displayPath: shown };

@@ -26,6 +26,7 @@ t.test('files, directories and images that exist become references, everything e
     ['what is @shot.png?', [text('what is '), image, text('?')]],
     ['read @"two words.md"!', [text('read '), file('two words.md'), text('!')]],
     ['mail a@b.js', [text('mail a@b.js')]],
+    ['@b.js/ @shot.png/', [text('@b.js/ @shot.png/')]],
     ['@nothing @../etc @/etc/passwd @ @.', [text('@nothing @../etc @/etc/passwd @ @.')]],
     ['/review @b.js', [text('/review @b.js')]],
     ['line\n@b.js\nline', [text('line\n'), file('b.js'), text('\nline')]],
@@ -67,7 +68,9 @@ t.test(
 
 t.test('property: no word of a prompt is lost', async (t) => {
   const path = workspace(t);
-  const words = fc.array(fc.oneof(fc.constantFrom('@b.js', '@shot.png', ' ', '\n', '@', '"'), fc.string()), {
+  // A path has several spellings with slashes, and a reference has the shortest.
+  const other = fc.string().filter((word) => !word.includes('/'));
+  const words = fc.array(fc.oneof(fc.constantFrom('@b.js', '@shot.png', ' ', '\n', '@', '"'), other), {
     maxLength: 12,
   });
   fc.assert(
