@@ -10,6 +10,7 @@ import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
 import type { OpenFork, OpenWorktree } from '../worktrees/index.ts';
+import type { MadeDecision } from './approval-decisions.ts';
 import { Feed, type Listener } from './feed.ts';
 import { InputQueue } from './input-queue.ts';
 import { endCrashedTraces, markCrashed } from './recovery.ts';
@@ -20,7 +21,7 @@ import { ThreadTools } from './thread-tools.ts';
 import { Tracer } from './tracer.ts';
 import { TurnControl } from './turn-control.ts';
 import type { RuntimeSettings } from './turn-host.ts';
-import { type DaySpending, type MadeDecision, Turns } from './turns.ts';
+import { type DaySpending, Turns } from './turns.ts';
 import type { DynamicTools, FileCheckpoints, Runtime, ThreadProcesses } from './types.ts';
 
 export interface ThreadServiceOptions {

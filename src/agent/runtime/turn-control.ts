@@ -1,10 +1,11 @@
 import type { ApprovalDecision, ApprovalRequest, InputPart, QueuedInput, Turn } from '../../protocol/index.ts';
 import { AgentError } from '../errors.ts';
 import type { StoredThread } from '../thread-store.ts';
+import type { MadeDecision } from './approval-decisions.ts';
 import type { Feed, Listener } from './feed.ts';
 import type { InputQueue } from './input-queue.ts';
 import type { ThreadRegistry } from './thread-registry.ts';
-import type { MadeDecision, Turns } from './turns.ts';
+import type { Turns } from './turns.ts';
 import type { RunningTurn, TurnOptions } from './types.ts';
 import { requireSamePlace, withRealPath } from './worktree.ts';
 

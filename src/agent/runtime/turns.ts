@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { AnyActorRef } from 'xstate';
 import type {
   ApprovalDecision,
@@ -17,15 +16,15 @@ import type { ModelProvider } from '../model.ts';
 import type { RuleBook } from '../rules/index.ts';
 import type { StoredThread, ThreadStore } from '../thread-store.ts';
 import { StorageError } from '../thread-store.ts';
-import type { SubagentOrder, Tool, ToolResult } from '../tool.ts';
+import type { Tool } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
-import type { OpenedWorktree, OpenWorktree } from '../worktrees/index.ts';
-import type { DecidedBy } from './call-review.ts';
+import type { OpenWorktree } from '../worktrees/index.ts';
+import { ApprovalDecisions, type MadeDecision } from './approval-decisions.ts';
 import type { Feed, Listener, ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
 import { PendingTurnWrites } from './pending-turn-writes.ts';
 import { Semaphore } from './semaphore.ts';
-import { childSettings } from './subagent-type.ts';
+import { type RunningParent, Subagents } from './subagents.ts';
 import type { Tracer } from './tracer.ts';
 import type { RuntimeSettings, TurnHost } from './turn-host.ts';
 import { TurnRun } from './turn-run.ts';
@@ -84,27 +83,9 @@ export interface DaySpending {
   today(): number;
 }
 
-type Resolved = Extract<ThreadEvent, { method: 'item/approval/resolved' }>;
-
-interface Running {
-  readonly run: TurnRun;
-  readonly thread: StoredThread;
+interface Running extends RunningParent {
   /** Client that receives the events of this turn without a subscription. */
   readonly asker: Listener | undefined;
-  readonly options: TurnOptions;
-  readonly depth: number;
-  readonly subagents: Semaphore;
-}
-
-/** Number of decided approvals that are remembered for late answers. */
-const maxDecisions = 1_000;
-
-/** Decision about an approval, and its author. */
-export interface MadeDecision {
-  readonly decision: ApprovalDecision;
-  readonly decidedBy: DecidedBy;
-  /** Program through which a user decided, by the name that it introduced itself with. */
-  readonly client?: string | undefined;
 }
 
 /** The running turns, at most one in a thread: starts and interrupts them, and passes decisions to them. */
@@ -115,11 +96,17 @@ export class Turns {
   readonly #learnedWindows = new Map<string, number>();
   /** Threads whose turns are being taken back. */
   readonly #held = new Set<string>();
-  readonly #decisions = new Map<string, MadeDecision>();
+  readonly #decisions = new ApprovalDecisions();
   readonly #pendingWrites = new PendingTurnWrites();
+  readonly #subagents: Subagents;
 
   constructor(options: TurnsOptions) {
     this.#options = options;
+    this.#subagents = new Subagents({
+      ...options,
+      startTurn: (thread, input, turnOptions, depth) => this.start(thread, input, undefined, turnOptions, depth),
+      delegateOf: (name) => this.#delegateOf(name),
+    });
   }
 
   get count(): number {
@@ -169,7 +156,7 @@ export class Turns {
   respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy', client?: string): boolean {
     for (const { run } of this.#running.values()) {
       if (!run.decide(requestId, decision, { by, client })) continue;
-      this.#rememberDecision(requestId, { decision, decidedBy: by, client });
+      this.#decisions.remember(requestId, { decision, decidedBy: by, client });
       return true;
     }
     return false;
@@ -177,7 +164,7 @@ export class Turns {
 
   /** Decision about an approval, while it is remembered. */
   decisionOf(requestId: string): MadeDecision | undefined {
-    return this.#decisions.get(requestId);
+    return this.#decisions.of(requestId);
   }
 
   /** @throws AgentError turnInProgress, storageFailed */
@@ -299,7 +286,7 @@ export class Turns {
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
-      spawnSubagent: (order, signal) => this.#spawn(id, order, signal),
+      spawnSubagent: (order, signal) => this.#subagents.spawn(this.#running.get(id), order, signal),
       onChange: () => this.#publishRuntime(id),
       touch: (at) => this.#options.touch(id, at),
       onEnd: (turn, isStored) => this.#ended(turn, isStored),
@@ -316,22 +303,11 @@ export class Turns {
 
   #publish(threadId: string, event: ThreadEvent): void {
     const running = this.#running.get(threadId);
-    if (event.method === 'item/approval/resolved') this.#noteDecision(event);
+    if (event.method === 'item/approval/resolved') this.#decisions.note(event.params);
     this.#options.feed.publish(threadId, event, running?.asker);
     // Clients of the parent answer for its sub-agents too.
     const parentId = running?.thread.parentThreadId;
     if (parentId !== undefined && event.method.startsWith('item/approval/')) this.#publish(parentId, event);
-  }
-
-  /** Remembers a decision that no client made. */
-  #noteDecision({ params: { requestId, decision, decidedBy, client } }: Resolved): void {
-    if (!this.#decisions.has(requestId)) this.#rememberDecision(requestId, { decision, decidedBy, client });
-  }
-
-  #rememberDecision(requestId: string, made: MadeDecision): void {
-    this.#decisions.set(requestId, made);
-    const [oldest] = this.#decisions.keys();
-    if (this.#decisions.size > maxDecisions && oldest !== undefined) this.#decisions.delete(oldest);
   }
 
   #isWithin({ id, parentThreadId }: StoredThread, ancestorId: string): boolean {
@@ -359,72 +335,6 @@ export class Turns {
     for (const resolve of this.#whenIdle) resolve();
     this.#whenIdle.clear();
   }
-
-  /** Runs a sub-agent to its end. Returns its last message. */
-  async #spawn(parentId: string, order: SubagentOrder, signal: AbortSignal): Promise<ToolResult> {
-    const { task, label, type } = order;
-    const parent = this.#running.get(parentId);
-    if (!parent) return { text: 'Error: the turn that asked has ended.', isError: true };
-    return parent.subagents.run(async () => {
-      signal.throwIfAborted();
-      const { settings, startChild, processes, toolsOf, library, workspacePath } = this.#options;
-      const { thread } = parent;
-      const { config = {} } = thread;
-      if (order.agent !== undefined && type !== undefined && type !== 'work') {
-        return { text: `Error: ${order.agent} knows no type ${type}: leave the type out.`, isError: true };
-      }
-      const own = childSettings(type, {
-        ...{ config, library, tools: toolsOf(thread, parent.depth), exploreModel: settings.subAgent.exploreModel },
-        workspacePath: config.workspaceOverride ?? workspacePath,
-      });
-      if (typeof own === 'string') return { text: `Error: ${own}`, isError: true };
-      const mode = parent.options.mode ?? parent.thread.config?.mode;
-      const wantsWorktree = (own.worktree ?? order.worktree) && mode !== 'plan' && config.readOnly !== true;
-      const worktree = wantsWorktree ? await this.#openWorktree(config) : undefined;
-      if (typeof worktree === 'string') return { text: `Error: there is no worktree: ${worktree}.`, isError: true };
-      const place = worktree && { workspaceOverride: worktree.path };
-      const child = startChild(thread, label, {
-        ...own.config,
-        ...place,
-        ...(order.agent !== undefined && { agent: order.agent }),
-      });
-      const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
-      const options = {
-        // The models of another maker's agent are its own.
-        model: order.agent === undefined ? own.model || settings.subAgent.model || parent.options.model : undefined,
-        approvalPolicy,
-        approvalTimeoutMs,
-        tools,
-        mode,
-      };
-      let run: TurnRun;
-      try {
-        run = this.start(child, [{ type: 'text', text: task }], undefined, options, parent.depth + 1);
-      } catch (error) {
-        await worktree?.close(false);
-        throw error;
-      }
-      const stop = () => run.interrupt('user');
-      signal.addEventListener('abort', stop, { once: true });
-      run.begin();
-      const turn = await run.ended.finally(() => signal.removeEventListener('abort', stop));
-      const { tokenUsage } = turn;
-      if (tokenUsage) parent.run.addSubagentCost(tokenUsage.costUsd ?? null);
-      if (order.agent !== undefined) this.#delegateOf(order.agent)?.endThread(child.id);
-      await processes?.endThread(child.id);
-      const changes = await worktree?.close(turn.status === 'completed');
-      signal.throwIfAborted();
-      const result = resultOf(turn);
-      return changes ? { ...result, text: `${result.text}\n\n${changes}` } : result;
-    });
-  }
-
-  /** @returns why it is missing, as a text */
-  async #openWorktree({ workspaceOverride }: ThreadConfig): Promise<OpenedWorktree | string> {
-    const { openWorktree, workspacePath } = this.#options;
-    if (!openWorktree) return 'the user does not trust this workspace';
-    return openWorktree(workspaceOverride ?? workspacePath, `agent-${randomUUID().slice(0, 8)}`);
-  }
 }
 
 /** @throws AgentError storageFailed, when `work` throws a StorageError */
@@ -435,14 +345,4 @@ function inStore(threadId: string, work: () => void): void {
     if (error instanceof StorageError) throw new AgentError('storageFailed', { threadId }, error.message);
     throw error;
   }
-}
-
-function resultOf(turn: Turn): ToolResult {
-  const said = turn.items.findLast((item) => item.type === 'agentMessage');
-  const text = said?.type === 'agentMessage' ? said.text : '';
-  if (turn.status === 'completed') return { text: text || '(the sub-agent said nothing)', isError: false };
-  return {
-    text: `Error: the sub-agent ended early: ${turn.error?.message ?? turn.status}.\n${text}`.trim(),
-    isError: true,
-  };
 }
