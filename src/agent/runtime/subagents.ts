@@ -47,7 +47,7 @@ export class Subagents {
    * Runs a sub-agent to its end.
    *
    * @param parent turn that asked; undefined: it has ended
-   * @returns the last message of the sub-agent, or why there is none
+   * @returns the last message of the sub-agent, or why it is missing
    */
   async spawn(parent: RunningParent | undefined, order: SubagentOrder, signal: AbortSignal): Promise<ToolResult> {
     const { task, label, type } = order;
