@@ -1,6 +1,7 @@
 /**
  * A scripted model on loopback that speaks chat completions, Responses and Messages. A prompt with “make NAME” is answered with a
  * call of the agent's shell tool that writes that file, one with “Please hold the line” with a command that never ends, and the result of the call with “All done.”
+ * Another script can be given.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,6 +13,29 @@ interface Wanted {
   readonly tool: string;
   readonly arguments: Words;
 }
+
+/** Next step for a request: a call, or text. */
+interface Step {
+  readonly wanted: Wanted | undefined;
+  readonly said: string;
+}
+
+/** Steps for a prompt. */
+export interface Script {
+  /** Command for the shell tool; undefined: none. */
+  readonly command: (prompt: string) => string | undefined;
+  /** Answer after the command, or without one. */
+  readonly answer: (prompt: string) => string;
+}
+
+const tasks: Script = {
+  command(prompt) {
+    if (/Please hold the line/.test(prompt)) return 'tail -s 1234 -f /dev/null; true';
+    const [, file] = /make ([\w.]+)/.exec(prompt) ?? [];
+    return file && `echo made > ${file}`;
+  },
+  answer: () => 'All done.',
+};
 
 interface ModelRequest {
   readonly path: string;
@@ -65,29 +89,25 @@ const textOf = (content: unknown): string =>
         .map(({ text }) => (typeof text === 'string' ? text : ''))
         .join('\n');
 
-/** Next step that a request wants: a call, or text. */
-function decide(body: Words): Wanted | undefined {
+function decide(body: Words, script: Script): Step {
   const messages = [...list(body['input']), ...list(body['messages'])];
   const last = messages.at(-1) ?? {};
   const isResult =
     last['role'] === 'tool' ||
     /output$/.test(String(last['type'])) ||
     list(last['content']).some(({ type }) => type === 'tool_result');
-  if (isResult) return undefined;
   const prompt =
     messages
       .filter(({ role }) => role === 'user')
       .map(({ content }) => textOf(content))
       .at(-1) ?? '';
-  const [, file] = /make ([\w.]+)/.exec(prompt) ?? [];
-  const command = /Please hold the line/.test(prompt)
-    ? 'tail -s 1234 -f /dev/null; true'
-    : file && `echo made > ${file}`;
+  const said = script.answer(prompt);
+  const command = isResult ? undefined : script.command(prompt);
   const tool = list(body['tools'])
     .map(toolOf)
     .find(({ name }) => shellTools.includes(name));
-  if (command === undefined || !tool) return undefined;
-  return { tool: tool.name, arguments: shellArguments(tool.properties, command) };
+  if (command === undefined || !tool) return { wanted: undefined, said };
+  return { wanted: { tool: tool.name, arguments: shellArguments(tool.properties, command) }, said };
 }
 
 const usage = { input: 100, output: 10 };
@@ -95,7 +115,7 @@ const event = (response: ServerResponse, data: Words, name?: string): void => {
   response.write(`${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`);
 };
 
-function chat(response: ServerResponse, model: unknown, wanted: Wanted | undefined, isStream: boolean): void {
+function chat(response: ServerResponse, model: unknown, { wanted, said: text }: Step, isStream: boolean): void {
   const base = { id: 'chatcmpl-1', created: 1, model };
   const call = wanted && {
     id: 'call_1',
@@ -103,7 +123,7 @@ function chat(response: ServerResponse, model: unknown, wanted: Wanted | undefin
     function: { name: wanted.tool, arguments: JSON.stringify(wanted.arguments) },
   };
   const finish = call ? 'tool_calls' : 'stop';
-  const said = call ? { content: null } : { content: 'All done.' };
+  const said = call ? { content: null } : { content: text };
   const counted = { prompt_tokens: usage.input, completion_tokens: usage.output, total_tokens: 110 };
   if (!isStream) {
     const message = { role: 'assistant', ...said, ...(call && { tool_calls: [call] }) };
@@ -129,7 +149,7 @@ function chat(response: ServerResponse, model: unknown, wanted: Wanted | undefin
   response.end('data: [DONE]\n\n');
 }
 
-function responses(response: ServerResponse, model: unknown, wanted: Wanted | undefined): void {
+function responses(response: ServerResponse, model: unknown, { wanted, said }: Step): void {
   const counted = { input_tokens: usage.input, output_tokens: usage.output, total_tokens: 110 };
   const item = wanted
     ? {
@@ -145,25 +165,24 @@ function responses(response: ServerResponse, model: unknown, wanted: Wanted | un
         id: 'msg_1',
         role: 'assistant',
         status: 'completed',
-        content: [{ type: 'output_text', text: 'All done.', annotations: [] }],
+        content: [{ type: 'output_text', text: said, annotations: [] }],
       };
   const whole = { id: 'resp_1', object: 'response', model, status: 'completed', output: [item], usage: counted };
   const send = (type: string, rest: Words) => event(response, { type, ...rest }, type);
   send('response.created', { response: { ...whole, status: 'in_progress', output: [] } });
   send('response.output_item.added', { output_index: 0, item });
-  if (!wanted)
-    send('response.output_text.delta', { item_id: 'msg_1', output_index: 0, content_index: 0, delta: 'All done.' });
+  if (!wanted) send('response.output_text.delta', { item_id: 'msg_1', output_index: 0, content_index: 0, delta: said });
   send('response.output_item.done', { output_index: 0, item });
   send('response.completed', { response: whole });
   response.end();
 }
 
-function messages(response: ServerResponse, model: unknown, wanted: Wanted | undefined): void {
+function messages(response: ServerResponse, model: unknown, { wanted, said }: Step): void {
   const counted = { input_tokens: usage.input, output_tokens: usage.output };
   const block = wanted ? { type: 'tool_use', id: 'toolu_1', name: wanted.tool, input: {} } : { type: 'text', text: '' };
   const delta = wanted
     ? { type: 'input_json_delta', partial_json: JSON.stringify(wanted.arguments) }
-    : { type: 'text_delta', text: 'All done.' };
+    : { type: 'text_delta', text: said };
   const send = (type: string, rest: Words) => event(response, { type, ...rest }, type);
   const message = {
     id: 'msg_1',
@@ -184,7 +203,7 @@ function messages(response: ServerResponse, model: unknown, wanted: Wanted | und
 }
 
 /** Starts the model. It ends with `close`. */
-export async function startModel(): Promise<ScriptedModel> {
+export async function startModel(script: Script = tasks): Promise<ScriptedModel> {
   const requests: ModelRequest[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = new URL(request.url ?? '/', 'http://model').pathname;
@@ -201,10 +220,10 @@ export async function startModel(): Promise<ScriptedModel> {
     });
     const isStream = body['stream'] === true;
     response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json');
-    const wanted = decide(body);
-    if (path.endsWith('/responses')) responses(response, body['model'], wanted);
-    else if (path.endsWith('/messages')) messages(response, body['model'], wanted);
-    else chat(response, body['model'], wanted, isStream);
+    const step = decide(body, script);
+    if (path.endsWith('/responses')) responses(response, body['model'], step);
+    else if (path.endsWith('/messages')) messages(response, body['model'], step);
+    else chat(response, body['model'], step, isStream);
   };
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => {

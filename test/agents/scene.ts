@@ -8,6 +8,7 @@ import { presets } from '../../src/external/index.ts';
 import type { InboxItem, Turn } from '../../src/protocol/index.ts';
 import { commandLine } from '../../src/supervise/index.ts';
 import { listPids } from '../../src/supervise/procfs.ts';
+import type { Teardown } from '../e2e/harness.ts';
 import { eventually, makeWorkspace, quick, type TestHub } from '../hub/harness.ts';
 import { type Subject, subjects } from './subjects.ts';
 import { variable } from './variables.ts';
@@ -22,13 +23,8 @@ export function chosenSubjects(): readonly Subject[] {
   return subjects.filter(({ name }) => chosen?.includes(name) ?? true);
 }
 
-/** A workspace whose turns the agent does, on the scripted model, with a home directory of its own. */
-export function agentWorkspace(
-  t: Test,
-  { name, configure }: Subject,
-  modelUrl: string,
-  config: (home: string) => object = () => ({}),
-) {
+/** Configuration of an agent on the scripted model, with a home directory of its own. */
+export function agentSettings(t: Teardown, { name, configure }: Subject, modelUrl: string) {
   const programs = process.env[variable.programs];
   if (programs === undefined) throw new Error(`${variable.programs} is not set: run npm run test:agents`);
   // Not below /tmp: the sandbox of codex hides what is there.
@@ -36,7 +32,17 @@ export function agentWorkspace(
   t.teardown(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
   const { program, args } = presets[name];
   const Env = { HOME: home, PATH: [programs, process.env['PATH']].join(delimiter), ...configure(home, modelUrl) };
-  const Agent = { Name: name, Command: [join(programs, program), ...args], Env };
+  return { home, Agent: { Name: name, Command: [join(programs, program), ...args], Env } };
+}
+
+/** A workspace whose turns the agent does, on the scripted model. */
+export function agentWorkspace(
+  t: Test,
+  subject: Subject,
+  modelUrl: string,
+  config: (home: string) => object = () => ({}),
+) {
+  const { home, Agent } = agentSettings(t, subject, modelUrl);
   return { home, workspace: makeWorkspace(t, { ...quick, Agent, ...config(home) }) };
 }
 
