@@ -45,3 +45,21 @@ t.test('what comes twice, or before the reading that contains it, is shown once'
   t.match(transcript.rows, [{ kind: 'answer', text: 'Whole.', isStreaming: false }, { kind: 'end' }]);
   t.equal(transcript.rows.length, 2);
 });
+
+t.test('a call of a later turn with the id of an earlier one has a row of its own', async (t) => {
+  const transcript = new Transcript();
+  const call = (id: string, command: string): Item => ({
+    ...base,
+    id: `item_${id}`,
+    turnId: id,
+    type: 'toolCall',
+    callId: 'call_1',
+    tool: 'Exec',
+    source: 'builtin',
+    arguments: JSON.stringify({ command }),
+  });
+  const turns = [call('turn_1', 'ls'), call('turn_2', 'pwd')].map((item) => ({ ...turn([item]), id: item.turnId }));
+  transcript.replace({ turns, hasOlderTurns: false });
+  t.match(transcript.tool('turn_1', 'call_1'), { argumentsText: '{"command":"ls"}' });
+  t.match(transcript.tool('turn_2', 'call_1'), { argumentsText: '{"command":"pwd"}' });
+});

@@ -39,13 +39,13 @@ function questionOf({ approvalType, operation }: ApprovalRequest): string {
 
 function Subject({
   conversation,
-  request: { callId, target },
+  request: { turnId, callId, target },
 }: {
   readonly conversation: Conversation;
   readonly request: ApprovalRequest;
 }) {
   // Subscribes to the list of rows: the call may come after its question.
-  const row = conversation.transcript.changes.value >= 0 ? conversation.transcript.tool(callId) : undefined;
+  const row = conversation.transcript.changes.value >= 0 ? conversation.transcript.tool(turnId, callId) : undefined;
   const change = row && wordsOf(row).change;
   const rows = useMemo(() => (change ? rowsOfChange(change) : null), [change]);
   return (

@@ -131,6 +131,7 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
   };
 
   const suggestions = offer.value?.suggestions ?? [];
+  const isSteered = chat.agent.value?.kind !== 'acp';
   return (
     <form
       class="composer"
@@ -186,7 +187,11 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
         name="message"
         aria-label="Message"
         rows={1}
-        placeholder={isRunning ? 'Enter queues, Ctrl+Enter adds to this turn, Esc stops' : 'Write to the agent'}
+        placeholder={
+          isRunning
+            ? `Enter queues, ${isSteered ? 'Ctrl+Enter adds to this turn, ' : ''}Esc stops`
+            : 'Write to the agent'
+        }
         value={text.value}
         disabled={isGone}
         autocomplete="off"

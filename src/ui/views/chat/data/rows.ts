@@ -131,9 +131,11 @@ export function appendText(row: TextRow, piece: string): void {
   row.markdown.append(piece);
 }
 
+export const keyOfCall = (turnId: string, callId: string): string => `call:${turnId}:${callId}`;
+
 export function toolRow(turnId: string, callId: string, tool: string, startedAt: string): ToolRow {
   return {
-    ...base(`call:${callId}`, turnId),
+    ...base(keyOfCall(turnId, callId), turnId),
     kind: 'tool',
     callId,
     tool,

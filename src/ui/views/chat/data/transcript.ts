@@ -1,6 +1,17 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import type { Item, Thread, Turn } from '../../../../protocol/index.ts';
-import { appendText, endRow, ownRow, type Row, type ToolRow, textRow, toolRow, touch, touchSoon } from './rows.ts';
+import {
+  appendText,
+  endRow,
+  keyOfCall,
+  ownRow,
+  type Row,
+  type ToolRow,
+  textRow,
+  toolRow,
+  touch,
+  touchSoon,
+} from './rows.ts';
 import type { Told } from './rpc.ts';
 
 const planTool = 'UpdatePlan';
@@ -44,8 +55,9 @@ export class Transcript {
     return this.#byKey.get(key);
   }
 
-  tool(callId: string): ToolRow | undefined {
-    const row = this.#byKey.get(`call:${callId}`);
+  /** Row of a call. Some models give calls of later turns the same id. */
+  tool(turnId: string, callId: string): ToolRow | undefined {
+    const row = this.#byKey.get(keyOfCall(turnId, callId));
     return row?.kind === 'tool' ? row : undefined;
   }
 
@@ -143,7 +155,7 @@ export class Transcript {
     const tool = 'tool' in item ? item.tool : '';
     // The plan has a row of its own, unless the call has failed.
     if (tool === planTool && !(item.type === 'toolResult' && item.outcome === 'failed')) return;
-    const known = this.tool(item.callId);
+    const known = this.tool(item.turnId, item.callId);
     const row = known ?? toolRow(item.turnId, item.callId, tool, item.createdAt);
     switch (item.type) {
       case 'toolCall':
