@@ -22,6 +22,7 @@ import { conclude } from './turn-conclusion.ts';
 import { TurnConversation } from './turn-conversation.ts';
 import { TurnDelegation } from './turn-delegation.ts';
 import { TurnDriver } from './turn-driver.ts';
+import { TurnEnding } from './turn-ending.ts';
 import { bugFailure, codedFailureOf } from './turn-failure.ts';
 import { TurnFiles } from './turn-files.ts';
 import { TurnHooks } from './turn-hooks.ts';
@@ -64,10 +65,9 @@ export class TurnRun implements TurnWork, RunningTurn {
   readonly #hooks: TurnHooks;
   readonly #files: TurnFiles;
   readonly #isPlanning: boolean;
-  readonly #ended = Promise.withResolvers<Turn>();
+  readonly #ending: TurnEnding;
   /** Latest effect, which may outlive the state that invoked it. */
   #work: Promise<unknown> = Promise.resolve();
-  #isPublished = false;
 
   constructor({ host, turnId, input, options, observe }: TurnRunOptions) {
     this.#host = host;
@@ -159,6 +159,13 @@ export class TurnRun implements TurnWork, RunningTurn {
           this.#driver.send({ type: 'TOKENS.USED', tokens });
         },
       });
+    this.#ending = new TurnEnding({
+      driver: this.#driver,
+      record: this.#record,
+      files: this.#files,
+      askers: [this.#approvals, this.#budget],
+      onBug: (error) => host.onBug(error),
+    });
     this.#inference = new TurnInference({
       host,
       turnId,
@@ -181,7 +188,7 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   /** Resolves after the last event of the turn, when its thread can start another one. Never rejects. */
   get ended(): Promise<Turn> {
-    return this.#ended.promise;
+    return this.#ending.ended;
   }
 
   get approvals(): readonly ApprovalRequest[] {
@@ -382,52 +389,10 @@ export class TurnRun implements TurnWork, RunningTurn {
         this.#budget.expire();
         return;
       case 'turn.ending':
-        this.#settle();
+        this.#ending.begin();
         return;
       case 'turn.ended':
-        this.#publishEnd(event.isStored);
-    }
-  }
-
-  /** The files are saved before the end is published: what a user changes on hearing of it is the user's. */
-  #settle(): void {
-    const settling = this.#files.settle();
-    if (!settling) {
-      this.#saveEnd();
-      return;
-    }
-    this.#approvals.withdraw();
-    this.#budget.withdraw();
-    void settling
-      .then(() => {
-        if (!this.#isPublished) this.#saveEnd();
-      })
-      .catch((error: unknown) => {
-        this.#host.onBug(error);
-        this.#driver.send({ type: 'STORAGE.FAILED', message: 'The turn could not be saved.' });
-      });
-  }
-
-  #saveEnd(): void {
-    const { end } = this.#driver.state;
-    if (end?.status === 'failed') this.#record.items.addError(end.error);
-    this.#approvals.withdraw();
-    this.#budget.withdraw();
-    this.#record.saveEnd(() => this.#driver.send({ type: 'END.STORED' }));
-  }
-
-  #publishEnd(isStored: boolean): void {
-    this.#isPublished = true;
-    void this.#files.settle();
-    if (!isStored) {
-      this.#record.refuseWrites();
-      this.#approvals.withdraw();
-      this.#budget.withdraw();
-    }
-    try {
-      this.#record.publishEnd(isStored);
-    } finally {
-      this.#ended.resolve(this.snapshot());
+        this.#ending.publish(event.isStored);
     }
   }
 }
