@@ -37,7 +37,9 @@ export interface ReviewConflict {
 
 /** Result of a restore: carried out, or refused because of conflicts. */
 export interface RestoreOutcome {
+  /** The first of them. */
   readonly conflicts: readonly ReviewConflict[];
+  readonly conflictsTotal: number;
   /** Null: it was refused. */
   readonly restoreId: string | null;
 }
@@ -62,7 +64,9 @@ export interface ChangeReviewContext extends ChangeReviewInput {
   readonly reverted: readonly RevertedFile[];
   /** The restore that runs, or that was refused. */
   readonly order: RestoreOrder | null;
+  /** The first of them. */
   readonly conflicts: readonly ReviewConflict[];
+  readonly conflictsTotal: number;
   readonly lastError: string | null;
 }
 
@@ -129,15 +133,23 @@ export const changeReviewMachine = setup({
     }),
     allowOverwriting: assign(({ context: { order } }) => ({ order: order && { ...order, force: true } })),
     recordReading: assign((_, { kept, reverted }: ReviewReading) => ({ kept, reverted })),
-    recordConflicts: assign((_, { conflicts }: RestoreOutcome) => ({ conflicts })),
-    clearOrder: assign({ order: null, conflicts: [] }),
+    recordConflicts: assign((_, { conflicts, conflictsTotal }: RestoreOutcome) => ({ conflicts, conflictsTotal })),
+    clearOrder: assign({ order: null, conflicts: [], conflictsTotal: 0 }),
     recordFault: assign((_, { message }: { readonly message: string }) => ({ lastError: message })),
     clearFault: assign({ lastError: null }),
   },
 }).createMachine({
   id: 'change-review',
   description: 'Lets a person keep or put back, file by file, what turns have changed.',
-  context: ({ input }) => ({ ...input, kept: [], reverted: [], order: null, conflicts: [], lastError: null }),
+  context: ({ input }) => ({
+    ...input,
+    kept: [],
+    reverted: [],
+    order: null,
+    conflicts: [],
+    conflictsTotal: 0,
+    lastError: null,
+  }),
   initial: 'reading',
   states: {
     reading: {

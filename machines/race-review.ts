@@ -23,7 +23,9 @@ export type RaceOrder =
 export interface RaceReviewContext extends RaceReviewInput {
   /** Act that runs, or was refused. */
   readonly order: RaceOrder | null;
+  /** The first of them. */
   readonly conflicts: readonly ReviewConflict[];
+  readonly conflictsTotal: number;
   readonly lastError: string | null;
 }
 
@@ -40,7 +42,9 @@ export interface RaceAct extends RaceReviewInput {
 
 /** Result of an act: carried out without conflicts, refused because of them. */
 export interface RaceOutcome {
+  /** The first of them. */
   readonly conflicts: readonly ReviewConflict[];
+  readonly conflictsTotal: number;
 }
 
 const outcomeOf = ({ event }: { readonly event: { readonly output: RaceOutcome } }) => event.output;
@@ -68,15 +72,15 @@ export const raceReviewMachine = setup({
       return { order: { kind: 'undo' as const, restoreId: event.restoreId, force: false } };
     }),
     allowOverwriting: assign(({ context: { order } }) => ({ order: order && { ...order, force: true } })),
-    recordConflicts: assign((_, { conflicts }: RaceOutcome) => ({ conflicts })),
+    recordConflicts: assign((_, { conflicts, conflictsTotal }: RaceOutcome) => ({ conflicts, conflictsTotal })),
     recordFault: assign((_, { message }: { readonly message: string }) => ({ lastError: message })),
     clearFault: assign({ lastError: null }),
-    clearOrder: assign({ order: null, conflicts: [] }),
+    clearOrder: assign({ order: null, conflicts: [], conflictsTotal: 0 }),
   },
 }).createMachine({
   id: 'race-review',
   description: 'Lets a person apply an attempt of a race, or take it back.',
-  context: ({ input }) => ({ ...input, order: null, conflicts: [], lastError: null }),
+  context: ({ input }) => ({ ...input, order: null, conflicts: [], conflictsTotal: 0, lastError: null }),
   initial: 'idle',
   states: {
     idle: {

@@ -88,7 +88,7 @@ const restore = { threadId: 'thread', workspacePath: root, turnIds: ['restored']
 let restored = 0;
 const restoreMs = await timed(async () => {
   const outcome = await checkpoints.restore(restore);
-  restored = outcome.kind === 'restored' ? outcome.restored.length : 0;
+  restored = outcome.kind === 'restored' ? outcome.restoredTotal : 0;
 });
 delay.disable();
 await checkpoints.close();

@@ -9,13 +9,13 @@ import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
 import { type DiffRequest, diffOf, type TurnDiff } from './diff.ts';
 import { databaseIn, type EngineOptions, packsIn } from './engine-options.ts';
-import { uncoveredOf } from './entry.ts';
+import { firstOf } from './entry.ts';
 import { GitIndex } from './git-index.ts';
 import { moveOf, restoreGit } from './git-restore.ts';
 import { History, type Owner, ownerOf, type SavedTurn } from './history.ts';
 import { type CheckpointInfo, checkpointsOf, turnsFrom } from './list.ts';
 import { changesOf, type ForkChanges, planMerge } from './merge.ts';
-import { closedParents, planRestore, type RestoreOp, type RestorePlan } from './plan.ts';
+import { closedParents, findingsOf, planRestore, type RestoreOp, type RestorePlan } from './plan.ts';
 import { prune } from './prune.ts';
 import type { MarkRequest, MergeRequest, PreparedRestore, RestoreOutcome, RestoreRequest } from './requests.ts';
 import { type InterruptedRestore, nameOfRestore, Restores, type StoredRestore } from './restores.ts';
@@ -98,7 +98,8 @@ export class Engine {
     const beforeSeq = await this.#takeBefore();
     const saved = history.turns(thread).filter(({ turn }) => turns.includes(turn));
     const plan = planRestore(history, { turns: saved, paths: paths?.map(bytePath), force });
-    if (plan.conflicts.length > 0 && !force) return { ...plan, number: undefined };
+    const { ops: _, ...found } = plan;
+    if (plan.conflicts.length > 0 && !force) return { ...found, number: undefined };
     const git = paths ? undefined : await moveOf(saved, (seq) => history.gitAt(seq), this.#gitIndex);
     // Single files leave the turns as they are: others of them can still be restored.
     return this.#writeDown(plan, { thread, turns: paths ? [] : turns, conversation, beforeSeq, git });
@@ -121,15 +122,15 @@ export class Engine {
     try {
       const theirs = new ContentReader(packsIn(fork.directory), database);
       const { ops, conflicts, notCovered } = await planMerge({ ...options, changes: fork.changes, theirs });
-      const plan: RestorePlan = { ops, conflicts, kept: [], ...uncoveredOf([...fork.notCovered, ...notCovered]) };
+      const found = findingsOf({ conflicts, kept: [], notCovered: [...fork.notCovered, ...notCovered] });
       if (conflicts.length > 0 && !force) {
         contents.discard();
-        return { ...plan, number: undefined };
+        return { ...found, number: undefined };
       }
       contents.flush();
       this.#database.transaction(() => contents.commit());
       contents.settle();
-      return this.#writeDown(plan, { thread, turns: [], conversation: [], beforeSeq });
+      return this.#writeDown({ ops, ...found }, { thread, turns: [], conversation: [], beforeSeq });
     } catch (error) {
       contents.discard();
       throw error;
@@ -173,11 +174,15 @@ export class Engine {
     });
     clearStaging(this.#tree);
     const { kept, conflicts, notCovered, notCoveredTotal } = stored;
+    // A restore that an earlier version has written down has all of them, and no numbers.
+    const { keptTotal = kept.length, conflictsTotal = conflicts.length } = stored;
     const leftOver = new Set(left);
     const restored = stored.ops.map(({ path }) => path).filter((path) => !leftOver.has(path));
     return {
-      ...{ restoreId, restored: restored.map(shownPath), changedMeanwhile: left.map(shownPath) },
-      ...{ kept, conflicts, notCovered, notCoveredTotal },
+      ...{ restoreId, restored: firstOf(restored).map(shownPath), restoredTotal: restored.length },
+      ...{ changedMeanwhile: firstOf(left).map(shownPath), changedMeanwhileTotal: left.length },
+      ...{ kept: firstOf(kept), keptTotal, conflicts: firstOf(conflicts), conflictsTotal },
+      ...{ notCovered, notCoveredTotal },
       ...(git && { git }),
     };
   }
@@ -283,7 +288,8 @@ export class Engine {
     stage({ ...this.#applying(plan.ops), closed: new Map(closed) });
     this.#options.onStep?.('write down');
     const number = this.#restores.add({ thread, beforeSeq, stored: { ...plan, closed, ...written } });
-    return { ...plan, number };
+    const { ops: _, ...found } = plan;
+    return { ...found, number };
   }
 
   #applying(ops: readonly RestoreOp[]) {

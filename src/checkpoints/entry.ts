@@ -45,6 +45,9 @@ export interface NotCovered {
   readonly size: number;
 }
 
+/** First entries of a list, for clients. */
+export const firstOf = <T>(all: readonly T[]): readonly T[] => all.slice(0, maxListedPaths);
+
 /** Entries that no checkpoint covers, bounded for clients. */
 export interface Uncovered {
   /** The first of them, by path. */
@@ -53,7 +56,7 @@ export interface Uncovered {
 }
 
 export const uncoveredOf = (all: readonly NotCovered[]): Uncovered => ({
-  notCovered: all.slice(0, maxListedPaths),
+  notCovered: firstOf(all),
   notCoveredTotal: all.length,
 });
 

@@ -38,5 +38,5 @@ export const readTries = 3;
 /** Trees with fewer entries are scanned when the first tool needs it; larger ones beside the first request to the model. */
 export const smallTreeEntries = 2_000;
 
-/** Entries that no checkpoint covers, of which one answer names the first ones. */
+/** Entries of a list, of which one answer names the first ones. */
 export const maxListedPaths = 200;

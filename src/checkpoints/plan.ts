@@ -2,6 +2,7 @@ import { type BytePath, isWithin, parentOf, shownPath } from './byte-path.ts';
 import { fitDirectories } from './directories.ts';
 import {
   type Entry,
+  firstOf,
   isSame,
   type NotCovered,
   type SkipReason,
@@ -28,13 +29,33 @@ export interface Conflict {
   readonly by: string;
 }
 
-/** Its `notCovered` changed, and is in no checkpoint. */
-export interface RestorePlan extends Uncovered {
-  readonly ops: readonly RestoreOp[];
+/** Changes of others that a restore meets, bounded for clients. Its `notCovered` changed, and is in no checkpoint. */
+export interface RestoreFindings extends Uncovered {
   readonly conflicts: readonly Conflict[];
+  readonly conflictsTotal: number;
   /** Changes of others that stay. */
   readonly kept: readonly string[];
+  readonly keptTotal: number;
 }
+
+export interface RestorePlan extends RestoreFindings {
+  readonly ops: readonly RestoreOp[];
+}
+
+/** All findings of a plan. */
+interface Found {
+  readonly conflicts: readonly Conflict[];
+  readonly kept: readonly BytePath[];
+  readonly notCovered: readonly NotCovered[];
+}
+
+export const findingsOf = ({ conflicts, kept, notCovered }: Found): RestoreFindings => ({
+  conflicts: firstOf(conflicts),
+  conflictsTotal: conflicts.length,
+  kept: firstOf(kept).map(shownPath),
+  keptTotal: kept.length,
+  ...uncoveredOf(notCovered),
+});
 
 export interface PlanRequest {
   /** Turns (or a restore) whose changes are taken back. */
@@ -92,12 +113,8 @@ class Planner {
     };
     const { force } = this.#request;
     this.#conflicts.push(...fitDirectories({ history, ops: this.#ops, force, modeOf }));
-    return {
-      ops: [...this.#ops.values()],
-      conflicts: this.#conflicts,
-      kept: this.#kept.map(shownPath),
-      ...uncoveredOf(this.#notCovered),
-    };
+    const found = { conflicts: this.#conflicts, kept: this.#kept, notCovered: this.#notCovered };
+    return { ops: [...this.#ops.values()], ...findingsOf(found) };
   }
 
   #changesByPath(): Map<BytePath, Change[]> {

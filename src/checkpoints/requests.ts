@@ -1,8 +1,7 @@
-import type { Uncovered } from './entry.ts';
 import type { GitRestore } from './git-restore.ts';
 import type { Owner } from './history.ts';
 import type { ForkChanges } from './merge.ts';
-import type { Conflict, RestorePlan } from './plan.ts';
+import type { RestoreFindings } from './plan.ts';
 
 /** A mark that is to be taken. */
 export interface MarkRequest extends Owner {
@@ -28,20 +27,21 @@ export interface MergeRequest {
   readonly force: boolean;
 }
 
-/** A restore that is planned and, if there are no conflicts, staged and written down. */
-export interface PreparedRestore extends RestorePlan {
+/** A restore that is planned and, if there are no conflicts, staged and written down. Its operations stay with the engine. */
+export interface PreparedRestore extends RestoreFindings {
   /** Undefined: refused because of its conflicts. */
   readonly number: number | undefined;
 }
 
-export interface RestoreOutcome extends Uncovered {
+export interface RestoreOutcome extends RestoreFindings {
   /** Name by which the restore can be taken back. */
   readonly restoreId: string;
+  /** The first of them. */
   readonly restored: readonly string[];
-  readonly kept: readonly string[];
-  readonly conflicts: readonly Conflict[];
-  /** Changed while the restore ran: left as they are. */
+  readonly restoredTotal: number;
+  /** Changed while the restore ran, left as they are: the first of them. */
   readonly changedMeanwhile: readonly string[];
+  readonly changedMeanwhileTotal: number;
   /** Absent: the turns moved neither HEAD, a branch, nor the index. */
   readonly git?: GitRestore;
 }

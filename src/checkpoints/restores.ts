@@ -1,13 +1,12 @@
 import type { BytePath } from './byte-path.ts';
 import type { CheckpointDatabase } from './database.ts';
-import type { Uncovered } from './entry.ts';
 import { CheckpointError } from './errors.ts';
 import type { GitMove, GitRestore } from './git-restore.ts';
 import type { SavedTurn } from './history.ts';
-import { type Conflict, type RestoreOp, restorePrefix } from './plan.ts';
+import { type RestoreFindings, type RestoreOp, restorePrefix } from './plan.ts';
 
 /** A restore as it is written down before it is applied. */
-export interface StoredRestore extends Uncovered {
+export interface StoredRestore extends RestoreFindings {
   readonly ops: readonly RestoreOp[];
   /** Directories that take no entries as they are, with their modes. */
   readonly closed: readonly (readonly [BytePath, number])[];
@@ -15,8 +14,6 @@ export interface StoredRestore extends Uncovered {
   readonly turns: readonly string[];
   /** Turns of the conversation that go with the files. */
   readonly conversation: readonly string[];
-  readonly kept: readonly string[];
-  readonly conflicts: readonly Conflict[];
   /** Repository as it is set back with the files, or why it stays. */
   readonly git?: GitMove | GitRestore | undefined;
 }

@@ -2,9 +2,8 @@ import { type ActorRefFrom, type AnyActorRef, createActor, fromPromise } from 'x
 import { type CheckpointRequestKind, type CheckpointWork, checkpointMachine } from '../../machines/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { CallArguments, CallName, CallResult, Engines, TreePlace } from './calls.ts';
-import type { Uncovered } from './entry.ts';
 import { CheckpointError } from './errors.ts';
-import type { RestorePlan } from './plan.ts';
+import type { RestoreFindings } from './plan.ts';
 import type { MarkRequest, MergeRequest, RestoreOutcome, RestoreRequest } from './requests.ts';
 
 export interface TreeCheckpointsOptions {
@@ -22,7 +21,7 @@ export interface TreeCheckpointsOptions {
 /** A restore that was refused, and why. */
 export type RestoreResult =
   | ({ readonly kind: 'restored' } & RestoreOutcome)
-  | ({ readonly kind: 'refused' } & Pick<RestorePlan, 'conflicts' | 'kept' | keyof Uncovered>);
+  | ({ readonly kind: 'refused' } & RestoreFindings);
 
 type Payload =
   | { readonly kind: 'mark'; readonly mark: MarkRequest }
@@ -155,8 +154,8 @@ export class TreeCheckpoints {
     const [pending, { restore }] = this.#restoreOf(work);
     const prepared = await ('fork' in restore ? this.#call('prepareMerge', restore) : this.#call('prepare', restore));
     if (prepared.number === undefined) {
-      const { conflicts, kept, notCovered, notCoveredTotal } = prepared;
-      pending.result = { kind: 'refused', conflicts, kept, notCovered, notCoveredTotal } satisfies RestoreResult;
+      const { number: _, ...found } = prepared;
+      pending.result = { kind: 'refused', ...found } satisfies RestoreResult;
       return { isRefused: true };
     }
     this.#restore = { number: prepared.number, left: [] };

@@ -10,9 +10,13 @@ const NotCovered = v.looseObject({ path: v.string(), reason: v.string(), size: v
 const RestoredAnswer = v.looseObject({
   restoreId: v.string(),
   restored: texts,
+  restoredTotal: v.optional(v.number(), 0),
   kept: texts,
+  keptTotal: v.optional(v.number(), 0),
   changedMeanwhile: texts,
+  changedMeanwhileTotal: v.optional(v.number(), 0),
   conflicts: v.optional(v.array(v.looseObject({ path: v.string(), change: v.string(), by: v.string() })), () => []),
+  conflictsTotal: v.optional(v.number(), 0),
   notCovered: v.optional(v.array(NotCovered), () => []),
   notCoveredTotal: v.optional(v.number(), 0),
   git: v.optional(v.looseObject({ moved: texts, isRestored: v.boolean(), reason: v.optional(v.string()) })),

@@ -6,6 +6,7 @@ import {
   checkpointBefore,
   conflictWords,
   type FileAct,
+  gitWords,
   outsideWords,
   restoredWords,
   rpcErrors,
@@ -94,21 +95,19 @@ export const uncoveredLines = ({ entries, total }: Pick<Uncovered, 'entries' | '
 export function restoredLines(answer: RestoredAnswer): string[] {
   const { restored, kept, changedMeanwhile, notCovered, notCoveredTotal, git, runningProcesses } = answer;
   return [
-    restoredWords(restored.length),
-    ...listed(restored, 'restored'),
-    ...listed(kept, 'kept, changed by you or another conversation'),
-    ...listed(changedMeanwhile, 'left, changed while it was restored'),
-    ...(git ? [gitLine(git)] : []),
+    restoredWords(Math.max(restored.length, answer.restoredTotal)),
+    ...listed(restored, 'restored', answer.restoredTotal),
+    ...listed(kept, 'kept, changed by you or another conversation', answer.keptTotal),
+    ...listed(changedMeanwhile, 'left, changed while it was restored', answer.changedMeanwhileTotal),
+    ...(git ? [`  git: ${inLine(gitWords(git))}`] : []),
     ...notCoveredLines(notCovered, notCoveredTotal),
     ...runningProcesses.map(({ id, command }) => `  still running: ${id} ${inLine(command)}`),
   ];
 }
 
-const gitLine = ({ moved, isRestored, reason }: NonNullable<RestoredAnswer['git']>): string =>
-  `  git: ${inLine(moved.join(', '))} ${isRestored ? 'set back' : 'left'}${reason === undefined ? '' : `, ${inLine(reason)}`}`;
-
-function listed(paths: readonly string[], what: string): string[] {
-  const more = paths.length - maxListed;
+/** @param total of a list that was cut; less than it has: unknown */
+function listed(paths: readonly string[], what: string, total: number): string[] {
+  const more = Math.max(total, paths.length) - Math.min(maxListed, paths.length);
   return [
     ...paths.slice(0, maxListed).map((path) => `  ${what}: ${inLine(path)}`),
     ...(more > 0 ? [`  ${what}: ${more} more`] : []),
@@ -117,6 +116,7 @@ function listed(paths: readonly string[], what: string): string[] {
 
 const Conflicts = v.object({
   conflicts: v.array(v.object({ path: v.string(), change: v.string(), by: v.string() })),
+  conflictsTotal: v.optional(v.number(), 0),
 });
 
 /**
@@ -127,13 +127,15 @@ const Conflicts = v.object({
 export function conflictLines(error: unknown, act: FileAct = 'restored'): string[] | undefined {
   if (!(error instanceof JsonRpcError) || error.code !== rpcErrors.restoreConflict.code) return undefined;
   const parsed = v.safeParse(Conflicts, error.data);
-  const conflicts = parsed.success ? parsed.output.conflicts : [];
+  const { conflicts, conflictsTotal } = parsed.success ? parsed.output : { conflicts: [], conflictsTotal: 0 };
+  const total = Math.max(conflicts.length, conflictsTotal);
+  const more = total - Math.min(maxListed, conflicts.length);
   return [
-    `${conflictWords(conflicts.length, act)}:`,
+    `${conflictWords(total, act)}:`,
     ...conflicts
       .slice(0, maxListed)
       .map(({ path, change, by }) => `  ${inLine(path)} (${change} by ${by === 'user' ? 'you' : inLine(by)} since)`),
-    ...(conflicts.length > maxListed ? [`  and ${conflicts.length - maxListed} more`] : []),
+    ...(more > 0 ? [`  and ${more} more`] : []),
   ];
 }
 

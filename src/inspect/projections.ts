@@ -132,13 +132,13 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     turnId: context.turnId,
     kept: context.kept.length,
     reverted: context.reverted.length,
-    conflicts: context.conflicts.length,
+    conflicts: context.conflictsTotal,
     lastError: withoutCredentials(context.lastError),
   }),
   'race-review': (context: RaceReviewContext) => ({
     threadId: context.threadId,
     order: context.order?.kind ?? null,
-    conflicts: context.conflicts.length,
+    conflicts: context.conflictsTotal,
     lastError: withoutCredentials(context.lastError),
   }),
   conversation: (context: ConversationContext) => ({

@@ -19,6 +19,16 @@ export function restoredWords(entries: number): string {
   return entries === 1 ? 'Restored 1 file or directory.' : `Restored ${entries} files and directories.`;
 }
 
+/** Effect of a restore on the repository. */
+export const gitWords = ({ moved, isRestored, reason }: GitResult): string =>
+  `${moved.join(', ')} ${isRestored ? 'set back' : 'left'}${reason === undefined ? '' : `, ${reason}`}`;
+
+interface GitResult {
+  readonly moved: readonly string[];
+  readonly isRestored: boolean;
+  readonly reason?: string | undefined;
+}
+
 /** Effect on files that a request has, or was refused. */
 export type FileAct = 'restored' | 'merged';
 

@@ -60,14 +60,18 @@ export type Checkpoint = v.InferOutput<typeof Checkpoint>;
 export const RestoredFiles = v.object({
   /** Takes this restore back: `turnId` of `checkpoint/restore`. */
   restoreId: id,
-  /** Paths that are as they were. */
+  /** Paths that are as they were: the first of them. */
   restored: v.array(v.string()),
-  /** Paths that others changed meanwhile, which stay. */
+  restoredTotal: v.number(),
+  /** Paths that others changed meanwhile, which stay: the first of them. */
   kept: v.array(v.string()),
-  /** With `force`: changes of others that were overwritten. */
+  keptTotal: v.number(),
+  /** With `force`: changes of others that were overwritten, the first of them. */
   conflicts: v.array(RestoreConflict),
-  /** Paths that changed while the restore ran: left as they are. */
+  conflictsTotal: v.number(),
+  /** Paths that changed while the restore ran, left as they are: the first of them. */
   changedMeanwhile: v.array(v.string()),
+  changedMeanwhileTotal: v.number(),
   /** Changed by the turns, and in no checkpoint: the first of them. */
   notCovered: v.array(NotCovered),
   notCoveredTotal: v.number(),

@@ -52,7 +52,7 @@ export const rpcErrors = {
   restoreConflict: {
     code: -32019,
     message: 'Restore conflict',
-    when: 'Files were changed since by others; nothing was restored or merged. `data.conflicts` lists them; `force: true` overwrites.',
+    when: 'Files were changed since by others; nothing was restored or merged. `data.conflicts` lists the first of them, `data.conflictsTotal` is their number; `force: true` overwrites.',
   },
   checkpointFailed: {
     code: -32084,

@@ -108,11 +108,16 @@ scenario(t, 'a turn can be shown, taken back with its files, and restored', {}, 
   writeFileSync(join(path, 'a.txt'), 'mine\n');
   const refused = await session.refused('thread/rollback', { threadId, numTurns: 1, restoreFiles: true });
   const conflicts = [{ path: 'a.txt', change: 'modified', by: 'user' }];
-  t.match(refused, { name: 'restoreConflict', data: { conflicts } });
+  t.match(refused, { name: 'restoreConflict', data: { conflicts, conflictsTotal: 1 } });
   t.equal(read('a.txt'), 'mine\n');
   t.equal((await session.call('thread/read', { threadId, includeTurns: true })).thread.turns?.length, 1);
   const undone = await session.call('thread/rollback', { threadId, numTurns: 1, restoreFiles: true, force: true });
-  t.match(undone, { thread: { turns: [] }, restored: ['a.txt', 'made', 'made/b.txt'], conflicts: [] });
+  t.match(undone, {
+    thread: { turns: [] },
+    restored: ['a.txt', 'made', 'made/b.txt'],
+    restoredTotal: 3,
+    conflictsTotal: 0,
+  });
   t.match(await session.until('system/event', ({ kind }) => kind === 'filesRestored'), { threadId });
   t.equal(read('a.txt'), 'one\n');
 

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import t from 'tap';
 import { bench, checkpointsOf } from './tree-of-files.ts';
 
@@ -95,4 +96,22 @@ t.test('of many changes that no checkpoint covers a diff and a restore name the 
     t.equal(notCoveredTotal, 203);
   }
   t.match(diff.files, [{ path: 'z.txt' }]);
+});
+
+t.test('of many paths a restore and its refusal name the first, and count all', async (t) => {
+  const place = bench(t);
+  const { turn, undo } = checkpointsOf(t, place);
+  const writeAll = (prefix: string, text: string) => {
+    for (let number = 0; number < 203; number += 1) writeFileSync(place.at(`${prefix}-${number}`), text);
+  };
+  await turn('turn_001', () => writeAll('turn', 'turn'));
+  writeAll('mine', 'mine');
+  writeAll('turn', 'mine');
+  const refused = await undo(['turn_001']);
+  t.match(refused, { kind: 'refused', conflictsTotal: 203, keptTotal: 203 });
+  t.same([refused.conflicts.length, refused.kept.length], [200, 200]);
+  const forced = await undo(['turn_001'], { force: true });
+  if (forced.kind !== 'restored') throw new Error('it was refused');
+  t.match(forced, { restoredTotal: 203, keptTotal: 203, changedMeanwhileTotal: 0 });
+  t.same([forced.restored.length, forced.kept.length], [200, 200]);
 });

@@ -25,12 +25,19 @@ t.test('long lists of conflicts and paths are cut, and say so', async (t) => {
   const restored = conflicts.map(({ path }) => path);
   const answer = {
     restoreId: 'restore_1',
-    restored,
-    kept: [],
-    changedMeanwhile: [],
-    conflicts: [],
-    notCovered: [],
-    notCoveredTotal: 0,
+    ...{ restored, restoredTotal: 0, kept: ['k'], keptTotal: 1_000 },
+    ...{ changedMeanwhile: [], changedMeanwhileTotal: 0, conflicts: [], conflictsTotal: 0 },
+    ...{ notCovered: [], notCoveredTotal: 0, runningProcesses: [] },
   };
-  t.match(restoredLines({ ...answer, runningProcesses: [] }).at(-1), /restored: 1 more/);
+  const shown = restoredLines(answer);
+  t.same(
+    [shown[0], shown[51]],
+    ['Restored 51 files and directories.', '  restored: 1 more'],
+    'of a server without numbers',
+  );
+  t.equal(shown.at(-1), '  kept, changed by you or another conversation: 999 more');
+  t.equal(restoredLines({ ...answer, restoredTotal: 3_000 })[0], 'Restored 3000 files and directories.');
+  const cut = new JsonRpcError({ code, message, data: { conflicts, conflictsTotal: 4_000 } });
+  const cutLines = conflictLines(cut) ?? [];
+  t.match([cutLines[0], cutLines.at(-1)], [/4000 files were changed/, '  and 3950 more']);
 });

@@ -13,8 +13,8 @@ import { nodeId } from '../../src/inspect/names.ts';
 import { asked, flush, open, type Question, transitionLog, type Walk, walkEvery } from './harness.ts';
 
 const conflict = { path: 'a.txt', change: 'modified', by: 'user' };
-const refused: RestoreOutcome = { conflicts: [conflict], restoreId: null };
-const restored: RestoreOutcome = { conflicts: [], restoreId: 'restore_1' };
+const refused: RestoreOutcome = { conflicts: [conflict], conflictsTotal: 1, restoreId: null };
+const restored: RestoreOutcome = { conflicts: [], conflictsTotal: 0, restoreId: 'restore_1' };
 const nothing: ReviewReading = { kept: [], reverted: [] };
 
 /** The machine over a server that the test answers for. */

@@ -50,7 +50,7 @@ const to = {
   },
   async refusedUndo(world: World) {
     world.send(undo);
-    await world.answer({ conflicts });
+    await world.answer({ conflicts, conflictsTotal: 1 });
   },
 };
 
@@ -75,14 +75,14 @@ const walks: readonly Walk<World>[] = [
     takes: 'acting done(act) [isRefused] → conflicted',
     proves: 'conflicts are named',
     given: to.applying,
-    when: (world) => world.answer({ conflicts }),
+    when: (world) => world.answer({ conflicts, conflictsTotal: 1 }),
     shows: (t, world) => t.same([world.state, world.context.conflicts], ['conflicted', conflicts]),
   },
   {
     takes: 'acting done(act) → idle',
     proves: 'an act that is done leaves nothing behind',
     given: to.applying,
-    when: (world) => world.answer({ conflicts: [] }),
+    when: (world) => world.answer({ conflicts: [], conflictsTotal: 0 }),
     shows: (t, world) => t.same([world.state, world.context.order], ['idle', null]),
   },
   {
@@ -122,7 +122,7 @@ t.test('one act runs at a time, and a refused one waits for the decision', async
   world.send(apply);
   world.send(undo);
   t.equal(world.acts.length, 1);
-  await world.answer({ conflicts });
+  await world.answer({ conflicts, conflictsTotal: 1 });
   world.send(undo);
   t.same([world.state, world.acts.length], ['conflicted', 1]);
   world.send({ type: 'FORCE' });

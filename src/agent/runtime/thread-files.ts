@@ -6,6 +6,7 @@ import {
   type FileAct,
   type FileDiff,
   type Frozen,
+  gitWords,
   type RestoredFiles,
   restoredWords,
   type Thread,
@@ -200,12 +201,17 @@ export class ThreadFiles {
   #report(threadId: string, result: FileRestore, act: FileAct = 'restored'): Frozen<RestoredFiles> {
     const { feed } = this.#options;
     if (result.kind === 'refused') {
-      const { conflicts } = result;
-      throw new AgentError('restoreConflict', { threadId, conflicts }, conflictWords(conflicts.length, act));
+      const { conflicts, conflictsTotal } = result;
+      throw new AgentError(
+        'restoreConflict',
+        { threadId, conflicts, conflictsTotal },
+        conflictWords(conflictsTotal, act),
+      );
     }
     const { kind: _, ...restored } = result;
     const runningProcesses = this.#runningProcesses(threadId);
-    const message = `${restoredWords(restored.restored.length)} Take it back with checkpoint/restore of ${restored.restoreId}.`;
+    const git = restored.git ? ` git: ${gitWords(restored.git)}.` : '';
+    const message = `${restoredWords(restored.restoredTotal)}${git} Take it back with checkpoint/restore of ${restored.restoreId}.`;
     feed.publish(threadId, { method: 'system/event', params: { threadId, kind: 'filesRestored', message } });
     return { ...restored, ...(runningProcesses.length > 0 && { runningProcesses }) };
   }

@@ -54,7 +54,7 @@ export interface FilePlace {
 /** Result of a restore of files, or the reasons for its refusal. */
 export type FileRestore =
   | ({ readonly kind: 'restored' } & Omit<Frozen<RestoredFiles>, 'runningProcesses'>)
-  | { readonly kind: 'refused'; readonly conflicts: readonly RestoreConflict[] };
+  | { readonly kind: 'refused'; readonly conflicts: readonly RestoreConflict[]; readonly conflictsTotal: number };
 
 /** Checkpoints of files before and after turns. A method that rejects does so with a message for users. */
 export interface FileCheckpoints {

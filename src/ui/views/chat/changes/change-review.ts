@@ -89,11 +89,11 @@ export class ChangeReview {
       const { restoreId, changedMeanwhile, notCovered } = await this.#conversation.call('checkpoint/restore', asked);
       if (changedMeanwhile.length > 0) throw new Error(`${path} changed while it was put back, so it was left.`);
       if (notCovered.length > 0) throw new Error(`${path} is in no checkpoint, so it was left.`);
-      return { restoreId, conflicts: [] };
+      return { restoreId, conflicts: [], conflictsTotal: 0 };
     } catch (error) {
-      const conflicts = conflictsOf(error);
-      if (!conflicts) throw error;
-      return { restoreId: null, conflicts };
+      const refusal = conflictsOf(error);
+      if (!refusal) throw error;
+      return { restoreId: null, ...refusal };
     }
   }
 

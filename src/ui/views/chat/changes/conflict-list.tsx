@@ -4,8 +4,14 @@ import { visible } from '../../../../lib/browser.ts';
 /** Conflicts that are named. */
 const maxListed = 50;
 
+interface ConflictListProps {
+  /** The first of them. */
+  readonly conflicts: readonly ReviewConflict[];
+  readonly total: number;
+}
+
 /** Changes of others because of which nothing was overwritten. */
-export function ConflictList({ conflicts }: { readonly conflicts: readonly ReviewConflict[] }) {
+export function ConflictList({ conflicts, total }: ConflictListProps) {
   const shown = conflicts.slice(0, maxListed);
   return (
     <>
@@ -17,7 +23,7 @@ export function ConflictList({ conflicts }: { readonly conflicts: readonly Revie
           </li>
         ))}
       </ul>
-      {conflicts.length > shown.length && <p>And {(conflicts.length - shown.length).toLocaleString()} more.</p>}
+      {total > shown.length && <p>And {(total - shown.length).toLocaleString()} more.</p>}
     </>
   );
 }

@@ -206,6 +206,7 @@ function PutBack({ review, files }: PutBackProps) {
 }
 
 function Conflicts({ review }: { readonly review: ChangeReview }) {
+  const { conflicts, conflictsTotal } = review.state.context;
   return (
     <Confirm
       title="Overwrite other changes?"
@@ -214,8 +215,8 @@ function Conflicts({ review }: { readonly review: ChangeReview }) {
       onClose={() => review.send({ type: 'LEAVE' })}
       onConfirm={() => review.send({ type: 'FORCE' })}
     >
-      <p>{conflictWords(review.state.context.conflicts.length)}:</p>
-      <ConflictList conflicts={review.state.context.conflicts} />
+      <p>{conflictWords(conflictsTotal)}:</p>
+      <ConflictList conflicts={conflicts} total={conflictsTotal} />
     </Confirm>
   );
 }

@@ -16,7 +16,7 @@ import type {
 } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { linkLogic } from './link.ts';
-import { conflictsOf, type Rpc, type Told } from './rpc.ts';
+import { conflictsOf, type Refusal, type Rpc, type Told } from './rpc.ts';
 import { snapshotSignal } from './snapshot-signal.ts';
 import { Transcript } from './transcript.ts';
 
@@ -214,23 +214,22 @@ export class Conversation {
   }
 
   /**
-   * Takes back this turn and those after it, with their files. Resolves with the files that others have changed since; then
-   * nothing was taken back, and `force` overwrites them.
+   * Takes back this turn and those after it, with their files. Resolves with what others have changed since, because of
+   * which nothing was taken back; `force` overwrites it.
    */
-  async undo(turnId: string, force: boolean): Promise<readonly string[]> {
-    if (this.threadId === null) return [];
+  async undo(turnId: string, force: boolean): Promise<Refusal | null> {
+    if (this.threadId === null) return null;
     const turns = [...new Set(this.transcript.rows.map((row) => row.turnId))];
     const numTurns = turns.length - turns.indexOf(turnId);
     const asked = { threadId: this.threadId, numTurns, restoreFiles: true, force };
     try {
       const { thread } = await this.call('thread/rollback', asked);
       this.#show(thread);
-      return [];
+      return null;
     } catch (error) {
-      const conflicts = conflictsOf(error);
-      if (conflicts) return conflicts.map(({ path }) => path);
-      this.#app.toast({ text: `Not undone: ${messageOf(error)}`, tone: 'danger' });
-      return [];
+      const refusal = conflictsOf(error);
+      if (!refusal) this.#app.toast({ text: `Not undone: ${messageOf(error)}`, tone: 'danger' });
+      return refusal;
     }
   }
 

@@ -26,11 +26,18 @@ export class RpcError extends Error {
 /** Codes that the page distinguishes. */
 export const rpcCodes = { threadNotFound: -32010, restoreConflict: -32019, approvalNotFound: -32021 } as const;
 
-/** Changes of others because of which a restore was refused; null: it failed for another reason. */
-export function conflictsOf(error: unknown): readonly RestoreConflict[] | null {
+/** Changes of others because of which a restore was refused. */
+export interface Refusal {
+  /** The first of them. */
+  readonly conflicts: readonly RestoreConflict[];
+  readonly conflictsTotal: number;
+}
+
+/** Reads why a restore was refused; null: it failed for another reason. */
+export function conflictsOf(error: unknown): Refusal | null {
   if (!(error instanceof RpcError) || error.code !== rpcCodes.restoreConflict) return null;
-  const { conflicts = [] } = error.data as { readonly conflicts?: readonly RestoreConflict[] };
-  return conflicts.length > 0 ? conflicts : null;
+  const { conflicts = [], conflictsTotal = 0 } = error.data as Partial<Refusal>;
+  return conflicts.length > 0 ? { conflicts, conflictsTotal: Math.max(conflictsTotal, conflicts.length) } : null;
 }
 
 /** One notification, or an approval that the server asks for. */

@@ -162,7 +162,7 @@ function Files({ facts: { diff } }: { readonly facts: AttemptFacts }) {
 }
 
 function Refused({ review }: { readonly review: RaceReview }) {
-  const { conflicts, order } = review.state.context;
+  const { conflicts, conflictsTotal, order } = review.state.context;
   return (
     <Confirm
       title="Overwrite other changes?"
@@ -171,8 +171,8 @@ function Refused({ review }: { readonly review: RaceReview }) {
       onClose={() => review.send({ type: 'LEAVE' })}
       onConfirm={() => review.send({ type: 'FORCE' })}
     >
-      <p>{conflictWords(conflicts.length, order?.kind === 'undo' ? 'restored' : 'merged')}:</p>
-      <ConflictList conflicts={conflicts} />
+      <p>{conflictWords(conflictsTotal, order?.kind === 'undo' ? 'restored' : 'merged')}:</p>
+      <ConflictList conflicts={conflicts} total={conflictsTotal} />
     </Confirm>
   );
 }

@@ -47,11 +47,11 @@ export class RaceReview {
         const { restoreId, force } = order;
         await this.#conversation.call('checkpoint/restore', { threadId, turnId: restoreId, force });
       }
-      return { conflicts: [] };
+      return { conflicts: [], conflictsTotal: 0 };
     } catch (error) {
-      const conflicts = conflictsOf(error);
-      if (!conflicts) throw error;
-      return { conflicts };
+      const refusal = conflictsOf(error);
+      if (!refusal) throw error;
+      return refusal;
     }
   }
 }

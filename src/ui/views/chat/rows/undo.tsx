@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
-import { visible } from '../../../../lib/browser.ts';
 import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';
 import type { Checkpoint } from '../../../../protocol/index.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
+import { ConflictList } from '../changes/conflict-list.tsx';
 import type { Conversation } from '../data/conversation.ts';
+import type { Refusal } from '../data/rpc.ts';
 import { Uncovered } from './uncovered.tsx';
 
 interface UndoProps {
@@ -14,26 +15,22 @@ interface UndoProps {
 
 /** Asks before a turn and those after it are taken back, and before changes of others are overwritten. */
 export function Undo({ conversation, turnId, onClose }: UndoProps) {
-  const [conflicts, setConflicts] = useState<readonly string[]>([]);
+  const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [checkpoint, setCheckpoint] = useState<Checkpoint>();
   useEffect(() => {
     // Without an answer the undo itself says what is wrong.
     conversation.checkpointBefore(turnId).then(setCheckpoint, () => setCheckpoint(undefined));
   }, [conversation, turnId]);
   const undo = async (force: boolean) => {
-    const found = await conversation.undo(turnId, force);
-    if (found.length > 0) setConflicts(found);
+    const refused = await conversation.undo(turnId, force);
+    if (refused) setRefusal(refused);
     else onClose();
   };
-  if (conflicts.length > 0) {
+  if (refusal) {
     return (
       <Confirm title="Overwrite other changes?" action="Overwrite" onClose={onClose} onConfirm={() => void undo(true)}>
-        <p>{conflictWords(conflicts.length)}, and not by this conversation:</p>
-        <ul class="mono">
-          {conflicts.map((path) => (
-            <li key={path}>{visible(path, { multiline: false })}</li>
-          ))}
-        </ul>
+        <p>{conflictWords(refusal.conflictsTotal)}, and not by this conversation:</p>
+        <ConflictList conflicts={refusal.conflicts} total={refusal.conflictsTotal} />
         <Left checkpoint={checkpoint} />
       </Confirm>
     );
