@@ -1,5 +1,8 @@
 /** Agents that do the turns of a workspace: names and words, without a schema. */
 
+/** Name of our own agent, for a thread of a workspace whose turns another agent does. */
+export const ownAgent = 'oratorio';
+
 /** Presets (`Agent.Name`): the program of each, and whether the preset makes it ask before it acts. */
 export const agentPresets = {
   codex: { program: 'codex-acp', approvals: 'asks' },
@@ -28,7 +31,7 @@ interface Named {
 /** `codex 2.6.0`, with its state where that says something: `pi 0.0.34 (busy, does not ask)`. */
 export function agentWords({ kind, name, version, state, approvals }: Named): string {
   const notes = [
-    ...(kind === 'oratorio' || state === 'ready' ? [] : [state]),
+    ...(kind === ownAgent || state === 'ready' ? [] : [state]),
     ...(approvals === 'none' ? ['does not ask'] : []),
   ];
   return `${name}${version === null ? '' : ` ${version}`}${notes.length === 0 ? '' : ` (${notes.join(', ')})`}`;
@@ -36,7 +39,7 @@ export function agentWords({ kind, name, version, state, approvals }: Named): st
 
 /** Limits of an agent of another maker, in sentences for people. Empty for our own agent. */
 export function agentLimits({ kind, name, approvals }: Pick<Named, 'kind' | 'name' | 'approvals'>): string[] {
-  if (kind === 'oratorio') return [];
+  if (kind === ownAgent) return [];
   return [
     `${name} cannot be steered: input waits until its turn has ended.`,
     `${name} cannot plan without acting, and does no turn of a read-only conversation.`,

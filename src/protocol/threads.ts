@@ -224,7 +224,7 @@ export const ThreadConfig = v.object({
   agent: v.pipe(
     v.optional(id),
     v.description(
-      'Agent of another maker that does the turns of this thread, such as `codex`: a preset, or the one of the configuration. Set on the thread of a sub-agent too; never changed.',
+      'Agent that does the turns of this thread: a preset such as `codex`, the one of the configuration, or `oratorio`, our own. Absent: that of the workspace. Set on the thread of a sub-agent too; never changed.',
     ),
   ),
   agentMode: v.pipe(

@@ -84,6 +84,16 @@ t.test('a thread names its agent when it starts, and keeps it', async (t) => {
   t.match((await talk.say('say x')).error, { code: 'agentUnavailable', message: /There is no agent missing/ });
 });
 
+t.test('a thread of our own agent works where another one does the turns, and so do its sub-agents', async (t) => {
+  const { talk } = await Talk.begin(t);
+  t.match(textOf(await talk.say('pid')), /^pid \d+$/, 'the other agent does the turns of the workspace');
+  talk.threadId = (await talk.client.call('thread/start', { config: { agent: 'oratorio' } })).thread.id;
+  const turn = await talk.say('call SpawnSubagent {"task":"pid"}');
+  const [result] = items(turn, 'toolResult');
+  t.match(result, { tool: 'SpawnSubagent', outcome: 'completed' });
+  t.notMatch(result.text, /pid \d/);
+});
+
 t.test('no other agent works in a workspace that is not trusted', async (t) => {
   const { threads } = service(answers());
   const { thread } = threads.start({ config: { agent: 'codex' } });

@@ -70,10 +70,11 @@ export class Subagents {
       const worktree = wantsWorktree ? await this.#openWorktree(config) : undefined;
       if (typeof worktree === 'string') return { text: `Error: there is no worktree: ${worktree}.`, isError: true };
       const place = worktree && { workspaceOverride: worktree.path };
+      const agent = order.agent ?? config.agent;
       const child = startChild(thread, label, {
         ...own.config,
         ...place,
-        ...(order.agent !== undefined && { agent: order.agent }),
+        ...(agent !== undefined && { agent }),
       });
       const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
       const options = {

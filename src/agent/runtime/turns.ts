@@ -1,11 +1,12 @@
 import type { AnyActorRef } from 'xstate';
-import type {
-  ApprovalDecision,
-  ApprovalRequest,
-  InputPart,
-  ThreadConfig,
-  ThreadRuntime,
-  Turn,
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type InputPart,
+  ownAgent,
+  type ThreadConfig,
+  type ThreadRuntime,
+  type Turn,
 } from '../../protocol/index.ts';
 import { type Delegate, unknownAgent } from '../delegate.ts';
 import { AgentError } from '../errors.ts';
@@ -294,10 +295,11 @@ export class Turns {
     };
   }
 
-  /** @param name agent of the thread; undefined: that of the workspace */
+  /** @param name agent of the thread; undefined: that of the workspace @returns undefined: our own agent */
   #delegateOf(name: string | undefined): Delegate | undefined {
     const { delegate, agentOf } = this.#options;
     if (name === undefined) return delegate;
+    if (name === ownAgent) return undefined;
     return agentOf?.(name) ?? unknownAgent(name, agentOf !== undefined);
   }
 

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { JsonRpcError, type RpcNotification } from '../../client/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
-import { type DynamicToolResult, rpcErrors, ThreadConfig, TokenUsage, Turn } from '../../protocol/index.ts';
+import { type DynamicToolResult, ownAgent, rpcErrors, ThreadConfig, TokenUsage, Turn } from '../../protocol/index.ts';
 import type { AgentConnection } from './connection.ts';
 import type { DraftSubmissions } from './draft-submissions.ts';
 import { endThread } from './end-thread.ts';
@@ -58,6 +58,8 @@ async function startThread({
     approvalPolicy: 'interrupt',
     workspaceOverride: worktreePath,
     readOnly: true,
+    // Only this one is bound to read, whichever agent does the turns of the workspace.
+    agent: ownAgent,
     enabledTools: [...readingTools],
     agentInstructions: prompt.instructions,
   };
@@ -70,7 +72,9 @@ async function startThread({
     });
   const { thread } = v.parse(Started, answer);
   // A server that does not know these would work in the workspace itself.
-  if (thread.config?.workspaceOverride === worktreePath && thread.config.readOnly === true) return thread.id;
+  const { config: taken } = thread;
+  const isConfined = taken?.readOnly === true && taken.agent === ownAgent;
+  if (isConfined && taken.workspaceOverride === worktreePath) return thread.id;
   await server.request('thread/archive', { threadId: thread.id }).catch(() => undefined);
   throw new ReviewAgentError('agentUnavailable', 'The agent server is too old to work in a worktree, read-only.', {
     isRetryable: false,
@@ -231,7 +235,7 @@ const lostTurn = (threadId: string, id: string): Turn => ({
 });
 
 /** Codes of turns that fail the same way however often they are tried. The next prompt of one that was too long is shorter. */
-const lastingFailures = new Set(['upstreamUnauthorized', 'upstreamRejected']);
+const lastingFailures = new Set(['upstreamUnauthorized', 'upstreamRejected', 'agentUnsuited']);
 
 function failureOf({ status, error, interruptedBy }: Turn): ReviewAgentError {
   if (status === 'completed') {

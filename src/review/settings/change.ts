@@ -138,6 +138,7 @@ const ofDeployment: ReadonlySet<string> = new Set([
   'GitHub.AppId',
   'GitHub.PrivateKeyPath',
   'GitHub.InstallationProfiles',
+  'AgentServer.Agent',
   'AgentServer.RepositoryWorkspaceRoutes',
   'AgentServer.AppServerUrl',
   'AgentServer.HubDiscoveryEnabled',

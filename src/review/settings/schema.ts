@@ -3,7 +3,7 @@
  * wins: `Oratorio__GitHub__AppId=7`. What is secret may come from the environment or from files only named here.
  */
 import * as v from 'valibot';
-import { findingSeverities, onPushModes } from '../../protocol/index.ts';
+import { findingSeverities, onPushModes, ownAgent } from '../../protocol/index.ts';
 
 const flag = (value: boolean, text: string) =>
   v.pipe(v.optional(v.boolean('true or false'), value), v.description(text));
@@ -51,6 +51,9 @@ const Profile = v.object({
   ),
   Source: v.pipe(v.optional(v.string(), 'manual'), v.description('Who has written this entry.')),
 });
+
+/** Programs of other makers read every file of the user, run what they please, and reach the network. */
+const unconfined = `"${ownAgent}": nothing keeps an agent of another maker from reading other files, running commands and sending both away, as a hostile pull request may ask`;
 
 export const BackendSettings = v.object({
   Settings: v.optional(
@@ -106,6 +109,12 @@ export const BackendSettings = v.object({
   DotCraft: v.optional(v.unknown()),
   AgentServer: v.optional(
     v.object({
+      Agent: v.pipe(
+        v.optional(v.picklist([ownAgent], unconfined), ownAgent),
+        v.description(
+          'Agent that reviews, also where another one does the turns of the workspace. Others are refused: nothing confines them to reading.',
+        ),
+      ),
       RepositoryWorkspaceRoutes: v.pipe(
         v.optional(v.array(Route), []),
         v.description('Where each repository has its checkout; one without a route is not reviewed.'),

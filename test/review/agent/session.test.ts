@@ -7,6 +7,7 @@ import { createLogger } from '../../../src/log/index.ts';
 import { createReviewAgent } from '../../../src/review/agent/index.ts';
 import { BackendSettings } from '../../../src/review/settings/index.ts';
 import { eventually } from '../../appserver/harness.ts';
+import { stubAgent } from '../../external/talk.ts';
 import {
   type Answer,
   answered,
@@ -72,6 +73,14 @@ t.test('a draft that is handed in comes back with its places', async (t) => {
   const system = first?.body.messages[0].content ?? '';
   t.match(system, worktree, 'the worktree is the workspace');
   t.match(first?.body.messages[1].content, '+  for (let i = 0; i <= prices.length; i++)');
+  const names = first?.body.tools.map((tool: { function: { name: string } }) => tool.function.name);
+  t.strictSame(names, ['ReadFile', 'GrepFiles', 'FindFiles', 'SubmitReviewDraft', 'ResolveReviewFinding']);
+});
+
+t.test('our own agent reviews, read-only, also where another one does the turns of the workspace', async (t) => {
+  const { agent, assignment, upstream } = await stage(t, scripted(submit(finding)), { config: stubAgent() });
+  t.match(await agent.review(assignment(), hooksOf().hooks), { findings: [{ finding }] });
+  const [first] = upstream.requests;
   const names = first?.body.tools.map((tool: { function: { name: string } }) => tool.function.name);
   t.strictSame(names, ['ReadFile', 'GrepFiles', 'FindFiles', 'SubmitReviewDraft', 'ResolveReviewFinding']);
 });

@@ -336,6 +336,7 @@ t.test(
       ['agentserver.repositoryworkspaceroutes', routes],
       ['DotCraft.RepositoryWorkspaceRoutes', routes],
       ['AgentServer.RepositoryWorkspaceRoutes', null],
+      ['AgentServer.Agent', 'codex'],
       ['AgentServer.WorktreeRoot', '/tmp/of-the-attacker'],
       ['AgentServer.HubDiscoveryEnabled', true],
       ['AgentServer.ManagedWorktreesEnabled', false],

@@ -102,6 +102,11 @@ t.test('what is wrong is named: where, which key, what was expected – and neve
     [{ Oratorio: { Review: { MaxFindings: value } } }, {}, /Review\.MaxFindings must be a whole number from 1 to 200/],
     [{ Oratorio: { Review: { MaxFindings: 0 } } }, {}, /Review\.MaxFindings must be a whole number from 1 to 200/],
     [{ Oratorio: { Review: { OnPush: value } } }, {}, /Review\.OnPush/],
+    [
+      { Oratorio: { AgentServer: { Agent: value } } },
+      {},
+      /AgentServer\.Agent must be "oratorio": nothing keeps an agent of another maker from reading other files/,
+    ],
     [{ Oratorio: { GitHub: { Repositories: ['a/b', value] } } }, {}, /GitHub\.Repositories\.1 must be a repository/],
     [{ Oratorio: { GitHub: { Repositories: ['a/..'] } } }, {}, /GitHub\.Repositories\.0 must be a repository/],
     [
