@@ -63,10 +63,12 @@ function durationText(ms: number): string {
   return seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
 }
 
-function hintFor({ code, details }: HubRequestError): string | null {
+function hintFor({ code, details, message }: HubRequestError): string | null {
   const workspace = typeof details?.['workspacePath'] === 'string' ? details['workspacePath'] : '<workspace>';
   switch (code) {
     case 'workspaceNotFound':
+      // The Hub names the command where the directory is there.
+      if (message.includes(': oratorio init ')) return null;
       return `To make it a workspace: oratorio init ${quoted(workspace)}`;
     case 'workspaceLocked':
       return lockedHint(details ?? {});

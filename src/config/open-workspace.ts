@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describeUser, ensurePrivateDirectory } from '../lib/index.ts';
+import { describeUser, ensurePrivateDirectory, shellWord } from '../lib/index.ts';
 import { directoryName, workspaceStateDirectory } from './home.ts';
 
 /** A workspace that belongs to this user. */
@@ -163,7 +163,7 @@ function isHome(stats: Stats, home: string): boolean {
 const notWorkspace = (path: string): WorkspaceError =>
   new WorkspaceError(
     'notWorkspace',
-    `${path} is not an Oratorio workspace (it has no .oratorio directory). To make it one: oratorio init ${path}`,
+    `${path} is not an Oratorio workspace (it has no .oratorio directory). To make it one: oratorio init ${shellWord(path)}`,
   );
 
 /** A directory that cannot be tightened (a read-only disk, one without modes) is used as it is: its owner was checked. */

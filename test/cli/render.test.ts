@@ -6,6 +6,8 @@ import { explain } from '../../src/cli/explain.ts';
 import { columns, eventLine, recordLines } from '../../src/cli/render.ts';
 import { withoutToken } from '../../src/cli/without-token.ts';
 import { HubRequestError, HubUnavailableError, JsonRpcError, type RecordAnswer } from '../../src/client/index.ts';
+import { openWorkspace } from '../../src/config/index.ts';
+import { messageOf } from '../../src/lib/index.ts';
 
 const plain = createColors(false);
 
@@ -114,6 +116,16 @@ t.test('every failure has an exit code, a sentence, a hint and a JSON body', asy
   const refusal = (code: string) =>
     explain(new HubRequestError(500, { code, message: 'm', details: { workspacePath: '/a b' } }));
   t.match(refusal('workspaceNotFound'), { exitCode: 4, hint: /oratorio init '\/a b'/ });
+  try {
+    openWorkspace(t.testdir({ 'a b': {} }).concat('/a b'), { home: t.testdirName });
+    t.fail('a directory without .oratorio is no workspace');
+  } catch (error) {
+    const advised = explain(
+      new HubRequestError(404, { code: 'workspaceNotFound', message: messageOf(error), details: null }),
+    );
+    t.match(advised, { exitCode: 4, hint: null }, 'the advice of the Hub is not repeated');
+    t.match(advised.what, /To make it one: oratorio init '.*a b'$/);
+  }
   t.match(refusal('workspaceLocked'), { exitCode: 5, body: { error: { code: 'workspaceLocked' } } });
   const locked = (details: Record<string, unknown>) =>
     explain(new HubRequestError(409, { code: 'workspaceLocked', message: 'm', details })).hint;
