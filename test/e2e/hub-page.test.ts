@@ -8,7 +8,7 @@ import type { InboxHistoryEntry, InboxItem } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
-import { button, write } from '../ui/chat-scene.ts';
+import { box, button, write } from '../ui/chat-scene.ts';
 import { axe, overflowsAt } from '../ui/scene.ts';
 import { answer, deliver, open, standInForPushService } from './push-browser.ts';
 
@@ -252,12 +252,31 @@ t.test(
     await tab.goto(`${apiBaseUrl}/#/inbox`);
     await tab.locator('.request').first().waitFor();
     t.pass('a tab without a token gets it from the other one');
+    const chat = await context.newPage();
+    await chat.goto(`${apiBaseUrl}${record.page}#/chat`);
+    await box(chat).fill('a draft that is kept');
+    await live(chat);
     await hub.kill('SIGKILL');
     await page.locator('.connection.reconnecting').waitFor();
+    // The pages of the next Hub: another version serves, as after an update.
+    for (const each of [tab, chat]) {
+      await each.route('**/v1/page', async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, json: { ...(await response.json()), version: '99.0.0' } });
+      });
+    }
     const next = await startTestHub(t, { home: hub.home });
     t.equal(next.lock.apiBaseUrl, apiBaseUrl);
     await live(page);
     await live(tab);
+    const renewed = 'Version 99.0.0 serves this page now';
+    await tab.getByText(renewed).waitFor();
+    await chat.getByText(renewed).waitFor();
+    t.equal(await page.getByText('serves this page now').count(), 0, 'the same version is no news');
+    await chat.getByRole('button', { name: 'Reload' }).click();
+    await chat.getByText(renewed).waitFor({ state: 'detached' });
+    await box(chat).waitFor();
+    t.equal(await box(chat).inputValue(), 'a draft that is kept', 'nothing is lost by the reload');
     await ask('after the Hub', 'touch y', { of: next });
     await row('after the Hub');
     t.same(

@@ -258,6 +258,9 @@ scene(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
     );
     await button(page, 'Remove picture 1').waitFor();
+    await page.reload();
+    await button(page, 'Remove picture 1').waitFor();
+    t.pass('an attached picture outlives a reload');
     await write(page, 'What is this?');
     await openThread(page);
     await page.locator('.answer', { hasText: 'A square.' }).waitFor();

@@ -243,6 +243,16 @@ scene(
   },
 );
 
+/** Runs in the page: names of the navigation that are cut, or stand too close to the next one. */
+function touchingLabels(rail: HTMLElement | SVGElement): string[] {
+  const labels = [...rail.querySelectorAll('a span')];
+  return labels.flatMap((label, index) => {
+    const next = labels[index + 1];
+    const gap = next ? next.getBoundingClientRect().left - label.getBoundingClientRect().right : 99;
+    return gap < 6 || label.scrollWidth > label.clientWidth ? [`${label.textContent}: ${gap}`] : [];
+  });
+}
+
 scene('every view is a landmark, fits 320 px, and has targets of 24 px', { at: '/overview' }, async (t, { page }) => {
   await live(page);
   await shows(t, 'equal', () => page.locator('main').count(), 1);
@@ -264,6 +274,8 @@ scene('every view is a landmark, fits 320 px, and has targets of 24 px', { at: '
     );
     t.same(await smallTargets(page), [], view);
     t.equal(await overflowsAt(page, 320), false, `${view} at 320 px`);
+    await page.setViewportSize({ width: 390, height: 844 });
+    t.same(await page.locator('.rail').evaluate(touchingLabels), [], `${view}: no names touch or are cut on a phone`);
     await shows(t, 'ok', () => page.locator('.rail').isVisible());
   }
 });

@@ -8,6 +8,7 @@ import { createLive, type Live } from './live.ts';
 import { followNotices } from './opened-notice.ts';
 import { createPreferences, type Preferences } from './preferences.ts';
 import { createTrust, isForeign } from './proof.ts';
+import { type Renewal, watchRenewal } from './renewal.ts';
 import { createRouter, type Router } from './router.ts';
 import { type Page, type Server, serverOf } from './server.ts';
 import { forgetToken, keepToken, takeToken } from './token.ts';
@@ -34,6 +35,8 @@ export interface App {
   /** Why the page info could not be fetched, in the server's words, while it cannot. */
   readonly trouble: ReadonlySignal<string | null>;
   readonly api: Api;
+  /** The server was replaced by another version since this page was opened. */
+  readonly renewal: ReadonlySignal<Renewal | null>;
   /** Resolves with the token of this tab when the server has proved itself, null without one. Rejects with `ApiError`. */
   readonly token: () => Promise<string | null>;
   readonly live: Live;
@@ -119,6 +122,16 @@ export function createApp(): App {
   };
   const api = createApi(provenToken, refuse, server.base);
   const live = createLive({ paths: server.streams, token: provenToken, onRefused: refuse });
+  const files = server.filesFrom === null ? null : createApi(provenToken, refuse, '');
+  let opened: string | undefined;
+  const renewal = watchRenewal(
+    live.connections.events,
+    () => opened,
+    async () => {
+      const info = files && server.filesFrom !== null ? files.get<Page>(server.filesFrom) : server.readPage(api);
+      return (await info).version;
+    },
+  );
   setInterval(() => {
     now.value = Date.now();
   }, 1000);
@@ -132,6 +145,7 @@ export function createApp(): App {
     server.readPage(api).then(
       (info) => {
         page.value = info;
+        if (files === null) opened ??= info.version;
         trouble.value = null;
         isRefused.value = false;
         entry.value = 'open';
@@ -177,6 +191,7 @@ export function createApp(): App {
     entry,
     trouble,
     api,
+    renewal,
     token: provenToken,
     live,
     router: createRouter(server.firstView),

@@ -31,6 +31,8 @@ export interface Server {
   /** View for an address that names none. */
   readonly firstView: ViewName;
   readonly readPage: (api: Api) => Promise<Page>;
+  /** Path of the page info of what serves the files of this page, from the root; null: that is `readPage`'s. */
+  readonly filesFrom: string | null;
   readonly streams: { readonly events: string; readonly inspect: string };
   /** Where the charts of its machines are. */
   readonly machines: string;
@@ -54,6 +56,7 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
     name: 'Hub',
     firstView: 'overview',
     readPage: (api) => api.get<PageInfo>('/v1/page'),
+    filesFrom: null,
     streams: { events: '/v1/events', inspect: '/v1/inspect' },
     machines: '/v1/machines',
     gate: { hint: ofTerminal, command: 'oratorio inspect', whenSilent: 'oratorio list' },
@@ -65,6 +68,7 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
     name: 'Workspace',
     firstView: 'overview',
     readPage: (api) => api.get<PageInfo>(dashboardPaths.pageInfo),
+    filesFrom: null,
     streams: { events: `/dashboard${dashboardPaths.eventStream}`, inspect: dashboardPaths.inspect },
     machines: dashboardPaths.machines,
     gate: { hint: ofWorkspace, command: 'oratorio inspect . --open', whenSilent: 'oratorio list' },
@@ -79,6 +83,7 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
       const { version } = await api.get<{ readonly version: string }>('/api/v1/status');
       return { kind: 'review', version, views: [...reviewViews, 'actors'] };
     },
+    filesFrom: null,
     streams: { events: '/api/v1/events', inspect: '/api/v1/inspect' },
     machines: '/api/v1/machines',
     gate: {
@@ -96,6 +101,7 @@ function onHub(base: string): Server {
     ...workspace,
     base,
     role: 'hub',
+    filesFrom: '/v1/page',
     streams: { events: `${base}${streams.events}`, inspect: `${base}${streams.inspect}` },
   };
 }

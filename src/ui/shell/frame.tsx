@@ -1,10 +1,13 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { visible } from '../../lib/browser.ts';
 import type { App } from '../app/app.ts';
+import type { Renewal } from '../app/renewal.ts';
 import { href } from '../app/router.ts';
 import type { Page } from '../app/server.ts';
 import { splitPath } from '../parts/format.ts';
 import { Glyph } from '../parts/glyphs.tsx';
+import { Banner } from '../parts/state-banner.tsx';
 import { Gate } from './gate.tsx';
 import { Header } from './header.tsx';
 import { KeySheet } from './key-sheet.tsx';
@@ -40,6 +43,7 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
         Skip to {views[view].title}
       </button>
       <Header app={app} page={page} overlay={overlay} />
+      <div class="news">{app.renewal.value && <Renewed {...app.renewal.value} />}</div>
       <nav class="rail" aria-label="Views">
         {page.views.map((name) => (
           <a
@@ -60,6 +64,19 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
       {overlay.value === 'keys' && <KeySheet app={app} onClose={() => closeOverlay(overlay, 'keys')} />}
       <Toasts app={app} />
     </div>
+  );
+}
+
+/** The code of this tab is of a version that no longer serves. What is being written is stored, and there after the reload. */
+function Renewed({ from, to }: Renewal) {
+  const text = `Version ${to} serves this page now; this tab still runs ${from}. What you are writing is kept.`;
+  return (
+    <Banner tone="warn">
+      <p>{visible(text, { multiline: false })}</p>
+      <button type="button" onClick={() => location.reload()}>
+        Reload
+      </button>
+    </Banner>
   );
 }
 

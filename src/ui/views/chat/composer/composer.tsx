@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { messageOf as textOfError } from '../../../../lib/browser.ts';
 import type { InputPart, ThreadConfig } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { Glyph } from '../../../parts/glyphs.tsx';
 import type { Conversation } from '../data/conversation.ts';
-import { draftOf, keepDraft } from '../data/drafts.ts';
+import { draftOf, keepDraft, keepPictures, takePictures } from '../data/drafts.ts';
 import type { ChatWorkspace } from '../data/workspace.ts';
 import { Picture } from '../rows/picture.tsx';
 import { isPicture, maxPictures, pictureOf } from './images.ts';
@@ -23,8 +23,9 @@ interface ComposerProps {
 export function Composer({ app, chat, conversation }: ComposerProps) {
   const { threadId } = conversation;
   const box = useRef<HTMLTextAreaElement>(null);
-  const text = useSignal(draftOf(threadId));
-  const pictures = useSignal<readonly string[]>([]);
+  const [kept] = useState(() => ({ text: draftOf(threadId), pictures: takePictures(threadId) }));
+  const text = useSignal(kept.text);
+  const pictures = useSignal(kept.pictures);
   const config = useSignal<ThreadConfig>({});
   const offer = useSignal<Offer | null>(null);
   const chosen = useSignal(0);
@@ -43,9 +44,15 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
       write([writtenIn(input), text.peek()].filter((part) => part !== '').join('\n\n'));
       pictures.value = [...picturesIn(input), ...pictures.peek()].slice(0, maxPictures);
     };
-    const leave = () => keepDraft(threadId, [...unsentTexts(conversation), text.peek()].filter(Boolean).join('\n\n'));
+    const leave = () => {
+      keepDraft(threadId, [...unsentTexts(conversation), text.peek()].filter(Boolean).join('\n\n'));
+      keepPictures(threadId, pictures.peek());
+    };
     addEventListener('pagehide', leave);
-    return () => removeEventListener('pagehide', leave);
+    return () => {
+      removeEventListener('pagehide', leave);
+      keepPictures(threadId, pictures.peek());
+    };
   }, [conversation]);
 
   const take = (): readonly InputPart[] | null => {

@@ -18,3 +18,27 @@ export function keepDraft(threadId: string | null, text: string): void {
     }
   }
 }
+
+const picturesKey = (threadId: string | null): string => keyOf(threadId).replace('draft:', 'pictures:');
+
+/** Pictures that were attached in this tab when it was left; they are handed out once. */
+export function takePictures(threadId: string | null): readonly string[] {
+  try {
+    const kept: unknown = JSON.parse(sessionStorage.getItem(picturesKey(threadId)) ?? '[]');
+    sessionStorage.removeItem(picturesKey(threadId));
+    return Array.isArray(kept) ? kept.filter((each) => typeof each === 'string' && each.startsWith('data:image/')) : [];
+  } catch {
+    // The browser stores nothing, so nothing was kept.
+    return [];
+  }
+}
+
+/** Keeps attached pictures over a reload of this tab, as far as the browser has room. */
+export function keepPictures(threadId: string | null, pictures: readonly string[]): void {
+  if (pictures.length === 0) return;
+  try {
+    sessionStorage.setItem(picturesKey(threadId), JSON.stringify(pictures));
+  } catch {
+    // The browser stores nothing, or no more.
+  }
+}
