@@ -180,6 +180,11 @@ scene(
     context: { viewport: { width: 390, height: 844 }, hasTouch: true },
   },
   async (t, { page, served, go }) => {
+    const client = await Client.ready(t, served.server.webSocketUrl);
+    const { thread: empty } = await client.call('thread/start', { displayName: 'Nothing yet' });
+    await go(`/chat/${empty.id}/changes`);
+    await page.getByText('This thread has changed no file', { exact: true }).waitFor();
+    t.equal(await page.getByText('puts a file back').count(), 0, 'nothing to revert is explained');
     const threadId = await served.say('Make it large');
     await go(`/chat/${threadId}/changes`);
     await page.getByText('1 file, +3,000 −0').waitFor();
@@ -190,7 +195,6 @@ scene(
     t.ok((await page.locator('.diff .added').count()) <= 200);
     t.equal(await overflowsAt(page, 390), false);
     t.same(await axe(page), []);
-    const client = await Client.ready(t, served.server.webSocketUrl);
     await client.call('turn/start', { threadId, input: words('And another') });
     await page.getByText('2 files').waitFor();
     await shows(t, 'equal', () => button(page, 'Revert second.txt').count(), 1);

@@ -104,19 +104,17 @@ scene(
     await control(page, 'EnabledTools').fill('ReadFile\n\n Exec ');
     for (const keyPath of ['ApiKey', 'EndPoint', 'Tools.Shell.Sandbox', 'Tools.Web.AllowedHosts', 'Api.AutoApprove']) {
       await shows(t, 'ok', () => control(page, keyPath).isDisabled(), `${keyPath} gives rights`);
-      await shows(
-        t,
-        'match',
-        () => field(page, keyPath).textContent(),
-        /Not changed in this form: it gives rights.*oratorio trust/,
-      );
+      await shows(t, 'match', () => field(page, keyPath).textContent(), / Locked \(1\)/);
     }
-    await shows(
-      t,
-      'match',
-      () => field(page, 'Telemetry.Headers').textContent(),
-      'only your own config.json decides it',
-    );
+    const notes = page.getByRole('list', { name: 'Locked settings' }).getByRole('listitem');
+    await shows(t, 'match', () => notes.nth(0).textContent(), /^Locked \(1\) .*it gives rights.*oratorio trust/);
+    const usersAlone = await notes
+      .filter({ hasText: 'only your own config.json decides it' })
+      .locator('b')
+      .textContent();
+    await shows(t, 'match', () => field(page, 'Telemetry.Headers').textContent(), ` ${usersAlone}`);
+    const said = (await page.locator('.view.settings').allTextContents()).join('').split('it gives rights').length - 1;
+    t.equal(said, 1, 'what holds for many settings is said once');
     await page.getByRole('button', { name: 'Save 4 changes' }).waitFor();
     const saved = untilToast(page, 'Settings saved.');
     await page.keyboard.press('Control+s');

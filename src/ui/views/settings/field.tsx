@@ -1,6 +1,6 @@
 import type { ConfigView } from '../../../protocol/index.ts';
 import { controls } from './control.tsx';
-import { type Edits, faultOf, originOf, presentValue, type Setting, valueAt } from './model.ts';
+import { type Edits, faultOf, originOf, presentValue, reasonOf, type Setting, valueAt } from './model.ts';
 
 export interface FieldProps {
   readonly setting: Setting;
@@ -8,6 +8,8 @@ export interface FieldProps {
   readonly edits: Edits;
   /** Nothing can be changed. */
   readonly isFixed: boolean;
+  /** Number of the note that says why this form does not change it. */
+  readonly lock: number | undefined;
   /** Message of the server against the value that was sent. */
   readonly issue: string | undefined;
   /** `undefined` takes the edit back. */
@@ -18,7 +20,7 @@ const origins = { workspace: 'this workspace', user: 'your settings', default: '
 
 /** One setting in a row: what it is, its value, and where the value comes from. */
 export function Field(props: FieldProps) {
-  const { setting, config, edits, onEdit } = props;
+  const { setting, config, edits, lock, onEdit } = props;
   const { keyPath, title, schema, kind } = setting;
   const isFixed = props.isFixed || schema.readOnly === true;
   const isEdited = edits.has(keyPath);
@@ -42,13 +44,18 @@ export function Field(props: FieldProps) {
           value={value}
           isFixed={isFixed}
           id={id}
-          describedBy={`${id}-about`}
+          describedBy={lock === undefined ? `${id}-about` : `${id}-about lock-${lock}`}
           isWrong={fault !== undefined}
           onChange={(next) => onEdit(keyPath, next)}
         />
         <p id={`${id}-about`} class="quiet">
           {schema.description}
-          {schema.readOnly === true && ` Not changed in this form: ${schema['x-read-only'] ?? 'it is read-only'}.`}
+          {lock !== undefined && (
+            <span class="lock" title={`Not changed in this form: ${reasonOf(schema)}`}>
+              {' '}
+              Locked ({lock})
+            </span>
+          )}
           {fault !== undefined && <strong class="danger"> {fault}</strong>}
         </p>
       </div>

@@ -11,7 +11,18 @@ import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FilterBar } from '../../parts/filter-bar.tsx';
 import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { Field } from './field.tsx';
-import { type Edits, faultOf, issuesOf, type Schema, type Section, search, sectionsOf } from './model.ts';
+import {
+  type Edits,
+  faultOf,
+  issuesOf,
+  reasonOf,
+  reasonsOf,
+  type Schema,
+  type Section,
+  type Setting,
+  search,
+  sectionsOf,
+} from './model.ts';
 import './settings.css';
 
 interface Loaded {
@@ -55,6 +66,8 @@ function Form({
   const text = app.router.route.value.query['q'] ?? '';
   const box = useRef<HTMLInputElement>(null);
   const shown = useMemo(() => search(sections, text), [sections, text]);
+  const reasons = useMemo(() => reasonsOf(shown), [shown]);
+  const lockOf = ({ schema }: Setting) => reasons.indexOf(reasonOf(schema) ?? '') + 1 || undefined;
   const readOnly = app.page.value?.readOnly ?? config.readOnly;
   const isWrong = sections.some(({ settings }) =>
     settings.some((setting) => edits.value.has(setting.keyPath) && faultOf(setting, edits.value.get(setting.keyPath))),
@@ -113,6 +126,7 @@ function Form({
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
       <section class="scroll" aria-label="All settings" tabIndex={0}>
+        {reasons.length > 0 && <Locks reasons={reasons} />}
         {shown.map(({ title, settings }) => (
           <section key={title} aria-label={title}>
             <h2>{title}</h2>
@@ -123,6 +137,7 @@ function Form({
                 config={config}
                 edits={edits.value}
                 isFixed={readOnly !== undefined}
+                lock={lockOf(setting)}
                 issue={issues.value.byPath.get(setting.keyPath)}
                 onEdit={edit}
               />
@@ -136,6 +151,19 @@ function Form({
         )}
       </section>
     </div>
+  );
+}
+
+/** Why some settings are not changed in this form; a locked one has the number of its note. */
+function Locks({ reasons }: { readonly reasons: readonly string[] }) {
+  return (
+    <ol class="locks quiet" aria-label="Locked settings">
+      {reasons.map((reason, index) => (
+        <li key={reason} id={`lock-${index + 1}`}>
+          <b>Locked ({index + 1})</b> Not changed in this form: {reason}.
+        </li>
+      ))}
+    </ol>
   );
 }
 

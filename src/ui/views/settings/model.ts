@@ -91,6 +91,15 @@ export function valueAt(settings: unknown, keyPath: string): unknown {
     );
 }
 
+/** Why a setting is not changed in the form; undefined: it is. */
+export const reasonOf = ({ readOnly, 'x-read-only': reason }: Schema): string | undefined =>
+  readOnly === true ? (reason ?? 'it is read-only') : undefined;
+
+/** The different reasons, in the order of the settings: each is said once. */
+export const reasonsOf = (sections: readonly Section[]): readonly string[] => [
+  ...new Set(sections.flatMap(({ settings }) => settings.flatMap(({ schema }) => reasonOf(schema) ?? []))),
+];
+
 /** The effective value, before any edit. */
 export const presentValue = (config: ConfigView, { keyPath, schema }: Setting): unknown =>
   valueAt(config.effective, keyPath) ?? schema.default;

@@ -134,17 +134,20 @@ function Files({ review, diff, hasTurn }: FilesProps) {
   return (
     <>
       <p class="sum" role="status">
-        {`${sections.length.toLocaleString()} ${plural(sections.length, 'file')}, `}
-        {`+${additions.toLocaleString()} −${deletions.toLocaleString()}`}
+        {sections.length === 0
+          ? `${hasTurn ? 'This turn' : 'This thread'} has changed no file`
+          : `${sections.length.toLocaleString()} ${plural(sections.length, 'file')}, +${additions.toLocaleString()} −${deletions.toLocaleString()}`}
         {kept.length > 0 && `, ${kept.length} kept`}
         {reverted.length > 0 && `, ${reverted.length} put back`}
         {diff.isCut && '. More changed than is shown here'}
       </p>
-      <p class="quiet">
-        <b>Revert</b> puts a file back as it was before{' '}
-        {hasTurn ? 'this turn: later changes of it by this thread go, too' : 'the first turn'}. Changes that you or
-        others made to it since are listed first. <b>Keep</b> changes nothing.
-      </p>
+      {sections.length > 0 && (
+        <p class="quiet">
+          <b>Revert</b> puts a file back as it was before{' '}
+          {hasTurn ? 'this turn: later changes of it by this thread go, too' : 'the first turn'}. Changes that you or
+          others made to it since are listed first. <b>Keep</b> changes nothing.
+        </p>
+      )}
       {diff.notCovered.length > 0 && (
         <div class="left">
           <p>Changed, but in no checkpoint: they cannot be shown or put back.</p>
