@@ -1,6 +1,6 @@
 /** Overview in a real browser: of one workspace, and of a Hub with many workspaces. */
 import type { Locator, Page } from 'playwright-core';
-import type { AppServerRecord } from '../../src/protocol/index.ts';
+import { recordOf } from './records.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import type { Backend } from './sessions-backend.ts';
 import { stage } from './sessions-scene.ts';
@@ -120,26 +120,6 @@ scene(
     t.same(await axe(page), []);
   },
 );
-
-function recordOf(path: string, more: Partial<AppServerRecord> = {}): AppServerRecord {
-  return {
-    ...{ health: 'healthy', problems: [], lastTurn: null, failuresInARow: 0 },
-    ...{ model: null, pendingApprovals: 0, costUsd: null, configChanged: false },
-    ...{ workspacePath: path, canonicalWorkspacePath: path, state: 'running', pid: 4242 },
-    endpoints: { appServerWebSocket: 'ws://127.0.0.1:1/?token=secret-of-it' },
-    serviceStatus: {
-      appServerWebSocket: { state: 'running', url: 'ws://127.0.0.1:1/?token=secret-of-it', reason: null },
-      dashboard: { state: 'disabled', url: null, reason: 'Switched off in the settings.' },
-    },
-    ...{ serverVersion: '0.1.0', startedByHub: true, exitCode: null, lastError: null, recentStderr: null },
-    ...{ displayName: path.split('/').at(-1) ?? '', phase: 'running', adopted: false, incarnation: 1, restartCount: 0 },
-    ...{ nextAttemptAt: null, lastStartedAt: new Date(ago(minute)).toISOString(), lastExitedAt: null },
-    ...{ trust: 'trusted', restrictedSettings: [], page: null },
-    ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null, agent: null },
-    ...{ pendingApprovals: 0, costUsd: null, configChanged: false },
-    ...more,
-  };
-}
 
 const few = (backend: Backend) => {
   backend.actor('/w/alpha', ['running'], { pid: 4242, serverVersion: '0.1.0' });
@@ -407,29 +387,45 @@ scene(
   },
 );
 
+/** Workspaces with everything that a record can say: model, last turn, problem with a command, approvals, a restriction. */
+const crowd = (backend: Backend) => {
+  for (let index = 0; index < 1_000; index += 1) {
+    const path = `/w/project-${String(index).padStart(4, '0')}`;
+    backend.actor(path, [index % 10 === 0 ? 'stopped' : 'running'], { pid: 1_000 + index });
+    if (index >= 200) continue;
+    backend.state.records.push(
+      recordOf(path, {
+        ...{ model, pendingApprovals: index % 7 === 0 ? 1 : 0, restartCount: index % 5 },
+        ...(index % 10 === 1 && { health: 'failing', problems: [refused], lastTurn: failedTurn, failuresInARow: 6 }),
+        ...(index % 20 === 2 && { trust: 'restricted', restrictedSettings: ['EndPoint'] }),
+      }),
+    );
+  }
+};
+
 scene(
-  'of a thousand workspaces few rows are in the document, and all can be reached and are updated',
-  {
-    kind: 'hub',
-    at: '/overview',
-    prepare: (backend) => {
-      for (let index = 0; index < 1_000; index += 1) {
-        backend.actor(`/w/project-${String(index).padStart(4, '0')}`, [index % 10 === 0 ? 'stopped' : 'running'], {
-          pid: 1_000 + index,
-        });
-      }
-    },
-  },
+  'of a thousand workspaces, 200 of them with all their facts, few rows are in the document, and all can be reached and are updated',
+  { kind: 'hub', at: '/overview', prepare: crowd },
   async (t, { page, backend }) => {
     await page.waitForFunction(() => document.querySelector('[role=grid]')?.getAttribute('aria-rowcount') === '1001');
+    await row(page, 'project-0001').getByText('refuses the key').waitFor();
+    const size = () => page.evaluate(() => document.querySelectorAll('*').length);
     t.ok((await page.locator('.vrow').count()) < 60);
-    await shows(t, 'match', () => page.locator('.filter-bar').textContent(), 'Ready 900');
+    t.ok((await size()) < 2_000, `${await size()} elements`);
+    t.equal(await page.locator('.banner').count(), 3, 'few of the restricted ones are named above the list');
+    await shows(t, 'match', () => page.locator('.filter-bar').textContent(), /Trouble 20.*Ready 880.*Stopped 100/);
     await page.getByRole('grid').focus();
     await page.keyboard.press('End');
     await row(page, 'project-0990').waitFor();
     backend.actor('/w/project-0990', ['unhealthy'], { lastError: 'It does not answer.' });
     await page.keyboard.press('Home');
     await row(page, 'project-0990').getByText('Not answering').waitFor();
+    await page.getByRole('button', { name: /^Trouble/ }).click();
+    await page.waitForFunction(() => document.querySelector('[role=grid]')?.getAttribute('aria-rowcount') === '22');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await row(page, 'project-0001').getByRole('button', { name: 'Restart' }).waitFor();
+    t.ok((await size()) < 2_000, `${await size()} elements on a phone`);
+    t.notOk(await overflowsAt(page, 390));
   },
 );
 
