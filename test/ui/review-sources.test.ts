@@ -108,7 +108,7 @@ scene(
     t.notMatch(await page.content(), 'hush-hush-hush', 'a secret is not even sent');
     t.same(await axe(page), []);
     await page.getByRole('button', { name: 'Sync octo/bookshop now' }).click();
-    await page.getByRole('region', { name: 'Last looks' }).getByText('2 changes').waitFor();
+    await page.getByRole('region', { name: 'Last syncs' }).getByText('2 changes').waitFor();
     t.match(backend.calls.at(-1), { act: 'sync', given: { repositoryKey } });
     t.equal(await overflowsAt(page, 360), false);
     t.same(await axe(page), []);

@@ -337,13 +337,15 @@ function Tools({ store, mode, setMode, isFollowing, isAll, toggleAll, zoom, scal
       <button type="button" aria-pressed={mode === 'fit'} onClick={() => setMode('fit')}>
         Fit <kbd>f</kbd>
       </button>
-      <button type="button" aria-label="Zoom out" onClick={() => zoom(0.8)}>
-        −
-      </button>
-      <output>{Math.round(scale * 100)} %</output>
-      <button type="button" aria-label="Zoom in" onClick={() => zoom(1.25)}>
-        +
-      </button>
+      <span class="zoom">
+        <button type="button" aria-label="Zoom out" onClick={() => zoom(0.8)}>
+          −
+        </button>
+        <output>{Math.round(scale * 100)} %</output>
+        <button type="button" aria-label="Zoom in" onClick={() => zoom(1.25)}>
+          +
+        </button>
+      </span>
     </fieldset>
   );
 }

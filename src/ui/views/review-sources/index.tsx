@@ -88,7 +88,7 @@ interface RepositoriesProps {
   readonly onSync: (repository: Repository) => void;
 }
 
-const columns = ['Repository', 'Workspace', 'Automatic', 'Writes', 'Open', 'Last look', 'Actions'] as const;
+const columns = ['Repository', 'Workspace', 'Automatic', 'Writes', 'Open', 'Last sync', 'Actions'] as const;
 
 function Repositories({ repositories, now, onSync }: RepositoriesProps) {
   return (
@@ -152,8 +152,8 @@ function Repositories({ repositories, now, onSync }: RepositoriesProps) {
 function SyncJobs({ jobs, now }: { readonly jobs: readonly SyncJob[]; readonly now: number }) {
   if (jobs.length === 0) return null;
   return (
-    <section class="block" aria-label="Last looks">
-      <h2>Last looks</h2>
+    <section class="block" aria-label="Last syncs">
+      <h2>Last syncs</h2>
       <ol>
         {jobs.map((job) => (
           <li key={job.jobId}>

@@ -43,7 +43,7 @@ export function Finding(props: FindingProps) {
           <Decision finding={finding} isOpen={isOpen} acts={acts} onEdit={onEdit} />
         </header>
         <p class="place">
-          <span class="mono">{placeOf(finding)}</span> <span class="quiet">told {placements[finding.placement]}</span>
+          <span class="mono">{placeOf(finding)}</span> <span class="quiet">{placements[finding.placement]}</span>
           <State finding={finding} />
         </p>
         {hunk && <Hunk hunk={hunk} finding={finding} />}
