@@ -28,7 +28,7 @@ export function takePictures(threadId: string | null): readonly string[] {
     sessionStorage.removeItem(picturesKey(threadId));
     return Array.isArray(kept) ? kept.filter((each) => typeof each === 'string' && each.startsWith('data:image/')) : [];
   } catch {
-    // The browser stores nothing, so nothing was kept.
+    // The browser stores nothing, so there is nothing to hand out.
     return [];
   }
 }
