@@ -13,8 +13,11 @@ import {
   type PromptResponse,
   RequestError,
   type RequestPermissionRequest,
+  type SessionConfigOption,
   type SessionModeState,
   type SessionNotification,
+  type SetSessionConfigOptionRequest,
+  type SetSessionConfigOptionResponse,
 } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { JsonRpcError } from '../client/index.ts';
@@ -90,16 +93,17 @@ export class AcpAgent {
     const { thread } = parse(ThreadResult, await client.request('thread/start', { identity }), 'thread/start');
     const session = this.#add(thread, cwd, workspacePath);
     await session.open(false);
+    const choices = await session.choices();
     // An editor knows the session once it has the answer.
-    setImmediate(() => void session.offerCommands());
-    return { sessionId: session.id, modes: await session.modes() };
+    setImmediate(() => void session.offer());
+    return { sessionId: session.id, ...choices };
   }
 
   /** @param hasHistory sends the editor the earlier messages first */
   async openSession(
     { sessionId, cwd, mcpServers = [] }: OpenRequest,
     hasHistory: boolean,
-  ): Promise<{ modes: SessionModeState }> {
+  ): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
     const workspacePath = workspaceOf(cwd, this.#options.home);
     this.#noteMcp(mcpServers);
     const { client } = await this.#servers.of(workspacePath);
@@ -108,8 +112,9 @@ export class AcpAgent {
     const session = this.#add(parse(ThreadResult, answer, 'thread/read').thread, cwd, workspacePath);
     try {
       await session.open(hasHistory);
-      setImmediate(() => void session.offerCommands());
-      return { modes: await session.modes() };
+      const choices = await session.choices();
+      setImmediate(() => void session.offer());
+      return choices;
     } catch (error) {
       this.#sessions.delete(sessionId);
       throw error;
@@ -147,6 +152,14 @@ export class AcpAgent {
 
   async setMode(sessionId: string, modeId: string): Promise<void> {
     await this.#session(sessionId).setMode(modeId);
+  }
+
+  async setOption({
+    sessionId,
+    configId,
+    value,
+  }: SetSessionConfigOptionRequest): Promise<SetSessionConfigOptionResponse> {
+    return { configOptions: await this.#session(sessionId).setOption(configId, value) };
   }
 
   async closeSession(sessionId: string): Promise<void> {

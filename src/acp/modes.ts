@@ -14,14 +14,20 @@ const names: Readonly<Record<ModeId, { readonly name: string; readonly descripti
   plan: { name: 'Plan', description: 'Reads and searches, and ends with a plan to accept' },
 };
 
-/** The modes of a session: the approval policies of a thread, and planning. */
-export function modesOf({
-  mode,
-  approvalPolicy,
-}: Pick<ThreadConfig, 'mode'> & { readonly approvalPolicy: ApprovalPolicy }): SessionModeState {
+/**
+ * The modes of a session: the approval policies of a thread, and planning.
+ *
+ * @param canPlan false for agents that cannot plan without acting
+ */
+export function modesOf(
+  { mode, approvalPolicy }: Pick<ThreadConfig, 'mode'> & { readonly approvalPolicy: ApprovalPolicy },
+  canPlan: boolean,
+): SessionModeState {
+  const isPlanning = mode === 'plan';
+  const ids = modeIds.filter((id) => id !== 'plan' || canPlan || isPlanning);
   return {
-    currentModeId: mode === 'plan' ? 'plan' : approvalPolicy,
-    availableModes: modeIds.map((id) => ({ id, ...names[id] })),
+    currentModeId: isPlanning ? 'plan' : approvalPolicy,
+    availableModes: ids.map((id) => ({ id, ...names[id] })),
   };
 }
 

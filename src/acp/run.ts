@@ -53,6 +53,7 @@ export async function runAcp({ input, output, connect, home, log, signal }: AcpO
     .onRequest('session/set_mode', ({ params }) =>
       answered(() => acp.setMode(params.sessionId, params.modeId), params.sessionId),
     )
+    .onRequest('session/set_config_option', ({ params }) => answered(() => acp.setOption(params), params.sessionId))
     .onRequest('session/close', ({ params }) => answered(() => acp.closeSession(params.sessionId), params.sessionId))
     .onRequest('session/delete', ({ params }) => answered(() => acp.deleteSession(params.sessionId), params.sessionId))
     .onNotification('session/cancel', ({ params }) => answered(() => acp.cancel(params.sessionId), params.sessionId));

@@ -1,9 +1,16 @@
-import { type PromptResponse, RequestError, type SessionModeState, type SessionUpdate } from '@agentclientprotocol/sdk';
+import {
+  type PromptResponse,
+  RequestError,
+  type SessionConfigOption,
+  type SessionModeState,
+  type SessionUpdate,
+} from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
 import { approvalPolicies, type InputPart, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
+import { configOptionsOf, nothingOffered, readOffered, withOption } from './choices.ts';
 import { fileCommandOf, fileCommands, runFileCommand } from './file-commands.ts';
-import { modesOf, settingsOf } from './modes.ts';
+import { modesOf } from './modes.ts';
 import type { Link } from './servers.ts';
 import { stopReasonOf } from './stop-reason.ts';
 import { eventOf, SeenThread, type SeenTurn, type SessionEvent } from './thread-events.ts';
@@ -51,6 +58,9 @@ export class Session {
   #prompt: Prompt | undefined;
   /** Commands as the editor knows them. */
   #offered = '';
+  /** Choices of the agent as they were read last, and as the editor knows them. */
+  #choices = nothingOffered;
+  #knownOptions = '';
   /** The running turn, whatever began it. */
   #running: string | undefined;
 
@@ -84,10 +94,17 @@ export class Session {
     });
   }
 
+  /** Sends what an editor can choose from beyond the answer that opened the session. */
+  async offer(): Promise<void> {
+    const link = this.#joined;
+    if (!link) return;
+    await this.#offerCommands(link);
+    await this.#offerOptions(link);
+  }
+
   /** Sends the commands about files, and the prompt commands of the workspace. Without them the session works all the same. */
-  async offerCommands(known?: Link): Promise<void> {
+  async #offerCommands(link: Link): Promise<void> {
     try {
-      const link = known ?? (await this.#ready());
       const { data } = await this.#ask(link, 'command/list', {}, CommandsResult);
       const own = new Set(fileCommands.map(({ name }) => name));
       const others = data.filter(({ name }) => !own.has(name));
@@ -108,17 +125,66 @@ export class Session {
     }
   }
 
-  async modes(): Promise<SessionModeState> {
-    const { approvalPolicy } = await this.#options.link();
-    const own = approvalPolicies.find((policy) => policy === this.#config['approvalPolicy']);
-    const mode = this.#config['mode'] === 'plan' ? 'plan' : 'default';
-    return modesOf({ mode, approvalPolicy: own ?? approvalPolicy });
+  /** Modes and options, as far as they are known without asking the provider of our own agent. */
+  async choices(): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
+    const link = await this.#options.link();
+    this.#choices = await readOffered(link.client, this.#config, false);
+    const modes = this.#modes(link);
+    return { modes, configOptions: this.#configOptions(modes) };
+  }
+
+  /** Sends the options that have changed, with all models. Without them the session works all the same. */
+  async #offerOptions(link: Link): Promise<void> {
+    try {
+      this.#choices = await readOffered(link.client, this.#config, true);
+      if (this.#joined === link) this.#tellOptions(link);
+    } catch (error) {
+      // The connection broke: the prompt that follows says so.
+      if (!(error instanceof JsonRpcError || error instanceof AppServerConnectionError)) throw error;
+    }
   }
 
   async setMode(modeId: string): Promise<void> {
-    const params = { threadId: this.id, config: { ...this.#config, ...settingsOf(modeId) } };
-    const { config } = await this.#ask(await this.#ready(), 'thread/config/update', params, ConfigResult);
+    this.#tellOptions(await this.#set('mode', modeId));
+  }
+
+  /** @returns all options @throws RequestError -32602 */
+  async setOption(id: string, value: unknown): Promise<SessionConfigOption[]> {
+    const modes = this.#modes(await this.#set(id, value));
+    // For editors that know modes only.
+    if (id === 'mode') {
+      const { currentModeId } = modes;
+      this.#options.emit({ sessionUpdate: 'current_mode_update', currentModeId });
+    }
+    return this.#configOptions(modes);
+  }
+
+  async #set(id: string, value: unknown): Promise<Link> {
+    const link = await this.#ready();
+    const params = { threadId: this.id, config: withOption(this.#config, id, value, this.#choices) };
+    const { config } = await this.#ask(link, 'thread/config/update', params, ConfigResult);
     this.#config = config;
+    return link;
+  }
+
+  #modes({ approvalPolicy }: Link): SessionModeState {
+    const own = approvalPolicies.find((policy) => policy === this.#config['approvalPolicy']);
+    const mode = this.#config['mode'] === 'plan' ? 'plan' : 'default';
+    const canPlan = this.#choices.agent === undefined;
+    return modesOf({ mode, approvalPolicy: own ?? approvalPolicy }, canPlan);
+  }
+
+  /** Options that the editor knows from now on. */
+  #configOptions(modes: SessionModeState): SessionConfigOption[] {
+    const configOptions = configOptionsOf(modes, this.#config, this.#choices);
+    this.#knownOptions = JSON.stringify(configOptions);
+    return configOptions;
+  }
+
+  #tellOptions(link: Link): void {
+    const before = this.#knownOptions;
+    const configOptions = this.#configOptions(this.#modes(link));
+    if (this.#knownOptions !== before) this.#options.emit({ sessionUpdate: 'config_option_update', configOptions });
   }
 
   /** Runs a turn to its end, or a command about files. @throws RequestError, JsonRpcError, AppServerConnectionError */
@@ -140,8 +206,9 @@ export class Session {
       const link = await this.#start(prompt, input);
       const turn = await prompt.ended.promise;
       await this.#tellUsage(link);
-      // An agent of another maker names its commands in its first turn.
-      await this.offerCommands(link);
+      // An agent of another maker names its commands and choices in its first turn.
+      await this.#offerCommands(link);
+      if (this.#choices.agent !== undefined) await this.#offerOptions(link);
       return { stopReason: stopReasonOf(turn) };
     } finally {
       signal.removeEventListener('abort', onAbort);

@@ -338,6 +338,58 @@ t.test('modes are the approval policies, and planning', async (t) => {
   t.match(resumed, { modes: { currentModeId: 'autoApprove' } });
 });
 
+t.test('mode, model and effort are options of a session; one that is not offered is refused', async (t) => {
+  const models: unknown[] = [];
+  const provider = scripted(says('one'), says('two'));
+  const stream: typeof provider.stream = (request, ...rest) => {
+    models.push([request.model, request.effort]);
+    return provider.stream(request, ...rest);
+  };
+  const where = await surroundings(t, { ...provider, stream });
+  const editor = await inSession(t, where);
+  const { sessionId } = editor;
+  const set = (configId: string, value: string) =>
+    editor.agent.request('session/set_config_option', { sessionId, configId, value });
+  const { configOptions } = await set('effort', 'high');
+  t.match(
+    configOptions.find(({ id }) => id === 'effort'),
+    { category: 'thought_level', currentValue: 'high', options: [{ value: 'none' }, { value: 'minimal' }] },
+  );
+  const withModels = () =>
+    editor.of('config_option_update').find((each) => each.configOptions.some(({ id }) => id === 'model'));
+  await eventually(() => withModels() !== undefined, 'the models of the provider are offered');
+  t.match(withModels()?.configOptions, [
+    { id: 'mode', category: 'mode', currentValue: 'default' },
+    { id: 'model', category: 'model', currentValue: 'configured', options: [{}, { value: 'scripted' }] },
+    { id: 'effort' },
+  ]);
+  await set('model', 'configured');
+  await editor.prompt('hi');
+  await set('model', 'scripted');
+  await editor.prompt('hi');
+  t.match(models, [
+    [undefined, 'high'],
+    ['scripted', 'high'],
+  ]);
+  t.match(await set('mode', 'interrupt'), { configOptions: [{ id: 'mode', currentValue: 'interrupt' }] });
+  t.match(editor.of('current_mode_update'), [{ currentModeId: 'interrupt' }], 'for editors that know modes only');
+  await editor.agent.request('session/set_mode', { sessionId, modeId: 'autoApprove' });
+  t.match(editor.of('config_option_update').at(-1), { configOptions: [{ currentValue: 'autoApprove' }] });
+  for (const [id, value] of [
+    ['model', 'missing'],
+    ['mode', 'yolo'],
+    ['agent_mode', 'ask'],
+    ['effort', ''],
+    ['model', 'configured'],
+  ] as const) {
+    t.match(await failure(set(id, value)), { code: -32_602 });
+  }
+  const resumed = await editor.agent.request('session/resume', { sessionId, cwd: where.workspace });
+  t.match(resumed, {
+    configOptions: [{ id: 'mode', currentValue: 'autoApprove' }, { id: 'model', currentValue: 'scripted' }, {}],
+  });
+});
+
 t.test('the mode plan lets a session only read, and another mode ends it', async (t) => {
   const write = calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } });
   const plan = calls({ callId: 'p1', name: 'UpdatePlan', args: { plan: [{ step: 'Write a.txt' }] } });

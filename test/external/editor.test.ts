@@ -48,6 +48,35 @@ t.test('an editor gets the updates and questions of the other agent, and answers
   await t.rejects(prompt('error 400'), /no such luck/, 'a failure of the other agent is one of the prompt');
 });
 
+t.test(
+  'an editor gets the models, efforts and modes of the other agent after its first turn, and sets them',
+  async (t) => {
+    const { Command } = stubAgent().Agent;
+    // A preset knows the modes in which its agent asks.
+    const where = await surroundings(t, answers(), { Agent: { Name: 'qwen', Command, Env: { STUB_FLAGS: 'offers' } } });
+    const { agent, sessionId, prompt, of, said } = await inSession(t, where);
+    await prompt('chosen');
+    t.match(of('config_option_update').at(-1)?.configOptions, [
+      { id: 'mode', options: [{ value: 'default' }, { value: 'autoApprove' }, { value: 'interrupt' }] },
+      { id: 'model', category: 'model', options: [{ value: 'configured' }, { value: 'fast' }, { value: 'deep' }] },
+      { id: 'effort', category: 'thought_level' },
+      {
+        id: 'agent_mode',
+        name: 'Mode of qwen',
+        options: [{}, { value: 'default' }, { value: 'plan', name: 'Plan first' }],
+      },
+    ]);
+    const set = (configId: string, value: string) =>
+      agent.request('session/set_config_option', { sessionId, configId, value });
+    await set('model', 'deep');
+    await set('effort', 'high');
+    t.match(await set('agent_mode', 'plan'), { configOptions: [{}, {}, {}, { currentValue: 'plan' }] });
+    await prompt('chosen');
+    t.equal(said(), 'fast low defaultdeep high plan');
+    await t.rejects(set('agent_mode', 'yolo'), { code: -32_602 }, 'a mode in which it does not ask is not offered');
+  },
+);
+
 t.test('an editor cancels the prompt of the other agent, also while it is asked', async (t) => {
   const where = await surroundings(t, answers(), stubAgent());
   const asking = Promise.withResolvers<void>();
