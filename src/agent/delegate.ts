@@ -132,7 +132,7 @@ export interface Delegate {
     order: DelegatedOrder,
     signal: AbortSignal,
   ): Promise<{ readonly isCancelled: boolean; readonly finish: 'stop' | 'length' | 'contentFilter' }>;
-  /** Nothing before its first session. */
+  /** Those that were named last; nothing before the very first session. */
   offers(): DelegateOffers;
   /** A thread is deleted. */
   forget(threadId: string): void;

@@ -2,6 +2,12 @@ import { type Delegate, type DelegatedOrder, type DelegateOffers, noOffers } fro
 import type { Config } from '../config/index.ts';
 import type { ConfigureOptions, ExternalAgent } from '../external/index.ts';
 import { type AgentInUse, approvalsOfAgent, type PromptCommandInfo, version } from '../protocol/index.ts';
+import { StoredOffers } from './stored-offers.ts';
+
+export interface DelegatedAgentOptions extends ConfigureOptions {
+  /** File of the last offers; undefined: they are not stored. */
+  readonly offersFile?: string | undefined;
+}
 
 /** The configured agent of another maker, loaded with its first turn: most workspaces have none. */
 export class DelegatedAgent implements Delegate {
@@ -9,11 +15,15 @@ export class DelegatedAgent implements Delegate {
   readonly #options: ConfigureOptions;
   #loading: Promise<ExternalAgent> | undefined;
   #loaded: ExternalAgent | undefined;
+  readonly #stored: StoredOffers | undefined;
   readonly #listeners = new Set<() => void>();
 
-  constructor(options: ConfigureOptions) {
+  constructor({ offersFile, ...options }: DelegatedAgentOptions) {
     const { Name, Command } = options.agent;
     this.name = Name || (Command[0] ?? '');
+    const { logger } = options;
+    this.#stored =
+      offersFile === undefined ? undefined : new StoredOffers({ file: offersFile, agent: this.name, logger });
     this.#options = {
       ...options,
       observe: (actor) => {
@@ -28,11 +38,18 @@ export class DelegatedAgent implements Delegate {
   }
 
   async run(order: DelegatedOrder, signal: AbortSignal) {
-    return (await this.#load()).run(order, signal);
+    const agent = await this.#load();
+    const ended = await agent.run(order, signal);
+    this.#stored?.put(agent.offers());
+    return ended;
   }
 
+  /** Before its first session those that were stored last. */
   offers(): DelegateOffers {
-    return this.#loaded?.offers() ?? noOffers;
+    const offers = this.#loaded?.offers() ?? noOffers;
+    const { models, modes, commands } = offers;
+    const isKnown = models.length + modes.length + commands.length > 0;
+    return isKnown ? offers : (this.#stored?.offers ?? noOffers);
   }
 
   forget(threadId: string): void {
@@ -58,6 +75,7 @@ export class DelegatedAgent implements Delegate {
 
   async close(): Promise<void> {
     await (await this.#loading?.catch(() => undefined))?.close();
+    await this.#stored?.close();
   }
 
   #load(): Promise<ExternalAgent> {

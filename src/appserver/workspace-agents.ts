@@ -1,7 +1,7 @@
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import { delegateCommands, delegateFiles } from '../agent/index.ts';
-import { homeDirectory } from '../config/index.ts';
+import { homeDirectory, workspaceStateDirectory } from '../config/index.ts';
 import { processRecords } from '../supervise/index.ts';
 import type { AssemblyOptions } from './assembly.ts';
 import { DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
@@ -47,7 +47,12 @@ export function agentsOfWorkspace(
   const observeAgent = (actor: AnyActorRef, name: string) =>
     observe(actor, { id: `agent/${name}`, machine: 'external-agent', title: name });
   const delegate = isDelegated
-    ? new DelegatedAgent({ ...common, agent: config.Agent, observe: (actor) => observeAgent(actor, title) })
+    ? new DelegatedAgent({
+        ...common,
+        agent: config.Agent,
+        offersFile: join(workspaceStateDirectory(homeDirectory(env), workspacePath), 'agent-offers.json'),
+        observe: (actor) => observeAgent(actor, title),
+      })
     : undefined;
   return {
     delegate,

@@ -453,7 +453,7 @@ export const rpcMethods = {
       modes: v.pipe(
         v.optional(v.array(AgentMode)),
         v.description(
-          'Ways of working that it has offered and in which it asks before it acts; empty before its first turn; absent: an older server.',
+          'Ways of working that it offered last and in which it asks before it acts; empty before its very first turn; absent: an older server.',
         ),
       ),
       limits: v.pipe(v.array(v.string()), v.description('What it cannot do, in sentences for people.')),

@@ -1,9 +1,12 @@
 /** The other faces of an agent server whose turns an external agent does. */
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { startAppServer } from '../../src/appserver/index.ts';
+import { workspaceStateDirectory } from '../../src/config/index.ts';
+import { createLogger } from '../../src/log/index.ts';
 import { agentOf, run, say } from '../agui/harness.ts';
-import { temporaryDirectory } from '../appserver/harness.ts';
+import { Client, temporaryDirectory } from '../appserver/harness.ts';
 import { items, stubAgent, Talk, textOf } from './talk.ts';
 
 const config = {
@@ -11,6 +14,7 @@ const config = {
   Api: { Enabled: true, Port: 0, ApiKey: 'sesame' },
   AgUi: { Enabled: true, Port: 0, ApiKey: 'sesame' },
 };
+const silent = createLogger({ name: 'test', level: 'silent' });
 const headers = { authorization: 'Bearer sesame', 'content-type': 'application/json' };
 
 t.test('one external agent answers chat completions, AG-UI and JSON-RPC', async (t) => {
@@ -49,7 +53,7 @@ t.test('one external agent answers chat completions, AG-UI and JSON-RPC', async 
 });
 
 t.test('models and commands of the agent are offered, and a thread has it use a model and an effort', async (t) => {
-  const { talk } = await Talk.begin(t, 'offers');
+  const { talk, server, path, home } = await Talk.begin(t, 'offers');
   const { client, threadId } = talk;
   t.match(await client.call('model/list'), { success: true, models: [] }, 'nothing before its first turn');
   t.equal(textOf(await talk.say('commands review plan', 'chosen')), 'fast low default');
@@ -65,6 +69,20 @@ t.test('models and commands of the agent are offered, and a thread has it use a 
   t.match(items(turn, 'systemNotice'), [{ kind: 'agentModelUnknown', text: /unknown and uses deep/ }]);
   t.equal(textOf(turn), 'deep high default');
   t.same(items(await talk.say('chosen'), 'systemNotice'), [], 'said once');
+
+  await server.close();
+  const again = async () => {
+    const next = await startAppServer({ workspacePath: path, env: { ORATORIO_HOME: home }, logger: silent });
+    t.teardown(() => next.close());
+    return { next, client: await Client.ready(t, next.webSocketUrl) };
+  };
+  const restarted = await again();
+  const before = { models: [{ id: 'fast' }, { id: 'deep' }] };
+  t.match(await restarted.client.call('model/list'), before, 'known after a restart, before its first turn there');
+  t.match((await restarted.client.call('command/list')).data, [{ name: 'review', ...words }, { name: 'plan' }]);
+  await restarted.next.close();
+  writeFileSync(join(workspaceStateDirectory(home, path), 'agent-offers.json'), '{"version":1,"agent":"stub"}');
+  t.match(await (await again()).client.call('model/list'), { models: [] }, 'a damaged file is passed over');
 });
 
 t.test('a thread puts the agent into a mode in which it asks, and into no other', async (t) => {

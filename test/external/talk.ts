@@ -17,10 +17,10 @@ export class Talk {
   }
 
   static async begin(t: Parameters<typeof startServer>[0], flags = '', config: Readonly<Record<string, unknown>> = {}) {
-    const { server, path, log } = await startServer(t, undefined, { config: { ...stubAgent(flags), ...config } });
+    const { server, path, home, log } = await startServer(t, undefined, { config: { ...stubAgent(flags), ...config } });
     const talk = new Talk(await Client.ready(t, server.webSocketUrl));
     talk.threadId = (await talk.client.call('thread/start')).thread.id;
-    return { talk, path, log, server };
+    return { talk, path, home, log, server };
   }
 
   async start(...lines: string[]): Promise<string> {
