@@ -3,11 +3,11 @@ import { copyFileSync, existsSync, lstatSync, mkdirSync, realpathSync } from 'no
 import { basename, dirname, join, resolve } from 'node:path';
 import { directoryName } from '../../config/index.ts';
 import { commandEnvironment, type EnvironmentSettings, newMarker } from '../tools/index.ts';
-import { GitFailure, gitIn } from './git.ts';
+import { type Git, GitFailure, gitIn } from './git.ts';
 
 /**
  * Makes the directory of a forked conversation beside the workspace, never below it: git, module resolution and instructions look
- * upwards. With git it is a worktree on no branch, with the workspace's index and without files; else it is empty.
+ * upwards. With git it is a worktree on no branch, with the workspace's index and without files; without git, or before its first commit, it is empty.
  *
  * @param announce receives the path before the directory is made
  * @returns its path; the reason why it cannot be made, as `{reason}`
@@ -26,7 +26,7 @@ export function forksOf(settings: EnvironmentSettings): OpenFork {
       makeOwn(parent);
       const path = join(realpathSync(parent), `${basename(workspacePath)}-${randomUUID().slice(0, 8)}`);
       await announce(path);
-      if (!existsSync(join(workspacePath, '.git'))) {
+      if (!existsSync(join(workspacePath, '.git')) || (await isUnborn(git, workspacePath))) {
         mkdirSync(path, { mode: 0o700 });
         return path;
       }
@@ -42,6 +42,12 @@ export function forksOf(settings: EnvironmentSettings): OpenFork {
       throw error;
     }
   };
+}
+
+/** Whether the repository stands on a branch without a commit: a worktree needs one. */
+async function isUnborn(git: Git, cwd: string): Promise<boolean> {
+  const branch = await git(['branch', '--show-current'], { cwd });
+  return branch !== '' && (await git(['for-each-ref', `refs/heads/${branch}`], { cwd })) === '';
 }
 
 /** Makes a directory that only this user can write. The parent of a workspace may be everybody's. */

@@ -1,7 +1,17 @@
-import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { openStore, type ThreadServiceOptions } from '../../../src/agent/index.ts';
+import { forksOf, openStore, type ThreadServiceOptions } from '../../../src/agent/index.ts';
 import { createFileTools } from '../../../src/agent/tools/files/index.ts';
 import type { Item, ThreadConfig } from '../../../src/protocol/index.ts';
 import { answers, call, listening, say, service, talk, text, tool } from '../helpers.ts';
@@ -179,4 +189,30 @@ t.test('a read-only thread changes nothing, whatever grants and options allow', 
     /no tool WriteFile/,
     /^of the workspace/,
   ]);
+});
+
+t.test('the fork of a repository without a commit is a plain directory, after the first one a worktree', async (t) => {
+  const workspace = join(realpathSync(t.testdir({ ws: { 'a.txt': 'a' } })), 'ws');
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@example.org', ...args], {
+      cwd: workspace,
+      encoding: 'utf8',
+    });
+  git('init', '--quiet');
+  const announced: string[] = [];
+  const openFork = forksOf({ environment: process.env, passEnvironment: [], secrets: [] });
+  const open = async () =>
+    String(
+      await openFork(workspace, async (path) => {
+        announced.push(path);
+      }),
+    );
+  const plain = await open();
+  t.same(readdirSync(plain), []);
+  git('commit', '--quiet', '--allow-empty', '--message', 'first');
+  const worktree = await open();
+  t.ok(existsSync(join(worktree, '.git')));
+  t.same(announced, [plain, worktree]);
+  t.match(git('worktree', 'list'), worktree);
+  t.notMatch(git('worktree', 'list'), plain);
 });
