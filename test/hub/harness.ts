@@ -1,7 +1,7 @@
 /** Real Hubs in their own processes, real workspaces, and clients independent of the product. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { trustWorkspace, workspaceTrust } from '../../src/config/index.ts';
 import type { AnyHubEvent, AppServerRecord, HubLock } from '../../src/protocol/index.ts';
 import { readIdentity } from '../../src/supervise/index.ts';
+import { unusedPort } from '../ports.ts';
 import { program } from '../programs.ts';
 
 interface Teardown {
@@ -206,10 +207,19 @@ export function readHubLock(home: string): HubLock | undefined {
   }
 }
 
+/** The first Hub of a home takes a port that no other test takes while the next Hub of that home starts. */
+async function keepPort(home: string): Promise<void> {
+  const file = join(hubStatePath(home), 'port.json');
+  if (existsSync(file)) return;
+  mkdirSync(hubStatePath(home), { recursive: true, mode: 0o700 });
+  writeFileSync(file, JSON.stringify({ version: 1, port: await unusedPort() }), { mode: 0o600 });
+}
+
 /** Starts a Hub process and waits until it serves. After the test all its processes are killed. */
 export async function startTestHub(t: Teardown, setup: HubSetup = {}): Promise<TestHub> {
   const home = setup.home ?? temporaryDirectory(t, 'oratorio-home-');
   trustAll(t, home);
+  await keepPort(home);
   const { child, output } = spawnHub(home, setup);
   t.teardown(() => endAll(home, child));
   const lock = await eventually(
