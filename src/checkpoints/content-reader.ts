@@ -10,10 +10,18 @@ export const hashOf = (bytes: Uint8Array): string => digest('sha256', bytes, 'he
 
 export const nameOfPack = (number: number): string => `${String(number).padStart(6, '0')}.pack`;
 
+/** Codec of a small content in a group, which has this many bytes in the pack. @param at first byte of the content in the group */
+export const groupCodec = (length: number, at: number): string => `group:${length}:${at}`;
+const groupPattern = /^group:(\d+):(\d+)$/;
+
+export const isInGroup = ({ codec }: Row): boolean => groupPattern.test(String(codec));
+
 /** Reads contents that are committed, also those of another store. Writes nothing. */
 export class ContentReader {
   readonly directory: string;
   readonly database: CheckpointDatabase;
+  /** Read last: the next small content is often in it, too. */
+  #group: { readonly pack: number; readonly start: number; readonly bytes: Buffer } | undefined;
 
   /** @param directory of the packs */
   constructor(directory: string, database: CheckpointDatabase) {
@@ -25,12 +33,12 @@ export class ContentReader {
   *read(hash: string): Generator<Buffer> {
     const row = this.rowOf(hash);
     if (row['codec'] !== 'list') {
-      yield this.#verified(hash, row);
+      yield this.verified(hash, row);
       return;
     }
     for (const piece of this.database.all('SELECT hash FROM pieces WHERE list = ? ORDER BY number', hash)) {
       const own = String(piece['hash']);
-      yield this.#verified(own, this.rowOf(own));
+      yield this.verified(own, this.rowOf(own));
     }
   }
 
@@ -51,11 +59,29 @@ export class ContentReader {
     }
   }
 
-  #verified(hash: string, row: Row): Buffer {
-    const bytes = this.packed(row);
-    const content = row['codec'] === 'zstd' ? zstdDecompressSync(bytes) : bytes;
+  /** Bytes of a content, or of a list, verified. @throws CheckpointError for a damaged one */
+  protected verified(hash: string, row: Row): Buffer {
+    const content = this.#unpacked(row);
     if (hashOf(content) !== hash) throw new CheckpointError('a content of the store is damaged');
     return content;
+  }
+
+  /** Another group may take the place of the one that was read last. */
+  protected forgetGroup(): void {
+    this.#group = undefined;
+  }
+
+  #unpacked(row: Row): Buffer {
+    const [, length, at] = groupPattern.exec(String(row['codec'])) ?? [];
+    if (length === undefined) {
+      const bytes = this.packed(row);
+      return row['codec'] === 'zstd' ? zstdDecompressSync(bytes) : bytes;
+    }
+    const [pack, start, from] = [Number(row['pack']), Number(row['start']), Number(at)];
+    if (this.#group?.pack !== pack || this.#group.start !== start) {
+      this.#group = { pack, start, bytes: zstdDecompressSync(this.packed({ pack, start, length })) };
+    }
+    return this.#group.bytes.subarray(from, from + Number(row['size']));
   }
 }
 

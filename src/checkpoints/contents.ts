@@ -1,70 +1,61 @@
-import { closeSync, constants, fdatasyncSync, ftruncateSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { constants as zlib, zstdCompressSync } from 'node:zlib';
-import { ContentReader, hashOf, nameOfPack, readFully } from './content-reader.ts';
-import type { Row } from './database.ts';
+import { ContentReader, hashOf, isInGroup, nameOfPack } from './content-reader.ts';
+import type { CheckpointDatabase, Row } from './database.ts';
 import { CheckpointError } from './errors.ts';
-import { packBytes } from './limits.ts';
+import { groupBytes, groupContents, smallBytes } from './limits.ts';
+import { PackWriter, type Place, type Small } from './pack-writer.ts';
 
-/** Smaller pieces are not worth the attempt. */
-const leastCompressed = 64;
-const leastChunkBytes = 1_024;
 /** A smaller pack is not written anew, however little of it is needed. */
 const leastSparseBytes = 16 * 2 ** 20;
-const { O_RDWR, O_CREAT, O_NOFOLLOW = 0 } = constants;
 
 interface NewBlob {
   readonly hash: string;
-  readonly pack: number;
-  readonly start: number;
-  readonly length: number;
   readonly size: number;
-  readonly codec: 'raw' | 'zstd' | 'list';
   readonly pieces: readonly string[];
+  /** Undefined: the group that it belongs to is not written yet. */
+  readonly place: Place | undefined;
 }
 
 /**
  * Contents by their SHA-256, each stored once, in packs that only grow. New ones are in the pack before their rows are committed, so
- * a crash leaves a tail that no row needs: it is cut off at the next start.
+ * a crash leaves a tail that no row needs: it is cut off at the next start. Small ones are compressed together.
  */
 export class Contents extends ContentReader {
+  readonly #packs: PackWriter;
   /** Stored since the last commit. */
   readonly #fresh = new Map<string, NewBlob>();
-  #pack = 1;
-  #length = 0;
-  #fd: number | undefined;
-  #isDirty = false;
+  /** Members of the next group. */
+  #small: Small[] = [];
+  #smallBytes = 0;
   /** Nothing is committed: a new content need not be looked for. */
   #isEmpty = false;
 
+  /** @param directory of the packs */
+  constructor(directory: string, database: CheckpointDatabase) {
+    super(directory, database);
+    this.#packs = new PackWriter(directory, database);
+  }
+
   /** Cuts off what no commit has, and removes packs without a row. */
   open(): void {
-    const packs = this.database.all('SELECT number, length FROM packs ORDER BY number');
-    const known = new Set(packs.map((row) => nameOfPack(Number(row['number']))));
-    for (const name of readdirSync(this.directory)) {
-      if (!known.has(name)) rmSync(join(this.directory, name), { force: true });
-    }
-    const last = packs.at(-1);
-    this.#pack = Number(last?.['number'] ?? 1);
-    this.#length = Number(last?.['length'] ?? 0);
-    this.#isDirty = false;
     this.#isEmpty = this.database.get('SELECT 1 FROM blobs LIMIT 1') === undefined;
-    this.#openPack();
-    ftruncateSync(this.#required(), this.#length);
+    this.#packs.open();
   }
 
   /** Stores one piece. @returns its hash */
   put(bytes: Uint8Array): string {
     const hash = hashOf(bytes);
     if (this.#has(hash)) return hash;
-    const packed = bytes.length < leastCompressed ? bytes : compressed(bytes);
-    const isSmaller = packed.length < bytes.length;
-    this.#append(isSmaller ? packed : bytes, {
-      hash,
-      size: bytes.length,
-      codec: isSmaller ? 'zstd' : 'raw',
-      pieces: [],
-    });
+    const blob = { hash, size: bytes.length, pieces: [] };
+    if (bytes.length > smallBytes) {
+      this.#fresh.set(hash, { ...blob, place: this.#packs.writeOne(bytes) });
+      return hash;
+    }
+    this.#fresh.set(hash, { ...blob, place: undefined });
+    this.#small.push({ hash, bytes });
+    this.#smallBytes += bytes.length;
+    if (this.#smallBytes >= groupBytes || this.#small.length >= groupContents) this.#writeSmall();
     return hash;
   }
 
@@ -72,7 +63,9 @@ export class Contents extends ContentReader {
   putList(pieces: readonly string[], size: number): string {
     const bytes = Buffer.from(`list\n${pieces.join('')}`);
     const hash = hashOf(bytes);
-    if (!this.#has(hash)) this.#append(bytes, { hash, size, codec: 'list', pieces });
+    if (!this.#has(hash)) {
+      this.#fresh.set(hash, { hash, size, pieces, place: { ...this.#packs.write(bytes), codec: 'list' } });
+    }
     return hash;
   }
 
@@ -86,15 +79,17 @@ export class Contents extends ContentReader {
 
   /** Makes the new contents durable. Their rows follow in `commit`. */
   flush(): void {
-    if (this.#isDirty) fdatasyncSync(this.#required());
-    this.#isDirty = false;
+    this.#writeSmall();
+    this.#packs.sync();
   }
 
   /** Writes the rows of the new contents, in the transaction of the caller. */
   commit(): void {
+    if (this.#small.length > 0) this.flush();
     // In the order of the table, so that each of its pages is visited once.
     for (const blob of [...this.#fresh.values()].sort((a, b) => (a.hash < b.hash ? -1 : 1))) {
-      const { hash, pack, start, length, size, codec, pieces } = blob;
+      const { hash, size, pieces } = blob;
+      const { pack, start, length, codec } = placeOf(blob);
       this.database.run(
         'INSERT OR IGNORE INTO blobs (hash, pack, start, length, size, codec) VALUES (?, ?, ?, ?, ?, ?)',
         ...[hash, pack, start, length, size, codec],
@@ -103,7 +98,7 @@ export class Contents extends ContentReader {
         this.database.run('INSERT OR IGNORE INTO pieces (list, number, hash) VALUES (?, ?, ?)', hash, number, piece);
       }
     }
-    if (this.#fresh.size > 0) this.#writePack();
+    if (this.#fresh.size > 0) this.#packs.writeRow();
   }
 
   /** The commit is done: the next contents are new ones. */
@@ -134,29 +129,33 @@ export class Contents extends ContentReader {
       });
     }
     const live = Number(
-      database.get('SELECT total(length) AS bytes FROM blobs WHERE pack = ?', this.#pack)?.['bytes'] ?? 0,
+      database.get('SELECT total(length) AS bytes FROM blobs WHERE pack = ?', this.#packs.pack)?.['bytes'] ?? 0,
     );
-    if (this.#length > leastSparseBytes && this.#length > 2 * live) this.#nextPack();
+    if (this.#packs.length > leastSparseBytes && this.#packs.length > 2 * live) this.#packs.next();
     const sparse = database.all(
       `SELECT number FROM packs WHERE number <> ? AND length > 2 * (SELECT total(length) FROM blobs WHERE pack = number)`,
-      this.#pack,
+      this.#packs.pack,
     );
     for (const row of sparse) this.#dissolve(Number(row['number']));
   }
 
   close(): void {
     this.#fresh.clear();
-    if (this.#fd !== undefined) closeSync(this.#fd);
-    this.#fd = undefined;
+    this.#small = [];
+    this.#smallBytes = 0;
+    this.forgetGroup();
+    this.#packs.close();
   }
 
   protected override rowOf(hash: string): Row {
+    const isWaiting = this.#fresh.has(hash) && this.#fresh.get(hash)?.place === undefined;
+    if (isWaiting) this.#writeSmall();
     const fresh = this.#fresh.get(hash);
-    return fresh ? { ...fresh } : super.rowOf(hash);
+    return fresh ? { hash, size: fresh.size, ...placeOf(fresh) } : super.rowOf(hash);
   }
 
   protected override packed(row: Row): Buffer {
-    return Number(row['pack']) === this.#pack ? readFully(this.#required(), row) : super.packed(row);
+    return Number(row['pack']) === this.#packs.pack ? this.#packs.read(row) : super.packed(row);
   }
 
   #has(hash: string): boolean {
@@ -164,70 +163,58 @@ export class Contents extends ContentReader {
     return !this.#isEmpty && this.database.get('SELECT 1 FROM blobs WHERE hash = ?', hash) !== undefined;
   }
 
-  #append(bytes: Uint8Array, blob: Pick<NewBlob, 'hash' | 'size' | 'codec' | 'pieces'>): void {
-    this.#fresh.set(blob.hash, { ...blob, ...this.#write(bytes), length: bytes.length });
-  }
-
-  /** Writes bytes behind the last ones. @returns their place */
-  #write(bytes: Uint8Array): { readonly pack: number; readonly start: number } {
-    if (this.#length + bytes.length > packBytes && this.#length > 0) this.#nextPack();
-    const fd = this.#required();
-    for (let done = 0; done < bytes.length; ) {
-      done += writeSync(fd, bytes, done, bytes.length - done, this.#length + done);
+  /** Writes the group that has been collected. */
+  #writeSmall(): void {
+    const members = this.#small;
+    this.#small = [];
+    this.#smallBytes = 0;
+    for (const [hash, place] of this.#packs.writeGroup(members)) {
+      const blob = this.#fresh.get(hash);
+      if (blob) this.#fresh.set(hash, { ...blob, place });
     }
-    const place = { pack: this.#pack, start: this.#length };
-    this.#length += bytes.length;
-    this.#isDirty = true;
-    return place;
-  }
-
-  #writePack(): void {
-    this.database.run(
-      'INSERT INTO packs (number, length) VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET length = excluded.length',
-      ...[this.#pack, this.#length],
-    );
-  }
-
-  /** The full pack is durable and has its row before the next one begins. */
-  #nextPack(): void {
-    this.flush();
-    this.#writePack();
-    this.#pack += 1;
-    this.#length = 0;
-    if (this.#fd !== undefined) closeSync(this.#fd);
-    this.#openPack();
-  }
-
-  #openPack(): void {
-    const file = join(this.directory, nameOfPack(this.#pack));
-    this.#fd = openSync(file, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600);
-  }
-
-  #required(): number {
-    if (this.#fd === undefined) throw new CheckpointError('the store is closed');
-    return this.#fd;
   }
 
   #dissolve(pack: number): void {
-    const moved = this.database
-      .all('SELECT * FROM blobs WHERE pack = ?', pack)
-      .map((row) => ({ hash: String(row['hash']), ...this.#write(this.packed(row)) }));
-    this.flush();
+    const moved = this.#moveOut(pack);
+    this.#packs.sync();
     this.database.transaction(() => {
-      for (const { hash, start, pack: to } of moved)
-        this.database.run('UPDATE blobs SET pack = ?, start = ? WHERE hash = ?', to, start, hash);
-      this.#writePack();
+      for (const [hash, { start, length, codec, pack: to }] of moved) {
+        const set = 'UPDATE blobs SET pack = ?, start = ?, length = ?, codec = ? WHERE hash = ?';
+        this.database.run(set, to, start, length, codec, hash);
+      }
+      this.#packs.writeRow();
       this.database.run('DELETE FROM packs WHERE number = ?', pack);
     });
     rmSync(join(this.directory, nameOfPack(pack)), { force: true });
   }
+
+  /** Copies the contents of a pack to the last one: those of groups in new groups, without what is gone. @returns their places by hash */
+  #moveOut(pack: number): ReadonlyMap<string, Place> {
+    const moved = new Map<string, Place>();
+    let members: Small[] = [];
+    let bytes = 0;
+    const writeMembers = () => {
+      for (const [hash, place] of this.#packs.writeGroup(members)) moved.set(hash, place);
+      [members, bytes] = [[], 0];
+    };
+    for (const row of this.database.all('SELECT * FROM blobs WHERE pack = ? ORDER BY start', pack)) {
+      const hash = String(row['hash']);
+      if (!isInGroup(row)) {
+        moved.set(hash, { ...this.#packs.write(this.packed(row)), codec: String(row['codec']) });
+        continue;
+      }
+      const content = this.verified(hash, row);
+      members.push({ hash, bytes: content });
+      bytes += content.length;
+      if (bytes >= groupBytes || members.length >= groupContents) writeMembers();
+    }
+    writeMembers();
+    return moved;
+  }
 }
 
-/** The library reserves as many bytes as its options name. */
-function compressed(bytes: Uint8Array): Buffer {
-  return zstdCompressSync(bytes, {
-    chunkSize: Math.max(leastChunkBytes, bytes.length >> 1),
-    pledgedSrcSize: bytes.length,
-    params: { [zlib.ZSTD_c_compressionLevel]: 1 },
-  });
+/** @throws CheckpointError */
+function placeOf({ place }: NewBlob): Place {
+  if (!place) throw new CheckpointError('a content is not written yet');
+  return place;
 }

@@ -3,7 +3,8 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { enableWriteAheadLog, loadSqlite } from '../supervise/index.ts';
 import { CheckpointError } from './errors.ts';
 
-const version = 1;
+/** The first has no groups of small contents. */
+const version = 2;
 const busyMs = 5_000;
 /** Pages of 4 KiB. */
 const logPages = 16_384;
@@ -61,7 +62,8 @@ const schema = `
     start INTEGER NOT NULL,
     length INTEGER NOT NULL,
     size INTEGER NOT NULL,
-    -- raw, zstd, or list: hashes of pieces.
+    -- raw, zstd, list: hashes of pieces, or group:LENGTH:AT: a small content, size bytes from AT on of a group, whose LENGTH
+    -- bytes of the pack begin at start. Its own length is its share of them.
     codec TEXT NOT NULL,
     refs INTEGER NOT NULL DEFAULT 0
   ) STRICT, WITHOUT ROWID;
@@ -145,6 +147,8 @@ export class CheckpointDatabase {
       const found = Number(this.get('PRAGMA user_version')?.['user_version']);
       if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');
       if (found === 0) this.transaction(() => this.#sqlite.exec(schema));
+      // A program that knows no groups must not take them for damaged contents.
+      if (found === 1) this.#sqlite.exec(`PRAGMA user_version = ${version}`);
       this.#sqlite.exec(`${laterTables}${indexes}`);
     } catch (error) {
       this.#sqlite.close();

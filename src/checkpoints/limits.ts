@@ -26,6 +26,11 @@ export const defaultLimits: CheckpointLimits = {
 /** Content is stored in pieces of this size, so that no step blocks for long. */
 export const pieceBytes = 256 * 1_024;
 
+/** Contents up to this size are compressed together, until they have so many bytes, or so many are there: for each alone, the library would set up more than it compresses. */
+export const smallBytes = 16 * 1_024;
+export const groupBytes = 64 * 1_024;
+export const groupContents = 512;
+
 /** A pack that has grown to this size is followed by another. */
 export const packBytes = 256 * mib;
 
