@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { packageRoot } from '../lib/index.ts';
+import { messageOf, packageRoot } from '../lib/index.ts';
 import type { CallArguments, CallName, CallResult, Engines, TreePlace } from './calls.ts';
 import { CheckpointError } from './errors.ts';
 
@@ -38,6 +38,8 @@ function program(): string {
 export class EngineThread implements Engines {
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
   readonly #open = new Set<string>();
+  /** Requests for a thread that has not begun. */
+  #waiting: ThreadRequest[] = [];
   #worker: Worker | undefined;
   readonly #program: string | URL;
   #nextId = 1;
@@ -53,7 +55,7 @@ export class EngineThread implements Engines {
   }
 
   async release(treeId: string): Promise<void> {
-    if (!this.#open.delete(treeId) || !this.#worker) return;
+    if (!this.#open.delete(treeId) || (!this.#worker && this.#waiting.length === 0)) return;
     await this.#ask((id) => ({ id, kind: 'release', treeId }));
     if (this.#open.size > 0 || this.#pending.size > 0) return;
     const worker = this.#worker;
@@ -62,24 +64,34 @@ export class EngineThread implements Engines {
   }
 
   #ask(make: (id: number) => ThreadRequest): Promise<unknown> {
-    const worker = this.#started();
     const id = this.#nextId++;
     const reply = Promise.withResolvers<unknown>();
     this.#pending.set(id, reply);
-    worker.ref();
-    worker.postMessage(make(id));
+    const request = make(id);
+    if (this.#worker) this.#post(this.#worker, request);
+    // To start a thread takes milliseconds: in a turn of the event loop of its own, others are served before.
+    else if (this.#waiting.push(request) === 1) setImmediate(() => this.#begin());
     return reply.promise;
   }
 
-  #started(): Worker {
-    if (this.#worker) return this.#worker;
-    const worker = new Worker(this.#program, { name: 'checkpoints', env: { TMPDIR: tmpdir() }, resourceLimits });
-    worker.on('message', (reply: ThreadReply) => this.#take(reply));
-    worker.on('error', (error) => this.#lose(worker, error.message));
-    worker.on('exit', () => this.#lose(worker, 'it ended'));
-    worker.unref();
-    this.#worker = worker;
-    return worker;
+  #post(worker: Worker, request: ThreadRequest): void {
+    worker.ref();
+    worker.postMessage(request);
+  }
+
+  #begin(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    try {
+      const worker = new Worker(this.#program, { name: 'checkpoints', env: { TMPDIR: tmpdir() }, resourceLimits });
+      worker.on('message', (reply: ThreadReply) => this.#take(reply));
+      worker.on('error', (error) => this.#lose(worker, error.message));
+      worker.on('exit', () => this.#lose(worker, 'it ended'));
+      this.#worker = worker;
+      for (const request of waiting) this.#post(worker, request);
+    } catch (error) {
+      this.#fail(messageOf(error));
+    }
   }
 
   #take(reply: ThreadReply): void {
@@ -97,6 +109,10 @@ export class EngineThread implements Engines {
   #lose(worker: Worker, reason: string): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
+    this.#fail(reason);
+  }
+
+  #fail(reason: string): void {
     this.#open.clear();
     const lost = [...this.#pending.values()];
     this.#pending.clear();

@@ -14,7 +14,7 @@ import { GitIndex } from './git-index.ts';
 import { moveOf, restoreGit } from './git-restore.ts';
 import { History, type Owner, ownerOf, type SavedTurn } from './history.ts';
 import { type CheckpointInfo, checkpointsOf, turnsFrom } from './list.ts';
-import { changesOf, type ForkChanges, planMerge } from './merge.ts';
+import { changesOf, type ForkSpan, planMerge } from './merge.ts';
 import { closedParents, findingsOf, planRestore, type RestoreOp, type RestorePlan } from './plan.ts';
 import { prune } from './prune.ts';
 import type { MarkRequest, MergeRequest, PreparedRestore, RestoreOutcome, RestoreRequest } from './requests.ts';
@@ -105,12 +105,12 @@ export class Engine {
     return this.#writeDown(plan, { thread, turns: paths ? [] : turns, conversation, beforeSeq, git });
   }
 
-  /** Changes of this tree since the first checkpoint of a thread in it. */
-  async forkChanges(thread: string): Promise<ForkChanges> {
+  /** Saves this tree as it is: a thread in it has changed it since its first checkpoint. */
+  async forkChanges(thread: string): Promise<ForkSpan> {
     await this.#look();
-    const history = this.#history;
-    const [first] = history.turns(thread);
-    return { ...changesOf(history, first?.startSeq ?? history.newestSeq), directory: this.#options.directory };
+    const { newestSeq: through } = this.#history;
+    const [first] = this.#history.turns(thread);
+    return { directory: this.#options.directory, since: first?.startSeq ?? through, through };
   }
 
   /** Saves the files as they are, and plans, stages and writes down what a fork has changed. Without `force` conflicts refuse it. */
@@ -121,8 +121,9 @@ export class Engine {
     const database = new CheckpointDatabase(databaseIn(fork.directory));
     try {
       const theirs = new ContentReader(packsIn(fork.directory), database);
-      const { ops, conflicts, notCovered } = await planMerge({ ...options, changes: fork.changes, theirs });
-      const found = findingsOf({ conflicts, kept: [], notCovered: [...fork.notCovered, ...notCovered] });
+      const { changes, notCovered: left } = database.transaction(() => changesOf(new History(database), fork));
+      const { ops, conflicts, notCovered } = await planMerge({ ...options, changes, theirs });
+      const found = findingsOf({ conflicts, kept: [], notCovered: [...left, ...notCovered] });
       if (conflicts.length > 0 && !force) {
         contents.discard();
         return { ...found, number: undefined };

@@ -185,6 +185,10 @@ export class History {
     return { at: Number(row?.['at'] ?? 0), files: Number(row?.['files'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) };
   }
 
+  hasMark(seq: number): boolean {
+    return this.#database.get('SELECT 1 FROM marks WHERE seq = ?', seq) !== undefined;
+  }
+
   /** State of the repository at a mark; undefined: no repository. */
   gitAt(seq: number): GitState | undefined {
     return parseGitState(this.#database.get('SELECT git FROM marks WHERE seq = ?', seq)?.['git']);

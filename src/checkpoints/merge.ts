@@ -7,6 +7,7 @@ import type { ContentReader } from './content-reader.ts';
 import type { Contents } from './contents.ts';
 import { fitDirectories } from './directories.ts';
 import { type Entry, isSame, type NotCovered, type StampedEntry } from './entry.ts';
+import { CheckpointError } from './errors.ts';
 import { type History, notCoveredOf, plainEntry } from './history.ts';
 import { pieceBytes } from './limits.ts';
 import type { Conflict, RestoreOp } from './plan.ts';
@@ -18,12 +19,12 @@ export interface ForkChange {
   readonly after: Entry | undefined;
 }
 
-/** Changes of a fork. */
-export interface ForkChanges {
-  readonly changes: readonly ForkChange[];
-  /** Store that has their contents. */
+/** Marks between which a fork has changed its files. The changes themselves may be many: they are read where they are needed. */
+export interface ForkSpan {
+  /** Store of the fork. */
   readonly directory: string;
-  readonly notCovered: readonly NotCovered[];
+  readonly since: number;
+  readonly through: number;
 }
 
 export interface MergeOptions {
@@ -48,13 +49,20 @@ export interface MergePlan {
 /** Longest text that is merged line by line. */
 const maxMergeBytes = 1_048_576;
 
-/** Compares a fork as it was made with what it is now. */
-export function changesOf(history: History, since: number): Omit<ForkChanges, 'directory'> {
-  const paths = new Set(history.changes(since, history.newestSeq).map(({ path }) => path));
+/** Changes of a fork. */
+export interface ForkChanges {
+  readonly changes: readonly ForkChange[];
+  readonly notCovered: readonly NotCovered[];
+}
+
+/** Compares two states of a fork. @throws CheckpointError when the first one was deleted meanwhile */
+export function changesOf(history: History, { since, through }: ForkSpan): ForkChanges {
+  if (!history.hasMark(since)) throw new CheckpointError('the checkpoints of the fork were deleted meanwhile');
+  const paths = new Set(history.changes(since, through).map(({ path }) => path));
   const changes: ForkChange[] = [];
   const notCovered: NotCovered[] = [];
   for (const path of paths) {
-    const [before, after] = [history.at(path, since), history.current(path)];
+    const [before, after] = [history.at(path, since), history.at(path, through)];
     const skipped = [after, before].find((each) => each?.kind === 'skipped');
     if (skipped) notCovered.push(notCoveredOf(skipped));
     else if (path !== '' && !isSame(before && plainEntry(before), after && plainEntry(after))) {

@@ -1,6 +1,6 @@
 import type { GitRestore } from './git-restore.ts';
 import type { Owner } from './history.ts';
-import type { ForkChanges } from './merge.ts';
+import type { ForkSpan } from './merge.ts';
 import type { RestoreFindings } from './plan.ts';
 
 /** A mark that is to be taken. */
@@ -22,7 +22,7 @@ export interface RestoreRequest {
 export interface MergeRequest {
   /** Thread that they belong to from then on. */
   readonly thread: string;
-  readonly fork: ForkChanges;
+  readonly fork: ForkSpan;
   /** Overwrites what both changed and cannot be merged. */
   readonly force: boolean;
 }

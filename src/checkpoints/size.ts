@@ -1,22 +1,25 @@
-import { readdirSync } from 'node:fs';
+import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Pacer } from './pacer.ts';
+import { codeOf } from './errors.ts';
 
-/** Counts entries of a tree, up to a limit; links are not followed. What cannot be read counts for nothing. */
+/** Entries of a directory that are read at a time. */
+const bufferSize = 256;
+
+/** Counts entries of a tree, up to a limit; links are not followed. What cannot be read counts for nothing. Never blocks, however large a directory is. */
 export async function countEntries(root: string, limit: number): Promise<number> {
-  const pacer = new Pacer();
   const pending = [root];
   let count = 0;
   for (let directory = pending.pop(); directory !== undefined && count < limit; directory = pending.pop()) {
     try {
-      for (const entry of readdirSync(directory, { withFileTypes: true })) {
+      for await (const entry of await opendir(directory, { bufferSize })) {
         count += 1;
+        if (count >= limit) break;
         if (entry.isDirectory() && entry.name !== '.git') pending.push(join(directory, entry.name));
       }
-    } catch {
+    } catch (error) {
       // The scan itself says what cannot be read.
+      if (codeOf(error) === undefined) throw error;
     }
-    if (pacer.isDue) await pacer.pause();
   }
   return count;
 }

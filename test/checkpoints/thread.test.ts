@@ -18,7 +18,9 @@ t.test('a tree is saved and restored by a thread, which ends when its last store
   t.teardown(() => engines.release('tree'));
   const atRest = resources();
   write('a.txt', 'before');
-  await engines.call(place, 'mark', [[{ edge: 'start', ...turn }]]);
+  const started = engines.call(place, 'mark', [[{ edge: 'start', ...turn }]]);
+  t.same(resources(), [...atRest, 'Immediate'].sort(), 'the thread begins in a turn of the event loop of its own');
+  await started;
   write('a.txt', 'after');
   await engines.call(place, 'mark', [[{ edge: 'end', ...turn }]]);
 
@@ -56,5 +58,14 @@ t.test('a thread that is lost fails the requests that wait, and the next request
     t.rejects(engines.call(place, 'list', ['thread']), lost),
   ]);
   await t.rejects(engines.call(place, 'turns', ['thread']), lost);
+  await engines.release('tree');
+});
+
+t.test('a thread that cannot begin fails the requests that wait', async (t) => {
+  const { root, stores: directory } = bench(t);
+  const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
+  const engines = new EngineThread('no path');
+  const threads = ['thread', 'other'];
+  await Promise.all(threads.map((thread) => t.rejects(engines.call(place, 'turns', [thread]), CheckpointError)));
   await engines.release('tree');
 });
