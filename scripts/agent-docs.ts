@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { presetNames, presets } from '../src/external/presets.ts';
-import { agentPresets } from '../src/protocol/index.ts';
 import { type Capability, type Results, readResults, victims } from '../test/agents/results.ts';
 import { packagesOf, subjects } from '../test/agents/subjects.ts';
 import { root } from './toolchain.mjs';
@@ -13,7 +12,7 @@ const capabilityHeads = {
   asks: 'Asks before it acts',
   takesMcpServers: 'Gets our MCP servers',
   canBeInterrupted: 'Ends at an interrupt',
-  seesImages: 'Sees images ²',
+  seesImages: 'Sees images ¹',
   remembers: 'Remembers after a restart',
   reportsTokens: 'Reports tokens',
 } as const satisfies Readonly<Record<Capability, string>>;
@@ -23,7 +22,7 @@ const capabilityNames = Object.keys(capabilityHeads) as Capability[];
 export function agentDocument(): string {
   const text = readFileSync(join(root, file), 'utf8').replaceAll('\r\n', '\n');
   const results = currentResults();
-  const tables = { table: table(results), capabilities: capabilities(results), kills: kills(results) };
+  const tables = { table: table(), capabilities: capabilities(results), kills: kills(results) };
   return Object.entries(tables).reduce((made, [name, rows]) => replaced(made, name, rows), text);
 }
 
@@ -52,32 +51,23 @@ const lines = (head: readonly string[], rows: readonly (readonly string[])[]): s
   [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
 const yesOrNo = (is: boolean): string => (is ? 'yes' : 'no');
 
-function table(results: Results): string {
+function table(): string {
   return lines(
-    ['Name', 'Package, version tested', 'Driven by the test', 'Log in'],
+    ['Name', 'Package, version tested', 'Log in'],
     presetNames.map((name) => {
       const { package: of, tested: version, login } = presets[name];
-      return [`\`${name}\``, `\`${of}\` ${version}`, yesOrNo(results[name] !== undefined), login];
+      return [`\`${name}\``, `\`${of}\` ${version}`, login];
     }),
   );
 }
 
-/** An agent that the tests do not run has the claims of its preset, and no other. */
+/** A cell is there only for what a test has found. */
 function capabilities(results: Results): string {
   return lines(
     ['Name', ...Object.values(capabilityHeads)],
     presetNames.map((name) => {
       const found = results[name]?.capabilities;
-      const claimed = {
-        asks: agentPresets[name].approvals === 'asks',
-        takesMcpServers: presets[name].takesMcpServers,
-      };
-      const cells = capabilityNames.map((capability) => {
-        if (found) return yesOrNo(found[capability]);
-        if (capability === 'asks' || capability === 'takesMcpServers') return `${yesOrNo(claimed[capability])} ¹`;
-        return '–';
-      });
-      return [`\`${name}\``, ...cells];
+      return [`\`${name}\``, ...capabilityNames.map((capability) => (found ? yesOrNo(found[capability]) : '–'))];
     }),
   );
 }

@@ -64,7 +64,7 @@ for (const subject of chosenSubjects()) {
     const sent = model.requests.length;
     const last = await again.start(thread.id, text('Please say that you are there'));
     await answerUntil(hub, last.ended);
-    const remembers = model.requests.slice(sent).some(({ text }) => text.includes('allowed.txt'));
+    const remembers = model.requests.slice(sent).some(({ text }) => text.includes('make allowed.txt'));
     const listedBy = readdirSync(home).flatMap((name) => /^tools-listed-(\d+)$/.exec(name)?.[1] ?? []);
     // The agent server itself asks as well.
     const takesMcpServers = listedBy.some((pid) => !served.has(Number(pid)));

@@ -1,24 +1,12 @@
 /**
- * A scripted model on loopback that speaks chat completions, Responses and Messages. A prompt with “make NAME” is answered with a
+ * A scripted model on loopback that speaks chat completions, Responses, Messages and generateContent. A prompt with “make NAME” is answered with a
  * call of the agent's shell tool that writes that file, one with “Please hold the line” with a command that never ends, and the result of the call with “All done.”
  * Another script can be given.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-
-type Words = Readonly<Record<string, unknown>>;
-
-interface Wanted {
-  readonly tool: string;
-  readonly arguments: Words;
-}
-
-/** Next step for a request: a call, or text. */
-interface Step {
-  readonly wanted: Wanted | undefined;
-  readonly said: string;
-}
+import { chat, generated, messages, responses, type Step, type Words } from './dialects.ts';
 
 /** Steps for a prompt. */
 export interface Script {
@@ -28,11 +16,14 @@ export interface Script {
   readonly answer: (prompt: string) => string;
 }
 
+/** Beginnings of the prompts of these tests. */
+const cues = /Please (?:make ([\w.]+)|(hold the line)|look at this|say that)/g;
+
 const tasks: Script = {
   command(prompt) {
-    if (/Please hold the line/.test(prompt)) return 'tail -s 1234 -f /dev/null; true';
-    const [, file] = /make ([\w.]+)/.exec(prompt) ?? [];
-    return file && `echo made > ${file}`;
+    // Some agents send a prompt that was interrupted again, before the next one.
+    const [, file, hold] = [...prompt.matchAll(cues)].at(-1) ?? [];
+    return hold ? 'tail -s 1234 -f /dev/null; true' : file && `echo made > ${file}`;
   },
   answer: () => 'All done.',
 };
@@ -58,10 +49,16 @@ const isWords = (value: unknown): value is Words =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const list = (value: unknown): readonly Words[] => (Array.isArray(value) ? value.filter(isWords) : []);
 
-/** Name and JSON Schema of a tool in any of the three dialects. */
+/** Tools of a request; Gemini has them in groups. */
+const toolsOf = (body: Words) =>
+  list(body['tools'])
+    .flatMap((tool) => (Array.isArray(tool['functionDeclarations']) ? list(tool['functionDeclarations']) : [tool]))
+    .map(toolOf);
+
+/** Name and JSON Schema of a tool in any dialect. */
 function toolOf(tool: Words): { readonly name: string; readonly properties: Words } {
   const inner = isWords(tool['function']) ? tool['function'] : tool;
-  const schema = inner['parameters'] ?? inner['input_schema'];
+  const schema = inner['parameters'] ?? inner['input_schema'] ?? inner['parametersJsonSchema'];
   const properties = isWords(schema) && isWords(schema['properties']) ? schema['properties'] : {};
   return { name: String(inner['name'] ?? ''), properties };
 }
@@ -90,116 +87,23 @@ const textOf = (content: unknown): string =>
         .join('\n');
 
 function decide(body: Words, script: Script): Step {
-  const messages = [...list(body['input']), ...list(body['messages'])];
+  const messages = [...list(body['input']), ...list(body['messages']), ...list(body['contents'])];
   const last = messages.at(-1) ?? {};
   const isResult =
     last['role'] === 'tool' ||
     /output$/.test(String(last['type'])) ||
-    list(last['content']).some(({ type }) => type === 'tool_result');
+    list(last['content']).some(({ type }) => type === 'tool_result') ||
+    list(last['parts']).some((part) => 'functionResponse' in part);
   const prompt =
     messages
       .filter(({ role }) => role === 'user')
-      .map(({ content }) => textOf(content))
+      .map(({ content, parts }) => textOf(content ?? parts))
       .at(-1) ?? '';
   const said = script.answer(prompt);
   const command = isResult ? undefined : script.command(prompt);
-  const tool = list(body['tools'])
-    .map(toolOf)
-    .find(({ name }) => shellTools.includes(name));
+  const tool = toolsOf(body).find(({ name }) => shellTools.includes(name));
   if (command === undefined || !tool) return { wanted: undefined, said };
   return { wanted: { tool: tool.name, arguments: shellArguments(tool.properties, command) }, said };
-}
-
-const usage = { input: 100, output: 10 };
-const event = (response: ServerResponse, data: Words, name?: string): void => {
-  response.write(`${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`);
-};
-
-function chat(response: ServerResponse, model: unknown, { wanted, said: text }: Step, isStream: boolean): void {
-  const base = { id: 'chatcmpl-1', created: 1, model };
-  const call = wanted && {
-    id: 'call_1',
-    type: 'function',
-    function: { name: wanted.tool, arguments: JSON.stringify(wanted.arguments) },
-  };
-  const finish = call ? 'tool_calls' : 'stop';
-  const said = call ? { content: null } : { content: text };
-  const counted = { prompt_tokens: usage.input, completion_tokens: usage.output, total_tokens: 110 };
-  if (!isStream) {
-    const message = { role: 'assistant', ...said, ...(call && { tool_calls: [call] }) };
-    response.end(
-      JSON.stringify({
-        ...base,
-        object: 'chat.completion',
-        choices: [{ index: 0, message, finish_reason: finish }],
-        usage: counted,
-      }),
-    );
-    return;
-  }
-  const chunk = (delta: Words, reason: string | null) =>
-    event(response, {
-      ...base,
-      object: 'chat.completion.chunk',
-      choices: [{ index: 0, delta, finish_reason: reason }],
-    });
-  chunk({ role: 'assistant', ...said, ...(call && { tool_calls: [{ index: 0, ...call }] }) }, null);
-  chunk({}, finish);
-  event(response, { ...base, object: 'chat.completion.chunk', choices: [], usage: counted });
-  response.end('data: [DONE]\n\n');
-}
-
-function responses(response: ServerResponse, model: unknown, { wanted, said }: Step): void {
-  const counted = { input_tokens: usage.input, output_tokens: usage.output, total_tokens: 110 };
-  const item = wanted
-    ? {
-        type: 'function_call',
-        id: 'fc_1',
-        call_id: 'call_1',
-        name: wanted.tool,
-        arguments: JSON.stringify(wanted.arguments),
-        status: 'completed',
-      }
-    : {
-        type: 'message',
-        id: 'msg_1',
-        role: 'assistant',
-        status: 'completed',
-        content: [{ type: 'output_text', text: said, annotations: [] }],
-      };
-  const whole = { id: 'resp_1', object: 'response', model, status: 'completed', output: [item], usage: counted };
-  const send = (type: string, rest: Words) => event(response, { type, ...rest }, type);
-  send('response.created', { response: { ...whole, status: 'in_progress', output: [] } });
-  send('response.output_item.added', { output_index: 0, item });
-  if (!wanted) send('response.output_text.delta', { item_id: 'msg_1', output_index: 0, content_index: 0, delta: said });
-  send('response.output_item.done', { output_index: 0, item });
-  send('response.completed', { response: whole });
-  response.end();
-}
-
-function messages(response: ServerResponse, model: unknown, { wanted, said }: Step): void {
-  const counted = { input_tokens: usage.input, output_tokens: usage.output };
-  const block = wanted ? { type: 'tool_use', id: 'toolu_1', name: wanted.tool, input: {} } : { type: 'text', text: '' };
-  const delta = wanted
-    ? { type: 'input_json_delta', partial_json: JSON.stringify(wanted.arguments) }
-    : { type: 'text_delta', text: said };
-  const send = (type: string, rest: Words) => event(response, { type, ...rest }, type);
-  const message = {
-    id: 'msg_1',
-    type: 'message',
-    role: 'assistant',
-    model,
-    content: [],
-    stop_reason: null,
-    usage: counted,
-  };
-  send('message_start', { message });
-  send('content_block_start', { index: 0, content_block: block });
-  send('content_block_delta', { index: 0, delta });
-  send('content_block_stop', { index: 0 });
-  send('message_delta', { delta: { stop_reason: wanted ? 'tool_use' : 'end_turn' }, usage: counted });
-  send('message_stop', {});
-  response.end();
 }
 
 /** Starts the model. It ends with `close`. */
@@ -215,14 +119,15 @@ export async function startModel(script: Script = tasks): Promise<ScriptedModel>
     const body = (await json(request)) as Words;
     const text = JSON.stringify(body);
     requests.push({
-      ...{ path, text, hasImage: text.includes('data:image/png') },
-      tools: list(body['tools']).map((tool) => toolOf(tool).name),
+      ...{ path, text, hasImage: /data:image\/png|"(media_type|mimeType)":"image\/png"/.test(text) },
+      tools: toolsOf(body).map(({ name }) => name),
     });
-    const isStream = body['stream'] === true;
+    const isStream = body['stream'] === true || path.endsWith(':streamGenerateContent');
     response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json');
     const step = decide(body, script);
     if (path.endsWith('/responses')) responses(response, body['model'], step);
     else if (path.endsWith('/messages')) messages(response, body['model'], step);
+    else if (/:(stream)?generateContent$/i.test(path)) generated(response, step, isStream);
     else chat(response, body['model'], step, isStream);
   };
   const server = createServer((request, response) => {

@@ -49,6 +49,40 @@ export const subjects: readonly Subject[] = [
     },
   },
   {
+    name: 'claude',
+    also: [],
+    worker: presets.claude.worker,
+    configure: (home, url) => ({
+      CLAUDE_CONFIG_DIR: join(home, '.claude'),
+      ANTHROPIC_BASE_URL: new URL(url).origin,
+      ANTHROPIC_API_KEY: 'a-key-of-the-test',
+    }),
+  },
+  {
+    name: 'gemini',
+    also: [],
+    worker: presets.gemini.worker,
+    configure(home, url) {
+      // MCP servers are started in folders only that its user trusts.
+      const security = { auth: { selectedType: 'gemini-api-key' }, folderTrust: { enabled: false } };
+      const settings = { security, model: { name: 'scripted' } };
+      write(home, '.gemini/settings.json', JSON.stringify(settings));
+      return { GEMINI_API_KEY: 'a-key-of-the-test', GOOGLE_GEMINI_BASE_URL: new URL(url).origin };
+    },
+  },
+  {
+    name: 'goose',
+    also: [],
+    worker: presets.goose.worker,
+    configure: (_home, url) => ({
+      GOOSE_PROVIDER: 'openai',
+      GOOSE_MODEL: 'scripted',
+      GOOSE_DISABLE_KEYRING: '1',
+      OPENAI_HOST: new URL(url).origin,
+      OPENAI_API_KEY: 'a-key-of-the-test',
+    }),
+  },
+  {
     name: 'opencode',
     also: [],
     worker: undefined,
