@@ -5,7 +5,7 @@ import { inWorkspace, json, noStart, yes } from './shared-options.ts';
 const ofThread: OptionSpec = {
   name: 'thread',
   value: 'id',
-  describe: 'Use this conversation; default: the most recent one',
+  describe: 'Use this conversation; default: the last one in these files',
 };
 
 export const fileCommands: readonly CommandSpec[] = [

@@ -9,9 +9,16 @@ import { CliError } from './errors.ts';
 import { Patience } from './patience.ts';
 import { inLine } from './render.ts';
 
-const Threads = v.looseObject({ data: v.array(v.looseObject({ id: v.string() })) });
+const Threads = v.looseObject({
+  data: v.array(
+    v.looseObject({
+      id: v.string(),
+      config: v.optional(v.looseObject({ workspaceOverride: v.optional(v.string()) })),
+    }),
+  ),
+});
 
-/** Runs `work` with the conversation that `--thread` names, or the one that was active most recently. */
+/** Runs `work` with the conversation that `--thread` names, or with the last one that worked in the files of the workspace. */
 export async function withThread<T>(
   context: CommandContext,
   work: (server: AppServerClient, threadId: string) => Promise<T>,
@@ -33,7 +40,9 @@ export async function withThread<T>(
 }
 
 async function newestThread(server: AppServerClient, path: string, signal: AbortSignal): Promise<string> {
-  const [newest] = v.parse(Threads, await server.request('thread/list', {}, { signal })).data;
+  const { data } = v.parse(Threads, await server.request('thread/list', {}, { signal }));
+  // A fork or an attempt of a race may be newer, but its files are elsewhere.
+  const newest = data.find(({ config }) => config?.workspaceOverride === undefined) ?? data[0];
   if (newest) return newest.id;
   throw new CliError('failure', `There is no conversation in ${path}.`, 'Start one: oratorio chat', 'threadNotFound');
 }

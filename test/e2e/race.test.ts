@@ -50,8 +50,20 @@ t.test('the attempt that passes the check is applied, and undo takes it back', a
     /└ race: attempt 2, Make it good\. {2}check: /,
   );
 
-  const undone = await oratorio(place, ['undo', ...at, '--thread', threadId, '--restore', applied.restoreId]);
-  t.equal(undone.code, 0, undone.stderr);
+  const undo = await oratorio(place, ['undo', ...at, '--json']);
+  t.equal(undo.code, 0, undo.stderr);
+  t.equal(readFileSync(a, 'utf8'), 'before');
+  const again = await oratorio(place, ['undo', ...at]);
+  t.match(
+    [again.code, again.stderr],
+    [1, /no turn that could be taken back/],
+    'what is taken back is not brought back',
+  );
+  const { restoreId } = JSON.parse(undo.stdout);
+  const redo = await oratorio(place, ['undo', ...at, '--thread', threadId, '--restore', restoreId, '--json']);
+  t.equal(readFileSync(a, 'utf8'), 'good', redo.stderr);
+  const { restoreId: redone } = JSON.parse(redo.stdout);
+  t.equal((await oratorio(place, ['undo', ...at, '--thread', threadId, '--restore', redone])).code, 0);
   t.equal(readFileSync(a, 'utf8'), 'before');
   t.same(appliedBy(await listed()), []);
   t.match((await oratorio(place, ['race', ...at, '--prune'])).stdout, 'Deleted 3 attempts.');

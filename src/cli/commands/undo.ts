@@ -1,5 +1,7 @@
 import { posix } from 'node:path';
 import {
+  type CheckpointAnswer,
+  listCheckpoints,
   type RestoredAnswer,
   restoreCheckpoint,
   uncoveredBefore,
@@ -23,15 +25,18 @@ export async function run(context: CommandContext): Promise<number> {
   const turns = Number(options['turns'] ?? 1);
   if (!Number.isSafeInteger(turns) || turns < 1) throw usageError('--turns must be a whole number from 1.', 'undo');
   const force = options['force'] === true;
-  const restore = typeof options['restore'] === 'string' ? options['restore'] : undefined;
+  const named = typeof options['restore'] === 'string' ? options['restore'] : undefined;
   const paths = typeof options['path'] === 'string' ? [pathInWorkspace(options['path'])] : undefined;
   return withThread(context, async (server, threadId) => {
     try {
-      const {
-        turnId,
-        turns: found,
-        ...uncovered
-      } = await uncoveredBefore(server, threadId, { turns, restore }, { signal, timeoutMs });
+      const patience = { signal, timeoutMs };
+      let restore = named;
+      let before = await uncoveredBefore(server, threadId, { turns, restore }, patience);
+      if (named === undefined && before.turns === 0 && !paths) {
+        restore = lastMerge(await listCheckpoints(server, threadId, patience));
+        if (restore !== undefined) before = await uncoveredBefore(server, threadId, { turns, restore }, patience);
+      }
+      const { turnId, turns: found, ...uncovered } = before;
       const from = restore ?? (paths && turnId);
       if (restore === undefined && found === 0) throw new CliError('failure', noTurnWords, null, 'noTurn');
       if (paths && from === undefined) {
@@ -39,7 +44,7 @@ export async function run(context: CommandContext): Promise<number> {
         throw new CliError('failure', `${count(found, 'turn')} changed no files.`, hint, 'nothingChanged');
       }
       for (const line of uncoveredLines(uncovered)) output.note(line);
-      const request = { force, signal, timeoutMs };
+      const request = { force, ...patience };
       const answer =
         from !== undefined
           ? await restoreCheckpoint(server, threadId, from, { ...request, ...(paths && { paths }) })
@@ -52,6 +57,17 @@ export async function run(context: CommandContext): Promise<number> {
       throw refusalOf(error, overwriting(context, threadId)) ?? error;
     }
   });
+}
+
+/**
+ * The last merge that is still in the files of a conversation without turns, as that of a race is. A restore that takes another back
+ * is not one.
+ */
+function lastMerge(checkpoints: readonly CheckpointAnswer[]): string | undefined {
+  if (checkpoints.some(({ kind }) => kind === 'turn')) return undefined;
+  const left = checkpoints.filter(({ isUndone }) => !isUndone);
+  const takenBack = checkpoints.length - left.length;
+  return left[left.length - takenBack - 1]?.turnId;
 }
 
 function withoutThread({ thread: _, ...answer }: RestoredAnswer & { readonly thread?: unknown }) {
