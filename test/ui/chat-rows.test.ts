@@ -2,6 +2,7 @@
 import t from 'tap';
 import type { Item, Turn } from '../../src/protocol/index.ts';
 import { endRow } from '../../src/ui/views/chat/data/rows.ts';
+import { agentOfThread } from '../../src/ui/views/chat/data/thread-agent.ts';
 import { Transcript } from '../../src/ui/views/chat/data/transcript.ts';
 
 const base = { turnId: 'turn_1', createdAt: '2026-11-25T12:00:00.000Z', status: 'completed' } as const;
@@ -62,4 +63,15 @@ t.test('a call of a later turn with the id of an earlier one has a row of its ow
   transcript.replace({ turns, hasOlderTurns: false });
   t.match(transcript.tool('turn_1', 'call_1'), { argumentsText: '{"command":"ls"}' });
   t.match(transcript.tool('turn_2', 'call_1'), { argumentsText: '{"command":"pwd"}' });
+});
+
+t.test('a thread shows the agent that it names, else that of its workspace', async (t) => {
+  const codex = { kind: 'acp', name: 'codex', version: '2.6.0', state: 'ready', approvals: 'asks' } as const;
+  const own = { ...codex, kind: 'oratorio', name: 'oratorio' } as const;
+  t.same(agentOfThread(codex, {}), { agent: codex, isOfWorkspace: true });
+  t.same(agentOfThread(codex, { agent: 'codex' }), { agent: codex, isOfWorkspace: true });
+  t.same(agentOfThread(codex, { agent: 'oratorio' }), { agent: null, isOfWorkspace: false });
+  t.match(agentOfThread(own, { agent: 'pi' }), { agent: { name: 'pi', approvals: 'none' }, isOfWorkspace: false });
+  t.same(agentOfThread(own, {}), { agent: null, isOfWorkspace: true });
+  t.same(agentOfThread(null, {}), { agent: null, isOfWorkspace: true }, 'not known yet');
 });

@@ -1,7 +1,6 @@
 /** Chat: conversations with the agent of this workspace, the same that the terminal and editors have. */
 import { useEffect, useMemo } from 'preact/hooks';
 import { agentLimits, agentWords } from '../../../protocol/browser.ts';
-import type { AgentInUse } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
@@ -12,6 +11,7 @@ import './chat.css';
 import { Composer } from './composer/composer.tsx';
 import { Queue } from './composer/queue.tsx';
 import type { Conversation } from './data/conversation.ts';
+import { agentOfThread, type OtherAgent } from './data/thread-agent.ts';
 import { type ChatWorkspace, chatOf } from './data/workspace.ts';
 import { Race } from './race/index.tsx';
 import { TranscriptList } from './rows/transcript-list.tsx';
@@ -64,7 +64,7 @@ function Desk({ app, chat, conversation }: DeskProps) {
           </a>
         )}
         <h1 class="cut">{title}</h1>
-        <AgentChip agent={chat.agent.value} />
+        <AgentChip agent={agentOfThread(chat.agent.value, thread?.config ?? {}).agent} />
         <Doing conversation={conversation} />
         {conversation.threadId !== null && conversation.canUndo.value && (
           <a class="quiet" href={href({ view: 'chat', path: [conversation.threadId, 'race'] })}>
@@ -87,8 +87,8 @@ function Desk({ app, chat, conversation }: DeskProps) {
 }
 
 /** Names an agent of another maker, and what it cannot do. */
-function AgentChip({ agent }: { readonly agent: AgentInUse | null }) {
-  if (!agent || agent.kind === 'oratorio') return null;
+function AgentChip({ agent }: { readonly agent: OtherAgent }) {
+  if (!agent) return null;
   const words = agentWords({ ...agent, state: 'ready' });
   return (
     <span class={`pill ${agent.approvals === 'none' ? 'warn' : 'neutral'}`} title={agentLimits(agent).join('\n')}>

@@ -6,6 +6,7 @@ import type { App } from '../../../app/app.ts';
 import { Glyph } from '../../../parts/glyphs.tsx';
 import type { Conversation } from '../data/conversation.ts';
 import { draftOf, keepDraft, keepPictures, takePictures } from '../data/drafts.ts';
+import { agentOfThread } from '../data/thread-agent.ts';
 import type { ChatWorkspace } from '../data/workspace.ts';
 import { Picture } from '../rows/picture.tsx';
 import { isPicture, maxPictures, pictureOf } from './images.ts';
@@ -138,7 +139,7 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
   };
 
   const suggestions = offer.value?.suggestions ?? [];
-  const isSteered = chat.agent.value?.kind !== 'acp';
+  const isSteered = agentOfThread(chat.agent.value, conversation.thread.value?.config ?? {}).agent === null;
   return (
     <form
       class="composer"

@@ -3,6 +3,7 @@ import { messageOf } from '../../../../lib/browser.ts';
 import type { ThreadConfig } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import type { Conversation } from '../data/conversation.ts';
+import { agentOfThread } from '../data/thread-agent.ts';
 import type { ChatWorkspace } from '../data/workspace.ts';
 
 const efforts = [
@@ -36,7 +37,10 @@ export function Pickers({
       });
     }
   };
-  const ids = chat.models.value.map(({ id, provider }) => (id.includes('/') || !provider ? id : `${provider}/${id}`));
+  const { isOfWorkspace } = agentOfThread(chat.agent.value, present);
+  const models = isOfWorkspace ? chat.models.value : [];
+  const modes = isOfWorkspace ? chat.modes.value : [];
+  const ids = models.map(({ id, provider }) => (id.includes('/') || !provider ? id : `${provider}/${id}`));
   const { model } = present;
   const known = model === undefined || ids.includes(model) ? ids : [model, ...ids];
   return (
@@ -66,14 +70,14 @@ export function Pickers({
           </option>
         ))}
       </select>
-      {(chat.modes.value.length > 0 || present.agentMode !== undefined) && (
+      {(modes.length > 0 || present.agentMode !== undefined) && (
         <select
           aria-label="Agent mode"
           value={present.agentMode ?? ''}
           onChange={(event) => set({ agentMode: event.currentTarget.value })}
         >
           {present.agentMode === undefined && <option value="">Mode: default</option>}
-          {chat.modes.value.map(({ id, name }) => (
+          {modes.map(({ id, name }) => (
             <option key={id} value={id}>
               {name}
             </option>

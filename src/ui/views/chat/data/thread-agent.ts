@@ -1,0 +1,23 @@
+import { approvalsOfAgent, ownAgent } from '../../../../protocol/browser.ts';
+import type { AgentInUse, ThreadConfig } from '../../../../protocol/index.ts';
+
+/** Agent of another maker that does the turns of a thread; null: our own, or not known yet. */
+export type OtherAgent = Pick<AgentInUse, 'kind' | 'name' | 'version' | 'approvals'> | null;
+
+/**
+ * The agent of a thread: the one that it names, or that of the workspace.
+ *
+ * @returns with `isOfWorkspace` when the models and modes of the workspace are those of the thread
+ */
+export function agentOfThread(
+  ofWorkspace: AgentInUse | null,
+  { agent: named }: Pick<ThreadConfig, 'agent'>,
+): { readonly agent: OtherAgent; readonly isOfWorkspace: boolean } {
+  const isOther = ofWorkspace !== null && ofWorkspace.kind !== 'oratorio';
+  if (named === undefined || named === ofWorkspace?.name) {
+    return { agent: isOther ? ofWorkspace : null, isOfWorkspace: true };
+  }
+  if (named === ownAgent) return { agent: null, isOfWorkspace: false };
+  const approvals = approvalsOfAgent(named);
+  return { agent: { kind: 'acp', name: named, version: null, approvals }, isOfWorkspace: false };
+}
