@@ -41,6 +41,11 @@ export async function withStudio(work: (studio: Studio) => Promise<void>): Promi
   }
 }
 
+/** Runs in each page: a browser without a window refuses notices, while that of a person has not decided yet. */
+export function allowAskingForNotices(): void {
+  Object.defineProperty(Notification, 'permission', { get: () => 'default' });
+}
+
 /** Takes each picture in both themes. `addressOf` is asked for each, as an address may hold a token. */
 export async function takePictures(
   { browser, directory }: Studio,
@@ -56,6 +61,7 @@ export async function takePictures(
       timezoneId: 'Europe/Berlin',
     });
     context.setDefaultTimeout(120_000);
+    await context.addInitScript(allowAskingForNotices);
     for (const { name, at, prepare } of pictures) {
       const page = await context.newPage();
       await page.goto(await addressOf(at));

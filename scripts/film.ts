@@ -90,8 +90,11 @@ async function show({ picture, caption, title, ring }: Scene): Promise<void> {
   frame.display = ring ? 'block' : 'none';
   if (!ring) return;
   const inset = 4;
-  frame.left = `${image.offsetLeft + ring.x - inset}px`;
-  frame.top = `${ring.y - inset}px`;
-  frame.width = `${ring.width + 2 * inset}px`;
-  frame.height = `${ring.height + 2 * inset}px`;
+  // All of the frame stays in the picture.
+  const left = Math.max(0, ring.x - inset);
+  const top = Math.max(0, ring.y - inset);
+  frame.left = `${image.offsetLeft + left}px`;
+  frame.top = `${top}px`;
+  frame.width = `${Math.min(image.offsetWidth, ring.x + ring.width + inset) - left}px`;
+  frame.height = `${Math.min(image.offsetHeight, ring.y + ring.height + inset) - top}px`;
 }

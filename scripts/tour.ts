@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { AppServerClient } from '../src/client/index.ts';
 import { command, oratorio, type Place, type Teardown } from '../test/e2e/harness.ts';
-import { type Studio, withStudio } from './camera.ts';
+import { allowAskingForNotices, type Studio, withStudio } from './camera.ts';
 import { Film } from './film.ts';
 
 const laptop = { width: 1_120, height: 740 };
@@ -25,8 +25,10 @@ async function open(browser: Browser, viewport: typeof laptop, address: string):
     timezoneId: 'Europe/Berlin',
   });
   context.setDefaultTimeout(60_000);
+  await context.addInitScript(allowAskingForNotices);
   const page = await context.newPage();
   await page.goto(address);
+  await page.locator('.connection.live').waitFor();
   return page;
 }
 
@@ -42,7 +44,8 @@ async function press(film: Film, page: Page, target: Locator, caption: string, s
 
 /** Words in the composer, an approval with the exact command, its result, and the way back. */
 async function chat(film: Film, page: Page): Promise<void> {
-  const composer = page.getByRole('textbox').first();
+  const composer = page.getByRole('textbox', { name: 'Message' });
+  await page.getByLabel('Model').waitFor();
   await composer.fill('write hours.txt: Monday to Friday, 9 to 18 then run: wc -w hours.txt');
   await film.shot(page, 'Chat: say what to do. (The model here is the demo model: offline, no AI.)', 5, composer);
   await composer.press('Enter');
@@ -59,18 +62,24 @@ async function chat(film: Film, page: Page): Promise<void> {
     await allow.waitFor({ state: 'detached' });
   }
   await undo.waitFor();
-  await film.shot(page, 'Tool cards show what ran, how long it took and what it printed.', 6);
-  await press(film, page, undo, 'Every turn can be taken back, whichever tool changed the files.', 5);
+  await page.getByRole('region', { name: 'Run wc -w hours.txt' }).getByRole('button', { expanded: false }).click();
+  await page.mouse.move(0, 0);
+  await film.shot(page, 'Tool cards show what ran, how long it took and what it printed.', 5);
+  await page.locator('.row-end').getByRole('link', { name: 'Changes' }).click();
+  await page.getByText('1 file, +1').waitFor();
+  await film.shot(page, 'What a turn has changed, file by file: keep it, or put it back.', 5);
+  await page.getByRole('link', { name: 'Conversation' }).click();
+  await press(film, page, undo, 'Every turn can be taken back, whichever tool changed the files.', 4);
   const dialog = page.getByRole('dialog');
   await press(
     film,
     page,
     button(dialog, 'Undo'),
     'It asks first, and never overwrites what you have changed since.',
-    6,
+    5,
   );
   await dialog.waitFor({ state: 'hidden' });
-  await film.shot(page, 'The files are as they were before the turn.', 5);
+  await film.shot(page, 'The files are as they were before the turn.', 4);
 }
 
 /** A turn that waits, as a statechart; and what another event would do to a copy of it. */
@@ -91,9 +100,10 @@ async function chart(film: Film, page: Page): Promise<void> {
   await button(page, 'Leave').click();
 }
 
+/** Two workspaces wait, in one inbox; one of them is answered. */
 async function inbox(film: Film, page: Page): Promise<void> {
-  const request = page.locator('.request').first();
-  await request.locator('button:enabled').first().waitFor();
+  await page.locator('.request').nth(1).locator('button:enabled').first().waitFor();
+  const request = page.locator('.request', { hasText: 'npm publish' });
   await film.shot(page, 'One inbox for the approvals of all workspaces, on your phone too.', 6);
   await press(
     film,
@@ -111,11 +121,12 @@ async function review(film: Film, { browser, place, t }: Studio): Promise<void> 
   const address = await startDemo(t, place);
   const page = await open(browser, laptop, address);
   const link = page.getByRole('link', { name: /^Add vouchers/ });
-  await link.waitFor();
-  await film.shot(page, 'oratorio backend --demo: a pull request is reviewed by itself.', 6, link);
+  const row = page.getByRole('row').filter({ has: link });
+  await film.shot(page, 'oratorio backend --demo: a pull request is reviewed by itself.', 6, row);
   await link.click();
   const publish = button(page, 'Publish 3 findings');
   await publish.waitFor();
+  await button(page, 'Cancel').waitFor({ state: 'detached' });
   await film.shot(page, 'Findings wait as a draft: accept, edit or skip each of them.', 8);
   await page.getByRole('article').nth(2).scrollIntoViewIfNeeded();
   await film.shot(page, 'Each stands at its lines; a sure fix becomes a suggestion that can be applied.', 8);
@@ -146,18 +157,18 @@ async function startDemo(t: Teardown, place: Place): Promise<string> {
 }
 
 /** Begins a turn that waits for an approval. */
-async function ask({ t, hub }: Studio, workspacePath: string): Promise<void> {
+async function ask({ t, hub }: Studio, workspacePath: string, name: string, command: string): Promise<void> {
   const { endpoints } = await hub.client.ensure({ workspacePath });
   const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', {
     clientInfo: { name: 'tour', version: '1' },
   });
   t.teardown(() => client.close());
-  const { thread } = (await client.request('thread/start', { displayName: 'Publish 1.4.0' })) as {
+  const { thread } = (await client.request('thread/start', { displayName: name })) as {
     thread: { id: string };
   };
   await client.request('turn/start', {
     threadId: thread.id,
-    input: [{ type: 'text', text: 'run: npm publish --tag latest --dry-run' }],
+    input: [{ type: 'text', text: `run: ${command}` }],
   });
 }
 
@@ -171,8 +182,10 @@ await withStudio(async (studio) => {
   await film.title('Oratorio', 'A coding agent in every workspace, and you see what each of them does.', 5);
   const page = await open(browser, laptop, `${origin}${record.page}#token=${token}&at=/chat`);
   await chat(film, page);
-  await ask(studio, workspacePath);
+  await ask(studio, workspacePath, 'Publish 1.4.0', 'npm publish --tag latest --dry-run');
   await chart(film, page);
+  const weather = place.workspace('weather', { Provider: 'demo' });
+  await ask(studio, weather, 'Newest forecast', 'curl -O https://weather.example/today.json');
   await inbox(film, await open(browser, phone, `${origin}/#token=${token}&at=/inbox`));
   await review(film, studio);
   await film.title('Try it', 'npm start  ·  oratorio chat  ·  oratorio backend --demo', 5);
