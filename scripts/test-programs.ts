@@ -16,7 +16,6 @@ const patterns = [
   'test/agent/store/writer.ts',
   'test/checkpoints/victim.ts',
   'test/deploy/apply/kill-child.ts',
-  'test/deploy/fake-engine/docker.mjs',
   'test/review/store/store-worker.ts',
   'test/review/jobs/lane-worker.ts',
   'test/review/git/prepare-elsewhere.ts',

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { addImage, createContainer, findImage, removeContainer, startContainer } from './containers.mjs';
-import { changeState, Failure, place, scenario } from './state.mjs';
+import { call, changeState, Failure, place, scenario } from './state.mjs';
 
 const withValue = ['--project-directory', '--env-file', '--project-name', '--file', '--ansi', '-f', '-p'];
 
@@ -26,7 +26,7 @@ export async function compose(args, kind) {
   const { globals, files, verb, flags, services } = split(args);
   if (!verbs[verb]) throw new Failure(`docker compose: unknown command ${verb}`, 16);
   const values = readValues(globals['--env-file']);
-  const project = globals['--project-name'] ?? process.env.COMPOSE_PROJECT_NAME ?? values.COMPOSE_PROJECT_NAME;
+  const project = globals['--project-name'] ?? call().env.COMPOSE_PROJECT_NAME ?? values.COMPOSE_PROJECT_NAME;
   writeFileSync(place(`${project}.env.json`), JSON.stringify(values));
   const composition = compositionOf(files, values);
   const unknown = services.find((service) => !(service in composition.services));
@@ -42,7 +42,7 @@ function readValues(file) {
     const found = /^\s*([A-Za-z_]\w*)=(?:'([^']*)'|(.*))$/.exec(line);
     return found ? [[found[1], found[2] ?? found[3] ?? '']] : [];
   });
-  return Object.fromEntries(entries.map(([key, value]) => [key, process.env[key] ?? value]));
+  return Object.fromEntries(entries.map(([key, value]) => [key, call().env[key] ?? value]));
 }
 
 function compositionOf(files, values) {
@@ -115,7 +115,7 @@ function up({ composition, project, flags, services, kind }) {
     const isForced = flags.includes('--force-recreate') && services.includes(service);
     const isStarted = !flags.includes('--no-start');
     const told = changeState((state) => bringUp(state, { composition, project, service, kind, isForced, isStarted }));
-    process.stderr.write(` Container ${told}\n`);
+    call().stderr.write(` Container ${told}\n`);
   }
 }
 
@@ -148,7 +148,7 @@ function config({ composition, flags }) {
   const { invalidComposition } = scenario();
   if (invalidComposition) throw new Failure(invalidComposition);
   // A real one prints every secret.
-  if (!flags.includes('--quiet') && !flags.includes('-q')) process.stdout.write(JSON.stringify(composition));
+  if (!flags.includes('--quiet') && !flags.includes('-q')) call().stdout.write(JSON.stringify(composition));
 }
 
 function pull({ composition, services }) {

@@ -1,4 +1,4 @@
-/** The program that stands for `docker` and `docker-compose`: see `index.ts`. */
+/** Commands of the programs that stand for `docker` and `docker-compose`: see `index.ts`. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import {
@@ -12,13 +12,13 @@ import {
   startContainer,
   volumeAt,
 } from './containers.mjs';
-import { changeState, Failure, readState, record, scenario } from './state.mjs';
+import { call, calls, changeState, Failure, readState, record, scenario } from './state.mjs';
 
 const composeVersions = { v2: '2.40.3-3', v1: '1.29.2', old: '1.25.0' };
 
 async function readInput() {
   const chunks = [];
-  for await (const chunk of process.stdin) chunks.push(chunk);
+  for await (const chunk of call().input()) chunks.push(chunk);
   return Buffer.concat(chunks).toString('utf8');
 }
 
@@ -36,7 +36,7 @@ function version() {
   const server = podman
     ? { Version: '', Components: [{ Name: 'Podman Engine', Version: '5.4.2' }] }
     : { Version: engineVersion, Components: [{ Name: 'Engine', Version: engineVersion }] };
-  process.stdout.write(`${JSON.stringify({ Client: { Version: '28.2.2' }, Server: server })}\n`);
+  call().stdout.write(`${JSON.stringify({ Client: { Version: '28.2.2' }, Server: server })}\n`);
 }
 
 const unreachable = {
@@ -50,7 +50,7 @@ function ps(args) {
   const project = args.find((word) => word.startsWith('label=com.docker.compose.project='))?.split('=')[2];
   if (args.includes('--quiet')) {
     const own = state.containers.filter((each) => project === undefined || each.project === project);
-    for (const { id } of own) process.stdout.write(`${id}\n`);
+    for (const { id } of own) call().stdout.write(`${id}\n`);
     return;
   }
   const running = [...state.containers.filter((each) => each.status === 'running'), ...(scenario().others ?? [])];
@@ -58,13 +58,13 @@ function ps(args) {
     const text = ports
       .map(({ host, hostPort, containerPort }) => `${host}:${hostPort}->${containerPort}/tcp`)
       .join(', ');
-    process.stdout.write(`${JSON.stringify({ Names: name, Ports: text })}\n`);
+    call().stdout.write(`${JSON.stringify({ Names: name, Ports: text })}\n`);
   }
 }
 
 function inspect(args) {
   const { described, missing } = describeContainers(words(args, ['--type', '--format']));
-  process.stdout.write(`${JSON.stringify(described)}\n`);
+  call().stdout.write(`${JSON.stringify(described)}\n`);
   if (missing.length > 0) throw new Failure(missing.map((name) => `Error: No such object: ${name}`).join('\n'));
 }
 
@@ -74,7 +74,7 @@ function image([verb, ...args]) {
   const found = findImage(readState(), name);
   if (!found) throw new Failure(`Error response from daemon: No such image: ${name}`);
   const facts = { Id: found.id, RepoTags: [found.reference], RepoDigests: found.digest ? [found.digest] : [] };
-  process.stdout.write(`${args.includes('{{.Id}}') ? found.id : JSON.stringify(facts)}\n`);
+  call().stdout.write(`${args.includes('{{.Id}}') ? found.id : JSON.stringify(facts)}\n`);
 }
 
 function pull(args) {
@@ -84,7 +84,7 @@ function pull(args) {
     throw new Failure(`Error response from daemon: pull access denied for ${name}, repository does not exist`);
   }
   changeState((state) => addImage(state, name, true));
-  process.stdout.write(`latest: Pulling from ${name}\nStatus: Downloaded newer image for ${name}\n`);
+  call().stdout.write(`latest: Pulling from ${name}\nStatus: Downloaded newer image for ${name}\n`);
 }
 
 function build(args) {
@@ -99,12 +99,13 @@ async function logs(args) {
   const at = args.indexOf('--tail');
   const tail = at === -1 ? log.length : Number(args[at + 1]);
   // Both streams, as containers do.
-  for (const [at, line] of log.slice(-tail).entries()) (at % 2 ? process.stderr : process.stdout).write(`${line}\n`);
+  for (const [at, line] of log.slice(-tail).entries()) (at % 2 ? call().stderr : call().stdout).write(`${line}\n`);
   if (args.includes('--follow')) await untilStopped(id);
 }
 
 async function untilStopped(own) {
-  while (readState().containers.some(({ id, status }) => id === own && status === 'running')) {
+  const { hungUp } = call();
+  while (!hungUp.aborted && readState().containers.some(({ id, status }) => id === own && status === 'running')) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
@@ -112,8 +113,8 @@ async function untilStopped(own) {
 async function cp([from, to]) {
   const [name, path] = (from === '-' ? to : from).split(':');
   const volume = volumeAt(findContainer(readState(), name), path.replace(/\/\.$/, ''));
-  if (from === '-') await pipeline(process.stdin, createWriteStream(volume));
-  else await pipeline(createReadStream(volume), process.stdout);
+  if (from === '-') await pipeline(call().input(), createWriteStream(volume));
+  else await pipeline(createReadStream(volume), call().stdout);
 }
 
 async function runOnce(args) {
@@ -134,7 +135,7 @@ async function runOnce(args) {
     throw new Failure(`docker: Error response from daemon: No such image: ${name}`, 125);
   const { invalidGateway } = scenario();
   if (invalidGateway) throw new Failure(`Error: adapting config using caddyfile: -:2: ${invalidGateway}`);
-  process.stderr.write(`Valid configuration of ${text.length} characters\n`);
+  call().stderr.write(`Valid configuration of ${text.length} characters\n`);
 }
 
 function eachContainer(change) {
@@ -169,7 +170,7 @@ const commands = {
   rename,
   run: runOnce,
   rm: eachContainer(removeContainer),
-  info: () => process.stdout.write(`["name=seccomp"${scenario().isRootless ? ',"name=rootless"' : ''}]\n`),
+  info: () => call().stdout.write(`["name=seccomp"${scenario().isRootless ? ',"name=rootless"' : ''}]\n`),
   exec: (args) => {
     const container = findContainer(readState(), words(args)[0]);
     if (behaviourOf(container) === 'exits') throw new Failure(`Error response from daemon: container is not running`);
@@ -184,27 +185,35 @@ function answered(line) {
   return (scenario().answers ?? []).find(({ when }) => line.includes(when));
 }
 
-async function main([program, ...args]) {
+/** Resolves when the program was killed: it never ends by itself. */
+const untilHungUp = () =>
+  new Promise((resolve) => {
+    const { hungUp } = call();
+    if (hungUp.aborted) resolve();
+    else hungUp.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+async function main({ program, pid, args, env, stdout, stderr }) {
   const { engine = 'running', compose: kind = 'v2', leaks } = scenario();
   const isCompose = program === 'docker-compose' || args[0] === 'compose';
   const own = program === 'docker-compose' ? args : args.slice(1);
-  record({ program, args, env: process.env, cwd: process.cwd(), pid: process.pid });
+  record({ program, args, env, pid });
   const answer = answered([program, ...args].join(' '));
-  if (leaks && !args.includes('version')) process.stderr.write(`${leaks}\n`);
-  if (answer?.hangs) await new Promise((resolve) => setTimeout(resolve, 600_000));
+  if (leaks && !args.includes('version')) stderr.write(`${leaks}\n`);
+  if (answer?.hangs) await untilHungUp();
   if (answer) {
-    process.stdout.write(answer.stdout ?? '');
+    stdout.write(answer.stdout ?? '');
     throw new Failure(answer.stderr ?? '', answer.exitCode ?? 0);
   }
   const composeProgram = { v2: 'docker', v1: 'docker-compose', old: 'docker-compose' }[kind];
   if (isCompose && composeProgram !== program) throw new Failure('docker: unknown command: docker compose', 1);
   if (isCompose && own[0] === 'version') {
-    process.stdout.write(`${composeVersions[kind]}\n`);
+    stdout.write(`${composeVersions[kind]}\n`);
     return;
   }
-  if (engine === 'silent') await new Promise((resolve) => setTimeout(resolve, 600_000));
+  if (engine === 'silent') await untilHungUp();
   if (unreachable[engine]) {
-    if (args[0] === 'version') process.stdout.write('{"Client":{"Version":"28.2.2"},"Server":null}\n');
+    if (args[0] === 'version') stdout.write('{"Client":{"Version":"28.2.2"},"Server":null}\n');
     throw new Failure(unreachable[engine]);
   }
   if (isCompose) {
@@ -217,11 +226,15 @@ async function main([program, ...args]) {
   await command(args.slice(1));
 }
 
-process.stdout.on('error', () => {});
-try {
-  await main(globalThis.fakeEngineCommand);
-} catch (error) {
-  const text = error instanceof Failure ? error.message : String(error.stack);
-  process.exitCode = error.exitCode ?? 70;
-  if (text !== '') process.stderr.write(`${text}\n`);
+export function answerCall(made) {
+  return calls.run(made, async () => {
+    try {
+      await main(made);
+      return 0;
+    } catch (error) {
+      const text = error instanceof Failure ? error.message : String(error.stack);
+      if (text !== '') made.stderr.write(`${text}\n`);
+      return error.exitCode ?? 70;
+    }
+  });
 }

@@ -15,12 +15,13 @@
  * what the scenario says of its service as soon as it is started.
  */
 
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { Test } from 'tap';
 import type { ServiceName } from '../../../src/deploy/stack-plan.ts';
-import { program, programEnvironment } from '../../programs.ts';
+import { programEnvironment } from '../../programs.ts';
+import { clientSource, serveEngine } from './server.ts';
 
 /** State of a container after its start. `unchecked`: it runs and has no health check. */
 export type FakeBehaviour = 'healthy' | 'starting' | 'unhealthy' | 'unchecked' | 'exits' | 'restarts' | 'outOfMemory';
@@ -82,7 +83,6 @@ export interface FakeCall {
   readonly program: 'docker' | 'docker-compose';
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string;
   readonly pid: number;
 }
 
@@ -109,19 +109,14 @@ export interface FakeEngine {
   setVolume(name: string, content: string): void;
 }
 
-const engine = program('test/deploy/fake-engine/docker.mjs');
-
 /** Makes one, in a directory that goes with the test. */
 export function fakeEngine(t: Test, scenario: FakeScenario = {}): FakeEngine {
   const directory = mkdtempSync(join(tmpdir(), 'oratorio-fake-engine-'));
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
   const at = (...names: string[]): string => join(directory, ...names);
   const bin = at('bin');
   for (const name of ['bin', 'home', 'volumes']) mkdirSync(at(name));
   for (const name of ['docker', 'docker-compose'] as const) {
-    const known = `globalThis.fakeEngineDirectory = ${JSON.stringify(directory)};\nglobalThis.fakeEngineCommand = [${JSON.stringify(name)}, ...process.argv.slice(2)];`;
-    writeFileSync(at('bin', name), `#!${process.execPath}\n${known}\nimport(${JSON.stringify(engine)});\n`);
-    chmodSync(at('bin', name), 0o755);
+    writeFileSync(at('bin', name), clientSource(name, at('socket')), { mode: 0o755 });
   }
   let current = scenario;
   const write = (name: string, value: unknown): void => writeFileSync(at(name), JSON.stringify(value));
@@ -130,6 +125,11 @@ export function fakeEngine(t: Test, scenario: FakeScenario = {}): FakeEngine {
   const images = (scenario.images ?? []).map((reference) => ({ reference, id: idOf(reference), digest: null }));
   write('state.json', { images, containers: [] });
   writeFileSync(at('calls.jsonl'), '');
+  const stop = serveEngine(directory, at('socket'));
+  t.teardown(() => {
+    stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
   return {
     bin,
     env: { ...programEnvironment, PATH: [bin, process.env['PATH'] ?? ''].join(delimiter), HOME: at('home') },
