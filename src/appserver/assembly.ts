@@ -53,6 +53,7 @@ import { agentsForTasks } from './delegated-agents.ts';
 import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
+import { ownModel } from './own-model.ts';
 import { restartPolicyOf, runtimeSettingsOf, worktreeRootsOf } from './runtime-settings.ts';
 import { faultOf, openStorage, spendingOf } from './storage.ts';
 import { turnTitle } from './turn-title.ts';
@@ -174,9 +175,10 @@ export function assemble(options: AssemblyOptions): Assembly {
   const builtin = createBuiltinTools(toolSettings);
   const skillTool = createSkillTool(library);
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
+  const models = modelSettingsOf(config, options.upstream);
   const source =
     options.provider ??
-    modelSource(modelSettingsOf(config, options.upstream), {
+    modelSource(models, {
       home: homeDirectory(env),
       onKey(key) {
         cleaner.protect(key);
@@ -224,7 +226,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     worktreeRoots: worktreeRootsOf(workspacePath, config),
     store: store.threads,
     traces: config.Tracing.Enabled ? store.traces : undefined,
-    provider,
+    provider: delegate && !options.provider ? ownModel(config, models, provider) : provider,
     readImage,
     library,
     ...(options.isTrusted && {

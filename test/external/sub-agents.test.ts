@@ -85,13 +85,22 @@ t.test('a thread names its agent when it starts, and keeps it', async (t) => {
 });
 
 t.test('a thread of our own agent works where another one does the turns, and so do its sub-agents', async (t) => {
-  const { talk } = await Talk.begin(t);
+  const { talk } = await Talk.begin(t, '', { Provider: 'demo' });
   t.match(textOf(await talk.say('pid')), /^pid \d+$/, 'the other agent does the turns of the workspace');
   talk.threadId = (await talk.client.call('thread/start', { config: { agent: 'oratorio' } })).thread.id;
   const turn = await talk.say('call SpawnSubagent {"task":"pid"}');
   const [result] = items(turn, 'toolResult');
   t.match(result, { tool: 'SpawnSubagent', outcome: 'completed' });
   t.notMatch(result.text, /pid \d/);
+});
+
+t.test('our own agent makes nothing up where no model is set and another agent does the turns', async (t) => {
+  const { talk } = await Talk.begin(t);
+  talk.threadId = (await talk.client.call('thread/start', { config: { agent: 'oratorio' } })).thread.id;
+  t.match(await talk.say('call FindFiles {}'), {
+    status: 'failed',
+    error: { code: 'upstreamUnauthorized', message: /oratorio has no model in this workspace: set EndPoint/ },
+  });
 });
 
 t.test('no other agent works in a workspace that is not trusted', async (t) => {
