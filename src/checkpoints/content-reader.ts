@@ -16,6 +16,8 @@ const groupPattern = /^group:(\d+):(\d+)$/;
 
 export const isInGroup = ({ codec }: Row): boolean => groupPattern.test(String(codec));
 
+const damaged = 'a content of the store is damaged';
+
 /** Reads contents that are committed, also those of another store. Writes nothing. */
 export class ContentReader {
   readonly directory: string;
@@ -62,7 +64,7 @@ export class ContentReader {
   /** Bytes of a content, or of a list, verified. @throws CheckpointError for a damaged one */
   protected verified(hash: string, row: Row): Buffer {
     const content = this.#unpacked(row);
-    if (hashOf(content) !== hash) throw new CheckpointError('a content of the store is damaged');
+    if (hashOf(content) !== hash) throw new CheckpointError(damaged);
     return content;
   }
 
@@ -75,13 +77,22 @@ export class ContentReader {
     const [, length, at] = groupPattern.exec(String(row['codec'])) ?? [];
     if (length === undefined) {
       const bytes = this.packed(row);
-      return row['codec'] === 'zstd' ? zstdDecompressSync(bytes) : bytes;
+      return row['codec'] === 'zstd' ? decompressed(bytes) : bytes;
     }
     const [pack, start, from] = [Number(row['pack']), Number(row['start']), Number(at)];
     if (this.#group?.pack !== pack || this.#group.start !== start) {
-      this.#group = { pack, start, bytes: zstdDecompressSync(this.packed({ pack, start, length })) };
+      this.#group = { pack, start, bytes: decompressed(this.packed({ pack, start, length })) };
     }
     return this.#group.bytes.subarray(from, from + Number(row['size']));
+  }
+}
+
+/** @throws CheckpointError for bytes that are no frame */
+function decompressed(bytes: Uint8Array): Buffer {
+  try {
+    return zstdDecompressSync(bytes);
+  } catch (error) {
+    throw new CheckpointError(damaged, { cause: error });
   }
 }
 

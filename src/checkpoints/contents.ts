@@ -136,7 +136,8 @@ export class Contents extends ContentReader {
       `SELECT number FROM packs WHERE number <> ? AND length > 2 * (SELECT total(length) FROM blobs WHERE pack = number)`,
       this.#packs.pack,
     );
-    for (const row of sparse) this.#dissolve(Number(row['number']));
+    const failures = sparse.flatMap((row) => this.#dissolve(Number(row['number'])) ?? []);
+    if (failures[0]) throw failures[0];
   }
 
   close(): void {
@@ -174,8 +175,17 @@ export class Contents extends ContentReader {
     }
   }
 
-  #dissolve(pack: number): void {
-    const moved = this.#moveOut(pack);
+  /** Moves what is left of a pack to the last one. @returns why the pack stays: a content of it is damaged */
+  #dissolve(pack: number): CheckpointError | undefined {
+    let moved: ReadonlyMap<string, Place>;
+    try {
+      moved = this.#moveOut(pack);
+    } catch (error) {
+      // Cuts off what was copied so far.
+      this.discard();
+      if (error instanceof CheckpointError) return error;
+      throw error;
+    }
     this.#packs.sync();
     this.database.transaction(() => {
       for (const [hash, { start, length, codec, pack: to }] of moved) {
@@ -186,6 +196,7 @@ export class Contents extends ContentReader {
       this.database.run('DELETE FROM packs WHERE number = ?', pack);
     });
     rmSync(join(this.directory, nameOfPack(pack)), { force: true });
+    return undefined;
   }
 
   /** Copies the contents of a pack to the last one: those of groups in new groups, without what is gone. @returns their places by hash */

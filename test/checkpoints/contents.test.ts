@@ -1,6 +1,6 @@
 /** The store of contents: small ones are compressed together, each is read alone, and what is gone leaves its place. */
 import { randomBytes } from 'node:crypto';
-import { appendFileSync, readdirSync, statSync } from 'node:fs';
+import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { ContentReader, hashOf } from '../../src/checkpoints/content-reader.ts';
@@ -134,4 +134,20 @@ t.test('of groups whose other members are gone the rest moves on with its pack',
   t.equal(database.get('SELECT count(*) AS count FROM blobs')?.['count'], new Set(needed).size);
   for (const hash of needed) t.equal(hashOf(read(contents, hash)), hash);
   t.throws(() => read(contents, hashes[1] ?? ''), /missing/);
+});
+
+t.test('a pack with a damaged group stays when it is mostly unused, and costs no more room each time', async (t) => {
+  const { open, pack, packs } = store(t);
+  const { contents, commit, close } = open();
+  const hashes = texts.map((text) => contents.put(text));
+  for (let number = 0; number < 17; number += 1) contents.put(randomBytes(2 ** 20));
+  commit(hashes);
+  close();
+  const bytes = readFileSync(pack(1));
+  const whole = bytes.indexOf(Buffer.from([0x28, 0xb5, 0x2f, 0xfd]));
+  writeFileSync(pack(1), bytes.fill(0xff, whole, whole + 40));
+  const next = open();
+  for (const _ of [1, 2]) t.throws(() => next.contents.clean(), { name: 'CheckpointError', message: /damaged/ });
+  t.same([readdirSync(packs), statSync(pack(1)).size], [['000001.pack'], bytes.length]);
+  t.equal(hashOf(read(next.contents, hashes[299] ?? '')), hashes[299], 'its other groups can be read');
 });
