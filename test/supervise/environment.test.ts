@@ -43,7 +43,8 @@ t.test('a child finds the tool chains of its user, without their tokens', async 
 t.test('no variable outside of the lists is passed from any environment', async () => {
   const word = fc.constantFrom('ORATORIO', 'API', 'KEY', 'TOKEN', 'SECRET', 'PATH', 'HOME', 'LC', 'AWS', 'x');
   const name = fc.oneof(
-    fc.string(),
+    // Chance may spell one of the list, such as CI.
+    fc.string().filter((text) => !/^[A-Z_]+$/i.test(text)),
     fc.array(word, { minLength: 1, maxLength: 3 }).map((words) => words.join('_')),
   );
   fc.assert(
