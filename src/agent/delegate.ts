@@ -113,6 +113,7 @@ export class DelegateError extends Error {
 /** Stands in for an agent that cannot be had: its turns fail. */
 export const unknownAgent = (name: string, isTrusted: boolean): Delegate => ({
   name,
+  prepare() {},
   async run() {
     const why = isTrusted ? 'it is no preset, and not the one of the configuration' : 'trust this workspace first';
     throw new DelegateError('agentUnavailable', `There is no agent ${name}: ${why}.`);
@@ -128,6 +129,8 @@ export const unknownAgent = (name: string, isTrusted: boolean): Delegate => ({
  */
 export interface Delegate {
   readonly name: string;
+  /** A turn of the thread will run soon: its process is started meanwhile. What fails is reported by the turn. */
+  prepare(threadId: string): void;
   run(
     order: DelegatedOrder,
     signal: AbortSignal,

@@ -37,6 +37,14 @@ export class DelegatedAgent implements Delegate {
     };
   }
 
+  prepare(threadId: string): void {
+    // The turn waits for the same loading, and reports its failure.
+    void this.#load().then(
+      (agent) => agent.prepare(threadId),
+      () => undefined,
+    );
+  }
+
   async run(order: DelegatedOrder, signal: AbortSignal) {
     const agent = await this.#load();
     const ended = await agent.run(order, signal);

@@ -45,6 +45,8 @@ export class ExternalAgent implements Delegate {
   #connection: Connection | undefined;
   /** Turns without an end. */
   #runs = 0;
+  /** Threads for whose next turn it was started. */
+  readonly #prepared = new Set<string>();
 
   constructor(options: ExternalAgentOptions) {
     this.name = options.name;
@@ -64,10 +66,15 @@ export class ExternalAgent implements Delegate {
     this.#actor.start();
   }
 
+  prepare(threadId: string): void {
+    this.#prepared.add(threadId);
+    this.#actor.send({ type: 'AGENT.WANTED' });
+  }
+
   async run(order: DelegatedOrder, signal: AbortSignal) {
     this.#runs += 1;
     try {
-      const connection = await this.#usable(signal);
+      const connection = await this.#usable(order.threadId, signal);
       return await this.#sessions.run(connection, order, signal);
     } finally {
       this.#runs -= 1;
@@ -79,11 +86,12 @@ export class ExternalAgent implements Delegate {
   }
 
   forget(threadId: string): void {
+    this.#prepared.delete(threadId);
     this.#sessions.forget(threadId);
   }
 
   endThread(threadId: string): void {
-    this.#sessions.forget(threadId);
+    this.forget(threadId);
     // A turn may run that has no session yet.
     if (this.#runs === 0 && this.#sessions.isEmpty) this.#actor.send({ type: 'AGENT.UNNEEDED' });
   }
@@ -108,10 +116,12 @@ export class ExternalAgent implements Delegate {
     else logger.error('an agent cannot be ended', { agent: name });
   }
 
-  /** Starts it unless it runs. @throws AgentFailure agentUnavailable */
-  async #usable(signal: AbortSignal): Promise<Connection> {
+  /** Starts it unless it runs or was started for this turn. @throws AgentFailure agentUnavailable */
+  async #usable(threadId: string, signal: AbortSignal): Promise<Connection> {
     signal.throwIfAborted();
-    this.#actor.send({ type: 'AGENT.WANTED' });
+    const isStarted = this.#prepared.delete(threadId) && !this.#isAway;
+    // A turn starts it once: a start that has failed since is the turn's failure.
+    if (!isStarted) this.#actor.send({ type: 'AGENT.WANTED' });
     await this.#until((snapshot) => usableOrDown(snapshot), signal);
     signal.throwIfAborted();
     const snapshot = this.#actor.getSnapshot();
@@ -122,6 +132,12 @@ export class ExternalAgent implements Delegate {
       'agentUnavailable',
       [`The agent ${name} cannot be used. ${why}`, installHint].join(' ').trim(),
     );
+  }
+
+  /** It was ended on purpose, or is about to be. */
+  get #isAway(): boolean {
+    const snapshot = this.#actor.getSnapshot();
+    return snapshot.matches('absent') || snapshot.matches('retiring');
   }
 
   /** Resolves at the first snapshot for which this is so, when there will be no other, or when `signal` aborts. */

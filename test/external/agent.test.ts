@@ -97,6 +97,17 @@ t.test('an agent that wants a log-in, is broken or missing says what to do', asy
   });
 });
 
+t.test('a turn starts an agent once, also one that ends while the files are saved', async (t) => {
+  const starts = join(temporaryDirectory(t), 'starts');
+  const Command = ['/bin/sh', '-c', 'echo start >> "$0"; exit 3', starts];
+  const Supervision = { Restart: 'never' };
+  const { talk } = await Talk.begin(t, '', { Agent: { Name: 'broken', Command }, Supervision });
+  for (const expected of ['start\n', 'start\nstart\n']) {
+    t.match(await talk.say('say x'), { status: 'failed', error: { code: 'agentUnavailable' } });
+    t.equal(readFileSync(starts, 'utf8'), expected);
+  }
+});
+
 t.test('an agent does no turn on a model of its maker that the user has not chosen', async (t) => {
   const home = temporaryDirectory(t);
   const begin = (flags: string, more: Readonly<Record<string, string>> = {}) => {

@@ -71,7 +71,7 @@ export class TurnDelegation {
     this.#options = options;
   }
 
-  /** Shows the prompt to the hooks of the user. @throws PromptBlockedError, DelegateError for a turn that it must not do */
+  /** Shows the prompt to the hooks of the user, then has the agent start while the files are saved. @throws PromptBlockedError, DelegateError for a turn that it must not do */
   async prepare(signal: AbortSignal): Promise<void> {
     const { hooks, input, host, delegate, isPlanning, options } = this.#options;
     const refuse = (why: string) => {
@@ -83,6 +83,7 @@ export class TurnDelegation {
     if ((options.clientTools ?? []).length > 0) refuse('it does not call tools of the client');
     await hooks.submitPrompt(input, signal);
     signal.throwIfAborted();
+    delegate.prepare(host.threadId);
   }
 
   /** Runs the turn. Rejects as `Delegate.run` does. */
