@@ -1,5 +1,5 @@
 /**
- * Installs what the tests use of the system besides Node: bubblewrap, a browser, curl, Compose and PostgreSQL. On a Debian
+ * Installs what the tests use of the system besides Node: bubblewrap, a browser, curl, Compose, Perl and PostgreSQL. On a Debian
  * machine, as root, a missing package is installed; elsewhere a warning names it, and the tests that need it fail.
  */
 import { spawnSync } from 'node:child_process';
@@ -20,6 +20,7 @@ const wanted = new Map([
   ['bubblewrap', { programs: ['bwrap'] }],
   ['curl', { programs: ['curl'] }],
   ['docker-compose', { programs: ['docker-compose'], variable: 'ORATORIO_TEST_COMPOSE_V1' }],
+  ['perl', { programs: ['perl'] }],
   ['postgresql', { programs: ['postgres', '/usr/lib/postgresql/*/bin/postgres'], variable: 'ORATORIO_TEST_POSTGRES' }],
 ]);
 
