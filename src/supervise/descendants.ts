@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defaults, type ProcessIdentity } from '../protocol/index.ts';
 import { monotonicMs } from './clock.ts';
 import { identityOf, isAlive } from './identity.ts';
-import { type ScannedProcess, scanProcesses } from './scan.ts';
+import type { ProcessEntry } from './procfs.ts';
+import { readProcesses } from './scan.ts';
 import { signalProcess } from './signals.ts';
 
 const keyOf = ({ pid, startedTicks }: Pick<ProcessIdentity, 'pid' | 'startedTicks'>): string =>
@@ -42,7 +43,7 @@ export class Descendants {
 
   /** Looks for them in the process table. Returns those that live. */
   async look(): Promise<readonly ProcessIdentity[]> {
-    const living = (await scanProcesses()).filter(({ zombie }) => !zombie);
+    const living = (await readProcesses()).filter(({ zombie }) => !zombie);
     const found = this.#among(living);
     this.#known.clear();
     for (const entry of found) this.#known.set(keyOf(entry), identityOf(entry));
@@ -64,15 +65,15 @@ export class Descendants {
     }
   }
 
-  #among(living: readonly ScannedProcess[]): readonly ScannedProcess[] {
+  #among(living: readonly ProcessEntry[]): readonly ProcessEntry[] {
     const leader = living.find(({ pid }) => pid === this.#leader.pid);
     const isLeaderAlive = leader !== undefined && this.#isLeader(leader);
-    const isKnown = (entry: ScannedProcess) => this.#known.has(keyOf(entry));
+    const isKnown = (entry: ProcessEntry) => this.#known.has(keyOf(entry));
     // Another process with the number of a dead leader may lead another session. While the session has a member, none does.
     const isSessionOurs = this.#isRecorded
       ? living.some((entry) => entry.session === this.#leader.pid && (isKnown(entry) || this.#isLeader(entry)))
       : leader === undefined || isLeaderAlive;
-    const ours = new Map<number, ScannedProcess>();
+    const ours = new Map<number, ProcessEntry>();
     for (const entry of living) {
       if (isKnown(entry) || (isSessionOurs && entry.session === this.#leader.pid)) ours.set(entry.pid, entry);
     }
@@ -87,7 +88,7 @@ export class Descendants {
     return [...ours.values()];
   }
 
-  #isLeader({ pid, startedTicks }: ScannedProcess): boolean {
+  #isLeader({ pid, startedTicks }: ProcessEntry): boolean {
     return pid === this.#leader.pid && startedTicks === this.#leader.startedTicks;
   }
 }

@@ -50,30 +50,48 @@ export function scanProcesses(): Promise<ScannedProcess[]> {
   return next;
 }
 
+/** The process table without this process and without markers, zombies included: costs less than a scan. */
+export async function readProcesses(): Promise<readonly ProcessEntry[]> {
+  if (process.platform !== 'linux') return scanProcesses();
+  return settled(async () => {
+    const found: ProcessEntry[] = [];
+    const moved = await onePass((entry) => found.push(entry));
+    return { found, moved };
+  });
+}
+
+function scanProc(): Promise<ScannedProcess[]> {
+  return settled(async () => {
+    const found: ScannedProcess[] = [];
+    const starting: ProcessEntry[] = [];
+    const moved = await onePass((entry) => {
+      const marker = entry.zombie || isKernelThread(entry) ? 'absent' : readMarker(entry.pid);
+      if (marker === 'starting') starting.push(entry);
+      else found.push({ ...entry, marker });
+    });
+    found.push(...(await readAgain(starting)));
+    return { found, moved };
+  });
+}
+
 /** Whatever came or went during a pass may have forked where the pass had already looked: then it looks again. */
-async function scanProc(): Promise<ScannedProcess[]> {
+async function settled<T>(look: () => Promise<{ readonly found: T[]; readonly moved: boolean }>): Promise<T[]> {
   for (let pass = 1; ; pass++) {
-    const { found, moved } = await onePass();
+    const { found, moved } = await look();
     if (!moved || pass === maxPasses) return found;
   }
 }
 
-async function onePass(): Promise<{ found: ScannedProcess[]; moved: boolean }> {
-  const pids = listPids();
-  const found: ScannedProcess[] = [];
-  const starting: ProcessEntry[] = [];
+/** Reads the process table once. @returns whether a process ended meanwhile */
+async function onePass(visit: (entry: ProcessEntry) => void): Promise<boolean> {
   let moved = false;
-  for (const [index, pid] of pids.entries()) {
+  for (const [index, pid] of listPids().entries()) {
     if (index % chunk === chunk - 1) await nextTurn();
     const entry = readEntry(pid);
     if (entry === 'gone') moved = true;
-    if (typeof entry === 'string' || pid === process.pid) continue;
-    const marker = entry.zombie || isKernelThread(entry) ? 'absent' : readMarker(pid);
-    if (marker === 'starting') starting.push(entry);
-    else found.push({ ...entry, marker });
+    if (typeof entry !== 'string' && pid !== process.pid) visit(entry);
   }
-  found.push(...(await readAgain(starting)));
-  return { found, moved };
+  return moved;
 }
 
 /** Reads the markers of processes with an empty environment until each shows one, or the pauses are over. */
