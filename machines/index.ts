@@ -18,6 +18,7 @@ import { mcpServerMachine } from './mcp-server.ts';
 import type { MachineName } from './names.ts';
 import { notificationChannelMachine } from './notification-channel.ts';
 import { pushSwitchMachine } from './push-switch.ts';
+import { raceAttemptMachine } from './race-attempt.ts';
 import { raceReviewMachine } from './race-review.ts';
 import { reviewRunMachine } from './review-run.ts';
 import { schedulerMachine } from './scheduler.ts';
@@ -45,6 +46,7 @@ export * from './names.ts';
 export * from './notification-channel.ts';
 export * from './process-events.ts';
 export * from './push-switch.ts';
+export * from './race-attempt.ts';
 export * from './race-review.ts';
 export * from './restart-policy.ts';
 export * from './review-run.ts';
@@ -79,6 +81,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   'push-switch': pushSwitchMachine,
   conversation: conversationMachine,
   'change-review': changeReviewMachine,
+  'race-attempt': raceAttemptMachine,
   'race-review': raceReviewMachine,
 };
 

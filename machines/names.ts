@@ -20,6 +20,7 @@ export const machineNames = [
   'push-switch',
   'conversation',
   'change-review',
+  'race-attempt',
   'race-review',
 ] as const;
 

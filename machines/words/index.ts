@@ -12,6 +12,7 @@ import {
   changeReview,
   checkpoint,
   conversation,
+  raceAttempt,
   raceReview,
   scheduler,
   turn,
@@ -41,5 +42,6 @@ export const machineWords: Readonly<Record<MachineName, MachineWords>> = {
   'push-switch': pushSwitch,
   conversation,
   'change-review': changeReview,
+  'race-attempt': raceAttempt,
   'race-review': raceReview,
 };

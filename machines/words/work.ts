@@ -202,6 +202,19 @@ export const changeReview: MachineWords = {
   },
 };
 
+export const raceAttempt: MachineWords = {
+  guards: {
+    isDecided: 'another attempt has passed',
+    isOver: 'the turn was interrupted, or another attempt has passed',
+    hasPassed: 'the command has succeeded',
+  },
+  actions: {
+    recordDecision: 'note that another attempt has passed',
+    interruptTurn: 'interrupt the turn',
+    recordFailure: 'note why it has ended',
+  },
+};
+
 export const raceReview: MachineWords = {
   guards: {
     isRefused: 'others have changed the same files since',

@@ -99,6 +99,9 @@ export interface DelegateOffers {
 /** Of an agent that has opened no session. */
 export const noOffers: DelegateOffers = { models: [], modes: [], commands: [] };
 
+/** Why a thread cannot have an agent, as far as this can be seen without a start. */
+export type AgentProblem = 'unknown' | 'notInstalled' | 'restricted';
+
 /** A turn that a delegate could not do. The message is a sentence for people; the runtime removes secrets from it. */
 export class DelegateError extends Error {
   override readonly name = 'DelegateError';

@@ -14,6 +14,7 @@ export type AgentErrorName = Extract<
   | 'workspaceOverrideRefused'
   | 'restoreConflict'
   | 'checkpointFailed'
+  | 'agentUnavailable'
   | 'approvalNotFound'
   | 'approvalTimeout'
   | 'overloaded'

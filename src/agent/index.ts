@@ -74,6 +74,7 @@ export {
   delegateFiles,
   findProgram,
   imageReader,
+  isExecutable,
   OutputFiles,
   type PathSearch,
   pathSearch,

@@ -38,6 +38,7 @@ import { type Config, homeDirectory } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import {
+  type AgentChoice,
   type AgentInUse,
   type AgentMode,
   defaults,
@@ -98,6 +99,8 @@ export interface Assembly {
   /** Prompt commands of that agent. */
   readonly agentCommands: () => readonly PromptCommandInfo[];
   readonly agentModes: () => readonly AgentMode[];
+  /** Agents that threads may name. */
+  readonly agentChoices: () => readonly AgentChoice[];
   /** Calls the listener when that may have changed. */
   readonly onAgentChange: (listener: () => void) => void;
   /** For health: how things are besides the threads. */
@@ -221,7 +224,10 @@ export function assemble(options: AssemblyOptions): Assembly {
   const threads = new ThreadService({
     workspacePath,
     delegate,
-    ...(options.isTrusted && { agentOf: (name: string) => agents.of(name) }),
+    ...(options.isTrusted && {
+      agentOf: (name: string) => agents.of(name),
+      agentProblem: (name: string) => agents.problemOf(name),
+    }),
     checkpoints,
     worktreeRoots: worktreeRootsOf(workspacePath, config),
     store: store.threads,
@@ -302,6 +308,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     agent: () => agentInUse(delegate),
     agentCommands: () => commandsOfAgent(delegate),
     agentModes: () => delegate?.offers().modes ?? [],
+    agentChoices: () => agents.choices(options.isTrusted),
     onAgentChange: (listener) => delegate?.onChange(listener),
     describe: () => ({
       sandbox,

@@ -1,5 +1,6 @@
-import { findProgram } from '../agent/index.ts';
-import { agentPresets, presetNames } from '../protocol/index.ts';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { type AgentProblem, findProgram, isExecutable } from '../agent/index.ts';
+import { type AgentChoice, agentPresets, approvalsOfAgent, ownAgent, presetNames } from '../protocol/index.ts';
 import { DelegatedAgent } from './delegated-agent.ts';
 
 type AgentOptions = ConstructorParameters<typeof DelegatedAgent>[0];
@@ -28,8 +29,7 @@ export class DelegatedAgents {
     const { main, configured, common, observe } = this.#options;
     if (main?.name === name) return main;
     const known = this.#byName.get(name);
-    const isPreset = presetNames.some((preset) => preset === name);
-    if (known || (!isPreset && configured.Name !== name)) return known;
+    if (known || !this.#isKnown(name)) return known;
     const agent = new DelegatedAgent({
       ...common,
       agent: configured.Name === name ? configured : { Name: name, Command: [], Env: {} },
@@ -39,15 +39,59 @@ export class DelegatedAgents {
     return agent;
   }
 
+  /** Agents that a thread may name, our own first. */
+  choices(isTrusted: boolean): readonly AgentChoice[] {
+    const own = { name: ownAgent, isInstalled: true, approvals: 'asks' as const };
+    if (!isTrusted) return [own];
+    const { main, configured } = this.#options;
+    const named = [main?.name ?? '', configured.Name].filter((name) => name !== '' && name !== ownAgent);
+    const others = [...new Set([...named, ...presetNames])];
+    return [
+      own,
+      ...others.map((name) => ({
+        ...{ name: name.slice(0, 200), isInstalled: this.#isInstalled(name), approvals: approvalsOfAgent(name) },
+      })),
+    ];
+  }
+
+  /** Undefined: it can be started as far as this can be seen without a start. */
+  problemOf(name: string): AgentProblem | undefined {
+    if (name === ownAgent) return undefined;
+    if (!this.#isKnown(name)) return 'unknown';
+    return this.#isInstalled(name) ? undefined : 'notInstalled';
+  }
+
+  #isKnown(name: string): boolean {
+    const { main, configured } = this.#options;
+    return main?.name === name || configured.Name === name || presetNames.some((preset) => preset === name);
+  }
+
+  #isInstalled(name: string): boolean {
+    const { main, configured, common } = this.#options;
+    const isConfigured = configured.Name === name || main?.name === name;
+    const preset = presetNames.find((each) => each === name);
+    const [own] = isConfigured ? configured.Command : [];
+    const program = own ?? (preset === undefined ? name : agentPresets[preset].program);
+    return isThere(program, common.env['PATH'] ?? '');
+  }
+
   forget(threadId: string): void {
     this.#options.main?.forget(threadId);
-    for (const agent of this.#byName.values()) agent.forget(threadId);
+    // One that threads have named ends with the last of them.
+    for (const agent of this.#byName.values()) agent.endThread(threadId);
   }
 
   async close(): Promise<void> {
     const { main } = this.#options;
     await Promise.all([main?.close(), ...[...this.#byName.values()].map((agent) => agent.close())]);
   }
+}
+
+/** Where the start of an agent looks for it. */
+function isThere(program: string, searchPath: string): boolean {
+  if (program.includes('/')) return isExecutable(program);
+  const directories = searchPath.split(delimiter).filter(isAbsolute);
+  return directories.some((directory) => isExecutable(join(directory, program)));
 }
 
 /** Names that the model may give to a sub-agent: the configured agent, and presets whose programs are installed. */

@@ -9,6 +9,7 @@ import {
 } from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
 import {
+  type AgentChoice,
   type AgentInUse,
   type AgentMode,
   agentLimits,
@@ -83,13 +84,19 @@ export function methodsOf(
   agent: () => AgentInUse,
   agentCommands: () => readonly PromptCommandInfo[],
   agentModes: () => readonly AgentMode[],
+  agentChoices: () => readonly AgentChoice[],
 ): Methods {
   return {
     ...threadMethods(threads),
     ...turnMethods(threads),
     ...fileMethods(threads),
     ...libraryMethods(library, agentCommands),
-    'agent/read': () => ({ result: { agent: agent(), modes: [...agentModes()], limits: agentLimits(agent()) } }),
+    'agent/read': () => ({
+      result: {
+        ...{ agent: agent(), modes: [...agentModes()], limits: agentLimits(agent()) },
+        agents: [...agentChoices()],
+      },
+    }),
     ...mcpMethods(mcp),
     ...cronMethods(automations),
     ...automationMethods(automations),

@@ -132,6 +132,7 @@ export class RunningServer implements AppServer {
           this.#assembly.agent,
           this.#assembly.agentCommands,
           this.#assembly.agentModes,
+          this.#assembly.agentChoices,
         ),
       ),
       feed: threads.feed,

@@ -90,8 +90,14 @@ export const fileCommands: readonly CommandSpec[] = [
     ],
     argument: { name: 'prompt', completes: 'nothing' },
     options: [
-      { name: 'attempts', value: 'count', describe: 'Run this many attempts, 1 to 8; default: 3' },
+      { name: 'attempts', value: 'count', describe: 'Run this many, 1 to 8; default: one per --agent, or 3' },
       { name: 'check', value: 'command', describe: 'Accept an attempt when this shell command succeeds in it' },
+      {
+        name: 'agent',
+        value: 'agents',
+        repeats: true,
+        describe: 'Use these agents in turn, separated by commas or repeated',
+      },
       { name: 'model', value: 'models', describe: 'Use these models in turn, separated by commas' },
       { name: 'effort', value: 'efforts', describe: 'Use these efforts in turn, separated by commas' },
       { name: 'prune', describe: 'Delete the attempts of earlier races' },
@@ -100,7 +106,11 @@ export const fileCommands: readonly CommandSpec[] = [
       noStart,
       json,
     ],
-    examples: ['race "Fix the parser" --attempts 3 --check "npm test" --yes', 'race --prune'],
+    examples: [
+      'race "Fix the parser" --attempts 3 --check "npm test" --yes',
+      'race "Fix the parser" --agent oratorio --agent codex --check "npm test" --yes',
+      'race --prune',
+    ],
     load: async () => ({ run: (await import('./commands/race.ts')).run }),
   },
 ];

@@ -3,12 +3,20 @@ import { type HubClient, HubRequestError, type HubThreadListAnswer } from '../cl
 
 type Thread = HubThreadListAnswer['threads'][number];
 
+/** An attempt of a race; a Hub of an earlier version knows neither its agent nor its failure. */
+interface ForkRace {
+  readonly number: number;
+  readonly state: string;
+  readonly agent?: string | undefined;
+  readonly failure?: { readonly code: string } | undefined;
+}
+
 /** A fork of a conversation that works in a directory of its own. */
 export interface Fork {
   readonly threadId: string;
   readonly name: string;
   /** Attempt of a race: its number and what its check said. */
-  readonly race: { readonly number: number; readonly state: string } | null;
+  readonly race: ForkRace | null;
   readonly activity: string;
   readonly directory: string;
   /** Conversation that it was copied from. */
@@ -47,5 +55,6 @@ function forkOf({ threadId, name, activity, fork, actionUrl }: Thread): Fork | u
 export function forkState({ activity, race }: Pick<Fork, 'activity' | 'race'>): string {
   if (activity === 'waiting') return 'waits for you';
   if (activity === 'running') return 'running';
+  if (race?.failure) return `failed: ${race.failure.code}`;
   return race ? `check: ${race.state}` : 'fork';
 }

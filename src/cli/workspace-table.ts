@@ -94,7 +94,9 @@ const maxNameChars = 40;
 /** The row of a fork, below that of its workspace. */
 export function forkRow(fork: Fork): string[] {
   const { name, race, page, directory } = fork;
-  const shown = race ? `attempt ${race.number}` : visible(name, { multiline: false }).slice(0, maxNameChars);
+  const agent =
+    race?.agent === undefined ? '' : ` (${visible(race.agent, { multiline: false }).slice(0, maxNameChars)})`;
+  const shown = race ? `attempt ${race.number}${agent}` : visible(name, { multiline: false }).slice(0, maxNameChars);
   const row = [`└ ${shown}`, forkState(fork), ...tableHeading.slice(2, -2).map(() => nothing), page];
   return [...row, `works in ${directory}`];
 }

@@ -183,7 +183,16 @@ const HubThreadAnswer = v.looseObject({
       v.looseObject({
         forkedFromThreadId: text,
         directory: text,
-        race: v.optional(v.nullable(v.looseObject({ number: v.number(), state: text })), null),
+        race: v.optional(
+          v.nullable(
+            v.looseObject({
+              ...{ number: v.number(), state: text },
+              agent: v.optional(text),
+              failure: v.optional(v.looseObject({ code: text })),
+            }),
+          ),
+          null,
+        ),
       }),
     ),
     null,

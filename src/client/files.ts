@@ -130,6 +130,8 @@ export interface ForkOptions extends RequestOptions {
   /** Gives it files of its own, beside the workspace. */
   readonly worktree?: boolean;
   readonly displayName?: string | undefined;
+  /** One of `agents` of `agent/read`. Default: that of the original. */
+  readonly agent?: string | undefined;
 }
 
 /** A copied thread. `directory` is empty when it works in the files of its original. */
@@ -146,12 +148,13 @@ export interface ForkedThread {
 export async function forkThread(
   server: Server,
   threadId: string,
-  { atTurnId, worktree = false, displayName, ...options }: ForkOptions = {},
+  { atTurnId, worktree = false, displayName, agent, ...options }: ForkOptions = {},
 ): Promise<ForkedThread> {
   const params = {
     ...{ threadId, worktree },
     ...(atTurnId !== undefined && { atTurnId }),
     ...(displayName !== undefined && { displayName }),
+    ...(agent !== undefined && { agent }),
   };
   const { thread } = await answerOf(server, ForkAnswer, ['thread/fork', params], options);
   return { threadId: thread.id, directory: thread.config.workspaceOverride };

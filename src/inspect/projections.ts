@@ -13,6 +13,7 @@ import type {
   McpServerContext,
   NotificationChannelContext,
   PushSwitchContext,
+  RaceAttemptContext,
   RaceReviewContext,
   ReviewRunContext,
   SchedulerContext,
@@ -134,6 +135,11 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     reverted: context.reverted.length,
     conflicts: context.conflictsTotal,
     lastError: withoutCredentials(context.lastError),
+  }),
+  'race-attempt': (context: RaceAttemptContext) => ({
+    number: context.number,
+    isDecided: context.isDecided,
+    failure: context.failure?.code ?? null,
   }),
   'race-review': (context: RaceReviewContext) => ({
     threadId: context.threadId,

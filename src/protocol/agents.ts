@@ -13,6 +13,13 @@ export const AgentInUse = v.object({
     v.description('none: it cannot be made to ask before it acts, or nothing shows that it does.'),
   ),
 });
+/** An agent that a thread may name. */
+export const AgentChoice = v.object({
+  name: text('Value of `agent` of a thread; oratorio is our own.'),
+  isInstalled: v.pipe(v.boolean(), v.description('False: its program is not there, so that it does no turn.')),
+  approvals: AgentInUse.entries.approvals,
+});
+export type AgentChoice = v.InferOutput<typeof AgentChoice>;
 /** A way of working that an agent of another maker offers. */
 export const AgentMode = v.object({ id: text('Value of `agentMode` of a thread.'), name: text('Name for people.') });
 export type AgentMode = v.InferOutput<typeof AgentMode>;

@@ -3,7 +3,7 @@
  * unknown fields, times are ISO 8601 in UTC, what is not known is left out rather than null.
  */
 import * as v from 'valibot';
-import { AgentInUse, AgentMode } from './agents.ts';
+import { AgentChoice, AgentInUse, AgentMode } from './agents.ts';
 import { Automation, AutomationInput, AutomationRun, AutomationsState } from './automations.ts';
 import { Checkpoint, diffFormats, FileDiff, RestoredFiles } from './checkpoints.ts';
 import { LibraryProblem, PromptCommandInfo, SkillInfo } from './library.ts';
@@ -188,6 +188,12 @@ export const rpcMethods = {
       atTurnId: v.optional(id),
       worktree: v.optional(v.boolean(), false),
       displayName: v.optional(v.string()),
+      agent: v.pipe(
+        v.optional(id),
+        v.description(
+          'Agent that does the turns of the copy, one of `agents` of `agent/read`. Default: that of the original. Another agent has not seen the turns that are copied: a notice in its first turn says so.',
+        ),
+      ),
     }),
     result: v.object({ thread: Thread }),
   },
@@ -457,6 +463,12 @@ export const rpcMethods = {
         ),
       ),
       limits: v.pipe(v.array(v.string()), v.description('What it cannot do, in sentences for people.')),
+      agents: v.pipe(
+        v.optional(v.array(AgentChoice)),
+        v.description(
+          'Agents that a thread may name, our own first; no other where the workspace is not trusted; absent: an older server.',
+        ),
+      ),
     }),
   },
   'model/list': {

@@ -28,7 +28,7 @@ export const HubThread = v.object({
       v.object({
         forkedFromThreadId: text('Conversation that it was copied from.'),
         directory: text('Where its files are, beside the workspace.'),
-        race: v.nullable(v.pick(RaceAttempt, ['number', 'state', 'restoreId'])),
+        race: v.nullable(v.omit(RaceAttempt, ['check'])),
       }),
     ),
     v.description('Set on a fork with files of its own; `race` is that of `thread/config/update`.'),

@@ -59,6 +59,11 @@ export const rpcErrors = {
     message: 'Checkpoint failed',
     when: 'The files could not be saved or restored, or checkpoints are switched off; `data` says why.',
   },
+  agentUnavailable: {
+    code: -32086,
+    message: 'Agent unavailable',
+    when: 'A fork names an agent that cannot do its turns; `data.reason` is `unknown`, `notInstalled` or, of a workspace that is not trusted, `restricted`. Nothing was copied.',
+  },
   approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'No decision in time; it was declined.' },
   approvalNotFound: { code: -32021, message: 'Approval not found', when: 'It was decided already, or never asked.' },
   automationNotFound: { code: -32031, message: 'Automation not found', when: 'There is no job or task with this id.' },

@@ -194,6 +194,19 @@ export const RaceAttempt = v.object({
   /** Command that decides. */
   check: v.pipe(v.string(), v.maxLength(10_000)),
   state: v.picklist(raceStates),
+  /** Agent that does it, for people: what holds is `agent` of the thread. */
+  agent: v.optional(v.pipe(id, v.maxLength(200))),
+  /** Set when it has failed before its check: the agent could not be had, or its turn has failed. */
+  failure: v.optional(
+    v.object({
+      code: v.pipe(
+        v.string(),
+        v.maxLength(100),
+        v.description('Code of the failed turn, or `agentUnavailable` when the agent was not there.'),
+      ),
+      message: v.pipe(v.string(), v.maxLength(2_000)),
+    }),
+  ),
   /** Its changes are in the workspace of the original: this restore takes them back. The server sets it. */
   restoreId: v.optional(id),
 });

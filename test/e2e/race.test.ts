@@ -1,8 +1,11 @@
 /** `oratorio race` in the product as it is installed, with a model whose second attempt is the good one. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { agentPresets } from '../../src/protocol/index.ts';
 import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
+import { eventually } from '../hub/harness.ts';
 import { makePlace, oratorio } from './harness.ts';
 
 t.test('the attempt that passes the check is applied, and undo takes it back', async (t) => {
@@ -44,7 +47,7 @@ t.test('the attempt that passes the check is applied, and undo takes it back', a
   t.same(directories(forks), directories(found), 'attempts are below their workspace');
   const appliedBy = (listed: readonly Listed[]) => listed.flatMap(({ race }) => race.restoreId ?? []);
   t.same(appliedBy(forks), [applied.restoreId], 'the applied attempt is known');
-  t.match((await oratorio(place, ['list'])).stdout, /└ attempt 2\t(?:check: (?:passed|failed|stopped))\t/);
+  t.match((await oratorio(place, ['list'])).stdout, /└ attempt 2 \(oratorio\)\t(?:check: (?:passed|failed|stopped))\t/);
   t.match(
     (await oratorio(place, ['up', workspace, '--no-follow'])).stdout,
     /└ race: attempt 2, Make it good\. {2}check: /,
@@ -70,3 +73,102 @@ t.test('the attempt that passes the check is applied, and undo takes it back', a
   for (const { directory } of found) t.notOk(existsSync(directory));
   await oratorio(place, ['hub', 'stop']);
 });
+
+t.test(
+  'attempts have agents of their own; one that ends or is missing fails alone, and a kill leaves the workspace',
+  async (t) => {
+    const upstream = await startMockUpstream(t, (request: UpstreamRequest) => {
+      const messages: { role: string }[] = request.body.messages;
+      if (messages.at(-1)?.role === 'tool') return answered(request, { text: 'done' });
+      const write = { path: 'a.txt', content: 'by our own' };
+      return answered(request, { toolCalls: [{ id: 'call_1', name: 'WriteFile', arguments: write }] });
+    });
+    const place = makePlace(t);
+    const stub = fileURLToPath(new URL('../../test/external/stub-agent.mjs', import.meta.url));
+    // A preset whose program is the stub, too.
+    const bin = join(place.root, 'bin');
+    mkdirSync(bin);
+    writeFileSync(join(bin, 'goose'), `#!/usr/bin/env node\nimport(${JSON.stringify(stub)});\n`, { mode: 0o755 });
+    const at = { ...place, env: { ...place.env, PATH: `${bin}${delimiter}${place.env['PATH']}` } };
+    const workspace = place.workspace('site', {
+      ...{ EndPoint: upstream.url, ApiKey: 'key', Model: 'm', UpstreamRetries: 0 },
+      Agent: { Kind: 'oratorio', Name: 'mine', Command: [process.execPath, stub], Env: { WHO: 'good' } },
+    });
+    const a = join(workspace, 'a.txt');
+    writeFileSync(a, 'before');
+    const race = (...args: string[]) =>
+      oratorio(at, ['race', '--workspace', workspace, '--check', 'grep -q good a.txt', '--yes', '--json', ...args]);
+    const forks = async (): Promise<{ readonly race: { readonly state: string; readonly agent: string } }[]> => {
+      const [record] = JSON.parse((await oratorio(at, ['list', '--json'])).stdout);
+      return record.forks;
+    };
+    const prompt = 'run test "$WHO" || kill -9 $PPID\nrun printf "$WHO" > a.txt\nsay done';
+
+    for (const name of ['missing', '$(touch owned)', 'mine,', 'mine,mine,mine,mine,mine,mine,mine,mine,mine']) {
+      const refused = await race('--agent', name, prompt);
+      t.match([refused.code, JSON.parse(refused.stdout)], [2, { error: { code: 'usage' } }], name);
+    }
+    t.same(await forks(), [], 'nothing was begun');
+
+    const lost = await race('--agent', 'goose', '--agent', absentAgent(at.env['PATH']), '--agent', 'oratorio', prompt);
+    t.equal(lost.code, 1, lost.stderr);
+    const { attempts: failed, applied: none } = JSON.parse(lost.stdout);
+    t.match(failed, [
+      { agent: 'goose', status: 'failed', failure: { code: 'agentExited', message: /^The agent goose has ended/ } },
+      { status: 'notStarted', directory: null, failure: { code: 'agentUnavailable', message: /not installed/ } },
+      { agent: 'oratorio', status: 'completed', hasPassed: false, failure: null, files: 1 },
+    ]);
+    t.same([none, readFileSync(a, 'utf8')], [null, 'before']);
+
+    const won = await race('--agent', 'oratorio,mine', '--attempts', '3', prompt);
+    t.equal(won.code, 0, won.stderr);
+    const { threadId, attempts, applied } = JSON.parse(won.stdout);
+    t.same(
+      attempts.map(({ agent, hasPassed }: { agent: string; hasPassed: boolean }) => [agent, hasPassed]),
+      [
+        ['oratorio', false],
+        ['mine', true],
+        ['oratorio', false],
+      ],
+    );
+    t.same([applied.restored, readFileSync(a, 'utf8')], [['a.txt'], 'good'], 'exactly its change is applied');
+    t.match((await oratorio(at, ['list'])).stdout, /└ attempt 2 \(mine\)\tcheck: passed\t/);
+    t.match((await oratorio(at, ['list'])).stdout, /└ attempt 1 \(goose\)\tfailed: agentExited\t/);
+    const undone = await oratorio(at, [
+      'undo',
+      '--workspace',
+      workspace,
+      '--thread',
+      threadId,
+      '--restore',
+      applied.restoreId,
+    ]);
+    t.same([undone.code, readFileSync(a, 'utf8')], [0, 'before'], undone.stderr);
+
+    const racing = race('--agent', 'mine', 'run printf good > a.txt\nwait');
+    const pid = await eventually(async () => {
+      const [record] = JSON.parse((await oratorio(at, ['list', '--json'])).stdout);
+      const isWorking = record.forks.some(
+        ({ race, activity }: { race: { state: string } | null; activity: string }) =>
+          race?.state === 'working' && activity === 'running',
+      );
+      return isWorking ? (record.pid as number) : undefined;
+    }, 'the attempt works');
+    process.kill(pid, 'SIGKILL');
+    const killed = await racing;
+    t.ok(killed.code !== 0 && killed.code !== null, `it ends with an error: ${killed.code}`);
+    t.match(JSON.parse(killed.stdout), { error: { code: 'appServerConnection' } });
+    t.equal(readFileSync(a, 'utf8'), 'before', 'nothing was applied');
+    t.match((await oratorio(at, ['race', '--workspace', workspace, '--prune'])).stdout, 'Deleted 7 attempts.');
+    t.same(await forks(), []);
+    await oratorio(at, ['hub', 'stop']);
+  },
+);
+
+/** A preset whose program is on no machine that runs this test. */
+function absentAgent(searchPath = ''): string {
+  const isThere = (program: string) => searchPath.split(delimiter).some((each) => existsSync(join(each, program)));
+  const [name] = Object.entries(agentPresets).find(([, { program }]) => !isThere(program)) ?? [];
+  if (name === undefined) throw new Error('every agent that there is is installed here');
+  return name;
+}

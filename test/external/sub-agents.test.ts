@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { DelegatedAgents } from '../../src/appserver/delegated-agents.ts';
 import { answers, service, talk as talkTo } from '../agent/helpers.ts';
 import { eventually, type Message } from '../appserver/harness.ts';
 import { items, stubAgent, Talk, textOf } from './talk.ts';
@@ -103,8 +104,56 @@ t.test('our own agent makes nothing up where no model is set and another agent d
   });
 });
 
+t.test(
+  'a fork has another agent, which says what it has not seen; one that cannot be had copies nothing',
+  async (t) => {
+    const { talk } = await Talk.begin(t, '', config);
+    const { client, threadId } = talk;
+    const [own, stub] = (await client.call('agent/read')).agents;
+    t.match([own, stub], [{ name: 'oratorio' }, { name: 'stub', isInstalled: true, approvals: 'none' }]);
+    const use = { model: 'ours', agentMode: 'plan' };
+    await client.call('thread/config/update', { threadId, config: use });
+    t.match(await talk.say('hello'), { status: 'completed' });
+    const fork = async (agent: string) => {
+      talk.threadId = (await client.call('thread/fork', { threadId: talk.threadId, agent })).thread.id;
+    };
+    await fork('stub');
+    const { thread } = await client.call('thread/read', { threadId: talk.threadId });
+    t.match(thread, { config: { agent: 'stub', model: undefined, agentMode: undefined }, model: undefined });
+    const turn = await talk.say('say by the stub');
+    t.equal(textOf(turn), 'by the stub');
+    t.match(items(turn, 'systemNotice'), [{ kind: 'agentHasNotSeen', text: /^stub has not seen the earlier turns/ }]);
+    t.same(items(await talk.say('say again'), 'systemNotice'), [], 'said once');
+    await fork('oratorio');
+    t.not(textOf(await talk.say('hello')), '', 'our own again');
+    const before = (await client.call('thread/list', {})).data.length;
+    for (const agent of ['missing', '$(touch owned)', '../stub', 'x'.repeat(10_000), 'a\u001b[31m']) {
+      const { error } = await client.ask('thread/fork', { threadId, agent, worktree: true });
+      t.match(error, { code: -32_086, data: { reason: 'unknown' } });
+      t.ok(JSON.stringify(error).length < 600 && !/u001b/.test(JSON.stringify(error)), 'a long or odd name is cut');
+    }
+    t.equal((await client.call('thread/list', {})).data.length, before, 'nothing was copied');
+  },
+);
+
+t.test('an agent whose program is missing, and one without a name, are refused before a start', (t) => {
+  const configured = { Kind: 'oratorio', Name: 'mine', Command: ['/missing/program'], Env: {} } as const;
+  const common = { env: { PATH: '' } } as never;
+  const agents = new DelegatedAgents({ main: undefined, configured, common, observe: () => undefined });
+  t.same(
+    ['oratorio', 'mine', 'codex', '', 'constructor'].map((name) => agents.problemOf(name)),
+    [undefined, 'notInstalled', 'notInstalled', 'unknown', 'unknown'],
+  );
+  t.same(agents.choices(false), [{ name: 'oratorio', isInstalled: true, approvals: 'asks' }]);
+  t.match(agents.choices(true).slice(0, 2), [{ isInstalled: true }, { name: 'mine', isInstalled: false }]);
+  t.end();
+});
+
 t.test('no other agent works in a workspace that is not trusted', async (t) => {
   const { threads } = service(answers());
+  const original = threads.start({}).thread.id;
+  const refused = threads.fork(original, { worktree: false, agent: 'codex' });
+  await t.rejects(refused, Object.assign(new Error(), { reason: 'agentUnavailable', data: { reason: 'restricted' } }));
   const { thread } = threads.start({ config: { agent: 'codex' } });
   const { turn } = await talkTo(threads, thread.id, 'Look.');
   t.match(turn, { status: 'failed', error: { code: 'agentUnavailable', message: /trust this workspace first/ } });

@@ -82,6 +82,7 @@ class Client {
         {} as never,
         () => [],
         () => [],
+        () => [],
       ),
       feed: this.#threads.feed,
       respond: this.#threads.respond,

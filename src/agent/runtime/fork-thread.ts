@@ -1,7 +1,12 @@
-import type { ThreadConfig } from '../../protocol/index.ts';
+import { plainText } from '../../lib/index.ts';
+import { ownAgent, type ThreadConfig } from '../../protocol/index.ts';
+import type { AgentProblem } from '../delegate.ts';
 import { AgentError } from '../errors.ts';
 import type { StoredThread, ThreadStore } from '../thread-store.ts';
 import { timestamp } from './clock.ts';
+
+/** Characters of an unknown name in an error. */
+const shownNameChars = 100;
 
 export interface ForkOptions {
   readonly store: ThreadStore;
@@ -31,9 +36,12 @@ export function forkThread(options: ForkOptions): {
     throw new AgentError('turnNotFound', { threadId: original.id, turnId: atTurnId });
   const turns = all.slice(0, end + 1).filter(({ status }) => status !== 'running' && status !== 'waitingApproval');
   const now = timestamp();
+  const { model: itsModel, ...rest } = original;
+  const model = config ? config.model : itsModel;
   const thread: StoredThread = {
-    ...original,
+    ...rest,
     ...(config && { config }),
+    ...(model !== undefined && { model }),
     id: newId,
     displayName: displayName ?? `fork of ${original.displayName ?? original.id}`,
     forkedFromThreadId: original.id,
@@ -57,4 +65,29 @@ export function forkThread(options: ForkOptions): {
     if (compaction && turns.some(({ id }) => id === compaction.throughTurnId)) store.putCompaction(newId, compaction);
   });
   return { thread, lastTurnId: turns.at(-1)?.id };
+}
+
+/** Settings of a fork. It is no attempt of a race; models and modes are those of one agent. */
+export function inheritedBy(
+  { race: _, ...config }: ThreadConfig,
+  agent: string | undefined = config.agent,
+): ThreadConfig {
+  if (agent === config.agent) return config;
+  const { model: _model, agentMode: _mode, ...rest } = config;
+  return { ...rest, ...(agent !== undefined && { agent }) };
+}
+
+const problemWords: Readonly<Record<AgentProblem, string>> = {
+  unknown: 'it is no preset, and not the one of the configuration; see: oratorio agents',
+  notInstalled: 'its program is not installed; see: oratorio agents',
+  restricted: 'trust this workspace first: oratorio trust',
+};
+
+/** @throws AgentError agentUnavailable */
+export function requireAgent(agent: string, problemOf: ((name: string) => AgentProblem | undefined) | undefined): void {
+  if (agent === ownAgent) return;
+  const reason = problemOf ? problemOf(agent) : 'restricted';
+  if (reason === undefined) return;
+  const name = plainText(agent).slice(0, shownNameChars);
+  throw new AgentError('agentUnavailable', { agent: name, reason }, `${name}: ${problemWords[reason]}`);
 }

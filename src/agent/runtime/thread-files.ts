@@ -11,12 +11,13 @@ import {
   restoredWords,
   type Thread,
 } from '../../protocol/index.ts';
+import type { AgentProblem } from '../delegate.ts';
 import { AgentError } from '../errors.ts';
 import type { StoredThread } from '../thread-store.ts';
 import type { OpenFork } from '../worktrees/index.ts';
 import { timestamp } from './clock.ts';
 import type { Feed } from './feed.ts';
-import { forkThread } from './fork-thread.ts';
+import { forkThread, inheritedBy, requireAgent } from './fork-thread.ts';
 import { recordApplied, recordTakenBack } from './race-record.ts';
 import type { ThreadRegistry } from './thread-registry.ts';
 import type { Turns } from './turns.ts';
@@ -31,6 +32,8 @@ export interface ThreadFilesOptions {
   readonly processes: ThreadProcesses | undefined;
   /** Absent: forks have no directories of their own. */
   readonly openFork: OpenFork | undefined;
+  /** See `ThreadServiceOptions`. */
+  readonly agentProblem: ((name: string) => AgentProblem | undefined) | undefined;
   readonly read: (threadId: string) => Thread;
   /** Redacts secrets. */
   readonly clean: (text: string) => string;
@@ -66,9 +69,10 @@ export class ThreadFiles {
     });
   }
 
-  async fork(threadId: string, { atTurnId, worktree, displayName }: ForkThread) {
-    const { registry, turns, feed } = this.#options;
+  async fork(threadId: string, { atTurnId, worktree, displayName, agent }: ForkThread) {
+    const { registry, turns, feed, agentProblem } = this.#options;
     const original = registry.get(threadId);
+    if (agent !== undefined) requireAgent(agent, agentProblem);
     const { store, journal } = registry.storageOf(threadId);
     journal.flush();
     if (atTurnId !== undefined && !store.turn(threadId, atTurnId)) {
@@ -76,8 +80,7 @@ export class ThreadFiles {
     }
     const end = atTurnId === undefined ? undefined : { threadId, turnId: atTurnId };
     const place = worktree ? await this.#openFork(turns.pathOf(original), end) : undefined;
-    // A fork of an attempt is not an attempt.
-    const { race: _, ...inherited } = original.config ?? {};
+    const inherited = inheritedBy(original.config ?? {}, agent);
     const config = place === undefined ? inherited : { ...inherited, workspaceOverride: place };
     const isEphemeral = registry.isEphemeral(threadId);
     const newId = registry.newId(timestamp(), isEphemeral);

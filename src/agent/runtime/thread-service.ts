@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import { defaults, type InputPart, type ModelListResult, type Turn } from '../../protocol/index.ts';
-import type { Delegate } from '../delegate.ts';
+import type { AgentProblem, Delegate } from '../delegate.ts';
 import type { Hooks } from '../hooks/index.ts';
 import type { Surroundings } from '../instructions/index.ts';
 import type { Library } from '../library/index.ts';
@@ -40,6 +40,8 @@ export interface ThreadServiceOptions {
   readonly delegate?: Delegate | undefined;
   /** Agents of other makers that threads and sub-agents may name; absent: none. */
   readonly agentOf?: ((name: string) => Delegate | undefined) | undefined;
+  /** Why a fork cannot have this agent; absent: the workspace is not trusted. */
+  readonly agentProblem?: ((name: string) => AgentProblem | undefined) | undefined;
   /** All tools at the time of the call, MCP tools included. */
   readonly tools: () => readonly Tool[];
   /** Built-in tools that the configuration enables, by name; undefined: all. */
@@ -149,6 +151,7 @@ export class ThreadService implements Runtime {
     this.#files = new ThreadFiles({
       ...{ registry, turns, feed, clean, checkpoints: options.checkpoints, processes: options.processes },
       openFork: options.openFork,
+      agentProblem: options.agentProblem,
       read: (threadId) => this.read(threadId, { includeTurns: true }),
     });
     const { library } = options;

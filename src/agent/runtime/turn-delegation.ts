@@ -92,6 +92,7 @@ export class TurnDelegation {
     const { threadId, workspacePath, store, config } = host;
     const images = await new TurnImages(host).read(imagePathsIn(input));
     const kept = store.agentSession(threadId);
+    if (kept?.agent !== delegate.name) this.#noteUnseen();
     // Its questions are withdrawn before it is asked to stop: some agents wait for the answers.
     const withdraw = () => this.#withdraw();
     signal.addEventListener('abort', withdraw, { once: true });
@@ -113,6 +114,14 @@ export class TurnDelegation {
       this.#closeCalls();
       this.#isOver = true;
     }
+  }
+
+  /** The agent gets this prompt only: says so where there is more. */
+  #noteUnseen(): void {
+    const { host, turnId, delegate, items } = this.#options;
+    if (!host.store.turns(host.threadId, { limit: 2 }).some(({ id }) => id !== turnId)) return;
+    const text = `${delegate.name} has not seen the earlier turns of this conversation: put into your prompt what it needs to know.`;
+    items.add({ type: 'systemNotice', kind: 'agentHasNotSeen', text: host.clean(text) });
   }
 
   /** Requests the approvals that the agent needs. */

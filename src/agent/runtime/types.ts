@@ -111,6 +111,8 @@ export interface ForkThread {
   /** It works in a directory of its own. */
   readonly worktree: boolean;
   readonly displayName?: string | undefined;
+  /** Default: that of the original. */
+  readonly agent?: string | undefined;
 }
 
 export interface StartThread {
@@ -205,7 +207,7 @@ export interface Runtime {
   delete(threadId: string): Promise<() => void>;
   /** @throws AgentError turnInProgress */
   rollback(threadId: string, numTurns: number): Thread;
-  /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, checkpointFailed, workspaceOverrideRefused */
+  /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, agentUnavailable, checkpointFailed, workspaceOverrideRefused */
   fork(threadId: string, options: ForkThread): Promise<{ readonly thread: Thread; readonly announce: () => void }>;
   /** Brings the files of a fork into the workspace of its original. @param force overwrites what both changed @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed */
   merge(threadId: string, force: boolean): Promise<Frozen<RestoredFiles>>;

@@ -11,7 +11,8 @@ export function findProgram(name: string, path = ''): string | undefined {
     .find(isExecutable);
 }
 
-function isExecutable(file: string): boolean {
+/** A regular file that this user may run. */
+export function isExecutable(file: string): boolean {
   try {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();

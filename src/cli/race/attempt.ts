@@ -1,0 +1,229 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import * as v from 'valibot';
+import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
+import {
+  type AttemptCheck,
+  type AttemptTurn,
+  type RaceAttemptInput,
+  raceAttemptMachine,
+} from '../../../machines/index.ts';
+import {
+  type AppServerClient,
+  forkThread,
+  JsonRpcError,
+  type RunningTurn,
+  startTurn,
+  TurnFailedError,
+  turnDiff,
+} from '../../client/index.ts';
+import { messageOf } from '../../lib/index.ts';
+import { type RaceAttempt, rpcErrors } from '../../protocol/index.ts';
+import { answerOf } from '../conversation.ts';
+import type { AttemptChoice } from './options.ts';
+
+/** One attempt of a race, as it ended. */
+export interface AttemptResult extends AttemptChoice {
+  readonly number: number;
+  readonly threadId: string | null;
+  /** Null: it was not begun, and has no files. */
+  readonly directory: string | null;
+  /** State of its turn. */
+  readonly status: 'completed' | 'stopped' | 'failed' | 'notStarted';
+  readonly hasPassed: boolean;
+  readonly failure: RaceAttempt['failure'] | null;
+  readonly costUsd: number | null;
+  readonly files: number;
+  readonly additions: number;
+  readonly deletions: number;
+}
+
+export interface AttemptOptions {
+  readonly server: AppServerClient;
+  readonly number: number;
+  /** With the name of its agent. */
+  readonly choice: AttemptChoice;
+  /** The agent is named for this attempt; false: it is that of the workspace. */
+  readonly isAgentNamed: boolean;
+  /** Conversation that it copies. */
+  readonly originalId: string;
+  readonly displayName: string;
+  readonly prompt: string;
+  readonly check: string;
+  readonly isUnattended: boolean;
+  readonly signal: AbortSignal;
+  /** Runs one copy after the other: each copies all files. */
+  readonly inOrder: <T>(copy: () => Promise<T>) => Promise<T>;
+  /** Called with an error that ends the race, such as a lost connection. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+const Usage = v.looseObject({
+  thread: v.looseObject({
+    turns: v.array(v.looseObject({ tokenUsage: v.optional(v.looseObject({ costUsd: v.optional(v.number()) })) })),
+  }),
+});
+type Facts = Pick<AttemptResult, 'costUsd' | 'files' | 'additions' | 'deletions'>;
+const noFacts: Facts = { costUsd: null, files: 0, additions: 0, deletions: 0 };
+const messageChars = 2_000;
+const unavailable = 'agentUnavailable';
+/** Of an attempt that ends with the race. */
+const raceEnded = 'raceEnded';
+
+/** Runs one attempt of a race as its machine says. */
+export class Attempt {
+  readonly #options: AttemptOptions;
+  readonly #actor: ActorRefFrom<typeof raceAttemptMachine>;
+  #threadId: string | null = null;
+  #directory: string | null = null;
+  #turn: RunningTurn | undefined;
+
+  constructor(options: AttemptOptions) {
+    this.#options = options;
+    const machine = raceAttemptMachine.provide({
+      actors: {
+        open: fromPromise<void, RaceAttemptInput>(() => this.#reported(() => this.#open(), refusalOf)),
+        work: fromPromise<AttemptTurn, RaceAttemptInput>(() => this.#reported(() => this.#work(), failureOf)),
+        check: fromPromise<AttemptCheck, RaceAttemptInput>(() => this.#reported(() => this.#check(), failureOf)),
+      },
+      actions: { interruptTurn: () => this.#interrupt() },
+    });
+    this.#actor = createActor(machine, { input: { number: options.number } });
+  }
+
+  get threadId(): string | null {
+    return this.#threadId;
+  }
+
+  /** Another attempt has passed, or the race has failed. */
+  decided(): void {
+    this.#actor.send({ type: 'RACE.DECIDED' });
+  }
+
+  /** @param onPassed called at once, before its result is read */
+  async run(onPassed: () => void): Promise<AttemptResult> {
+    this.#actor.start();
+    const { value, context } = await waitFor(this.#actor, ({ status }) => status === 'done');
+    if (value === 'passed') onPassed();
+    const { number, choice } = this.#options;
+    const failure = context.failure && { code: context.failure.code, message: context.failure.message };
+    const state = value as RaceAttempt['state'];
+    await this.#unlessGone(() => this.#record(state, failure ?? undefined), undefined);
+    const status = failure ? (this.#turn ? 'failed' : 'notStarted') : state === 'stopped' ? 'stopped' : 'completed';
+    return {
+      ...{ number, ...choice, status, failure, hasPassed: state === 'passed' },
+      ...{ threadId: this.#threadId, directory: this.#directory },
+      ...(await this.#unlessGone(() => this.#facts(), noFacts)),
+    };
+  }
+
+  async #open(): Promise<void> {
+    const { server, originalId, displayName, choice, isAgentNamed, signal, inOrder } = this.#options;
+    const { agent, model, effort } = choice;
+    await inOrder(async () => {
+      if (this.#actor.getSnapshot().context.isDecided) return;
+      const { threadId, directory } = await forkThread(server, originalId, {
+        ...{ worktree: true, displayName, signal },
+        ...(isAgentNamed && { agent }),
+      });
+      this.#threadId = threadId;
+      this.#directory = directory;
+    });
+    if (this.#threadId === null) return;
+    const config = { ...(model !== '' && { model }), ...(effort !== '' && { effort }) };
+    await server.request('thread/config/update', { threadId: this.#threadId, config }, { signal });
+    await this.#record('working');
+  }
+
+  async #work(): Promise<AttemptTurn> {
+    const { server, prompt, isUnattended, signal } = this.#options;
+    const asked = isUnattended ? ({ approvalPolicy: 'autoApprove' } as const) : {};
+    this.#turn = await startTurn(server, this.#threadId ?? '', prompt, { ...asked, signal });
+    // It may have been decided while the request was under way.
+    if (this.#actor.getSnapshot().context.isDecided) this.#interrupt();
+    const { cancelled } = await answerOf(this.#turn, signal, () => undefined);
+    return { isCancelled: cancelled };
+  }
+
+  /** Runs the user's own command in the files of the attempt. */
+  async #check(): Promise<AttemptCheck> {
+    await this.#record('checking');
+    const child = spawn('sh', ['-c', this.#options.check], { cwd: this.#directory ?? '', stdio: 'ignore' });
+    try {
+      const [code] = (await once(child, 'exit')) as [number | null];
+      return { hasPassed: code === 0 };
+    } catch (error) {
+      throw new CheckError(`The check cannot be started in ${this.#directory}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  #interrupt(): void {
+    // It may have ended meanwhile.
+    void this.#turn?.interrupt().catch(() => undefined);
+  }
+
+  /** For those who watch the race on the page. An attempt without files is a conversation that says why. */
+  async #record(state: RaceAttempt['state'], failure?: RaceAttempt['failure']): Promise<void> {
+    const { server, number, check, choice, originalId, displayName } = this.#options;
+    if (failure?.code === unavailable) {
+      this.#threadId ??= (await forkThread(server, originalId, { displayName })).threadId;
+    }
+    if (this.#threadId === null) return;
+    const race: RaceAttempt = { number, check, state, agent: choice.agent, ...(failure && { failure }) };
+    await server.request('thread/config/update', { threadId: this.#threadId, config: { race } });
+  }
+
+  /** Cost and changes, also of a turn that has failed. */
+  async #facts(): Promise<Facts> {
+    const { server, signal } = this.#options;
+    if (this.#turn === undefined) return noFacts;
+    const { threadId } = this.#turn;
+    const read = server.request('thread/read', { threadId, includeTurns: true, turnLimit: 1 }, { signal });
+    const [answer, { files }] = await Promise.all([read, turnDiff(server, threadId, { format: 'summary', signal })]);
+    const usage = v.safeParse(Usage, answer);
+    return {
+      costUsd: usage.success ? (usage.output.thread.turns.at(-1)?.tokenUsage?.costUsd ?? null) : null,
+      files: files.length,
+      additions: files.reduce((sum, { additions }) => sum + additions, 0),
+      deletions: files.reduce((sum, { deletions }) => sum + deletions, 0),
+    };
+  }
+
+  /** Its conversation may have been deleted meanwhile; anything else ends the race. */
+  async #unlessGone<T>(work: () => Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof JsonRpcError)) this.#options.onFatal(error);
+      return otherwise;
+    }
+  }
+
+  /** @param codeOf code of an error that is a failure of this attempt; undefined: it ends the race */
+  async #reported<T>(work: () => Promise<T>, codeOf: (error: unknown) => string | undefined): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === undefined) this.#options.onFatal(error);
+      const message = messageOf(error).slice(0, messageChars);
+      throw Object.assign(new Error(message, { cause: error }), { code: code ?? raceEnded });
+    }
+  }
+}
+
+/** The user's command could not be started: its directory is gone, for example. */
+class CheckError extends Error {
+  override readonly name = 'CheckError';
+}
+
+/** Its agent cannot be had; other errors of a copy concern all attempts. */
+const refusalOf = (error: unknown): string | undefined =>
+  error instanceof JsonRpcError && error.code === rpcErrors.agentUnavailable.code ? unavailable : undefined;
+
+function failureOf(error: unknown): string | undefined {
+  if (error instanceof TurnFailedError) return error.reason ?? error.code;
+  if (error instanceof CheckError) return 'checkFailed';
+  if (!(error instanceof JsonRpcError)) return undefined;
+  return Object.entries(rpcErrors).find(([, { code }]) => code === error.code)?.[0] ?? 'internalError';
+}

@@ -1,0 +1,51 @@
+import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { dirname, join, sep } from 'node:path';
+import { promisify } from 'node:util';
+import * as v from 'valibot';
+import type { AppServerClient } from '../../client/index.ts';
+import { directoryName } from '../../config/index.ts';
+import { count } from '../../lib/index.ts';
+import type { CommandContext } from '../command.ts';
+import { exitCodes } from '../exit-codes.ts';
+
+/** Names of the conversations of races begin with it. */
+export const namePrefix = 'race: ';
+
+const Threads = v.looseObject({
+  data: v.array(
+    v.looseObject({
+      id: v.string(),
+      displayName: v.optional(v.string(), ''),
+      config: v.optional(
+        v.looseObject({ workspaceOverride: v.optional(v.string()), race: v.optional(v.looseObject({})) }),
+        {},
+      ),
+    }),
+  ),
+});
+
+/** Deletes the attempts of earlier races, with their directories. */
+export async function prune(
+  { output, signal }: CommandContext,
+  server: AppServerClient,
+  workspacePath: string,
+): Promise<number> {
+  const { data } = v.parse(Threads, await server.request('thread/list', { includeArchived: true }, { signal }));
+  const place = join(dirname(workspacePath), directoryName, 'worktrees') + sep;
+  let pruned = 0;
+  for (const { id, displayName, config } of data) {
+    const { workspaceOverride: directory, race } = config;
+    if (!displayName.startsWith(namePrefix)) continue;
+    // One that was not begun has no directory.
+    if (directory === undefined ? !race : !directory.startsWith(place)) continue;
+    await server.request('thread/delete', { threadId: id }, { signal });
+    if (directory !== undefined) await rm(directory, { recursive: true, force: true });
+    pruned += 1;
+  }
+  // Without a repository there is nothing to tidy.
+  await promisify(execFile)('git', ['worktree', 'prune'], { cwd: workspacePath }).catch(() => undefined);
+  if (output.json) output.document({ pruned });
+  output.line(`Deleted ${count(pruned, 'attempt')}.`);
+  return exitCodes.ok.code;
+}
