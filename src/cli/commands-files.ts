@@ -90,7 +90,7 @@ export const fileCommands: readonly CommandSpec[] = [
     ],
     argument: { name: 'prompt', completes: 'nothing' },
     options: [
-      { name: 'attempts', value: 'count', describe: 'Run this many, 1 to 8; default: one per --agent, or 3' },
+      { name: 'attempts', value: 'count', describe: 'Run this many, 1 to 8; default: agents or 3' },
       { name: 'check', value: 'command', describe: 'Accept an attempt when this shell command succeeds in it' },
       {
         name: 'agent',

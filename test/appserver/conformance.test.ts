@@ -163,6 +163,7 @@ scenario(t, 'a conversation can be forked, also into a worktree of its own', {},
   await session.call('thread/rollback', { threadId: fork.id, numTurns: 1, restoreFiles: true });
   t.equal(inFork('a.txt'), 'turn 1\n');
   t.equal((await session.refused('thread/fork', { threadId, atTurnId: 'turn_009' })).name, 'turnNotFound');
+  t.match(await session.refused('thread/fork', { threadId, agent: 'nobody' }), { name: 'agentUnavailable' });
 
   await session.say(fork.id, 'run: echo new > added.txt');
   await session.until('turn/completed', undefined, 4);

@@ -81,7 +81,7 @@ t.test('the mark of a kept change belongs to this change alone', async (t) => {
 t.test('choices of a race become one command that a shell reads as they were written', async (t) => {
   const choices: RaceChoices = {
     ...{ prompt: "--fix\nit's broken", check: 'npm test && echo "$HOME"', attempts: 2 },
-    ...{ models: ' a/b , c', efforts: '', isUnattended: false },
+    ...{ models: ' a/b , c', efforts: '', agents: 'oratorio , my $(agent)', isUnattended: false },
   };
   const command = raceCommand(choices, '/my site') ?? '';
   const words = execFileSync('sh', ['-c', `printf '%s\\0' ${command}`])
@@ -90,7 +90,7 @@ t.test('choices of a race become one command that a shell reads as they were wri
     .slice(0, -1);
   t.same(words, [
     ...['oratorio', 'race', '--workspace', '/my site', '--attempts', '2', '--check', 'npm test && echo "$HOME"'],
-    ...['--model', 'a/b,c', '--', "--fix\nit's broken"],
+    ...['--agent', 'oratorio,my $(agent)', '--model', 'a/b,c', '--', "--fix\nit's broken"],
   ]);
   t.match(parse(words.slice(1)), { kind: 'run', argument: choices.prompt, options: { model: 'a/b,c', attempts: '2' } });
   for (const missing of [{ prompt: ' ' }, { check: '' }, { attempts: 9 }, { attempts: Number.NaN }]) {
@@ -210,7 +210,7 @@ scene(
         say(`It is ${content}.`),
       ]),
     ),
-    config,
+    config: { ...config, Agent: { Kind: 'oratorio', Name: 'mine', Command: [process.execPath] } },
   },
   async (t, { page, served, go }) => {
     const a = join(served.path, 'a.txt');
@@ -223,12 +223,14 @@ scene(
     await page.getByLabel('Check', { exact: true }).fill('grep -q good a.txt');
     const command = page.locator('.copied-command code');
     await command.getByText(`--attempts 3 --check 'grep -q good a.txt' --yes -- 'Make it good'`).waitFor();
+    await page.getByPlaceholder('oratorio,mine').fill('mine, oratorio');
+    await command.getByText(`--attempts 3 --check 'grep -q good a.txt' --agent mine,oratorio --yes`).waitFor();
     t.same(await axe(page), []);
     const attempts: string[] = [];
     for (const number of [1, 2, 3]) {
       const { thread: fork } = await client.call('thread/fork', { threadId: thread.id, worktree: true });
       attempts.push(fork.id);
-      const race = { number, check: 'grep -q good a.txt', state: 'working' };
+      const race = { number, check: 'grep -q good a.txt', state: 'working', agent: 'oratorio' };
       await client.call('thread/config/update', { threadId: fork.id, config: { race } });
     }
     await go(`/chat/${thread.id}`);
@@ -240,9 +242,22 @@ scene(
       await attempt(index + 1)
         .getByText('+1')
         .waitFor();
-      const race = { number: index + 1, check: 'grep -q good a.txt', state: index === 1 ? 'passed' : 'failed' };
+      const race = {
+        number: index + 1,
+        agent: 'oratorio',
+        check: 'grep -q good a.txt',
+        state: index === 1 ? 'passed' : 'failed',
+      };
       await client.call('thread/config/update', { threadId, config: { race } });
     }
+    const { thread: unbegun } = await client.call('thread/fork', { threadId: thread.id });
+    const failure = { code: 'agentUnavailable', message: 'gone: its program is not installed\u202e' };
+    const race = { number: 4, check: 'grep -q good a.txt', state: 'failed', agent: 'gone', failure };
+    await client.call('thread/config/update', { threadId: unbegun.id, config: { race } });
+    await attempt(4).getByText('Agent not available').waitFor();
+    await attempt(4).getByText('gone: its program is not installed<U+202E>').waitFor();
+    t.equal(await button(page, 'Apply attempt 4').isDisabled(), true, 'it has no files');
+    t.equal(await attempt(1).getByText('oratorio', { exact: true }).count(), 1, 'the agent is named');
     await attempt(2).getByText('Check passed').waitFor();
     await attempt(1).getByText('Check failed').waitFor();
     t.equal(await overflowsAt(page, 390), false);

@@ -28,7 +28,7 @@ export default function ChatView({ app }: { readonly app: App }) {
       {threadId !== null && part === 'changes' ? (
         <Changes app={app} conversation={conversation} threadId={threadId} turnId={query['turn']} />
       ) : threadId !== null && part === 'race' ? (
-        <Race conversation={conversation} threads={chat.threads.value} threadId={threadId} />
+        <Race conversation={conversation} threads={chat.threads.value} agents={chat.agents.value} threadId={threadId} />
       ) : (
         <Desk key={threadId} app={app} chat={chat} conversation={conversation} />
       )}

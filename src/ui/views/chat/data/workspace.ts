@@ -1,6 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import { messageOf } from '../../../../lib/browser.ts';
 import type {
+  AgentChoice,
   AgentInUse,
   AgentMode,
   InputPart,
@@ -29,6 +30,7 @@ export class ChatWorkspace {
   readonly #app: App;
   readonly #threads = signal<readonly ThreadSummary[] | null>(null);
   readonly #agent = signal<AgentInUse | null>(null);
+  readonly #agents = signal<readonly AgentChoice[]>([]);
   readonly #modes = signal<readonly AgentMode[]>([]);
   readonly #models = signal<readonly Model[]>([]);
   readonly #commands = signal<readonly PromptCommand[]>([]);
@@ -47,6 +49,11 @@ export class ChatWorkspace {
   /** Agent that does the turns; null before it was read. */
   get agent(): ReadonlySignal<AgentInUse | null> {
     return this.#agent;
+  }
+
+  /** Agents that a conversation may have; empty of an older server. */
+  get agents(): ReadonlySignal<readonly AgentChoice[]> {
+    return this.#agents;
   }
 
   /** Modes of an agent of another maker. */
@@ -102,7 +109,7 @@ export class ChatWorkspace {
 
   async #readAgent(conversation: Conversation): Promise<void> {
     try {
-      const [models, commands, { agent, modes }] = await Promise.all([
+      const [models, commands, { agent, modes, agents }] = await Promise.all([
         conversation.call('model/list', {}),
         conversation.call('command/list', {}),
         conversation.call('agent/read', {}),
@@ -111,6 +118,7 @@ export class ChatWorkspace {
       this.#commands.value = commands.data;
       this.#agent.value = agent;
       this.#modes.value = modes ?? [];
+      this.#agents.value = agents ?? [];
     } catch (error) {
       this.#failed(conversation, error);
     }

@@ -24,9 +24,18 @@ export function racesOf(threads: readonly ThreadSummary[] | null): readonly Thre
   return all.filter(({ id }) => originals.has(id));
 }
 
+/** Failures of an attempt before its check. */
+const failureWords: Readonly<Record<string, string>> = {
+  agentUnavailable: 'Agent not available',
+  agentLoginRequired: 'Agent needs a log-in',
+  agentExited: 'Agent ended',
+  checkFailed: 'Check not started',
+};
+
 /** State of an attempt in words. A race whose command was ended has no result. */
 export function stateOf({ race, runtime }: Pick<Attempt, 'race' | 'runtime'>): readonly [string, Tone] {
   if (race.restoreId !== undefined) return ['Applied', 'ok'];
+  if (race.failure) return [failureWords[race.failure.code] ?? 'Turn failed', 'danger'];
   switch (race.state) {
     case 'working':
       if (runtime.waitingOnApproval) return ['Waits for your decision', 'warn'];

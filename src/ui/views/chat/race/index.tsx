@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { dollars, visible } from '../../../../lib/browser.ts';
 import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';
-import type { ThreadSummary } from '../../../../protocol/index.ts';
+import type { AgentChoice, ThreadSummary } from '../../../../protocol/index.ts';
 import { href } from '../../../app/router.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
 import { duration } from '../../../parts/format.ts';
@@ -17,13 +17,15 @@ import { RaceReview } from './race-review.ts';
 export interface RaceProps {
   readonly conversation: Conversation;
   readonly threads: readonly ThreadSummary[] | null;
+  /** Agents that an attempt may have. */
+  readonly agents: readonly AgentChoice[];
   readonly threadId: string;
 }
 
 /** Files of an attempt that are named. */
 const maxFiles = 8;
 
-export function Race({ conversation, threads, threadId }: RaceProps) {
+export function Race({ conversation, threads, agents, threadId }: RaceProps) {
   const attempts = attemptsOf(threads, threadId);
   const review = useMemo(() => new RaceReview(conversation, threadId), [conversation, threadId]);
   useEffect(() => () => review.close(), [review]);
@@ -44,7 +46,11 @@ export function Race({ conversation, threads, threadId }: RaceProps) {
           </Banner>
         )}
         {check === undefined ? (
-          <RaceForm workspacePath={conversation.thread.value?.workspacePath ?? ''} races={racesOf(threads)} />
+          <RaceForm
+            workspacePath={conversation.thread.value?.workspacePath ?? ''}
+            agents={agents}
+            races={racesOf(threads)}
+          />
         ) : (
           <>
             <p>
@@ -86,6 +92,8 @@ function AttemptCard({ conversation, attempt, isApplicable, review }: CardProps)
   const { restoreId } = race;
   const facts = useFacts(conversation, attempt);
   const isBusy = !review.state.matches('idle');
+  // Without an agent it was not begun.
+  const hasFiles = config?.workspaceOverride !== undefined;
   const [word, tone] = stateOf(attempt);
   const name = `Attempt ${race.number}`;
   return (
@@ -94,6 +102,8 @@ function AttemptCard({ conversation, attempt, isApplicable, review }: CardProps)
       <dl>
         <dt>State</dt>
         <dd class={tone}>{word}</dd>
+        <dt>Agent</dt>
+        <dd>{visible(race.agent ?? config?.agent ?? 'that of the workspace', { multiline: false })}</dd>
         <dt>Model</dt>
         <dd>
           {visible(attempt.model ?? config?.model ?? 'the usual one', { multiline: false })}
@@ -104,15 +114,16 @@ function AttemptCard({ conversation, attempt, isApplicable, review }: CardProps)
         <dt>Cost</dt>
         <dd>{facts?.costUsd == null ? '–' : dollars(facts.costUsd)}</dd>
       </dl>
-      {facts && <Files facts={facts} />}
+      {race.failure && <p class="danger">{visible(race.failure.message, { multiline: false })}</p>}
+      {hasFiles && facts && <Files facts={facts} />}
       <p>
-        <a href={href({ view: 'chat', path: [id, 'changes'] })}>Changes</a>{' '}
+        {hasFiles && <a href={href({ view: 'chat', path: [id, 'changes'] })}>Changes</a>}{' '}
         <a href={href({ view: 'chat', path: [id] })}>Conversation</a>
       </p>
       {restoreId === undefined ? (
         <button
           type="button"
-          disabled={isBusy || !isApplicable || runtime.running}
+          disabled={isBusy || !isApplicable || !hasFiles || runtime.running}
           onClick={() => review.send({ type: 'APPLY', attemptId: id })}
         >
           Apply attempt {race.number}

@@ -11,6 +11,7 @@ export interface RaceChoices {
   /** Separated by commas, used in turn; empty: that of the workspace. */
   readonly models: string;
   readonly efforts: string;
+  readonly agents: string;
   /** Tools run without asking. */
   readonly isUnattended: boolean;
 }
@@ -21,6 +22,7 @@ export function raceCommand(choices: RaceChoices, workspacePath: string): string
   if (prompt.trim() === '' || check.trim() === '') return null;
   if (!Number.isSafeInteger(attempts) || attempts < 1 || attempts > maxAttempts) return null;
   const lists = [
+    ['--agent', listOf(choices.agents)],
     ['--model', listOf(choices.models)],
     ['--effort', listOf(choices.efforts)],
   ].flatMap(([name = '', list = '']) => (list === '' ? [] : [name, list]));

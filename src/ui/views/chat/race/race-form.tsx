@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { visible } from '../../../../lib/browser.ts';
-import type { ThreadSummary } from '../../../../protocol/index.ts';
+import type { AgentChoice, ThreadSummary } from '../../../../protocol/index.ts';
 import { href } from '../../../app/router.ts';
 import { CommandLine } from '../../../parts/copy.tsx';
 import { nameOf } from '../threads.tsx';
@@ -8,19 +8,26 @@ import { maxAttempts, type RaceChoices, raceCommand } from './race-command.ts';
 
 interface RaceFormProps {
   readonly workspacePath: string;
+  /** Agents that an attempt may have; our own first. */
+  readonly agents: readonly AgentChoice[];
   /** Conversations of the races that there are. */
   readonly races: readonly ThreadSummary[];
 }
 
-const nothing: RaceChoices = { prompt: '', check: '', attempts: 3, models: '', efforts: '', isUnattended: true };
+const nothing: RaceChoices = {
+  ...{ prompt: '', check: '', attempts: 3, models: '', efforts: '', agents: '' },
+  isUnattended: true,
+};
 
 /** Prepares a race. The person runs it in a terminal, because its check is a command of theirs; it is followed here. */
-export function RaceForm({ workspacePath, races }: RaceFormProps) {
+export function RaceForm({ workspacePath, agents: choosable, races }: RaceFormProps) {
   const choices = useSignal(nothing);
   const set = (change: Partial<RaceChoices>) => {
     choices.value = { ...choices.peek(), ...change };
   };
-  const { prompt, check, attempts, models, efforts, isUnattended } = choices.value;
+  const { prompt, check, attempts, models, efforts, agents, isUnattended } = choices.value;
+  const installed = choosable.filter(({ isInstalled }) => isInstalled).map(({ name }) => name);
+  const known = visible(installed.join(','), { multiline: false });
   const command = raceCommand(choices.value, workspacePath);
   return (
     <form class="race-form" onSubmit={(event) => event.preventDefault()}>
@@ -53,6 +60,10 @@ export function RaceForm({ workspacePath, races }: RaceFormProps) {
       <label>
         Efforts, separated by commas
         <input value={efforts} onInput={(event) => set({ efforts: event.currentTarget.value })} />
+      </label>
+      <label>
+        Agents, separated by commas
+        <input value={agents} placeholder={known} onInput={(event) => set({ agents: event.currentTarget.value })} />
       </label>
       <label class="check">
         <input
