@@ -166,7 +166,12 @@ export class ThreadService implements Runtime {
   }
 
   async describe() {
-    const { name: provider, model } = await this.#options.provider();
+    const { delegate } = this.#options;
+    const { name: provider, model } = await this.#options.provider().catch((error: unknown) => {
+      // Where another agent does the turns, our own may have no model.
+      if (!delegate) throw error;
+      return { name: delegate.name, model: delegate.name };
+    });
     return { provider, model, tools: this.#tools.all().map(({ name }) => name) };
   }
 
