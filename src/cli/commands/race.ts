@@ -73,6 +73,7 @@ class Race {
     if (output.json) output.document({ threadId, attempts: found, applied: applied ?? null });
     this.#show(found);
     if (applied) {
+      output.line(`Attempt ${found.find(({ threadId: id }) => id === this.#winner)?.number} is applied.`);
       for (const line of linesOf(applied, commandIn(this.#context, ...takeBack(threadId, applied)))) output.line(line);
     } else output.line('No attempt passed the check; nothing was applied.');
     output.line(`The attempts stay until: ${commandIn(this.#context, 'race', '--prune')}`);
@@ -82,12 +83,12 @@ class Race {
   /** @param usual agent of attempts that name none */
   #attempts(originalId: string, usual: string): Promise<AttemptResult[]> {
     const { prompt, check, choices } = this.#plan;
-    const { options, signal } = this.#context;
+    const { options, env, signal } = this.#context;
     let copied: Promise<unknown> = Promise.resolve();
     const attempts = choices.map(
       (choice, index) =>
         new Attempt({
-          ...{ server: this.#server, originalId, prompt, check, signal },
+          ...{ server: this.#server, originalId, prompt, check, env, signal },
           number: index + 1,
           choice: { ...choice, agent: choice.agent || usual },
           isAgentNamed: choice.agent !== '',

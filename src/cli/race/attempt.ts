@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import * as v from 'valibot';
 import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
 import {
@@ -19,6 +17,7 @@ import {
 } from '../../client/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import { type RaceAttempt, rpcErrors } from '../../protocol/index.ts';
+import { runProgram } from '../../supervise/index.ts';
 import { answerOf } from '../conversation.ts';
 import type { AttemptChoice } from './options.ts';
 
@@ -51,6 +50,9 @@ export interface AttemptOptions {
   readonly prompt: string;
   readonly check: string;
   readonly isUnattended: boolean;
+  /** Of the check. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Ends the race, and a check that runs. */
   readonly signal: AbortSignal;
   /** Runs one copy after the other: each copies all files. */
   readonly inOrder: <T>(copy: () => Promise<T>) => Promise<T>;
@@ -66,6 +68,8 @@ const Usage = v.looseObject({
 type Facts = Pick<AttemptResult, 'costUsd' | 'files' | 'additions' | 'deletions'>;
 const noFacts: Facts = { costUsd: null, files: 0, additions: 0, deletions: 0 };
 const messageChars = 2_000;
+/** Time that a check has to end by itself when the race is interrupted. */
+const checkGraceMs = 2_000;
 const unavailable = 'agentUnavailable';
 /** Of an attempt that ends with the race. */
 const raceEnded = 'raceEnded';
@@ -148,11 +152,14 @@ export class Attempt {
   /** Runs the user's own command in the files of the attempt. */
   async #check(): Promise<AttemptCheck> {
     await this.#record('checking');
-    const child = spawn('sh', ['-c', this.#options.check], { cwd: this.#directory ?? '', stdio: 'ignore' });
+    const { check, env, signal } = this.#options;
+    const run = { program: 'sh', args: ['-c', check], cwd: this.#directory ?? '', env, signal, graceMs: checkGraceMs };
     try {
-      const [code] = (await once(child, 'exit')) as [number | null];
-      return { hasPassed: code === 0 };
+      const { cause, exitCode } = await runProgram(run);
+      if (cause === 'aborted') signal.throwIfAborted();
+      return { hasPassed: exitCode === 0 };
     } catch (error) {
+      signal.throwIfAborted();
       throw new CheckError(`The check cannot be started in ${this.#directory}: ${messageOf(error)}`, { cause: error });
     }
   }
