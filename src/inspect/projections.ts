@@ -133,7 +133,7 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     turnId: context.turnId,
     kept: context.kept.length,
     reverted: context.reverted.length,
-    conflicts: context.conflictsTotal,
+    conflicts: context.conflicts.length,
     lastError: withoutCredentials(context.lastError),
   }),
   'race-attempt': (context: RaceAttemptContext) => ({
@@ -144,7 +144,7 @@ export const projections: Readonly<Record<string, (context: never) => Projection
   'race-review': (context: RaceReviewContext) => ({
     threadId: context.threadId,
     order: context.order?.kind ?? null,
-    conflicts: context.conflictsTotal,
+    conflicts: context.conflicts.length,
     lastError: withoutCredentials(context.lastError),
   }),
   conversation: (context: ConversationContext) => ({
