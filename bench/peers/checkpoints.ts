@@ -14,6 +14,7 @@ import type { Change } from './checkpoints-changes.ts';
 const [root = '', directory = '', rounds = '5'] = process.argv.slice(2);
 /** Time that a model takes at least before its first tool. */
 const modelMs = 300;
+const idleMs = 3_000;
 const engines = new EngineThread();
 const checkpoints = new WorkspaceCheckpoints({
   ...{ directory, engines, gitEnvironment: undefined },
@@ -58,6 +59,21 @@ async function scan(id: string): Promise<number> {
 }
 
 const delay = monitorEventLoopDelay({ resolution: 1 });
+
+/** How late a loop with nothing to do is on this machine, beside a thread that is busy, as the thread of the checkpoints is. */
+async function idleLateMs(): Promise<number> {
+  const busy = new Worker('for (;;);', { eval: true });
+  await once(busy, 'online');
+  delay.enable();
+  await sleep(idleMs);
+  delay.disable();
+  await busy.terminate();
+  const late = delay.max / 1e6;
+  delay.reset();
+  return late;
+}
+
+const idleBlockMs = await idleLateMs();
 delay.enable();
 const cpu = process.cpuUsage();
 const opened = placeOf('first');
@@ -103,6 +119,7 @@ console.log(
     restoreMs,
     waitedMs: Math.max(...waits),
     longestBlockMs: delay.max / 1e6,
+    idleBlockMs,
     p99BlockMs: delay.percentile(99) / 1e6,
   }),
 );
