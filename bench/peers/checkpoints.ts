@@ -60,7 +60,7 @@ async function scan(id: string): Promise<number> {
 
 const delay = monitorEventLoopDelay({ resolution: 1 });
 
-/** How late a loop with nothing to do is on this machine, beside a thread that is busy, as the thread of the checkpoints is. */
+/** Lateness of a loop with nothing to do on this machine, beside a thread that is busy, as the thread of the checkpoints is. */
 async function idleLateMs(): Promise<number> {
   const busy = new Worker('for (;;);', { eval: true });
   await once(busy, 'online');
