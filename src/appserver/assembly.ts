@@ -34,7 +34,7 @@ import {
   worktreesOf,
 } from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
-import { type Config, homeDirectory } from '../config/index.ts';
+import { type Config, homeDirectory, restartPolicyOf } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import {
@@ -55,7 +55,7 @@ import { LazyCheckpoints } from './file-checkpoints.ts';
 import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
 import { ownModel } from './own-model.ts';
-import { restartPolicyOf, runtimeSettingsOf, worktreeRootsOf } from './runtime-settings.ts';
+import { runtimeSettingsOf, worktreeRootsOf } from './runtime-settings.ts';
 import { faultOf, openStorage, spendingOf } from './storage.ts';
 import { turnTitle } from './turn-title.ts';
 import { agentsOfWorkspace } from './workspace-agents.ts';

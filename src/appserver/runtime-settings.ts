@@ -1,10 +1,8 @@
 /** Settings of the runtime's parts as the configuration has them. */
 import { dirname, join, resolve } from 'node:path';
-import type { RestartPolicy } from '../../machines/index.ts';
 import type { RuntimeSettings } from '../agent/index.ts';
 import type { AutomationsSettings } from '../automations/index.ts';
 import { type Config, directoryName } from '../config/index.ts';
-import { defaults } from '../protocol/index.ts';
 
 export function runtimeSettingsOf(config: Config): RuntimeSettings {
   const { Budget, Compaction, SubAgent, Permissions } = config;
@@ -30,17 +28,6 @@ export function runtimeSettingsOf(config: Config): RuntimeSettings {
     maxRetries: config.UpstreamRetries,
     fallbackModels: config.FallbackModels,
     budget: { turnUsd: Budget.TurnUsd, sessionUsd: Budget.SessionUsd, dayUsd: Budget.DayUsd },
-  };
-}
-
-export function restartPolicyOf({ Supervision }: Config): RestartPolicy {
-  return {
-    restart: Supervision.Restart,
-    maxRestarts: Supervision.MaxRestarts,
-    withinMs: Supervision.WithinSeconds * 1_000,
-    backoffBaseMs: Supervision.BackoffBaseMs,
-    backoffCapMs: Supervision.BackoffCapMs,
-    stableAfterMs: defaults.supervise.stableAfterMs,
   };
 }
 

@@ -1,12 +1,11 @@
 import { basename, join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import { delegateCommands, delegateFiles } from '../agent/index.ts';
-import { homeDirectory, workspaceStateDirectory } from '../config/index.ts';
+import { homeDirectory, restartPolicyOf, workspaceStateDirectory } from '../config/index.ts';
 import { processRecords } from '../supervise/index.ts';
 import type { AssemblyOptions } from './assembly.ts';
 import { DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
 import { DelegatedAgents } from './delegated-agents.ts';
-import { restartPolicyOf } from './runtime-settings.ts';
 import { StartupError } from './startup-error.ts';
 
 /** Agents of other makers that a workspace can use. */

@@ -46,6 +46,7 @@ export {
   type WorkspaceFault,
 } from './open-workspace.ts';
 export { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
+export { restartPolicyOf } from './restart-policy.ts';
 export { PermissionRule, type RuleDecision, ruleDecisions } from './rule-settings.ts';
 export { Config, extraToolNames, isLoopback, toolNames } from './schema.ts';
 export { secretsIn } from './secrets.ts';

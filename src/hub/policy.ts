@@ -1,5 +1,5 @@
 import type { SupervisionPolicy } from '../../machines/index.ts';
-import { type Config, loadConfig } from '../config/index.ts';
+import { type Config, loadConfig, restartPolicyOf } from '../config/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { HubServices } from './facts.ts';
 
@@ -11,12 +11,7 @@ import type { HubServices } from './facts.ts';
 export function policyOf(config: Config, overrides: Partial<SupervisionPolicy>): SupervisionPolicy {
   const { Supervision: settings } = config;
   return {
-    restart: settings.Restart,
-    maxRestarts: settings.MaxRestarts,
-    withinMs: settings.WithinSeconds * 1000,
-    backoffBaseMs: settings.BackoffBaseMs,
-    backoffCapMs: settings.BackoffCapMs,
-    stableAfterMs: defaults.supervise.stableAfterMs,
+    ...restartPolicyOf(config),
     startDeadlineMs: settings.StartDeadlineMs,
     proxyDeadlineMs: defaults.apiProxy.readyDeadlineMs,
     gracefulStopMs: defaults.supervise.gracefulStopMs,

@@ -7,7 +7,8 @@ import { type Git, GitFailure, gitIn } from './git.ts';
 
 /**
  * Makes the directory of a forked conversation beside the workspace, never below it: git, module resolution and instructions look
- * upwards. With git it is a worktree on no branch, with the workspace's index and without files; without git, or before its first commit, it is empty.
+ * upwards. With git it is a worktree on no branch, with the workspace's index and without files; without git, or before the first
+ * commit, it is empty.
  *
  * @param announce receives the path before the directory is made
  * @returns its path; the reason why it cannot be made, as `{reason}`
