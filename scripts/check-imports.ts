@@ -181,9 +181,11 @@ export function roomOf(path: string): string | undefined {
 
 /** The only files of a room that others may name. The page and the machines get faces without Node in them. */
 function facesOf(room: string, importer: string): string[] {
-  // The page fetches the whole catalogue only for a simulation.
+  // The catalogue is a face of its own, which programs load on first use.
   if (room === 'machines')
-    return ['index.ts', ...(importer === 'ui' ? ['browser.ts'] : [])].map((face) => join('machines', face));
+    return ['index.ts', 'catalogue.ts', ...(importer === 'ui' ? ['browser.ts'] : [])].map((face) =>
+      join('machines', face),
+    );
   const browser = join('src', room, 'browser.ts');
   if (importer === 'ui' && room === 'inspect') return [browser];
   if (room === 'lib' && (importer === 'ui' || importer === 'machines')) return [browser];

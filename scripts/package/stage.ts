@@ -4,6 +4,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync,
 import { dirname, join, relative } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { minifySync } from 'rolldown/utils';
+import { asciiCode } from '../ascii-code.ts';
 import { root } from '../toolchain.mjs';
 import { type Lock, type Manifest, packedManifest, shrinkwrapOf } from './manifest.ts';
 import { thirdPartyNotices } from './notices.ts';
@@ -32,7 +33,7 @@ function shortened(file: string): string {
   });
   const [error] = errors;
   if (error) throw new Error(`${file}: ${error.message}`);
-  return code;
+  return asciiCode(code);
 }
 
 function stageBuild(directory: string): void {

@@ -78,6 +78,6 @@ export class Observatory {
 
 /** Every machine by the name of its chart. */
 async function loadMachines() {
-  const { catalogue } = await import('../../machines/index.ts');
+  const { catalogue } = await import('../../machines/catalogue.ts');
   return catalogue;
 }

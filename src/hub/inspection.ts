@@ -1,5 +1,4 @@
 import type { AnyActorRef } from 'xstate';
-import { catalogue } from '../../machines/index.ts';
 import type { Authenticate, SseSource, WebSocketRoute } from '../http/index.ts';
 import {
   createInspectionSource,
@@ -13,8 +12,8 @@ import type { Logger } from '../log/index.ts';
 /** The Hub's actors as a viewer sees them: the Hub on top, every workspace below it (design §3). */
 export interface Inspection {
   readonly source: SseSource;
-  /** The same for Stately's tools. */
-  readonly stately: SseSource;
+  /** The same for Stately's tools; the machines are loaded for the first of them. */
+  readonly stately: () => Promise<SseSource>;
   readonly viewers: () => number;
   observeHub(actor: AnyActorRef): void;
   /** Called before the actor starts. Its end is noticed by itself. */
@@ -38,11 +37,15 @@ const hubId = 'hub';
  */
 export function createInspection(logger: Logger): Inspection {
   const onFault = (error: unknown) => logger.error('the inspector has failed; the actors continue', { error });
-  const recorder = createRecorder({ machines: catalogue, projections, onFault });
+  const recorder = createRecorder({ projections, onFault });
+  let stately: Promise<SseSource> | undefined;
   let channels = 0;
   return {
     source: createInspectionSource(recorder),
-    stately: createStatelySource(recorder, catalogue),
+    stately() {
+      stately ??= loadMachines().then((machines) => createStatelySource(recorder, machines));
+      return stately;
+    },
     viewers: () => recorder.viewers,
     observeHub: (actor) => recorder.observe(actor, { id: hubId, parent: null, machine: 'hub', title: 'Hub' }),
     observeWorkspace: (actor, path) =>
@@ -61,7 +64,13 @@ export function createInspection(logger: Logger): Inspection {
       });
     },
     statelySocket: (path, auth) =>
-      statelySocket({ path, auth, recorder: async () => recorder, machines: async () => catalogue, onFault }),
+      statelySocket({ path, auth, recorder: async () => recorder, machines: loadMachines, onFault }),
     end: () => recorder.close(),
   };
+}
+
+/** Every machine by the name of its chart. */
+async function loadMachines() {
+  const { catalogue } = await import('../../machines/catalogue.ts');
+  return catalogue;
 }

@@ -10,7 +10,7 @@ export interface PageRoutesOptions {
   readonly registry: Registry;
   readonly inspection: SseSource;
   /** The same for Stately's tools. */
-  readonly stately: SseSource;
+  readonly stately: () => Promise<SseSource>;
   /** The token of a workspace's dashboard. */
   readonly dashboardToken: (canonicalPath: string) => string;
 }
@@ -26,11 +26,11 @@ export function pageApiRoutes(bind: Bind, options: PageRoutesOptions, lastEventI
         ['cache-control', 'no-store'],
       ]),
     ),
-    bind(hubRoutes.streamInspection, (context) => {
+    bind(hubRoutes.streamInspection, async (context) => {
       const format = context.query.get('format');
       if (format !== null && format !== 'stately')
         throw hubError('invalidRequest', 'format must be stately, or absent.');
-      return sse(format === null ? options.inspection : options.stately, lastEventId(context));
+      return sse(format === null ? options.inspection : await options.stately(), lastEventId(context));
     }),
   ];
 }

@@ -39,7 +39,7 @@ export function createSimulation(): SimulationSession {
   return {
     simulated,
     async start(actor, known) {
-      const { catalogue } = await import('../../../../../machines/index.ts');
+      const { catalogue } = await import('../../../../../machines/catalogue.ts');
       const machine = catalogue[actor.machine];
       if (!machine) throw new Error(`There is no machine ${actor.machine}.`);
       facts = known;
