@@ -1,6 +1,6 @@
 /**
- * kill -9 in every state of a turn. The server is its own process, and a client records all notifications. The next server
- * must have all of them, must report how the turn ended, and must not leave a process of the dead one alive.
+ * kill -9 in every state of a turn. The server is its own process, and clients record all notifications. The next server must
+ * have all of them, must report how each turn ended, and must not leave a process of the dead one alive.
  */
 import { randomInt } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
@@ -20,7 +20,8 @@ import {
   words,
 } from './harness.ts';
 
-const rounds = 22;
+/** Of every state. From the second one on, the kill comes at a random moment after the state. */
+const passes = 2;
 
 /** State of a turn, the prompt that leads there, and the message that shows it. */
 interface State {
@@ -44,7 +45,8 @@ const free = { approvalPolicy: 'autoApprove' };
 /** A child in the process group, one that left it, one that ignores SIGTERM. */
 const forks = "sleep 3001 & setsid sleep 3002 & (trap '' TERM; sleep 3003) & echo started; wait";
 
-const states: readonly State[] = [
+/** States that end by themselves: a server is killed while a turn is in one of them. */
+const passing: readonly State[] = [
   { name: 'preparing', prompt: 'echo x', isThere: ({ result }) => result?.turn !== undefined },
   {
     name: 'inferring (thinking)',
@@ -53,14 +55,30 @@ const states: readonly State[] = [
   },
   { name: 'inferring (text)', prompt: 'count to 1000', isThere: ({ method }) => method === 'item/agentMessage/delta' },
   { name: 'reviewing', prompt: 'run: touch x', isThere: isItem('item/completed', 'toolCall') },
-  { name: 'awaitingApproval', prompt: 'run: touch x', isThere: ({ method }) => method === 'item/approval/request' },
-  { name: 'runningTools (a command)', prompt: `run: ${forks}`, config: free, isThere: isOutput, processes: 4 },
+  {
+    name: 'compacting',
+    prompt: `echo ${'x'.repeat(1_000)}`,
+    before: [1, 2, 3, 4].map((number) => `echo ${String(number).repeat(1_000)}`),
+    isThere: ({ method, params }) => method === 'system/event' && params.kind === 'compacting',
+  },
+  {
+    name: 'cancelling',
+    prompt: "run: trap '' TERM; echo started; sleep 3004; sleep 3005",
+    config: free,
+    isThere: isOutput,
+    push: (client, threadId, turnId) => client.call('turn/interrupt', { threadId, turnId }),
+  },
+];
+
+/** States in which a turn stays, each in a thread of its own while another turn comes into a passing one. */
+const lasting: readonly State[] = [
   {
     name: 'runningTools (much output)',
     prompt: 'run: echo started; yes',
     config: free,
     isThere: isOutput,
   },
+  { name: 'runningTools (a command)', prompt: `run: ${forks}`, config: free, isThere: isOutput, processes: 4 },
   {
     name: 'runningTools (a sub-agent)',
     prompt: `delegate: "run: ${forks}"`,
@@ -88,19 +106,7 @@ const states: readonly State[] = [
     isThere: isItem('item/completed', 'toolResult'),
     processes: 4,
   },
-  {
-    name: 'cancelling',
-    prompt: "run: trap '' TERM; echo started; sleep 3004; sleep 3005",
-    config: free,
-    isThere: isOutput,
-    push: (client, threadId, turnId) => client.call('turn/interrupt', { threadId, turnId }),
-  },
-  {
-    name: 'compacting',
-    prompt: `echo ${'x'.repeat(1_000)}`,
-    before: [1, 2, 3, 4].map((number) => `echo ${String(number).repeat(1_000)}`),
-    isThere: ({ method, params }) => method === 'system/event' && params.kind === 'compacting',
-  },
+  { name: 'awaitingApproval', prompt: 'run: touch x', isThere: ({ method }) => method === 'item/approval/request' },
 ];
 
 /** Items that a client has received: complete ones, and the text so far of streamed ones. */
@@ -176,27 +182,67 @@ async function reach({ prompt, config, before = [], isThere, push }: State, clie
   return { threadId, turnId: turn.id as string };
 }
 
-t.test(`after kill -9 in any state of a turn the next server has every message, ${rounds} rounds`, async (all) => {
+/** A turn in its state, and the client that follows it. */
+interface Reached {
+  readonly state: State;
+  readonly client: Client;
+  readonly threadId: string;
+  readonly turnId: string;
+}
+
+/** Checks what the server after the kill says of a turn, and that its thread goes on. */
+async function recovered(t: Test, next: Client, { state, client, threadId, turnId }: Reached, killedAt: number) {
+  const { thread } = await next.call('thread/resume', { threadId });
+  nothingLost(t, aboutThread(client.messages, threadId), thread.turns);
+  const turn = thread.turns.at(-1);
+  t.equal(turn.id, turnId);
+  const end = client.messages.find(
+    ({ method, params }) => /^turn\/c/.test(method) && params.threadId === threadId && params.turn.id === turnId,
+  );
+  // An end is stored before it is sent: after a kill between the two the turn has ended without a notification.
+  const hasEnded = turn.interruptedBy !== 'crash' && Date.parse(turn.completedAt) <= killedAt;
+  const ending = state.name === 'cancelling' ? { status: 'cancelled', interruptedBy: 'user' } : { status: 'completed' };
+  if (end) t.same(turn, end.params.turn, 'it had ended before');
+  else if (hasEnded) t.match(turn, ending, 'it had ended before, without a notification');
+  else t.match(turn, { status: 'cancelled', interruptedBy: 'crash', completedAt: String });
+  t.same((await next.call('approval/list', {})).data, [], 'no approval is pending');
+  const { data } = await next.call('thread/list', {});
+  t.notOk(data.some(({ runtime }: Message) => runtime.running || runtime.waitingOnApproval));
+  for (const child of childrenOf(client.messages, threadId)) {
+    const { thread } = await next.call('thread/read', { threadId: child, includeTurns: true });
+    t.match(thread, { parentThreadId: threadId, turns: [{ status: 'cancelled', interruptedBy: 'crash' }] });
+    nothingLost(t, aboutThread(client.messages, child), thread.turns);
+  }
+
+  await next.call('turn/start', { threadId, input: words('echo still here') });
+  const { params } = await next.notification('turn/completed');
+  t.match(params.turn.items.at(-1), { type: 'agentMessage', text: /still here/ });
+  t.not(params.turn.id, turnId);
+}
+
+t.test('after kill -9 in any state of a turn the next server has every message', async (all) => {
   const Compaction = { ContextWindow: 2_000, ReserveTokens: 500, KeepRecentTurns: 2 };
   const { path, home } = makeWorkspace(all, { Compaction });
   let server = spawnServer(all, { path, home });
   let lock = await serving(server, path);
-  for (let round = 0; round < rounds; round += 1) {
-    const state = states[round % states.length];
-    if (!state) break;
-    await all.test(`round ${round + 1}: ${state.name}`, async (t) => {
-      const client = await Client.ready(t, lock.endpoints.appServerWebSocket);
-      const { threadId, turnId } = await reach(state, client);
-      // From the second pass on, the kill comes at a random moment after the state.
-      if (round >= states.length) await sleep(randomInt(60));
-      // During `exec` a process shows no environment for a moment.
-      const alive = await eventually(async () => {
-        const carriers = await carriersOf(lock.incarnation ?? '');
-        return carriers.length >= (state.processes ?? 0) ? carriers : undefined;
-      }, `${state.processes} processes`);
-      t.ok(alive.length >= (state.processes ?? 0), `${alive.length} processes at this moment`);
+  for (let kill = 0; kill < passes * passing.length; kill += 1) {
+    const states = [lasting, passing].flatMap((kind) => kind[kill % passing.length] ?? []);
+    await all.test(`kill ${kill + 1}: ${states.map(({ name }) => name).join(', ')}`, async (t) => {
+      const reached: Reached[] = [];
+      for (const state of states) {
+        const client = await Client.ready(t, lock.endpoints.appServerWebSocket);
+        reached.push({ state, client, ...(await reach(state, client)) });
+        const { processes = 0 } = state;
+        // During `exec` a process shows no environment for a moment.
+        const alive = await eventually(async () => {
+          const carriers = await carriersOf(lock.incarnation ?? '');
+          return carriers.length >= processes ? carriers : undefined;
+        }, `${processes} processes`);
+        t.ok(alive.length >= processes, `${alive.length} processes at this moment`);
+      }
+      if (kill >= passing.length) await sleep(randomInt(60));
       server.child.kill('SIGKILL');
-      await Promise.all([server.ended, client.closed]);
+      await Promise.all([server.ended, ...reached.map(({ client }) => client.closed)]);
       const killedAt = Date.now();
       const dead = readLock(path)?.incarnation ?? '';
       t.equal(dead, lock.incarnation, 'the address file of the dead server exists');
@@ -204,33 +250,11 @@ t.test(`after kill -9 in any state of a turn the next server has every message, 
       server = spawnServer(all, { path, home });
       lock = await serving(server, path);
       t.same(await carriersOf(dead), [], 'no process of the dead server runs');
-      const next = await Client.ready(t, lock.endpoints.appServerWebSocket);
-      const { thread } = await next.call('thread/resume', { threadId });
-      nothingLost(t, aboutThread(client.messages, threadId), thread.turns);
-      const turn = thread.turns.at(-1);
-      t.equal(turn.id, turnId);
-      const end = client.messages.find(({ method, params }) => /^turn\/c/.test(method) && params.turn.id === turnId);
-      // An end is stored before it is sent: after a kill between the two the turn has ended without a notification.
-      const hasEnded = turn.interruptedBy !== 'crash' && Date.parse(turn.completedAt) <= killedAt;
-      const ending =
-        state.name === 'cancelling' ? { status: 'cancelled', interruptedBy: 'user' } : { status: 'completed' };
-      if (end) t.same(turn, end.params.turn, 'it had ended before');
-      else if (hasEnded) t.match(turn, ending, 'it had ended before, without a notification');
-      else t.match(turn, { status: 'cancelled', interruptedBy: 'crash', completedAt: String });
-      t.same((await next.call('approval/list', {})).data, [], 'no approval is pending');
-      const { data } = await next.call('thread/list', {});
-      t.notOk(data.some(({ runtime }: Message) => runtime.running || runtime.waitingOnApproval));
-      for (const child of childrenOf(client.messages, threadId)) {
-        const { thread } = await next.call('thread/read', { threadId: child, includeTurns: true });
-        t.match(thread, { parentThreadId: threadId, turns: [{ status: 'cancelled', interruptedBy: 'crash' }] });
-        nothingLost(t, aboutThread(client.messages, child), thread.turns);
+      for (const each of reached) {
+        const next = await Client.ready(t, lock.endpoints.appServerWebSocket);
+        await recovered(t, next, each, killedAt);
+        await next.close();
       }
-
-      await next.call('turn/start', { threadId, input: words('echo still here') });
-      const { params } = await next.notification('turn/completed');
-      t.match(params.turn.items.at(-1), { type: 'agentMessage', text: /still here/ });
-      t.not(params.turn.id, turnId);
-      await next.close();
     });
   }
   server.child.kill('SIGTERM');
