@@ -141,6 +141,7 @@ onBoth(
     t.equal(jobs.size, kept.size, 'neither without the other');
     t.ok(kept.size - accepted.length <= 2 * 10, 'and at most what was under way besides');
   },
+  { isNew: true },
 );
 
 onBoth(
