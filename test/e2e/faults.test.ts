@@ -158,7 +158,7 @@ t.test('settings that cannot be used: invalidConfig names file and key (specific
 
 t.test('a Hub that was suspended through many probes declares no server unhealthy', async (t) => {
   const place = makePlace(t);
-  const settings = { ProbeIntervalMs: 100, ProbeTimeoutMs: 3000, LivenessFailures: 3, UnhealthyGraceMs: 100 };
+  const settings = { ProbeIntervalMs: 200, ProbeTimeoutMs: 3000, LivenessFailures: 3, UnhealthyGraceMs: 100 };
   const workspaces = ['one', 'two', 'three'].map((name) => place.workspace(name, { Supervision: settings }));
   const hub = await startHub(place);
   const records = await Promise.all(workspaces.map((workspacePath) => hub.client.ensure({ workspacePath })));
@@ -195,7 +195,7 @@ t.test('a Hub that was suspended through many probes declares no server unhealth
   await hub.shutdown();
 });
 
-const total = 20_000;
+const total = 2_000;
 const narrowHeap = '--max-semi-space-size=1 --max-old-space-size=64';
 /** Subscribers that never read. A copy of all events for each would need 60 MB. */
 const stalled = 3;
@@ -216,7 +216,7 @@ function sizeOfAnswer(text: string): number | undefined {
 async function publish({ lock }: BuiltHub, count: number): Promise<void> {
   const { hostname, port, host } = new URL(lock.apiBaseUrl);
   const head = `POST /v1/notifications/request HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${lock.token}\r\n`;
-  const text = 'x'.repeat(800);
+  const text = 'x'.repeat(10_000);
   let next = 0;
   const worker = async () => {
     const socket = connect({ host: hostname, port: Number(port) })
