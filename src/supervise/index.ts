@@ -8,7 +8,8 @@
  *
  * Limits: between the check of an identity and the signal lie microseconds (Node has no pidfd). A descendant that left the
  * group is found by its environment, on Linux only, and not if it cleared or overwrote that environment; below an agent of another
- * maker, what was seen while it worked is found all the same (`Descendants`, `ProcessRecord`).
+ * maker, what was seen while it worked is found all the same (`Descendants`, `ProcessRecord`), and all of it where it can have a control
+ * group of its own (`ControlGroup`).
  */
 
 export {
@@ -24,6 +25,7 @@ export {
 } from '../lib/index.ts';
 export { type AdoptOptions, adoptManaged } from './adopt.ts';
 export { monotonicMs } from './clock.ts';
+export { ControlGroup, endControlGroup } from './control-group.ts';
 export {
   type DashboardTokens,
   dashboardToken,

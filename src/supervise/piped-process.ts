@@ -4,7 +4,9 @@ import { statSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TextTail } from '../lib/index.ts';
+import type { ProcessIdentity } from '../protocol/index.ts';
 import { monotonicMs } from './clock.ts';
+import { ControlGroup } from './control-group.ts';
 import { Descendants } from './descendants.ts';
 import { readIdentity } from './identity.ts';
 import { killMarked } from './marked.ts';
@@ -25,7 +27,10 @@ export interface PipedProcessOptions {
   readonly stderrBytes: number;
   /** Between SIGTERM and SIGKILL for what a dead process leaves in its group. */
   readonly sweepGraceMs: number;
-  /** Stores what is seen below it, for the case that this process is killed. */
+  /**
+   * Stores what is seen below it, for the case that this process is killed. With it the child also gets a control group of its own,
+   * where this user may make one.
+   */
   readonly record?: ProcessRecord | undefined;
 }
 
@@ -47,7 +52,7 @@ export class PipedProcess {
   readonly output: Readable;
   /** The process itself has ended. */
   readonly exited: Promise<PipedExit>;
-  /** Nothing of it is left: no member of its group or session, no process with its marker, no descendant that was seen. Never rejects. */
+  /** Nothing of it is left: no member of its group or session, no process with its marker, no descendant that was seen, none in its control group. Never rejects. */
   readonly gone: Promise<PipedExit>;
   /** Of it, for `look` while it works; absent where processes have no start times. */
   readonly descendants: Descendants | undefined;
@@ -56,6 +61,8 @@ export class PipedProcess {
 
   private constructor(child: Child, pid: number, marker: string, stderr: TextTail, options: PipedProcessOptions) {
     const { sweepGraceMs, record } = options;
+    const group = record && ControlGroup.make();
+    let joined: Promise<boolean> | undefined;
     this.#child = child;
     this.#stderr = stderr;
     this.pid = pid;
@@ -64,8 +71,10 @@ export class PipedProcess {
     // In the table even if it has exited already: nothing has reaped it before this turn of the loop ends.
     const identity = readIdentity(pid);
     if (typeof identity !== 'string') {
-      this.descendants = new Descendants(identity, { onLook: (seen) => record?.write(identity, seen) });
-      record?.write(identity, []);
+      const write = (seen: readonly ProcessIdentity[]) => record?.write(identity, seen, group?.directory);
+      this.descendants = new Descendants(identity, { onLook: write });
+      write([]);
+      joined = group?.add(identity);
     }
     this.exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => resolve({ code, signal }));
@@ -75,7 +84,9 @@ export class PipedProcess {
       if (typeof identity === 'string') await killMarked(marker);
       else await endProcessTree(identity, marker);
       const left = (await this.descendants?.end()) ?? [];
-      if (left.length === 0) await record?.clear();
+      await joined;
+      const isGroupGone = group === undefined || (await group.end());
+      if (left.length === 0 && isGroupGone) await record?.clear();
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
       return exit;
     });

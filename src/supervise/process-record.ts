@@ -6,6 +6,7 @@ import * as v from 'valibot';
 import { workspaceStateDirectory } from '../config/index.ts';
 import { AtomicFile, readUntrustedJson } from '../lib/index.ts';
 import { ProcessIdentity } from '../protocol/index.ts';
+import { endControlGroup } from './control-group.ts';
 import { Descendants } from './descendants.ts';
 import { isAlive, ownIdentity } from './identity.ts';
 import { removeStaleTemps } from './stale-temps.ts';
@@ -22,6 +23,8 @@ const RecordedProcesses = v.object({
   owner: ProcessIdentity,
   leader: ProcessIdentity,
   processes: v.pipe(v.array(ProcessIdentity), v.maxLength(maxProcesses)),
+  /** Directory of their control group. */
+  controlGroup: v.optional(v.string()),
 });
 
 /**
@@ -52,10 +55,10 @@ export class ProcessRecord {
     this.#onProblem = onProblem;
   }
 
-  /** Stores them, unless they are stored already. */
-  write(leader: ProcessIdentity, processes: readonly ProcessIdentity[]): void {
+  /** Stores them, unless they are stored already. @param controlGroup its directory, where they have one */
+  write(leader: ProcessIdentity, processes: readonly ProcessIdentity[], controlGroup?: string): void {
     const known = processes.slice(0, maxProcesses);
-    const text = JSON.stringify({ version: 1, owner: this.#owner, leader, processes: known });
+    const text = JSON.stringify({ version: 1, owner: this.#owner, leader, processes: known, controlGroup });
     if (text === this.#written) return;
     this.#written = text;
     this.#last = this.#store(text).catch((error: unknown) => {
@@ -80,7 +83,7 @@ export class ProcessRecord {
 }
 
 /**
- * Ends by SIGKILL what agent servers that have died have recorded, and what descends from it. A process with another start time
+ * Ends by SIGKILL what agent servers that have died have recorded, what descends from it, and what is in its control group. A process with another start time
  * than recorded, or of another boot, is not touched. A record whose processes have gone is removed.
  *
  * @returns how many processes were alive
@@ -106,11 +109,12 @@ function recordsIn(directory: string): readonly string[] {
 async function endOne(file: string): Promise<number> {
   const record = readUntrustedJson(file, RecordedProcesses);
   if (record.kind !== 'ok') return 0;
-  const { owner, leader, processes } = record.value;
+  const { owner, leader, processes, controlGroup } = record.value;
   if (isAlive(owner) !== 'gone') return 0;
   const all = [leader, ...processes];
   const known = all.filter((each) => isAlive(each) === 'alive');
   if (known.length > 0) await new Descendants(leader, { known, isRecorded: true }).end();
-  if (all.every((each) => isAlive(each) === 'gone')) rmSync(file, { force: true });
+  const isGroupGone = controlGroup === undefined || (await endControlGroup(controlGroup));
+  if (isGroupGone && all.every((each) => isAlive(each) === 'gone')) rmSync(file, { force: true });
   return known.length;
 }
