@@ -52,7 +52,7 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Reads the messages of one connection until it ends. Throws the errors of `fetch` and of the body. */
+/** Reads the messages of one connection until it ends. Throws the errors of `callHub` and of the body. */
 async function* readOnce(
   address: HubAddress,
   { path, onOpen, prove }: StreamOptions,
@@ -66,26 +66,21 @@ async function* readOnce(
   await prove?.(address, stop);
   const headers = { accept: 'text/event-stream', ...(lastEventId !== '' && { 'last-event-id': lastEventId }) };
   const response = await callHub(address, { path, headers, signal: stop });
-  if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
-    await response.body?.cancel();
+  if (!response.header('content-type')?.startsWith('text/event-stream')) {
+    response.cancel();
     throw new HubInvalidResponseError(`${path} did not answer with an event stream.`);
   }
   onOpen?.();
-  const reader = response.body.getReader();
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   const watchdog = setTimeout(() => silent.abort(new Error('the event stream fell silent')), silenceMs);
   try {
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return;
-      // `refresh` is Node's; a browser's timer is a number, and there a silent stream is given up once.
-      if (typeof watchdog === 'object') watchdog.refresh();
-      parser.push(decoder.decode(value, { stream: true }));
+    for await (const chunk of response.chunks()) {
+      watchdog.refresh();
+      parser.push(decoder.decode(chunk, { stream: true }));
       yield* received.splice(0);
     }
   } finally {
     clearTimeout(watchdog);
-    await reader.cancel().catch(() => undefined);
   }
 }
 

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { messageOf } from '../lib/index.ts';
 import { ErrorAnswer } from './answers.ts';
+import { askHttp, type HttpAnswer } from './ask-http.ts';
 import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from './errors.ts';
 
 /** Address and token of a Hub. */
@@ -32,28 +33,25 @@ export function isLoopbackHttp(url: string): boolean {
 }
 
 /** Codes under which a connection that an idle server has closed meanwhile shows itself. */
-const connectionLost = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+const connectionLost = new Set(['ECONNRESET', 'EPIPE']);
 
-function codeOf(error: unknown): string | undefined {
-  const cause = error instanceof Error ? (error.cause ?? error) : error;
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
-}
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error ? String(error.code) : undefined;
 
-function send(address: HubAddress, request: HubRequest): Promise<Response> {
+function send(address: HubAddress, request: HubRequest): Promise<HttpAnswer> {
   const url = new URL(`${address.apiBaseUrl.replace(/\/+$/, '')}${request.path}`);
   for (const [name, value] of Object.entries(request.query ?? {})) {
     if (value !== undefined) url.searchParams.set(name, value);
   }
-  return fetch(url, {
-    method: request.method ?? 'GET',
+  return askHttp(url, {
+    method: request.method,
     headers: {
       ...(address.token !== undefined && { authorization: `Bearer ${address.token}` }),
       ...(request.body !== undefined && { 'content-type': 'application/json' }),
       ...request.headers,
     },
     ...(request.body !== undefined && { body: JSON.stringify(request.body) }),
-    ...(request.signal && { signal: request.signal }),
-    redirect: 'error',
+    signal: request.signal,
   });
 }
 
@@ -63,7 +61,7 @@ function send(address: HubAddress, request: HubRequest): Promise<Response> {
  * @throws HubRequestError with the Hub's error object, HubUnavailableError without an answer, HubInvalidResponseError
  *   for the answer of another program, and the reason of `request.signal` when it aborts
  */
-export async function callHub(address: HubAddress, request: HubRequest): Promise<Response> {
+export async function callHub(address: HubAddress, request: HubRequest): Promise<HttpAnswer> {
   if (!isLoopbackHttp(address.apiBaseUrl)) {
     throw new HubUnavailableError(`${address.apiBaseUrl} is not a loopback HTTP address.`);
   }
@@ -79,11 +77,11 @@ export async function callHub(address: HubAddress, request: HubRequest): Promise
       const why = codeOf(error) ?? messageOf(error);
       throw new HubUnavailableError(`The Hub at ${address.apiBaseUrl} does not answer (${why}).`, { cause: error });
     });
-  if (response.ok) return response;
+  if (response.isOk) return response;
   throw await refusal(response);
 }
 
-async function refusal(response: Response): Promise<Error> {
+async function refusal(response: HttpAnswer): Promise<Error> {
   const document = await response.json().catch(() => undefined);
   const parsed = v.safeParse(ErrorAnswer, document);
   if (parsed.success) return new HubRequestError(response.status, parsed.output.error);

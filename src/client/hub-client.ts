@@ -32,6 +32,7 @@ import {
   ScopedTokenListAnswer,
   StatusAnswer,
 } from './answers.ts';
+import type { HttpAnswer } from './ask-http.ts';
 import { HubInvalidResponseError, HubUnavailableError, ServerNotProvenError } from './errors.ts';
 import { readStream, type StreamOptions } from './event-stream.ts';
 import { callHub, callHubJson, type HubAddress, type HubRequest, isLoopbackHttp } from './http.ts';
@@ -349,7 +350,7 @@ export class HubClient {
     return callHubJson(this.address, await this.#guarded(request), schema);
   }
 
-  async #call(request: HubRequest): Promise<Response> {
+  async #call(request: HubRequest): Promise<HttpAnswer> {
     return callHub(this.address, await this.#guarded(request));
   }
 

@@ -1,4 +1,5 @@
-/** The client's side of the server proof (docs/server-proof.md). Needs `fetch` and `crypto.subtle` only. */
+/** The client's side of the server proof (docs/server-proof.md). */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import * as v from 'valibot';
 import {
   authorityOf,
@@ -11,6 +12,7 @@ import {
   ServerProof,
   shortestProofToken,
 } from '../protocol/index.ts';
+import { askHttp, type HttpAnswer } from './ask-http.ts';
 import { ServerNotProvenError } from './errors.ts';
 
 export interface ProofRequest {
@@ -23,7 +25,6 @@ export interface ProofRequest {
   readonly timeoutMs?: number | undefined;
 }
 
-const encoder = new TextEncoder();
 const nonceBytes = 32;
 /** A proof is about 120 bytes; a longer answer is refused. */
 const maxAnswerBytes = 4_096;
@@ -47,18 +48,15 @@ export async function proveServer(request: ProofRequest): Promise<void> {
   if (token.length < shortestProofToken)
     refuse('weakToken', `the token is shorter than ${shortestProofToken} characters`);
   signal?.throwIfAborted();
-  const key = await crypto.subtle.importKey('raw', encoder.encode(token), { name: 'HMAC', hash: 'SHA-256' }, false, [
-    'sign',
-    'verify',
-  ]);
-  const nonce = base64Url(crypto.getRandomValues(new Uint8Array(nonceBytes)));
-  const keyId = base64Url(new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(keyIdMessage))));
+  const macOf = (message: string) => createHmac('sha256', token).update(message).digest();
+  const nonce = randomBytes(nonceBytes).toString('base64url');
+  const keyId = macOf(keyIdMessage).toString('base64url');
   url.searchParams.set('nonce', nonce);
   url.searchParams.set('key', keyId.slice(0, keyIdLength));
   const timeout = AbortSignal.timeout(timeoutMs);
   const ending = signal ? AbortSignal.any([signal, timeout]) : timeout;
-  const answer = await fetch(url, { redirect: 'error', signal: ending })
-    .then(async (response) => ({ status: response.status, text: await readShort(response) }))
+  const answer = await askHttp(url, { signal: ending })
+    .then(async (head) => ({ status: head.status, text: await readShort(head) }))
     .catch((error: unknown) => {
       signal?.throwIfAborted();
       const why = timeout.aborted ? 'it does not answer in time' : `it does not answer (${codeOf(error)})`;
@@ -69,47 +67,27 @@ export async function proveServer(request: ProofRequest): Promise<void> {
   if (answer.status === 403) refuse('otherAddress', 'it says that it listens at another address');
   const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), ServerProof), answer.text);
   if (answer.status !== 200 || !parsed.success) return refuse('wrongProof', 'its answer is not a proof');
-  const mac = bytesOf(parsed.output.proof);
-  const message = encoder.encode(proofMessage({ role, nonce, authority }));
-  const isProven = mac !== undefined && (await crypto.subtle.verify('HMAC', key, mac, message));
+  const given = Buffer.from(parsed.output.proof, 'base64url');
+  const wanted = macOf(proofMessage({ role, nonce, authority }));
+  const isProven = given.length === wanted.length && timingSafeEqual(given, wanted);
   if (!isProven || parsed.output.use !== 'token') refuse('wrongProof', 'another program serves this address');
 }
 
 /** Text of an answer that may be without end. */
-async function readShort(response: Response): Promise<string> {
-  const reader = response.body?.getReader();
+async function readShort(answer: HttpAnswer): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   let bytes = 0;
-  for (;;) {
-    const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
-    if (done || value === undefined) return text + decoder.decode();
-    bytes += value.byteLength;
-    if (bytes > maxAnswerBytes) {
-      await reader?.cancel();
-      return '';
-    }
-    text += decoder.decode(value, { stream: true });
+  for await (const chunk of answer.chunks()) {
+    bytes += chunk.byteLength;
+    if (bytes > maxAnswerBytes) return '';
+    text += decoder.decode(chunk, { stream: true });
   }
+  return text + decoder.decode();
 }
 
 function codeOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message;
   return String(cause);
-}
-
-const base64Url = (bytes: Uint8Array): string =>
-  btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '');
-
-function bytesOf(text: string): Uint8Array<ArrayBuffer> | undefined {
-  try {
-    return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0));
-  } catch {
-    // Not base64: then it is no MAC either.
-    return undefined;
-  }
 }

@@ -89,12 +89,14 @@ t.test('up, chat, exec, restart, stop and hub stop run a workspace from its crea
     onStdout: (text) => text.includes('appserver.running'),
   });
   t.equal(events.code, 0);
+  // The server reports its health by itself, before or after the Hub has found it running.
+  const others = ['port.allocated', 'notification.requested', 'appserver.health'];
   t.strictSame(
     events.stdout
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line).kind)
-      .filter((kind) => kind !== 'port.allocated' && kind !== 'notification.requested')
+      .filter((kind) => !others.includes(kind))
       .slice(0, 4),
     ['hub.gap', 'hub.started', 'appserver.starting', 'appserver.running'],
   );
@@ -117,6 +119,8 @@ t.test('chat starts the Hub unless --no-start is given', async (t) => {
 t.test('hub stop --detach leaves the agent server to the next Hub', async (t) => {
   const [before] = JSON.parse((await oratorio(['list', '--json'])).stdout);
   t.match(await oratorio(['hub', 'stop', '--detach']), { code: 0, stdout: /live on/ });
+  // The next Hub answers before it has adopted the server; `up` waits for that.
+  t.match(await oratorio(['up', workspace, '--json']), { code: 0 });
   const [after] = JSON.parse((await oratorio(['list', '--json'])).stdout);
   t.match(after, { state: 'running', pid: before.pid, adopted: true, startedByHub: true });
 });
