@@ -234,9 +234,37 @@ export interface StageOptions {
   readonly extra?: Files;
 }
 
+/** What stages may share. */
+type Theatre = Pick<Stage, 'workspace' | 'home' | 'server' | 'upstream' | 'url'>;
+
 /** An agent server with `reply` for a model, a worktree with the change, and a backend's agent. */
 export async function stage(t: Teardown, reply: Reply, options: StageOptions = {}): Promise<Stage> {
-  const { now = after, config = {}, limits = {}, extra = {} } = options;
+  return play(t, await build(t, reply, options.config), options, 'run-1');
+}
+
+/** Stages on one agent server, which ends with `file`; each has a worktree, a model and a backend's agent of its own. */
+export function stages(file: Teardown): (t: Teardown, reply: Reply, options?: StageOptions) => Promise<Stage> {
+  let reply: Reply = () => [];
+  let theatre: Promise<Theatre> | undefined;
+  let played = 0;
+  return async (t, ownReply, options = {}) => {
+    theatre ??= build(file, (request) => reply(request), {});
+    const built = await theatre;
+    const { upstream } = built;
+    const earlier = upstream.requests.length;
+    reply = ownReply;
+    played += 1;
+    const ownUpstream: MockUpstream = {
+      ...upstream,
+      get requests() {
+        return upstream.requests.slice(earlier);
+      },
+    };
+    return play(t, { ...built, upstream: ownUpstream }, options, `run-${played}`);
+  };
+}
+
+async function build(t: Teardown, reply: Reply, config: StageOptions['config'] = {}): Promise<Theatre> {
   const upstream = await startMockUpstream(t, reply);
   const { path: workspace, home } = makeWorkspace(t, {
     EndPoint: upstream.url,
@@ -246,11 +274,16 @@ export async function stage(t: Teardown, reply: Reply, options: StageOptions = {
     ...config,
   });
   writeFiles(workspace, before);
-  const worktree = join(workspace, '.oratorio', 'worktrees', 'run-1');
-  writeFiles(worktree, { ...now, ...extra });
   const server = spawnServer(t, { path: workspace, home });
   const lock = await serving(server, workspace);
-  const url = lock.endpoints.appServerWebSocket ?? '';
+  return { workspace, home, server, upstream, url: lock.endpoints.appServerWebSocket ?? '' };
+}
+
+function play(t: Teardown, theatre: Theatre, options: StageOptions, name: string): Stage {
+  const { now = after, limits = {}, extra = {} } = options;
+  const { workspace, home, url } = theatre;
+  const worktree = join(workspace, '.oratorio', 'worktrees', name);
+  writeFiles(worktree, { ...now, ...extra });
   const log: string[] = [];
   const logger = createLogger({ name: 'test', level: 'debug', pretty: false, stream: { write: (l) => log.push(l) } });
   const settings = v.parse(BackendSettings, { AgentServer: { AppServerUrl: url } });
@@ -266,7 +299,7 @@ export async function stage(t: Teardown, reply: Reply, options: StageOptions = {
       ...more,
       more: { workspacePath: workspace, ...more.more },
     });
-  return { workspace, home, worktree, server, upstream, url, log, assignment, newAgent, agent: newAgent() };
+  return { ...theatre, worktree, log, assignment, newAgent, agent: newAgent() };
 }
 
 /** The messages of one request of the agent server to the model. */

@@ -21,7 +21,10 @@ import {
   type UpstreamRequest,
   write,
 } from '../../fixtures/upstream/mock-upstream.ts';
-import { faulty, hooksOf, item, type Message, openFinding, stage } from './harness.ts';
+import { faulty, hooksOf, item, type Message, openFinding, stage, stages } from './harness.ts';
+
+/** The stage of a test that changes no settings and leaves the agent server alone. */
+const onShared = stages(t);
 
 const finding = {
   severity: 'major',
@@ -56,7 +59,7 @@ function scripted(...answers: readonly Answer[]): Reply {
 }
 
 t.test('a draft that is handed in comes back with its places', async (t) => {
-  const { agent, assignment, upstream, worktree } = await stage(t, scripted(submit(finding)));
+  const { agent, assignment, upstream, worktree } = await onShared(t, scripted(submit(finding)));
   const { hooks, turns, activity } = hooksOf();
   const submission = await agent.review(assignment(), hooks);
   t.match(submission, {
@@ -88,7 +91,7 @@ t.test('our own agent reviews, read-only, also where another one does the turns 
 t.test('a finding that cannot be anchored is reported in the same turn and can be corrected there', async (t) => {
   const wrong = { ...finding, oldText: 'for (let i = 0; i < prices.length; i++)' };
   const elsewhere = { ...finding, title: 'Elsewhere', path: 'src/totals.ts' };
-  const { agent, assignment, upstream } = await stage(t, scripted(submit(wrong, elsewhere), submit(finding)));
+  const { agent, assignment, upstream } = await onShared(t, scripted(submit(wrong, elsewhere), submit(finding)));
   const { hooks, turns } = hooksOf();
   const submission = await agent.review(assignment(), hooks);
   t.match(submission.findings, [{ anchor: { placement: 'inline', line: 3 } }]);
@@ -106,7 +109,9 @@ t.test('a finding that cannot be anchored is published with its file or the summ
   const wrong = { ...finding, oldText: 'not there' };
   const elsewhere = { ...finding, title: 'Elsewhere', path: 'src/none.ts' };
   const draft = submit(wrong, elsewhere, finding);
-  const { agent, assignment, upstream } = await stage(t, scripted(draft, draft, draft), { limits: { submissions: 2 } });
+  const { agent, assignment, upstream } = await onShared(t, scripted(draft, draft, draft), {
+    limits: { submissions: 2 },
+  });
   const submission = await agent.review(assignment(), hooksOf().hooks);
   t.match(submission.findings, [
     { anchor: { placement: 'file' }, finding: { path: 'src/total.ts' } },
@@ -119,7 +124,7 @@ t.test('a finding that cannot be anchored is published with its file or the summ
 });
 
 t.test('a draft of another shape is refused with what is wrong, and the valid one before it holds', async (t) => {
-  const { agent, assignment, upstream } = await stage(
+  const { agent, assignment, upstream } = await onShared(
     t,
     scripted(
       submit(finding),
@@ -143,7 +148,7 @@ t.test('a draft of another shape is refused with what is wrong, and the valid on
 
 t.test('open findings are resolved by their ids, and by no other', async (t) => {
   const openFindings = [openFinding('f-1'), openFinding('f-2')];
-  const { agent, assignment, upstream } = await stage(
+  const { agent, assignment, upstream } = await onShared(
     t,
     scripted(
       call('ResolveReviewFinding', { findingId: 'f-1', resolution: 'fixed', note: 'Gone.' }),
@@ -160,7 +165,7 @@ t.test('open findings are resolved by their ids, and by no other', async (t) => 
 });
 
 t.test('a model that ends without handing in is reminded once', async (t) => {
-  const { agent, assignment, upstream } = await stage(t, scripted({ text: 'It looks fine.' }, submit(finding)));
+  const { agent, assignment, upstream } = await onShared(t, scripted({ text: 'It looks fine.' }, submit(finding)));
   const { hooks, turns } = hooksOf();
   const submission = await agent.review(assignment(), hooks);
   t.equal(submission.findings.length, 1);
@@ -173,7 +178,7 @@ t.test('a model that ends without handing in is reminded once', async (t) => {
 });
 
 t.test('a model that never hands in has failed, and the thread is put away', async (t) => {
-  const { agent, assignment, upstream, url } = await stage(t, scripted());
+  const { agent, assignment, upstream, url } = await onShared(t, scripted());
   const { hooks, turns } = hooksOf();
   await t.rejects(agent.review(assignment(), hooks), { code: 'draftMissing', isRetryable: true });
   t.equal(upstream.requests.length, 2);
@@ -184,7 +189,7 @@ t.test('a model that never hands in has failed, and the thread is put away', asy
 t.test('what was handed in holds, also when the turn fails after it', async (t) => {
   let at = 0;
   const first = scripted(submit(finding));
-  const { agent, assignment } = await stage(t, (request) => {
+  const { agent, assignment } = await onShared(t, (request) => {
     at += 1;
     return at === 1 ? first(request) : refusal(500, { message: 'down' });
   });
@@ -200,7 +205,7 @@ t.test('a turn that fails says why, and whether to try again', async (t) => {
     { reply: refusal(404, { message: 'no such model' }), error: { isRetryable: false } },
   ];
   let at = 0;
-  const { agent, assignment } = await stage(t, () => said[at]?.reply ?? []);
+  const { agent, assignment } = await onShared(t, () => said[at]?.reply ?? []);
   for (const { error } of said) {
     await t.rejects(agent.review(assignment(), hooksOf().hooks), { code: 'turnFailed', ...error });
     at += 1;
@@ -208,7 +213,7 @@ t.test('a turn that fails says why, and whether to try again', async (t) => {
 });
 
 t.test('an aborted review ends its turn and rejects with the reason', async (t) => {
-  const { agent, assignment, url, upstream } = await stage(t, hanging);
+  const { agent, assignment, url, upstream } = await onShared(t, hanging);
   const abort = new AbortController();
   const { hooks, turns, activity } = hooksOf(abort.signal);
   const review = agent.review(assignment(), hooks);
@@ -225,7 +230,7 @@ t.test('an aborted review ends its turn and rejects with the reason', async (t) 
 });
 
 t.test('a hook that throws ends the turn, too: the review is not ours any more', async (t) => {
-  const { agent, assignment, url } = await stage(t, hanging);
+  const { agent, assignment, url } = await onShared(t, hanging);
   const { hooks } = hooksOf();
   let threadId = '';
   const onTurn: typeof hooks.onTurn = async (turn) => {
@@ -238,7 +243,7 @@ t.test('a hook that throws ends the turn, too: the review is not ours any more',
 });
 
 t.test('another process ends a turn that it did not begin', async (t) => {
-  const { agent, assignment, newAgent, workspace, upstream } = await stage(t, hanging);
+  const { agent, assignment, newAgent, workspace, upstream } = await onShared(t, hanging);
   const { hooks, turns } = hooksOf();
   const rejected = t.rejects(agent.review(assignment(), hooks), { code: 'turnFailed', isRetryable: true });
   await eventually(() => (upstream.requests.length > 0 && turns.length === 2) || undefined, 'the model is asked');
@@ -265,7 +270,7 @@ t.test('an agent server that dies in mid-turn is a lost connection; the next one
 });
 
 t.test('a server that refuses or is missing is unavailable, and no token is sent', async (t) => {
-  const { url, home, assignment, workspace } = await stage(t, scripted());
+  const { url, home, assignment, workspace } = await onShared(t, scripted());
   const wrong = url.replace(/token=.*$/, 'token=wrong-secret');
   const agent = agentOf(t, home, { AppServerUrl: wrong });
   const error = await agent.review(assignment(), hooksOf().hooks).catch((reason: unknown) => reason);
@@ -284,7 +289,7 @@ t.test('a server that refuses or is missing is unavailable, and no token is sent
 });
 
 t.test('a worktree that the agent server does not know as one is refused for good', async (t) => {
-  const { agent, assignment, home, upstream } = await stage(t, scripted());
+  const { agent, assignment, home, upstream } = await onShared(t, scripted());
   await t.rejects(agent.review(assignment({ worktreePath: home }), hooksOf().hooks), {
     code: 'agentUnavailable',
     isRetryable: false,
@@ -361,7 +366,7 @@ t.test('two reviews share a connection and do not mix', async (t) => {
       results(request).length === 0 ? submit({ ...finding, title: isFirst ? 'one' : 'two' }) : { text: 'done' };
     return answered(request, answer);
   };
-  const { agent, assignment } = await stage(t, byTitle);
+  const { agent, assignment } = await onShared(t, byTitle);
   const of = (title: string) => assignment({ more: { item: { ...item, title } } });
   const [one, two] = await Promise.all([
     agent.review(of('first'), hooksOf().hooks),
