@@ -9,6 +9,7 @@ import t from 'tap';
 import * as v from 'valibot';
 import { harnesses } from '../../bench/lab/harnesses.ts';
 import { pickTasks } from '../../bench/lab/lab.ts';
+import { readCommand } from '../../bench/lab/options.ts';
 import { runTask } from '../../bench/lab/run.ts';
 import { callsFor, OfferedTool } from '../../bench/lab/toolset.ts';
 
@@ -64,10 +65,12 @@ t.test(
 
 t.test('wrong options are refused with what is known', async (t) => {
   t.match(await lab(['--task', 'ts-nothing']), { code: 2, stderr: /no task ts-nothing.*ts-pages/ });
-  t.match(await lab(['--harness', 'other']), { code: 2, stderr: /no harness other.*oratorio/ });
-  t.match(await lab(['--model', 'x']), { code: 2, stderr: /--provider or --endpoint/ });
-  t.match(await lab(['--provider', 'openai']), { code: 2, stderr: /--model/ });
-  t.match(await lab(['--limit', 'soon']), { code: 2, stderr: /number of seconds/ });
+  const refuses = (args: readonly string[], message: RegExp) => t.throws(() => readCommand(args, {}), { message });
+  refuses(['--harness', 'other'], /no harness other.*oratorio/);
+  refuses(['--model', 'x'], /--provider or --endpoint/);
+  refuses(['--provider', 'openai'], /--model/);
+  refuses(['--provider', 'openai', '--model', 'x'], /OPENAI_API_KEY/);
+  refuses(['--limit', 'soon'], /number of seconds/);
 });
 
 t.test('steps become calls of any toolset: absolute paths, seconds, one edit a call, required words', async (t) => {
