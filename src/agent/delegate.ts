@@ -12,6 +12,15 @@ export interface DelegatedUse {
   readonly costUsd?: number | undefined;
 }
 
+/** A request to a model that the agent has made in a turn. Its text is the agent's: not trusted. */
+export interface DelegatedRequest extends DelegatedUse {
+  /** Undefined: unknown. */
+  readonly model: string | undefined;
+  /** In milliseconds since the Unix epoch. */
+  readonly endedAt: number;
+  readonly durationMs: number;
+}
+
 /** A call of a tool that the agent makes by itself. Its text is the agent's: not trusted, not bounded. */
 export interface DelegatedCall {
   /** Unique in the turn. */
@@ -51,7 +60,10 @@ export interface DelegatedReport {
   readonly plan: (callId: string, steps: readonly PlanStep[]) => void;
   /** Something that a reader of the conversation should know. */
   readonly notice: (kind: string, text: string) => void;
+  /** Tokens and cost of the turn, once. */
   readonly used: (use: DelegatedUse) => void;
+  /** For the trace only, also after the end of the turn. */
+  readonly requested: (request: DelegatedRequest) => void;
   /** Resolves with the decision of a rule, the policy, an earlier grant or a user; `cancel` once the agent has withdrawn it. */
   readonly ask: (question: DelegatedQuestion, withdrawn?: AbortSignal) => Promise<ApprovalDecision>;
 }

@@ -217,7 +217,10 @@ export function assemble(options: AssemblyOptions): Assembly {
         onProblem: (error) => logger.warn('checkpoints cannot be used', { reason: messageOf(error) }),
       })
     : undefined;
-  const { delegate, agents } = agentsOfWorkspace(options, toolSettings);
+  const { delegate, agents } = agentsOfWorkspace(options, toolSettings, (secret) => {
+    logger.protect(secret);
+    cleaner.protect(secret);
+  });
   for (const [name, value] of Object.entries(config.Agent.Env)) {
     if (/key|token|secret|password/i.test(name)) cleaner.protect(value);
   }

@@ -19,11 +19,13 @@ export interface WorkspaceAgents {
  * Starts none of them.
  *
  * @param toolSettings of our own tools, which these agents may ask for
+ * @param protect takes a secret out of everything that is written from now on
  * @throws StartupError (config) for an agent without a name and a command
  */
 export function agentsOfWorkspace(
   { workspacePath, config, env, logger, observe }: AssemblyOptions,
   toolSettings: Parameters<typeof delegateCommands>[0],
+  protect: (secret: string) => void,
 ): WorkspaceAgents {
   const { Kind, Name, Command } = config.Agent;
   const isDelegated = Kind === 'acp' || (Kind === '' && (Name !== '' || Command.length > 0));
@@ -32,7 +34,7 @@ export function agentsOfWorkspace(
     throw new StartupError('config', 'Agent.Kind is "acp", but neither Agent.Name nor Agent.Command names an agent.');
   }
   const common = {
-    ...{ workspacePath, env, logger },
+    ...{ workspacePath, env, logger, protect },
     records: processRecords(homeDirectory(env), workspacePath),
     passEnvironment: config.Supervision.PassEnvironment,
     restartPolicy: restartPolicyOf(config),

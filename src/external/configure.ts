@@ -4,7 +4,8 @@ import { defaults } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
 import { ExternalAgent, type ExternalAgentOptions } from './external-agent.ts';
 import { isUnasked } from './hosted-models.ts';
-import { findProgram, installHintOf, presetFor } from './presets.ts';
+import { findProgram, installHintOf, type PresetName, presetFor } from './presets.ts';
+import { dialects, exportsElsewhere } from './telemetry/dialects.ts';
 
 /** `Agent` of the configuration. */
 export interface AgentConfiguration {
@@ -14,7 +15,10 @@ export interface AgentConfiguration {
 }
 
 export interface ConfigureOptions
-  extends Pick<ExternalAgentOptions, 'workspacePath' | 'records' | 'observe' | 'mcpServers' | 'files' | 'commands'> {
+  extends Pick<
+    ExternalAgentOptions,
+    'workspacePath' | 'records' | 'protect' | 'observe' | 'mcpServers' | 'files' | 'commands'
+  > {
   readonly agent: AgentConfiguration;
   /** Ours: what its process inherits from, with the marker of this start. */
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -39,6 +43,7 @@ export function configuredAgent({
     pass: [...passEnvironment, ...(preset?.passes ?? [])],
     add: { ...preset?.env, ...agent.Env },
   });
+  const dialect = preset && dialects[agent.Name as PresetName];
   return new ExternalAgent({
     ...rest,
     name: agent.Name || program,
@@ -48,6 +53,8 @@ export function configuredAgent({
     // Without a preset nothing shows that it asks at all.
     mayUse: (mode) => !preset?.askingModes || preset.askingModes.includes(mode),
     parentMarker: env[markerVariable],
+    dialect: () =>
+      dialect && !exportsElsewhere(dialect, own, [own['HOME'] ?? '', rest.workspacePath]) ? dialect : undefined,
     worker: preset?.worker,
     mcpServers: preset?.takesMcpServers === false ? () => [] : rest.mcpServers,
     loginHint: preset?.login ?? 'see its documentation',

@@ -15,6 +15,7 @@ import {
 import { PeerClosedError } from './failure.ts';
 import { InitializeResult } from './messages.ts';
 import { Peer, type PeerOptions } from './peer.ts';
+import type { AgentExport } from './telemetry/exported.ts';
 
 /** Version 1 exactly: some agents speak a draft when asked for more, and echo any number. */
 const protocolVersion = 1;
@@ -31,6 +32,8 @@ export interface ConnectionOptions {
   readonly worker: RegExp | undefined;
   /** Where the processes below it are stored. */
   readonly record: ProcessRecord | undefined;
+  /** Takes what it exports; undefined: it is not asked to export. */
+  readonly exported: AgentExport | undefined;
   readonly clientCapabilities: unknown;
   readonly report: (event: ExternalAgentProcessEvent) => void;
   readonly onRequest: PeerOptions['onRequest'];
@@ -117,6 +120,11 @@ export class Connection {
     this.#process?.kill();
   }
 
+  /** It has exported something. */
+  get hasExported(): boolean {
+    return this.#options.exported?.hasExported ?? false;
+  }
+
   /** The end of what it wrote to standard error. */
   get stderr(): string {
     return this.#process?.stderr(defaults.externalAgent.quotedStderrChars) ?? '';
@@ -128,6 +136,7 @@ export class Connection {
       this.#process = await this.#start();
     } catch (error) {
       this.peer.close();
+      await this.#options.exported?.close();
       const isRetryable = error instanceof SpawnError && !isPermanentSpawnError(error.code);
       report({ type: 'PROCESS.EXITED', incarnation, error: messageOf(error), isRetryable, at: monotonicMs() });
       report({ type: 'PROCESS.SWEPT', incarnation });
@@ -146,12 +155,14 @@ export class Connection {
     const error = this.stderr === '' ? ended : `${ended}\n${this.stderr}`;
     report({ type: 'PROCESS.EXITED', incarnation, error, isRetryable: this.#isRetryable, at: monotonicMs() });
     await process.gone;
+    await this.#options.exported?.close();
     report({ type: 'PROCESS.SWEPT', incarnation });
   }
 
-  #start(): Promise<PipedProcess> {
-    const { command, cwd, env, parentMarker, record } = this.#options;
+  async #start(): Promise<PipedProcess> {
+    const { command, cwd, parentMarker, record, exported } = this.#options;
     const [program = '', ...args] = command;
+    const env = { ...this.#options.env, ...(await exported?.open()) };
     const { stderrBytes, sweepGraceMs } = defaults.externalAgent;
     return PipedProcess.start({ command: program, args, cwd, env, parentMarker, stderrBytes, sweepGraceMs, record });
   }

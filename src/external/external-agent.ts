@@ -13,6 +13,8 @@ import { ProcessRecord } from '../supervise/index.ts';
 import { Connection } from './connection.ts';
 import { AgentFailure } from './failure.ts';
 import { type AgentSettings, Sessions } from './sessions.ts';
+import type { Dialect } from './telemetry/dialects.ts';
+import { AgentExport } from './telemetry/exported.ts';
 
 export interface ExternalAgentOptions extends AgentSettings {
   /** The whole environment of its process but the marker. */
@@ -24,6 +26,10 @@ export interface ExternalAgentOptions extends AgentSettings {
   readonly workspacePath: string;
   /** Directory for files of the processes below it, which outlive this process. */
   readonly records: string;
+  /** How it exports what it asks of models; undefined: it is not asked to. Called at each start. */
+  readonly dialect: () => Dialect | undefined;
+  /** Takes a secret out of everything that is written from now on. */
+  readonly protect: (secret: string) => void;
   readonly policy: ExternalAgentPolicy;
   readonly logger: Logger;
   /** Called with the actor before it starts. */
@@ -164,6 +170,17 @@ export class ExternalAgent implements Delegate {
     return fromCallback<ExternalAgentCommand, ExternalAgentProcessInput>(() => this.#connection?.watch());
   }
 
+  #exportOf(incarnation: number): AgentExport | undefined {
+    const { name: agent, dialect: dialectNow, logger, protect } = this.#options;
+    const dialect = dialectNow();
+    if (!dialect) return undefined;
+    return new AgentExport({
+      ...{ agent, dialect, logger, protect },
+      take: (requests) => this.#sessions.addRequests(incarnation, requests),
+      onClosed: () => this.#sessions.closeAccounts(incarnation),
+    });
+  }
+
   /** The actor behind the machine's `process`: reports what happens to one incarnation and obeys the machine's commands. */
   #processActor() {
     const { name: agent, command, env, parentMarker, worker, workspacePath, records, logger } = this.#options;
@@ -177,6 +194,7 @@ export class ExternalAgent implements Delegate {
       const connection = new Connection({
         ...{ command, env, parentMarker, worker, incarnation, record },
         cwd: workspacePath,
+        exported: this.#exportOf(incarnation),
         clientCapabilities: this.#sessions.clientCapabilities,
         report: sendBack,
         onRequest: (method, params, signal) => this.#sessions.request(method, params, signal),

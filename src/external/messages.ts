@@ -67,7 +67,29 @@ const Usage = v.object({
 });
 export type Usage = v.InferOutput<typeof Usage>;
 
-export const PromptResult = v.object({ stopReason: v.string(), usage: loose(Usage) });
+const Count = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(1e9));
+
+/** `_meta.quota` is of this prompt only, as gemini sends it. */
+export const PromptResult = v.object({
+  stopReason: v.string(),
+  usage: loose(Usage),
+  _meta: loose(
+    v.object({ quota: loose(v.object({ token_count: v.object({ input_tokens: Count, output_tokens: Count }) })) }),
+  ),
+});
+export type PromptResult = v.InferOutput<typeof PromptResult>;
+
+/** A piece of an answer with the usage of one request, as qwen sends it. */
+export const RequestUsage = v.object({
+  _meta: v.object({
+    usage: v.object({
+      inputTokens: Count,
+      outputTokens: Count,
+      cachedReadTokens: loose(Count),
+      thoughtTokens: loose(Count),
+    }),
+  }),
+});
 
 export const ToolContent = v.object({
   type: v.string(),

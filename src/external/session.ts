@@ -1,10 +1,13 @@
 import * as v from 'valibot';
-import type { DelegatedUse } from '../agent/index.ts';
+import type { DelegatedReport, DelegatedRequest, DelegatedUse } from '../agent/index.ts';
 import { type FileService, WriteGrants } from './file-service.ts';
-import { type Usage, UsageUpdate } from './messages.ts';
+import { type PromptResult, RequestUsage, type Usage, UsageUpdate } from './messages.ts';
 import { SessionOffers } from './offers.ts';
 import type { PromptTurn } from './prompt-turn.ts';
+import { TurnAccount } from './telemetry/turn-account.ts';
 import { CommandGrants, type TerminalService } from './terminal-service.ts';
+
+const nothing = { inputTokens: 0, outputTokens: 0, cachedReadTokens: 0, thoughtTokens: 0 };
 
 /** A thread's session in one life of the agent's process, and what it has used. */
 export class Session {
@@ -26,6 +29,10 @@ export class Session {
   /** Part of the cost that turns have reported. */
   #reportedUsd = 0;
   #hasPrompted = false;
+  /** Of the requests of this prompt. */
+  #counted: typeof nothing = nothing;
+  /** Of the last two turns: what is exported late may be of the one before. */
+  #accounts: readonly TurnAccount[] = [];
 
   constructor(sessionId: string, incarnation: number) {
     this.sessionId = sessionId;
@@ -33,26 +40,65 @@ export class Session {
   }
 
   /** A prompt begins. What the session has cost before its first prompt here belongs to no turn of ours. */
-  begin(): void {
+  begin(report: DelegatedReport): TurnAccount {
     if (!this.#hasPrompted) this.#reportedUsd = this.#costUsd;
     this.#hasPrompted = true;
+    this.#counted = nothing;
+    const account = new TurnAccount(report);
+    const [last, ...older] = this.#accounts;
+    for (const each of older) each.close();
+    this.#accounts = last ? [account, last] : [account];
+    return account;
+  }
+
+  /** Adds a request that the agent has exported to the turn in which it ended. @returns false: there is no such turn */
+  addRequest(request: DelegatedRequest): boolean {
+    const account = this.#accounts.find(({ startedAt }) => startedAt <= request.endedAt);
+    return account?.add(request) ?? false;
+  }
+
+  /** It is exported nothing any more. */
+  closeAccounts(): void {
+    for (const account of this.#accounts) account.close();
+  }
+
+  /** Its thread is gone. */
+  discardAccounts(): void {
+    for (const account of this.#accounts) account.discard();
   }
 
   /** Usage of a turn that has ended: the difference to the sum before. A sum that has become smaller counts from zero. */
-  useOf(usage: Usage | undefined): DelegatedUse {
+  useOf({ usage, _meta }: Pick<PromptResult, 'usage' | '_meta'>): DelegatedUse {
     const costUsd = this.#costUsd - this.#reportedUsd;
     this.#reportedUsd = this.#costUsd;
+    const priced = costUsd > 0 && { costUsd };
+    const quota = _meta?.quota?.token_count;
+    if (!usage && quota) return { inputTokens: quota.input_tokens, outputTokens: quota.output_tokens, ...priced };
+    if (!usage) return { ...ofPrompt(this.#counted), ...priced };
     const { inputTokens: before = 0, outputTokens: said = 0 } = this.#usage ?? {};
-    const isSum = usage !== undefined && usage.inputTokens >= before && usage.outputTokens >= said;
+    const isSum = usage.inputTokens >= before && usage.outputTokens >= said;
     const last = isSum ? this.#usage : undefined;
     const since = (now: number | undefined, then: number | undefined) => Math.max(0, (now ?? 0) - (then ?? 0));
-    this.#usage = usage ?? this.#usage;
+    this.#usage = usage;
     return {
-      inputTokens: since(usage?.inputTokens, last?.inputTokens),
-      outputTokens: since(usage?.outputTokens, last?.outputTokens),
-      cachedInputTokens: since(usage?.cachedReadTokens, last?.cachedReadTokens),
-      reasoningTokens: since(usage?.thoughtTokens, last?.thoughtTokens),
-      ...(costUsd > 0 && { costUsd }),
+      inputTokens: since(usage.inputTokens, last?.inputTokens),
+      outputTokens: since(usage.outputTokens, last?.outputTokens),
+      cachedInputTokens: since(usage.cachedReadTokens, last?.cachedReadTokens),
+      reasoningTokens: since(usage.thoughtTokens, last?.thoughtTokens),
+      ...priced,
+    };
+  }
+
+  /** Adds the usage of one request, if a piece of an answer has it. */
+  noteUsage(update: unknown): void {
+    const parsed = v.safeParse(RequestUsage, update);
+    if (!parsed.success) return;
+    const { inputTokens, outputTokens, cachedReadTokens = 0, thoughtTokens = 0 } = parsed.output._meta.usage;
+    this.#counted = {
+      inputTokens: this.#counted.inputTokens + inputTokens,
+      outputTokens: this.#counted.outputTokens + outputTokens,
+      cachedReadTokens: this.#counted.cachedReadTokens + cachedReadTokens,
+      thoughtTokens: this.#counted.thoughtTokens + thoughtTokens,
     };
   }
 
@@ -62,3 +108,9 @@ export class Session {
     if (cost && (cost.currency ?? 'USD') === 'USD' && Number.isFinite(cost.amount)) this.#costUsd = cost.amount;
   }
 }
+
+const ofPrompt = ({ cachedReadTokens, thoughtTokens, ...tokens }: typeof nothing): DelegatedUse => ({
+  ...tokens,
+  cachedInputTokens: cachedReadTokens,
+  reasoningTokens: thoughtTokens,
+});

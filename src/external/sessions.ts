@@ -25,6 +25,7 @@ import {
 import { promptOf } from './prompt-content.ts';
 import { PromptTurn } from './prompt-turn.ts';
 import { Session } from './session.ts';
+import type { ExportedRequest } from './telemetry/exported.ts';
 import { TerminalService } from './terminal-service.ts';
 
 export interface AgentSettings {
@@ -108,7 +109,28 @@ export class Sessions {
   forget(threadId: string): void {
     const session = this.#byThread.get(threadId);
     this.#byThread.delete(threadId);
+    session?.discardAccounts();
     if (session) this.#byId.delete(session.sessionId);
+  }
+
+  /**
+   * Adds requests to a model, as the process of this life has exported them, to their turns: by the session that they name, or to
+   * the only one with a turn.
+   *
+   * @returns how many belong to no turn
+   */
+  addRequests(incarnation: number, requests: readonly ExportedRequest[]): number {
+    const living = [...this.#byId.values()].filter((session) => session.incarnation === incarnation);
+    const running = living.filter(({ turn }) => turn);
+    const only = running.length === 1 ? running[0] : undefined;
+    const isTaken = ({ sessionId, request }: ExportedRequest) =>
+      (living.find((session) => session.sessionId === sessionId) ?? only)?.addRequest(request) ?? false;
+    return requests.filter((each) => !isTaken(each)).length;
+  }
+
+  /** The process of this life exports nothing any more. */
+  closeAccounts(incarnation: number): void {
+    for (const session of this.#byId.values()) if (session.incarnation === incarnation) session.closeAccounts();
   }
 
   /** Answers a request of the agent, until it withdraws it. @throws PeerError */
@@ -141,6 +163,7 @@ export class Sessions {
     // Text outside of a turn belongs to none.
     if (!parsed.success || !session) return;
     const { update } = parsed.output;
+    if (update.sessionUpdate === 'agent_message_chunk') session.noteUsage(update);
     if (update.sessionUpdate === 'usage_update') session.noteCost(update);
     else if (!session.offers.note(update)) session.turn?.update(update);
   }
@@ -208,6 +231,7 @@ export class Sessions {
 
   #add({ incarnation }: Connection, threadId: string, sessionId: string, state: SessionState): Session {
     const session = new Session(sessionId, incarnation);
+    this.#byThread.get(threadId)?.closeAccounts();
     session.offers.take(state);
     this.#latest = session;
     this.#byThread.set(threadId, session);
@@ -240,7 +264,7 @@ export class Sessions {
     };
     await useChoices(this.#settings, peer, session, order, signal);
     signal.throwIfAborted();
-    session.begin();
+    const account = session.begin(report);
     session.turn = turn;
     session.files = service;
     session.terminals = terminals;
@@ -250,7 +274,7 @@ export class Sessions {
     try {
       const prompt = promptOf(order.input);
       const result = v.parse(PromptResult, await peer.request('session/prompt', { sessionId, prompt }));
-      order.report.used(session.useOf(result.usage));
+      report.used(await account.settle(session.useOf(result), connection.hasExported, signal));
       signal.throwIfAborted();
       if (turn.hasSystemError)
         throw new AgentFailure('agentError', `${this.#settings.name} reports an error of its own.`);

@@ -247,6 +247,23 @@ export const defaults = {
     /** Models and commands of an agent that are shown, and characters of each of their words. */
     offers: 200,
     offerChars: 200,
+    /** What it exports to us by OpenTelemetry. */
+    telemetry: {
+      bodyBytes: mebibyte,
+      /** Of a body with gzip. */
+      inflatedBytes: 4 * mebibyte,
+      /** Of one request. */
+      records: 5_000,
+      concurrentRequests: 4,
+      requestsPerSecond: 50,
+      /** Requests to a model that a turn has in its trace. */
+      turnRequests: 10_000,
+      /** After the end of a turn, for its trace. */
+      lateMs: 10_000,
+      /** At most, for a turn that has no other count. */
+      waitMs: 2_000,
+      closeGraceMs: 100,
+    },
   },
   mcp: {
     /** From the end of a server's input to SIGTERM, and from there to SIGKILL: together less than our own stop may take. */

@@ -101,7 +101,8 @@ export class TurnSpans implements TurnListener {
     if (!open) return;
     const { tracer, includeContent, described } = this.#options;
     const provider = call.provider ?? described?.provider;
-    const model = call.model ?? described?.model;
+    // That of another provider is unknown, not ours.
+    const model = call.model ?? (call.provider === undefined ? described?.model : undefined);
     open.inputTokens += call.tokens?.input ?? 0;
     open.outputTokens += call.tokens?.output ?? 0;
     const attributes = {

@@ -85,6 +85,23 @@ function state() {
   return { configOptions: [{ id: 'mode', category: 'mode' }, model] };
 }
 
+const address = () => process.env.GEMINI_TELEMETRY_OTLP_ENDPOINT ?? 'http://127.0.0.1:9/none';
+/** Exports one request to a model, as gemini does. `session` names the session; absent: that of the prompt. */
+async function exportRequest(sessionId, { session = sessionId, at = Date.now(), ...attributes }) {
+  const all = { 'event.name': 'gemini_cli.api_response', 'session.id': session, ...attributes };
+  const anyValue = (value) => (typeof value === 'number' ? { intValue: String(value) } : { stringValue: value });
+  const logRecord = {
+    timeUnixNano: `${at}000000`,
+    attributes: Object.entries(all).map(([key, value]) => ({ key, value: anyValue(value) })),
+  };
+  const answer = await fetch(`${address()}/v1/logs`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords: [logRecord] }] }] }),
+  });
+  return answer.status;
+}
+
 async function act(sessionId, word, argument, session) {
   switch (word) {
     case 'say':
@@ -313,6 +330,33 @@ async function act(sessionId, word, argument, session) {
     }
     case '/review':
       return say(sessionId, `reviewed ${argument}`);
+    case 'export':
+      return say(sessionId, `exported ${await exportRequest(sessionId, JSON.parse(argument))}`);
+    case 'exportlate':
+      session.afterwards = async () => {
+        await exportRequest(sessionId, JSON.parse(argument));
+        say(sessionId, 'a word after the turn');
+      };
+      return;
+    case 'telemetry':
+      return say(sessionId, JSON.stringify(Object.keys(process.env).filter((name) => /TELEMETRY|OTEL/.test(name))));
+    case 'address':
+      return say(sessionId, address());
+    case 'counted':
+      // As qwen counts one request.
+      session.isUncounted = true;
+      return update(sessionId, 'agent_message_chunk', {
+        content: { type: 'text', text: '' },
+        _meta: { usage: JSON.parse(argument) },
+      });
+    case 'quota':
+      // As gemini counts a prompt.
+      session.isUncounted = true;
+      session.quota = JSON.parse(argument);
+      return;
+    case 'uncounted':
+      session.isUncounted = true;
+      return;
     case 'pid':
       return say(sessionId, `pid ${process.pid}`);
     default:
@@ -340,7 +384,10 @@ async function prompt({ sessionId, prompt }, id) {
   };
   const stopReason = session.isCancelled ? 'cancelled' : session.stopReason;
   session.isCancelled = false;
-  return { stopReason, usage };
+  const { isUncounted, quota } = session;
+  session.isUncounted = false;
+  session.quota = undefined;
+  return { stopReason, ...(!isUncounted && { usage }), ...(quota && { _meta: { quota } }) };
 }
 
 const methods = {

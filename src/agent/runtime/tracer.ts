@@ -9,6 +9,7 @@ import {
   type TraceType,
   type Turn,
 } from '../../protocol/index.ts';
+import type { DelegatedRequest } from '../delegate.ts';
 import { textOf } from '../history.ts';
 import { ModelError } from '../model.ts';
 import type { ModelCall, ModelUse } from '../model-call.ts';
@@ -113,6 +114,13 @@ export class Tracer {
   tokensUsed(place: Place, { durationMs, isEstimated, ...use }: ModelUse, { retries = 0, purpose }: Asked): void {
     const data = { ...use, ...(isEstimated && { isEstimated }), ...(retries > 0 && { retries }), purpose };
     this.#append('tokens.used', place, { durationMs, data });
+  }
+
+  /** One request that an agent of another maker has made to its model. */
+  agentRequested(place: Place, agent: string, { endedAt, durationMs, model, ...use }: DelegatedRequest): void {
+    const name = model === undefined ? undefined : this.#text(model);
+    const data = { ...use, provider: agent, model: name, finishReason: 'stop' };
+    this.#append('tokens.used', place, { at: new Date(endedAt).toISOString(), durationMs, data });
   }
 
   /** One request to a model that failed, whether it is repeated or not. */

@@ -188,6 +188,7 @@ export class TurnDelegation {
       }),
       // Also of a turn that was interrupted: it was paid for.
       used: (use) => this.#options.onTokensUsed(tokensOf(use)),
+      requested: (request) => host.tracer?.agentRequested(this.#place, this.#options.delegate.name, request),
       ask: (question, withdrawn) =>
         signal.aborted ? Promise.resolve('cancel') : this.#ask(question, signal, withdrawn),
     };
