@@ -26,7 +26,7 @@ export interface ExternalAgentOptions extends AgentSettings {
   readonly workspacePath: string;
   /** Directory for files of the processes below it, which outlive this process. */
   readonly records: string;
-  /** How it exports what it asks of models; undefined: it is not asked to. Called at each start. */
+  /** Form of its telemetry; undefined: it is not asked to export any. Called at each start. */
   readonly dialect: () => Dialect | undefined;
   /** Takes a secret out of everything that is written from now on. */
   readonly protect: (secret: string) => void;

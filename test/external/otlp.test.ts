@@ -1,4 +1,4 @@
-/** What agents export: bytes of the official library, each agent's attributes, hostile bodies, and sums that count nothing twice. */
+/** Telemetry that agents export: bytes of the official library, each agent's attributes, hostile bodies, and sums that count nothing twice. */
 import { gzipSync } from 'node:zlib';
 import {
   JsonLogsSerializer,

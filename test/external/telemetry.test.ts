@@ -1,4 +1,4 @@
-/** What an agent exports by OpenTelemetry is in the trace and the usage of its turn: over the real server and a real process. */
+/** Telemetry that an agent exports is in the trace and the usage of its turn: over the real server and a real process. */
 import t, { type Test } from 'tap';
 import { Client, eventually } from '../appserver/harness.ts';
 import { type Body, type Scene, scene } from '../dashboard/harness.ts';
@@ -16,7 +16,7 @@ async function begin(t: Test, env: Readonly<Record<string, string>> = {}) {
 const request = (more: Readonly<Record<string, string | number>> = {}) =>
   JSON.stringify({ model: 'flash', duration_ms: 40, input_token_count: 7, output_token_count: 3, ...more });
 
-/** Requests in the trace, as `GET …/events` tells them, oldest first. */
+/** Requests in the trace, as `GET …/events` returns them, oldest first. */
 async function requestsOf({ ask }: Pick<Scene, 'ask'>, { threadId }: Talk): Promise<Body[]> {
   const { body } = await ask(`/DashBoard/api/sessions/${threadId}/events?limit=200`);
   const used = body.events.filter(({ type }: Body) => type === 'tokens.used');

@@ -1,5 +1,5 @@
 /**
- * How agents export what they ask of a model: variables that have them do it, and attributes of a request. From their
+ * Telemetry of each agent: variables that have it export its requests to a model, and attributes of a request. From their
  * documentation and from what their packages send.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
@@ -130,7 +130,7 @@ function startOf(file: string): string {
 const maxNumber = 1e9;
 const modelChars = 200;
 
-/** A request to the model as one record tells it; undefined: the record tells something else. */
+/** The request to the model that a record reports; undefined: it reports something else. */
 export function requestOf(dialect: Dialect, record: ExportedRecord, now: number): DelegatedRequest | undefined {
   if (!dialect.events.includes(record.name)) return undefined;
   const { attributes } = record;

@@ -21,7 +21,7 @@ export interface ExportOptions {
   readonly onClosed: () => void;
 }
 
-/** What one life of an agent's process exports, as far as it is of use. */
+/** Telemetry of one life of an agent's process, as far as it is of use. */
 export class AgentExport {
   readonly #options: ExportOptions;
   #receiver: TelemetryReceiver | undefined;

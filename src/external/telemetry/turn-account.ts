@@ -8,7 +8,7 @@ const nothing = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoni
 const leastUsd = 1e-6;
 
 /**
- * What one turn has asked of models: requests that the agent exports, and the sum that it reports over ACP. The trace gets each
+ * Tokens and cost of one turn: requests to models that the agent exports, and the sum that it reports over ACP. The trace gets each
  * request, and what the sum has beyond them, so that no token is counted twice.
  */
 export class TurnAccount {
