@@ -247,7 +247,7 @@ export const defaults = {
     /** Models and commands of an agent that are shown, and characters of each of their words. */
     offers: 200,
     offerChars: 200,
-    /** What it exports to us by OpenTelemetry. */
+    /** Limits of the telemetry that it exports to us. */
     telemetry: {
       bodyBytes: mebibyte,
       /** Of a body with gzip. */

@@ -74,9 +74,14 @@ interface Followed extends OpenTurn {
 /** Turns whose beginning was heard and whose end was not. More than this are not followed. */
 const maxTurns = defaults.telemetry.queueSpans;
 
+/** Ended turns to which a late request is added: an agent of another maker exports some after the end. */
+const maxEnded = 200;
+
 /** Follows turns by their traces and assembles the requests to the model, which a trace reports piece by piece. */
 export class TurnFollower {
   readonly #turns = new Map<string, Followed>();
+  /** By id, oldest first. */
+  readonly #ended = new Map<string, Followed>();
   readonly #listeners: readonly TurnListener[];
 
   constructor(listeners: readonly TurnListener[]) {
@@ -88,6 +93,7 @@ export class TurnFollower {
     const turn = this.#turnOf(event);
     for (const listener of this.#listeners) listener.onEvent(event, turn);
     if (turn) this.#follow(turn, event);
+    else if (event.type === 'tokens.used') this.#addLate(event);
     if (event.type === 'turn.completed') this.#end(turn, event);
   }
 
@@ -144,7 +150,16 @@ export class TurnFollower {
     const unanswered = turn && unansweredCall(turn, event);
     if (turn && unanswered) this.#tell(turn, unanswered);
     for (const listener of this.#listeners) listener.onTurnEnd(event, turn);
-    if (turn) this.#turns.delete(turn.sessionKey);
+    if (!turn) return;
+    this.#turns.delete(turn.sessionKey);
+    const [oldest] = this.#ended.keys();
+    if (this.#ended.size >= maxEnded && oldest !== undefined) this.#ended.delete(oldest);
+    this.#ended.set(turn.turnId, { ...turn, segments: [] });
+  }
+
+  #addLate(event: TraceEvent): void {
+    const turn = this.#ended.get(event.turnId ?? '');
+    if (turn?.sessionKey === event.sessionKey) this.#tell(turn, countedCall(turn, event));
   }
 
   #lose(turn: Followed): void {

@@ -42,6 +42,7 @@ interface OpenTool {
 }
 
 interface OpenSpans {
+  readonly turnId: string;
   readonly root: Span;
   readonly context: Context;
   readonly tools: Map<string, OpenTool>;
@@ -50,6 +51,9 @@ interface OpenSpans {
   outputTokens: number;
   errorCode: string | undefined;
 }
+
+/** Ended turns to which a late request is added. */
+const maxEnded = 200;
 
 /** Sub-agents whose first turn has not begun yet. It begins at once; a trace that lost it must not grow. */
 const maxChildren = defaults.telemetry.queueSpans;
@@ -63,6 +67,8 @@ const ended = (message: string) => ({ code: SpanStatusCode.ERROR, message });
 export class TurnSpans implements TurnListener {
   readonly #options: TurnSpansOptions;
   readonly #open = new Map<string, OpenSpans>();
+  /** By id, oldest first. */
+  readonly #ended = new Map<string, Context>();
   readonly #parents = new Map<string, SpanContext>();
 
   constructor(options: TurnSpansOptions) {
@@ -98,19 +104,23 @@ export class TurnSpans implements TurnListener {
 
   onModelCall(call: ModelCall, turn: OpenTurn): void {
     const open = this.#open.get(turn.sessionKey);
-    if (!open) return;
+    const isOpen = open?.turnId === turn.turnId;
+    const context = isOpen ? open.context : this.#ended.get(turn.turnId);
+    if (!context) return;
     const { tracer, includeContent, described } = this.#options;
     const provider = call.provider ?? described?.provider;
     // That of another provider is unknown, not ours.
     const model = call.model ?? (call.provider === undefined ? described?.model : undefined);
-    open.inputTokens += call.tokens?.input ?? 0;
-    open.outputTokens += call.tokens?.output ?? 0;
+    if (isOpen) {
+      open.inputTokens += call.tokens?.input ?? 0;
+      open.outputTokens += call.tokens?.output ?? 0;
+    }
     const attributes = {
       ...chatAttributes(turn, call, provider, model),
       ...(includeContent && chatContent(call)),
     };
     const startTime = new Date(call.startedAt);
-    const span = tracer.startSpan(chatName(model), { kind: SpanKind.CLIENT, startTime, attributes }, open.context);
+    const span = tracer.startSpan(chatName(model), { kind: SpanKind.CLIENT, startTime, attributes }, context);
     if (call.outcome === 'failed') fail(span, call.errorCode ?? 'failed');
     if (call.outcome === 'cancelled') span.setAttribute('oratorio.cancelled', true);
     if (call.isCompaction) span.setAttribute('oratorio.purpose', 'compaction');
@@ -172,6 +182,7 @@ export class TurnSpans implements TurnListener {
       ROOT_CONTEXT,
     );
     this.#open.set(turn.sessionKey, {
+      turnId: turn.turnId,
       root,
       context: trace.setSpan(ROOT_CONTEXT, root),
       tools: new Map(),
@@ -239,6 +250,9 @@ export class TurnSpans implements TurnListener {
       span.setStatus(ended(lost ?? 'the turn has ended before'));
       span.end(at);
     }
+    const [oldest] = this.#ended.keys();
+    if (this.#ended.size >= maxEnded && oldest !== undefined) this.#ended.delete(oldest);
+    this.#ended.set(open.turnId, open.context);
     if (lost !== undefined) open.root.setStatus(ended(lost));
     open.root.end(at);
   }
