@@ -33,10 +33,11 @@ export function isWorthShowing() {
   };
 }
 
-/** Reports one file as a subtest: its TAP, the verdict and, for a failure, how the process ended. */
-export function fileReport({ name, isGood, milliseconds, output, exitCode, signal, isTimedOut }, number) {
+/** Reports one file as a subtest: its TAP, the verdict with the times and, for a failure, how the process ended. */
+export function fileReport({ name, isGood, milliseconds, cpuSeconds, output, exitCode, signal, isTimedOut }, number) {
   const body = output.replaceAll(/^(?=.)/gm, '    ');
-  const verdict = `${isGood ? 'ok' : 'not ok'} ${number} - ${name} # time=${Math.round(milliseconds)}ms`;
+  const cpu = cpuSeconds === undefined ? '' : ` cpu=${cpuSeconds.toFixed(2)}s`;
+  const verdict = `${isGood ? 'ok' : 'not ok'} ${number} - ${name} # time=${Math.round(milliseconds)}ms${cpu}`;
   const end = `  ---\n  exitCode: ${exitCode}\n  signal: ${signal}\n${isTimedOut ? '  timeout: true\n' : ''}  ...\n`;
   return `# Subtest: ${name}\n${body}${body.endsWith('\n') ? '' : '\n'}${verdict}\n${isGood ? '' : end}\n`;
 }
