@@ -52,7 +52,7 @@ async function turn(id: string, work: () => Promise<unknown>): Promise<{ waited:
 /** The start of a turn alone: a scan that finds nothing. */
 async function scan(id: string): Promise<number> {
   const place = placeOf(id);
-  checkpoints.begin(place, false);
+  checkpoints.begin(place, 'none');
   const took = await timed(() => checkpoints.secure(place));
   await checkpoints.settle(place);
   return took;
@@ -77,7 +77,7 @@ const idleBlockMs = await idleLateMs();
 delay.enable();
 const cpu = process.cpuUsage();
 const opened = placeOf('first');
-checkpoints.begin(opened, false);
+checkpoints.begin(opened, 'none');
 await checkpoints.secure(opened);
 const first = process.cpuUsage(cpu);
 await checkpoints.settle(opened);

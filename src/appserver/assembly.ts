@@ -101,6 +101,8 @@ export interface Assembly {
   readonly agentModes: () => readonly AgentMode[];
   /** Agents that threads may name. */
   readonly agentChoices: () => readonly AgentChoice[];
+  /** The server answers: prepares what the first turn would wait for. */
+  readonly warmUp: () => void;
   /** Calls the listener when that may have changed. */
   readonly onAgentChange: (listener: () => void) => void;
   /** For health: how things are besides the threads. */
@@ -312,6 +314,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     agentCommands: () => commandsOfAgent(delegate),
     agentModes: () => delegate?.offers().modes ?? [],
     agentChoices: () => agents.choices(options.isTrusted),
+    warmUp: () => delegate?.warmUp(),
     onAgentChange: (listener) => delegate?.onChange(listener),
     describe: () => ({
       sandbox,

@@ -37,6 +37,12 @@ export class DelegatedAgent implements Delegate {
     };
   }
 
+  /** Loads the code that its first turn needs, when no client waits for it. */
+  warmUp(): void {
+    // The turn loads the same, and reports what fails.
+    setImmediate(() => void import('../external/index.ts').catch(() => undefined));
+  }
+
   prepare(threadId: string): void {
     // The turn waits for the same loading, and reports its failure.
     void this.#load().then(

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FileCheckpoints, FilePlace } from '../agent/index.ts';
+import type { ExpectedChanges, FileCheckpoints, FilePlace } from '../agent/index.ts';
 import type { WorkspaceCheckpoints, WorkspaceCheckpointsOptions } from '../checkpoints/index.ts';
 import type { Config } from '../config/index.ts';
 
@@ -35,9 +35,9 @@ export class LazyCheckpoints implements FileCheckpoints {
     return this.#recovering;
   }
 
-  begin(place: FilePlace, isEager: boolean): void {
-    if (this.#loaded) this.#loaded.begin(place, isEager);
-    else void this.#load().then((checkpoints) => checkpoints.begin(place, isEager), this.#options.onProblem);
+  begin(place: FilePlace, changes: ExpectedChanges): void {
+    if (this.#loaded) this.#loaded.begin(place, changes);
+    else void this.#load().then((checkpoints) => checkpoints.begin(place, changes), this.#options.onProblem);
   }
 
   async secure(place: FilePlace): Promise<void> {

@@ -46,6 +46,8 @@ export interface TreePlace {
 
 /** Engines by tree, in this thread or in another one. A store is opened by the first call for it. */
 export interface Engines {
+  /** A call will come soon: begins what the first call would begin. */
+  prepare?(): void;
   /** @throws what the method throws */
   call<N extends CallName>(place: TreePlace, name: N, args: CallArguments<N>): Promise<CallResult<N>>;
   /** Closes the store of a tree. The next call opens it again. */

@@ -54,6 +54,12 @@ export class EngineThread implements Engines {
     return (await this.#ask((id) => ({ id, kind: 'call', place, name, args }))) as CallResult<N>;
   }
 
+  prepare(): void {
+    if (this.#worker || this.#waiting.length > 0) return;
+    // Nothing waits for it yet.
+    this.#begin()?.unref();
+  }
+
   async release(treeId: string): Promise<void> {
     if (!this.#open.delete(treeId) || (!this.#worker && this.#waiting.length === 0)) return;
     await this.#ask((id) => ({ id, kind: 'release', treeId }));
@@ -79,7 +85,7 @@ export class EngineThread implements Engines {
     worker.postMessage(request);
   }
 
-  #begin(): void {
+  #begin(): Worker | undefined {
     const waiting = this.#waiting;
     this.#waiting = [];
     try {
@@ -89,8 +95,10 @@ export class EngineThread implements Engines {
       worker.on('exit', () => this.#lose(worker, 'it ended'));
       this.#worker = worker;
       for (const request of waiting) this.#post(worker, request);
+      return worker;
     } catch (error) {
       this.#fail(messageOf(error));
+      return undefined;
     }
   }
 

@@ -76,11 +76,17 @@ export class WorkspaceCheckpoints {
     await Promise.all([...this.#trees.values()].map((tree) => tree.ready()));
   }
 
-  /** A turn begins. A large tree is saved now, beside the first request to the model; a small one when a tool needs it. @param isEager false: no tool of the turn is expected to change files */
-  begin(place: TurnPlace, isEager = true): void {
+  /** A turn begins. A tree that is large, or will surely be needed, is saved now, beside what comes first; a small one when a tool needs it. */
+  begin(place: TurnPlace, changes: 'none' | 'possible' | 'certain' = 'possible'): void {
     const turn: OpenTurn = { start: undefined, hasStarted: false };
     this.#turns.set(keyOf(place), turn);
-    if (!isEager) return;
+    if (changes === 'none') return;
+    if (changes === 'certain') {
+      this.#engines.prepare?.();
+      // `secure` meets the same error, and reports it.
+      void this.#start(place, turn).catch(() => undefined);
+      return;
+    }
     void this.#sizeOf(place.workspacePath).then(
       (size) => {
         if (size >= smallTreeEntries && this.#turns.get(keyOf(place)) === turn)

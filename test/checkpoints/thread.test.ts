@@ -47,6 +47,23 @@ t.test('a tree is saved and restored by a thread, which ends when its last store
   t.same(resources(), atRest, 'at rest there is no thread, no timer and no watch');
 });
 
+t.test('a thread that is begun ahead of the first call serves it, and ends as any other', async (t) => {
+  const { root, stores: directory, write } = bench(t);
+  const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
+  const engines = new EngineThread();
+  t.teardown(() => engines.release('tree'));
+  const atRest = resources();
+  write('a.txt', 'before');
+  engines.prepare();
+  engines.prepare();
+  t.same(resources(), atRest, 'a thread that nothing waits for keeps no process alive');
+  const started = engines.call(place, 'mark', [[{ edge: 'start', ...turn }]]);
+  t.notOk(resources().includes('Immediate'), 'the call goes to the thread that there is');
+  await started;
+  await engines.release('tree');
+  t.same(resources(), atRest);
+});
+
 t.test('a thread that is lost fails the requests that wait, and the next request begins another', async (t) => {
   const { root, stores: directory } = bench(t);
   const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };

@@ -79,6 +79,30 @@ t.test('a file that the user changed since is a conflict, and nothing is restore
   t.same(['a.txt', 'b.txt', 'c.txt'].map(place.read), ['a', 'b', 'c']);
 });
 
+t.test('files that a turn will surely need are saved when it begins, not when it asks for them', async (t) => {
+  const place = bench(t);
+  place.write('a.txt', 'a');
+  const { checkpoints, undo } = checkpointsOf(t, place);
+  const turn = { threadId: 'thread', turnId: 'turn_001', workspacePath: place.root };
+  checkpoints.begin(turn, 'certain');
+  // Answered after what was asked for before.
+  await checkpoints.list('thread', place.root);
+  place.write('a.txt', 'changed');
+  await checkpoints.secure(turn);
+  await checkpoints.settle(turn);
+  t.equal((await undo(['turn_001'])).kind, 'restored');
+  t.equal(place.read('a.txt'), 'a');
+
+  const refused = { ...turn, turnId: 'turn_002' };
+  checkpoints.begin(refused, 'certain');
+  t.equal(checkpoints.settle(refused), undefined, 'a turn that is refused waits for nothing');
+  await setImmediate();
+  t.same(
+    (await checkpoints.list('thread', place.root)).filter(({ turnId }) => turnId === 'turn_002'),
+    [],
+  );
+});
+
 t.test('another thread that changed the same file is named; other files of it stay', async (t) => {
   const place = bench(t);
   place.write('a.txt', 'a');
@@ -174,6 +198,6 @@ t.test('a turn that ends before its files are saved does not wait for them, and 
   await setImmediate();
   t.same(await checkpoints.list('thread', place.root), []);
 
-  checkpoints.begin({ ...turn, turnId: 'turn_002' }, false);
+  checkpoints.begin({ ...turn, turnId: 'turn_002' }, 'none');
   t.equal(checkpoints.settle({ ...turn, turnId: 'turn_002' }), undefined, 'nor does one that only reads');
 });

@@ -1,7 +1,7 @@
 import { messageOf } from '../../lib/index.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { TurnHost } from './turn-host.ts';
-import type { FilePlace } from './types.ts';
+import type { ExpectedChanges, FilePlace } from './types.ts';
 
 export interface TurnFilesOptions {
   readonly host: TurnHost;
@@ -25,9 +25,8 @@ export class TurnFiles {
     this.#place = { threadId, turnId: options.turnId, workspacePath };
   }
 
-  /** @param isEager false: no tool of the turn is expected to change files */
-  begin(isEager: boolean): void {
-    this.#options.host.checkpoints?.begin(this.#place, isEager);
+  begin(changes: ExpectedChanges): void {
+    this.#options.host.checkpoints?.begin(this.#place, changes);
   }
 
   /** Resolves when a restore that a crash had interrupted is completed. Undefined: no restore was interrupted. */

@@ -208,7 +208,8 @@ export class TurnRun implements TurnWork, RunningTurn {
     }
     if (this.#input.length > 0) items.addUserMessage(this.#input);
     const isReading = this.#isPlanning || this.#host.config.readOnly === true || this.#options.tools === 'none';
-    this.#files.begin(!isReading);
+    // An agent of another maker waits for the saved files, whatever it does: the sooner they are, the sooner it begins.
+    this.#files.begin(isReading ? 'none' : this.#delegation ? 'certain' : 'possible');
     void this.#driver.start();
   }
 

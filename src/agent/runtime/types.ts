@@ -56,12 +56,15 @@ export type FileRestore =
   | ({ readonly kind: 'restored' } & Omit<Frozen<RestoredFiles>, 'runningProcesses'>)
   | { readonly kind: 'refused'; readonly conflicts: readonly RestoreConflict[]; readonly conflictsTotal: number };
 
+/** Whether a turn will need its files saved: a tool of it may change them, or something else will do the whole turn. */
+export type ExpectedChanges = 'none' | 'possible' | 'certain';
+
 /** Checkpoints of files before and after turns. A method that rejects does so with a message for users. */
 export interface FileCheckpoints {
   /** Resolves when what a crash has interrupted is completed. Undefined: nothing was. Never rejects. */
   recovered(): Promise<void> | undefined;
-  /** A turn begins. @param isEager false: no tool of it is expected to change files */
-  begin(place: FilePlace, isEager: boolean): void;
+  /** A turn begins. */
+  begin(place: FilePlace, changes: ExpectedChanges): void;
   /** Resolves when the files are saved as they were before any tool of the turn changed them. */
   secure(place: FilePlace): Promise<void>;
   /** Saves the files at the end of a turn. Undefined: no tool could change them. */

@@ -25,7 +25,7 @@ t.test('the agent starts while the files of the workspace are saved, and works w
     delegate,
     checkpoints: {
       recovered: () => undefined,
-      begin: () => seen.push('begin'),
+      begin: (_place, changes) => seen.push(`begin: a change is ${changes}`),
       async secure() {
         await prepared.promise;
         seen.push('saved');
@@ -38,6 +38,6 @@ t.test('the agent starts while the files of the workspace are saved, and works w
   const { thread } = threads.start({});
   const { turn } = await talk(threads, thread.id, 'hello');
   t.equal(turn.status, 'completed');
-  t.same(seen, ['begin', `start for ${thread.id}`, 'saved', `run ${thread.id}`]);
+  t.same(seen, ['begin: a change is certain', `start for ${thread.id}`, 'saved', `run ${thread.id}`]);
   t.same(bugs, []);
 });
