@@ -38,7 +38,7 @@ const isOfTap = (id: string): boolean =>
  * The chunk of tap: 300 modules that every test process loads. The name is that of a package of tap, because tap finds the caller
  * of an assertion by leaving out the frames of its packages. It has no source map, which every process would read.
  */
-const tapChunk = 'node_modules/@tapjs/tap.js';
+const tapChunk = 'node_modules/@tapjs/tap.mjs';
 
 /** Has each test process report its processor time. */
 const reportsCpuTime = `import ${JSON.stringify(new URL('cpu-time.mjs', import.meta.url).href)};`;
