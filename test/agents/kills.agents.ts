@@ -68,6 +68,15 @@ function processesOf(workspace: string, home: string): readonly Seen[] {
 
 const isTool = ({ line }: Seen): boolean => /^tail -s 1234/.test(line);
 
+/** Process that was started first: the agent server starts commands of the agent, too, and numbers of processes begin anew. */
+function firstStarted(found: readonly Seen[]): Seen | undefined {
+  const started = found.flatMap((each) => {
+    const identity = readIdentity(each.pid);
+    return typeof identity === 'string' ? [] : [{ each, ticks: Number(identity.startedTicks) }];
+  });
+  return started.toSorted((a, b) => a.ticks - b.ticks)[0]?.each;
+}
+
 /** A thread whose agent runs a command that a user has allowed. */
 async function work(t: Test, hub: TestHub, subject: Subject, modelUrl: string) {
   const { home, workspace } = agentWorkspace(t, subject, modelUrl, (home) => ({
@@ -140,7 +149,7 @@ async function kill(t: Test, victim: Victim, subject: Subject, modelUrl: string)
   const { workspace, record, threadId, announced, seen } = await work(t, hub, subject, modelUrl);
   const all = seen();
   const isServer = ({ line }: Seen) => line.includes(mcpServer);
-  const agent = all.find((each) => each.parent === record.pid && each.parent !== 0 && !isServer(each));
+  const agent = firstStarted(all.filter((each) => each.parent === record.pid && !isServer(each)));
   const tool = all.find(isTool);
   const worker = all.find(({ parent, line }) => parent === agent?.pid && subject.worker?.test(line));
   const target = {
