@@ -73,11 +73,11 @@ class DevLoop {
     this.#proxies = proxies;
   }
 
-  /** Builds what is missing and starts the servers. */
-  async begin(): Promise<void> {
+  /** Builds what is missing and starts the servers. `signal`: nothing more is begun. */
+  async begin(signal: AbortSignal): Promise<void> {
     await this.#servers.stopLeftover();
-    for (const part of missingParts()) await rebuild(part);
-    if (!this.#isEnding) await this.#servers.start();
+    for (const part of missingParts()) if (!signal.aborted) await rebuild(part);
+    if (!signal.aborted) await this.#servers.start();
   }
 
   /** @param files what has changed, relative to the root */
@@ -135,7 +135,7 @@ async function run({ port, dashboardPort, workspace }: DevOptions): Promise<numb
   try {
     await hub.listen();
     await dashboard.listen();
-    await loop.begin();
+    await loop.begin(signal);
     if (!signal.aborted) {
       console.log(`Hub        ${hub.address}\nWorkspace  ${dashboard.address}\nLog        ${servers.logFile}`);
       console.log('Watching src/ and machines/; Ctrl-C ends everything.');
