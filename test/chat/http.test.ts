@@ -237,28 +237,28 @@ t.test('pages of other origins are refused, with and without a key; no CORS head
       { 'sec-fetch-site': 'same-site', origin: 'http://127.0.0.1:1' },
     ]) {
       const headers = { ...json, ...authorization, ...length, ...(foreign as Record<string, string>) };
-      const answer = await exchange(t, port, rawRequest('POST', '/v1/chat/completions', headers, body));
+      const answer = await exchange(port, rawRequest('POST', '/v1/chat/completions', headers, body));
       t.equal(answer.status, 403, JSON.stringify(foreign));
       t.equal(JSON.parse(answer.body).error.code, 'origin_not_allowed');
       t.notMatch(answer.head, /access-control/i);
-      const read = await exchange(t, port, rawRequest('GET', '/v1/models', { ...authorization, ...foreign } as never));
+      const read = await exchange(port, rawRequest('GET', '/v1/models', { ...authorization, ...foreign } as never));
       t.equal(read.status, 403);
     }
     t.equal(threads.activeTurns, 0);
     const own = { ...json, ...authorization, ...length, Host: `127.0.0.1:${port}`, origin: `http://127.0.0.1:${port}` };
-    t.equal((await exchange(t, port, rawRequest('POST', '/v1/chat/completions', own, body))).status, 200);
+    t.equal((await exchange(port, rawRequest('POST', '/v1/chat/completions', own, body))).status, 200);
   }
 });
 
 t.test('foreign host names are refused on loopback and served on a public address', async (t) => {
   const { port } = await chat(t, script());
   for (const host of ['evil.example', `evil.example:${port}`, '127.0.0.1.evil.example']) {
-    const answer = await exchange(t, port, rawRequest('GET', '/v1/health', { Host: host }));
+    const answer = await exchange(port, rawRequest('GET', '/v1/health', { Host: host }));
     t.equal(answer.status, 403, host);
     t.equal(JSON.parse(answer.body).error.code, 'host_not_allowed');
   }
   const open = await chat(t, script(), { isPublic: true });
-  t.equal((await exchange(t, open.port, rawRequest('GET', '/v1/health', { Host: 'build.example' }))).status, 200);
+  t.equal((await exchange(open.port, rawRequest('GET', '/v1/health', { Host: 'build.example' }))).status, 200);
   t.ok(
     open.log.some((line) => /without a key/.test(line)),
     'an open door is mentioned in the log',

@@ -276,7 +276,7 @@ t.test('a dashboard reachable by other machines requires name and password', asy
     DashBoard: { Enabled: true, Host: '0.0.0.0', ...credentials, AllowedHosts: ['Box.Example'] },
   });
   const { exchange, rawRequest } = await import('../http/support.ts');
-  const statusFor = async (Host: string) => (await exchange(t, port, rawRequest('GET', '/DashBoard', { Host }))).status;
+  const statusFor = async (Host: string) => (await exchange(port, rawRequest('GET', '/DashBoard', { Host }))).status;
   for (const host of [
     '192.168.1.10',
     `10.0.0.1:${port}`,

@@ -62,15 +62,15 @@ t.test('chat API and dashboard on one port apply their own rules', async (t) => 
   t.equal((await request(url, '/', { token: null })).status, 404, 'the root of a shared port is not found');
   for (const path of ['/v1/health', '/v1/models', '/DashBoard', '/api/sessions']) {
     const authorization = 'Bearer the-api-key';
-    const evil = await exchange(t, port, rawRequest('GET', path, { Host: 'evil.example', authorization }));
+    const evil = await exchange(port, rawRequest('GET', path, { Host: 'evil.example', authorization }));
     t.equal(evil.status, 403, path);
-    const known = await exchange(t, port, rawRequest('GET', path, { Host: 'box.example', authorization }));
+    const known = await exchange(port, rawRequest('GET', path, { Host: 'box.example', authorization }));
     t.not(known.status, 403, path);
   }
   const foreign = { 'sec-fetch-site': 'same-site', authorization: `Bearer ${token}` };
-  t.equal((await exchange(t, port, rawRequest('DELETE', '/api/sessions', foreign))).status, 403);
+  t.equal((await exchange(port, rawRequest('DELETE', '/api/sessions', foreign))).status, 403);
   const typed = { 'sec-fetch-site': 'none' };
-  t.equal((await exchange(t, port, rawRequest('GET', '/v1/health', typed))).status, 200, 'its health can be looked at');
+  t.equal((await exchange(port, rawRequest('GET', '/v1/health', typed))).status, 200, 'its health can be looked at');
 });
 
 t.test('on a taken port the dashboard uses another one and reports it, and the chat API fails', async (t) => {

@@ -82,7 +82,7 @@ withBoth('a request without the token gets only the page', async (t, { port, tok
     for (const path of paths) {
       for (const method of what === 'nothing' ? methods : (['GET', 'DELETE'] as const)) {
         for (const query of what === 'nothing' ? ['', `?token=${token}`] : ['']) {
-          const { status, body, head } = await exchange(t, port, rawRequest(method, path + query, headers));
+          const { status, body, head } = await exchange(port, rawRequest(method, path + query, headers));
           const isFine = isOpen(method, path) ? status === 200 : status >= 300 && status < 500 && status !== 304;
           if (!isFine) wrong.push(`${what}: ${method} ${path}${query} → ${status}`);
           if ((head + body).includes(token)) wrong.push(`${method} ${path} says the token`);
@@ -101,7 +101,7 @@ withBoth('every route of the table accepts the token and answers with security h
   for (const path of paths) {
     for (const method of methods) {
       // Reading the head is enough; an event stream has no end.
-      const { status, head } = await exchange(t, port, rawRequest(method, path, { authorization: `Bearer ${token}` }));
+      const { status, head } = await exchange(port, rawRequest(method, path, { authorization: `Bearer ${token}` }));
       const headers = headersOf(head);
       if (status === 401 || status === 500 || (status < 400 && /TRACE|OPTIONS|PROPFIND/.test(method)))
         wrong.push(`${method} ${path} → ${status}`);
@@ -145,7 +145,7 @@ withBoth('a host name that a foreign page can have is refused for every route', 
     for (const method of ['GET', 'DELETE', 'OPTIONS']) {
       for (const Host of path === '/api/sessions' ? bad : bad.slice(0, 2)) {
         const authorization = `Bearer ${token}`;
-        const { status } = await exchange(t, port, rawRequest(method, path, { Host, authorization }));
+        const { status } = await exchange(port, rawRequest(method, path, { Host, authorization }));
         // A request that the parser refuses is answered 400.
         if (status !== 403 && status !== 400) wrong.push(`${method} ${path} for ${Host} → ${status}`);
       }
@@ -153,7 +153,6 @@ withBoth('a host name that a foreign page can have is refused for every route', 
   }
   for (const Host of good) {
     const { status } = await exchange(
-      t,
       port,
       rawRequest('GET', '/DashBoard/api/summary', { Host, authorization: `Bearer ${token}` }),
     );
@@ -163,10 +162,10 @@ withBoth('a host name that a foreign page can have is refused for every route', 
   const twice = `DELETE /api/sessions HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nAuthorization: Bearer ${token}\r\n\r\n`;
   const empty = rawRequest('GET', '/DashBoard/api/summary', { Host: '', authorization: `Bearer ${token}` });
   for (const request of [missing, empty]) {
-    const { status } = await exchange(t, port, request);
+    const { status } = await exchange(port, request);
     if (status !== 403 && status !== 400) wrong.push(`${JSON.stringify(request)} → ${status}`);
   }
-  const { status } = await exchange(t, port, twice);
+  const { status } = await exchange(port, twice);
   t.comment(`two Host headers: ${status}`);
   t.same(failed(wrong), []);
 });
@@ -190,17 +189,17 @@ withBoth('a page of another origin is refused with and without the token', async
     for (const headers of foreign) {
       for (const method of ['GET', 'DELETE', 'OPTIONS']) {
         const asked = { Host: `127.0.0.1:${port}`, authorization: `Bearer ${token}`, ...headers };
-        const { status, body } = await exchange(t, port, rawRequest(method, path, asked));
+        const { status, body } = await exchange(port, rawRequest(method, path, asked));
         if (status !== 403) wrong.push(`${method} ${path} ${JSON.stringify(headers)} → ${status} ${body.slice(0, 80)}`);
       }
     }
   }
   t.same(failed(wrong), []);
   const ours = { Host: `127.0.0.1:${port}`, authorization: `Bearer ${token}`, 'sec-fetch-site': 'same-origin' };
-  const own = await exchange(t, port, rawRequest('GET', '/DashBoard/api/summary', ours));
+  const own = await exchange(port, rawRequest('GET', '/DashBoard/api/summary', ours));
   t.equal(own.status, 200);
   const link = { Host: `127.0.0.1:${port}`, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
-  t.equal((await exchange(t, port, rawRequest('GET', '/DashBoard', link))).status, 200, 'a link to the page works');
+  t.equal((await exchange(port, rawRequest('GET', '/DashBoard', link))).status, 200, 'a link to the page works');
 });
 
 withBoth('another spelling of a path does not match the route', async (t, { port, token, say, ask }) => {
@@ -208,7 +207,7 @@ withBoth('another spelling of a path does not match the route', async (t, { port
   const wrong: string[] = [];
   for (const path of tricks) {
     for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
-      const { status } = await exchange(t, port, rawRequest('DELETE', path, headers));
+      const { status } = await exchange(port, rawRequest('DELETE', path, headers));
       if (status < 400) wrong.push(`${path} → ${status}`);
     }
   }

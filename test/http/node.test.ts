@@ -26,7 +26,7 @@ t.test('a request refused by the parser gets the error object of the contract', 
     [rawRequest('GET', '/', { 'X-Long': 'a'.repeat(20_000) }), 431, 'headersTooLarge'],
   ];
   for (const [request, status, code] of cases) {
-    const answer = await exchange(t, port, request);
+    const answer = await exchange(port, request);
     t.equal(answer.status, status);
     t.equal(codeOf(answer.body), code);
   }
@@ -96,6 +96,6 @@ t.test('pipelined requests of asynchronous handlers are answered in order', asyn
 t.test('an offered upgrade to another protocol than WebSocket is ignored', async (t) => {
   const { port } = await start(t, 'node', { routes: [{ method: 'GET', path: '/', handler: () => text(200, 'fine') }] });
   const offer = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABkAARAAAAAAAIAAAAA' };
-  t.equal((await exchange(t, port, rawRequest('GET', '/', offer))).body, 'fine');
-  t.equal((await exchange(t, port, rawRequest('POST', '/', { ...offer, 'Content-Length': '1' }, 'x'))).status, 400);
+  t.equal((await exchange(port, rawRequest('GET', '/', offer))).body, 'fine');
+  t.equal((await exchange(port, rawRequest('POST', '/', { ...offer, 'Content-Length': '1' }, 'x'))).status, 400);
 });

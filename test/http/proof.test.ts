@@ -32,7 +32,7 @@ async function serve(t: Test, adapter: Adapter) {
   server = running.server;
   const ask = async (query: Record<string, string>, host = `127.0.0.1:${running.port}`) => {
     const path = `${proofPaths.dashboard}?${new URLSearchParams(query)}`;
-    const { status, body } = await exchange(t, running.port, rawRequest('GET', path, { Host: host }));
+    const { status, body } = await exchange(running.port, rawRequest('GET', path, { Host: host }));
     return { status, body: JSON.parse(body) as ProofAnswer & { error: { code: string } } };
   };
   return { ...running, prover, ask, authority: `127.0.0.1:${running.port}` };

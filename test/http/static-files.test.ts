@@ -51,15 +51,11 @@ for (const adapter of ['uws', 'node'] as const) {
       ['gzip, br', 'br', brotliDecompressSync],
       ['br;q=0, gzip;q=0.5', 'gzip', gunzipSync],
     ] as const) {
-      const raw = await exchange(
-        t,
-        port,
-        rawRequest('GET', '/assets/index-B3xT9k2Q.js', { 'Accept-Encoding': accept }),
-      );
+      const raw = await exchange(port, rawRequest('GET', '/assets/index-B3xT9k2Q.js', { 'Accept-Encoding': accept }));
       t.match(raw.head, new RegExp(`content-encoding: ${coding}`, 'i'));
       t.equal(decode(Buffer.from(raw.body, 'latin1')).toString(), script);
     }
-    t.notMatch((await exchange(t, port, rawRequest('GET', '/assets/index-B3xT9k2Q.js'))).head, /content-encoding/i);
+    t.notMatch((await exchange(port, rawRequest('GET', '/assets/index-B3xT9k2Q.js'))).head, /content-encoding/i);
 
     for (const path of [
       '/../package.json',
@@ -72,7 +68,7 @@ for (const adapter of ['uws', 'node'] as const) {
       '//secret',
       '/index.html%00',
     ]) {
-      t.equal((await exchange(t, port, rawRequest('GET', path))).status, 404, path);
+      t.equal((await exchange(port, rawRequest('GET', path))).status, 404, path);
     }
   });
 }

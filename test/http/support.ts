@@ -76,9 +76,16 @@ export class RawClient {
     });
   }
 
+  /** Its socket is destroyed with the test. */
   static async connect(t: Test, port: number): Promise<RawClient> {
-    const client = new RawClient(connect({ port, host: '127.0.0.1', noDelay: true }));
+    const client = await RawClient.open(port);
     t.teardown(() => client.socket.destroy());
+    return client;
+  }
+
+  /** The caller destroys its socket. */
+  static async open(port: number): Promise<RawClient> {
+    const client = new RawClient(connect({ port, host: '127.0.0.1', noDelay: true }));
     await once(client.socket, 'connect');
     return client;
   }
@@ -133,21 +140,20 @@ export function rawRequest(method: string, target: string, headers: Record<strin
 }
 
 /** Sends one request on a connection of its own and closes it after the answer's head (and body, when it has a length). */
-export async function exchange(
-  t: Test,
-  port: number,
-  request: string,
-): Promise<{ status: number; head: string; body: string }> {
-  const client = await RawClient.connect(t, port);
-  client.send(request);
-  await client.until(/\r\n\r\n/);
-  const length = Number(/^content-length: (\d+)/im.exec(client.received)?.[1] ?? 0);
-  const headEnd = client.received.indexOf('\r\n\r\n') + 4;
-  const expectsBody = !request.startsWith('HEAD ') && length > 0;
-  if (expectsBody) await client.untilLength(headEnd + length);
-  client.socket.destroy();
-  const status = Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1]);
-  return { status, head: client.received.slice(0, headEnd), body: client.received.slice(headEnd) };
+export async function exchange(port: number, request: string): Promise<{ status: number; head: string; body: string }> {
+  const client = await RawClient.open(port);
+  try {
+    client.send(request);
+    await client.until(/\r\n\r\n/);
+    const length = Number(/^content-length: (\d+)/im.exec(client.received)?.[1] ?? 0);
+    const headEnd = client.received.indexOf('\r\n\r\n') + 4;
+    const expectsBody = !request.startsWith('HEAD ') && length > 0;
+    if (expectsBody) await client.untilLength(headEnd + length);
+    const status = Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1]);
+    return { status, head: client.received.slice(0, headEnd), body: client.received.slice(headEnd) };
+  } finally {
+    client.socket.destroy();
+  }
 }
 
 /** Code of an error body. */

@@ -55,15 +55,15 @@ t.test(
     client.send(rawRequest('GET', '/slow') + rawRequest('GET', '/slow'));
     t.equal(await client.untilClosed(), '');
     await eventually(() => signal?.aborted === true, 'the handler is notified');
-    t.equal((await exchange(t, port, rawRequest('GET', '/'))).status, 200);
+    t.equal((await exchange(port, rawRequest('GET', '/'))).status, 200);
     t.equal((await fetch(url)).status, 200);
   },
 );
 
 t.test('a method with the name of an object property is unknown', async (t) => {
   const { port } = await start(t, 'uws', { routes: [{ method: 'GET', path: '/', handler: () => constant }] });
-  t.equal((await exchange(t, port, rawRequest('constructor', '/'))).status, 405);
-  t.equal((await exchange(t, port, rawRequest('get', '/'))).status, 405);
+  t.equal((await exchange(port, rawRequest('constructor', '/'))).status, 405);
+  t.equal((await exchange(port, rawRequest('get', '/'))).status, 405);
 });
 
 t.test('the variable for the size of headers is not passed to child processes', async (t) => {

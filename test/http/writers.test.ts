@@ -239,13 +239,13 @@ function suite(adapter: Adapter): void {
       },
       errorBody: ({ code, path }) => ({ error: { code: `${code} ${path}` } }),
     });
-    t.equal((await exchange(t, port, rawRequest('GET', '/open'))).body, 'open');
+    t.equal((await exchange(port, rawRequest('GET', '/open'))).body, 'open');
     for (const method of ['GET', 'POST', 'PUT', 'OPTIONS']) {
-      const { status, body } = await exchange(t, port, rawRequest(method, '/elsewhere'));
+      const { status, body } = await exchange(port, rawRequest(method, '/elsewhere'));
       t.equal(status, 401, method);
       t.equal(codeOf(body), 'unauthorized /elsewhere');
     }
-    const { status, body } = await exchange(t, port, rawRequest('OPTIONS', '/open'));
+    const { status, body } = await exchange(port, rawRequest('OPTIONS', '/open'));
     t.equal(status, 405);
     t.equal(codeOf(body), 'methodNotAllowed /open');
   });

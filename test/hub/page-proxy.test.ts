@@ -102,7 +102,7 @@ async function scene(t: Test, adapter: Adapter) {
   const [a, b] = [inners[ids.a], inners[ids.b]];
   if (!a || !b) throw new Error('both are there');
   const get = (path: string, headers: Record<string, string> = bearerOf(pageToken)) =>
-    exchange(t, port, rawRequest('GET', path, headers));
+    exchange(port, rawRequest('GET', path, headers));
   return { a, b, port, get, doubts, server };
 }
 
@@ -153,7 +153,7 @@ function proxy(t: Test, adapter: Adapter): void {
       'Content-Type': 'application/json',
     };
     a.answer = (incoming, response) => void incoming.pipe(response);
-    const posted = await exchange(t, port, rawRequest('POST', `/w/${ids.a}/dashboard/api/x`, headers, body));
+    const posted = await exchange(port, rawRequest('POST', `/w/${ids.a}/dashboard/api/x`, headers, body));
     t.equal(posted.status, 200);
     t.equal(a.requests.at(-1)?.method, 'POST');
   });
@@ -235,7 +235,7 @@ function proxy(t: Test, adapter: Adapter): void {
       fc.asyncProperty(fc.array(piece, { maxLength: 8 }), async (pieces) => {
         const before = a.requests.length;
         const target = `/w/${ids.a}/dashboard/${pieces.join('')}`;
-        const { status } = await exchange(t, port, rawRequest('GET', target, bearerOf(pageToken)));
+        const { status } = await exchange(port, rawRequest('GET', target, bearerOf(pageToken)));
         if (b.requests.length > 0) throw new Error(`${target} opened another workspace`);
         const url = a.requests[before]?.url ?? '/dashboard/none';
         if (!/^\/dashboard\/[^/]/.test(url) || new URL(url, a.origin).pathname !== url.split('?', 1)[0])

@@ -172,7 +172,7 @@ export function bodies(t: Test, adapter: Adapter): void {
     calls.splice(0);
 
     // Control: a whole body is taken, and counted once.
-    t.equal((await exchange(t, port, rawRequest('POST', '/', { 'Content-Length': '3' }, 'abc'))).body, '3');
+    t.equal((await exchange(port, rawRequest('POST', '/', { 'Content-Length': '3' }, 'abc'))).body, '3');
     t.same(calls.splice(0), ['received 3', 'complete', 'close']);
   });
 
@@ -216,6 +216,6 @@ export function bodies(t: Test, adapter: Adapter): void {
 
   t.test('GET with a body is answered', async (t) => {
     const { port } = await start(t, adapter, { routes: [{ ...size, method: 'GET' }] });
-    t.equal((await exchange(t, port, rawRequest('GET', '/size', { 'Content-Length': '3' }, 'abc'))).body, '3');
+    t.equal((await exchange(port, rawRequest('GET', '/size', { 'Content-Length': '3' }, 'abc'))).body, '3');
   });
 }

@@ -32,7 +32,7 @@ export function requests(t: Test, adapter: Adapter): void {
     const length = { 'Content-Length': String(body.length) };
     const good = { ...length, Authorization: 'Bearer secret' };
     const ask = (method: string, path: string, headers: Record<string, string>) =>
-      exchange(t, port, rawRequest(method, path, headers, body));
+      exchange(port, rawRequest(method, path, headers, body));
 
     const foreignHost = await ask('POST', '/nowhere', { ...length, Host: 'evil.example' });
     t.equal(foreignHost.status, 403);
@@ -82,17 +82,17 @@ export function requests(t: Test, adapter: Adapter): void {
     const { port } = await start(t, adapter, {
       routes: [open('GET', '/thing', () => constant), open('DELETE', '/thing', () => constant)],
     });
-    const head = await exchange(t, port, rawRequest('HEAD', '/thing'));
+    const head = await exchange(port, rawRequest('HEAD', '/thing'));
     t.equal(head.status, 200);
     t.match(head.head, /^content-length: 11\r$/im);
     t.equal(head.body, '');
     for (const method of ['OPTIONS', 'POST', 'TRACE', 'PROPFIND']) {
-      const refused = await exchange(t, port, rawRequest(method, '/thing'));
+      const refused = await exchange(port, rawRequest(method, '/thing'));
       t.equal(refused.status, 405, method);
       t.match(refused.head, /^allow: DELETE, GET, HEAD\r$/im);
       t.equal(codeOf(refused.body), 'methodNotAllowed');
     }
-    t.equal((await exchange(t, port, rawRequest('OPTIONS', '/nothing'))).status, 404);
+    t.equal((await exchange(port, rawRequest('OPTIONS', '/nothing'))).status, 404);
     const client = await RawClient.connect(t, port);
     client.send(rawRequest('HEAD', '/thing') + rawRequest('GET', '/thing'));
     t.match(
@@ -123,7 +123,7 @@ export function requests(t: Test, adapter: Adapter): void {
     t.equal((await fetch(`${url}/v1/things/own`)).status, 405);
     t.equal((await fetch(`${url}/v1/`)).status, 200);
     t.equal((await fetch(`${url}/v1`)).status, 404);
-    const bad = await exchange(t, port, rawRequest('GET', '/v1/things/%zz'));
+    const bad = await exchange(port, rawRequest('GET', '/v1/things/%zz'));
     t.equal(bad.status, 400);
     t.equal(codeOf(bad.body), 'invalidRequest');
   });
@@ -146,7 +146,7 @@ export function requests(t: Test, adapter: Adapter): void {
         ),
       ],
     });
-    const late = await exchange(t, port, rawRequest('GET', '/late?q=a%26b', { 'X-Custom': 'Value' }));
+    const late = await exchange(port, rawRequest('GET', '/late?q=a%26b', { 'X-Custom': 'Value' }));
     t.strictSame(JSON.parse(late.body), {
       header: 'Value',
       absent: null,
@@ -154,7 +154,7 @@ export function requests(t: Test, adapter: Adapter): void {
       q: 'a&b',
       remote: '127.0.0.1',
     });
-    const now = await exchange(t, port, rawRequest('GET', '/now?q=1', { 'X-Custom': 'Value' }));
+    const now = await exchange(port, rawRequest('GET', '/now?q=1', { 'X-Custom': 'Value' }));
     t.strictSame(JSON.parse(now.body), { header: 'Value', q: '1', remote: '127.0.0.1' });
   });
 
@@ -273,7 +273,7 @@ export function requests(t: Test, adapter: Adapter): void {
     const { port } = await start(t, adapter, {
       routes: [open('DELETE', '/thing', () => ({ kind: 'bytes', status: 204, headers: [], body: '' }))],
     });
-    const answer = await exchange(t, port, rawRequest('DELETE', '/thing'));
+    const answer = await exchange(port, rawRequest('DELETE', '/thing'));
     t.equal(answer.status, 204);
     t.notMatch(answer.head, /content-length/i);
     t.notMatch(answer.head, /transfer-encoding/i);
@@ -283,7 +283,7 @@ export function requests(t: Test, adapter: Adapter): void {
     const { port, url } = await start(t, adapter, {
       routes: [open('GET', '/size', (context) => text(200, String(context.header('x-long')?.length)))],
     });
-    const taken = await exchange(t, port, rawRequest('GET', '/size', { 'X-Long': 'a'.repeat(15_000) }));
+    const taken = await exchange(port, rawRequest('GET', '/size', { 'X-Long': 'a'.repeat(15_000) }));
     t.equal(taken.body, '15000');
     const client = await RawClient.connect(t, port);
     client.send(rawRequest('GET', '/size', { 'X-Long': 'a'.repeat(20_000) }));
@@ -317,8 +317,8 @@ export function requests(t: Test, adapter: Adapter): void {
       t.match(answer, /^content-type: application\/json/im);
     }
     // Control: the same routes with headers below the limit.
-    t.equal((await exchange(t, port, rawRequest('GET', '/', { 'X-Long': 'a'.repeat(15_000) }))).status, 200);
-    t.equal((await exchange(t, port, rawRequest('POST', '/', { 'Content-Length': '2' }, '{}'))).body, '2');
+    t.equal((await exchange(port, rawRequest('GET', '/', { 'X-Long': 'a'.repeat(15_000) }))).status, 200);
+    t.equal((await exchange(port, rawRequest('POST', '/', { 'Content-Length': '2' }, '{}'))).body, '2');
   });
 
   t.test(
@@ -368,13 +368,13 @@ export function requests(t: Test, adapter: Adapter): void {
       }
       t.same(served, [], 'no handler ran');
       const named = { constructor: 'x', hasownproperty: 'y', 'Content-Length': '0' };
-      t.equal((await exchange(t, port, rawRequest('POST', '/', named))).status, 200, 'names of properties are headers');
+      t.equal((await exchange(port, rawRequest('POST', '/', named))).status, 200, 'names of properties are headers');
       // Control: the same bytes with one clear length are two requests.
       const client = await RawClient.connect(t, port);
       client.send(rawRequest('GET', '/', { 'Content-Length': '3' }, 'abc') + second);
       await client.until(/200 OK[\s\S]*200 OK/);
       t.same(served, ['/', '/second']);
-      const coded = await exchange(t, port, post('Transfer-Encoding: Chunked\r\n', '3\r\nabc\r\n0\r\n\r\n'));
+      const coded = await exchange(port, post('Transfer-Encoding: Chunked\r\n', '3\r\nabc\r\n0\r\n\r\n'));
       t.equal(coded.body, '"abc"');
     },
   );

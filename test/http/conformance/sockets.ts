@@ -41,7 +41,7 @@ export function sockets(t: Test, adapter: Adapter): void {
   t.test('a refused upgrade is an ordinary answer', async (t) => {
     const { route, opened } = recorded();
     const { port } = await start(t, adapter, { routes: [], webSockets: [route] });
-    const ask = (path: string, headers: Record<string, string>) => exchange(t, port, rawRequest('GET', path, headers));
+    const ask = (path: string, headers: Record<string, string>) => exchange(port, rawRequest('GET', path, headers));
     const unauthorized = await ask('/ws?token=wrong', handshake);
     t.equal(unauthorized.status, 401);
     t.equal(codeOf(unauthorized.body), 'unauthorized');
@@ -52,7 +52,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     const plain = await ask('/ws?token=secret', {});
     t.equal(plain.status, 426);
     t.match(plain.head, /^upgrade: websocket\r$/im);
-    const post = await exchange(t, port, rawRequest('POST', '/ws', { 'Content-Length': '0' }));
+    const post = await exchange(port, rawRequest('POST', '/ws', { 'Content-Length': '0' }));
     t.equal(post.status, 405);
     t.match(post.head, /^allow: GET\r$/im);
     t.equal(opened.length, 0);
