@@ -1,4 +1,4 @@
-/** What a command line of the lab asks for. */
+/** Options of the lab: reads a command line. */
 import { parseArgs } from 'node:util';
 import type { Harness } from './harnesses.ts';
 import { defaultLimitMs, pickHarnesses, pickTasks } from './lab.ts';

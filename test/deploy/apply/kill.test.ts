@@ -111,7 +111,7 @@ const linesIn = (made: Case): number => (existsSync(journalOf(made)) ? linesOf(m
 
 interface Recorded {
   readonly entries: readonly JournalEntry[];
-  /** What a kill leaves after each line of the journal: the files as they are when the line is on disk. */
+  /** States that a kill leaves after each line of the journal: the files as they are when the line is on disk. */
   readonly kills: readonly Case[];
 }
 

@@ -234,7 +234,7 @@ export interface StageOptions {
   readonly extra?: Files;
 }
 
-/** What stages may share. */
+/** Parts that stages may share. */
 type Theatre = Pick<Stage, 'workspace' | 'home' | 'server' | 'upstream' | 'url'>;
 
 /** An agent server with `reply` for a model, a worktree with the change, and a backend's agent. */

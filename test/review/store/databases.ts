@@ -43,7 +43,7 @@ const filled = `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND 
 /** Databases of tests that have ended. */
 const used: string[] = [];
 
-/** A used database without its rows, which costs a tenth of a new one; undefined when somebody still works with it. */
+/** A used database without its rows, which costs a tenth of a new one; undefined while a client is connected to it. */
 async function emptied(): Promise<string | undefined> {
   const connectionString = used.pop();
   if (connectionString === undefined) return undefined;
