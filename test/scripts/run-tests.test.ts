@@ -19,15 +19,30 @@ t.test('each file is reported by its name, and one that fails or dies fails the 
   t.same(verdicts?.toSorted(), [
     'not ok test/fixtures/tap/dies.ts',
     'not ok test/fixtures/tap/fails.ts',
+    'not ok test/fixtures/tap/throws.ts',
     'ok test/fixtures/tap/passes.ts',
   ]);
   t.match(stdout, /signal: SIGKILL/);
-  t.match(countsOf(stdout), { failed: 2 }, 'a file that broke off counts as a failed assertion');
+  t.match(countsOf(stdout), { failed: 4 }, 'a file that broke off counts as a failed assertion');
   t.match(stdout, /stack: [\s\S]*\btest\/fixtures\/tap\/fails\.ts:4:3/, 'stacks name the source');
   t.match(stdout, /fileName: test\/fixtures\/tap\/fails\.ts\s+lineNumber: 4\s+columnNumber: 3/, 'so do places');
   t.notMatch(stdout, /\.js:\d/, 'and nothing names the bundle');
   t.match(stdout, /^# slow: +\d+\.\d s {2}test\/fixtures\/tap\/\w+\.ts$/m);
   if (process.platform === 'linux') t.match(stdout, /^# costly: +\d+\.\d s of CPU {2}test\/fixtures\/tap\/\w+\.ts$/m);
+});
+
+t.test('an error that nothing catches fails the test that caused it', async (t) => {
+  const { status, stdout } = run('test/fixtures/tap/throws.ts');
+  t.equal(status, 1);
+  const said = (name: string) =>
+    stdout
+      .split(`# Subtest: ${name}\n`)[1]
+      ?.split('# Subtest: ')[0]
+      ?.match(/^ {8}(?:not )?ok \d+ - .*$/gm)
+      ?.map((line) => line.trim());
+  t.same(said('throws in a callback'), ['not ok 1 - thrown by the first']);
+  t.same(said('rejects in the background'), ['not ok 1 - rejected by the second']);
+  t.same(said('is innocent'), ['ok 1 - untouched']);
 });
 
 t.test('a pattern without a matching file fails the run', async (t) => {
