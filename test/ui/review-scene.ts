@@ -1,7 +1,8 @@
 /** Page of the review backend in a real browser. Tests fail for a script error or a request to another origin. */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { launchBrowser } from '../browser.ts';
+import { launchBrowser, sharedProcess } from '../browser.ts';
+import { contextFor } from '../browser-context.ts';
 import { builtPage } from './built-page.ts';
 import { type ReviewBackend, reviewToken, startReviewBackend } from './review-backend.ts';
 
@@ -18,15 +19,24 @@ interface SceneOptions {
   readonly token?: string;
   readonly isUnauthenticated?: boolean;
   readonly repositories?: readonly string[];
+  /** With it, the test has a context of its own. */
   readonly context?: BrowserContextOptions;
 }
+
+const defaultContext: BrowserContextOptions = {
+  viewport: { width: 1280, height: 800 },
+  reducedMotion: 'reduce',
+  colorScheme: 'light',
+  locale: 'en-GB',
+  timezoneId: 'Europe/Berlin',
+};
 
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function reviewStage() {
   const pageDirectory = await builtPage(t.testdir());
   let browser: Browser | undefined;
   t.before(async () => {
-    browser = await launchBrowser();
+    browser = await launchBrowser(sharedProcess);
   });
   t.teardown(() => browser?.close());
 
@@ -40,15 +50,7 @@ export async function reviewStage() {
       const backend = await startReviewBackend(pageDirectory, options.repositories);
       t.teardown(() => backend.close());
       const at = (await options.prepare?.(backend)) ?? options.at ?? '';
-      const context = await browser.newContext({
-        viewport: { width: 1280, height: 800 },
-        reducedMotion: 'reduce',
-        colorScheme: 'light',
-        locale: 'en-GB',
-        timezoneId: 'Europe/Berlin',
-        ...options.context,
-      });
-      t.teardown(() => context.close());
+      const context = await contextFor(t, browser, defaultContext, options.context);
       context.setDefaultTimeout(120_000);
       const faults: string[] = [];
       watch(context, backend, faults);

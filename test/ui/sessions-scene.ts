@@ -1,7 +1,8 @@
 /** Page of the built UI over the backend with traces, in a real browser. Tests fail for a script error or a request to another origin. */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { launchBrowser } from '../browser.ts';
+import { launchBrowser, sharedProcess } from '../browser.ts';
+import { contextFor } from '../browser-context.ts';
 import { builtPage } from './built-page.ts';
 import { type Backend, type BackendOptions, startBackend, token } from './sessions-backend.ts';
 
@@ -14,6 +15,7 @@ export interface Scene {
 }
 
 export interface SceneOptions extends BackendOptions {
+  /** With it, the test has a context of its own. */
   readonly context?: BrowserContextOptions;
   /** Where the page is opened: `/sessions?q=x`. */
   readonly at: string;
@@ -23,12 +25,21 @@ export interface SceneOptions extends BackendOptions {
   readonly prepare?: (backend: Backend) => void;
 }
 
+const defaultContext: BrowserContextOptions = {
+  viewport: { width: 1280, height: 800 },
+  reducedMotion: 'reduce',
+  colorScheme: 'light',
+  locale: 'en-GB',
+  timezoneId: 'Europe/Berlin',
+  permissions: ['clipboard-read', 'clipboard-write'],
+};
+
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function stage() {
   const pageDirectory = await builtPage(t.testdir());
   let browser: Browser | undefined;
   t.before(async () => {
-    browser = await launchBrowser();
+    browser = await launchBrowser(sharedProcess);
   });
   t.teardown(() => browser?.close());
 
@@ -38,12 +49,13 @@ export async function stage() {
       const backend = await startBackend(pageDirectory, options);
       t.teardown(() => backend.close());
       options.prepare?.(backend);
-      const context = await browser.newContext({
-        ...{ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', colorScheme: 'light' },
-        ...{ locale: 'en-GB', timezoneId: 'Europe/Berlin', permissions: ['clipboard-read', 'clipboard-write'] },
-        ...options.context,
-      });
-      t.teardown(() => context.close());
+      // The clock is that of the context.
+      const context = await contextFor(
+        t,
+        browser,
+        defaultContext,
+        options.hasClock ? (options.context ?? {}) : options.context,
+      );
       context.setDefaultTimeout(120_000);
       const complaints: string[] = [];
       const foreign: string[] = [];
