@@ -80,7 +80,7 @@ t.test('a reader of events misses none with concurrent writers', async (t) => {
   const stores = await Promise.all(['one', 'two', 'three'].map((owner) => subject.open(owner)));
   const [reader] = stores;
   if (!reader) return;
-  const perWriter = 60;
+  const perWriter = 30;
   const writers = stores.flatMap((store) => [store, store, store]);
   let isOver = false;
   const seen: number[] = [];
@@ -128,7 +128,7 @@ t.test('an uncommitted event delays later events', async (t) => {
 t.test('jobs of one key run in order while several replicas add and claim them', async (t) => {
   const subject = await postgresSubject(t);
   const stores = await Promise.all(['one', 'two', 'three'].map((owner) => subject.open(owner)));
-  const perWriter = 40;
+  const perWriter = 20;
   const keys = ['a', 'b'];
   let writing = stores.length * 2;
   const add = async (store: ReviewStore) => {

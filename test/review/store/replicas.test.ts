@@ -58,8 +58,8 @@ onBoth(t, 'racing replicas run every job once, and jobs of one key in order', as
   const replicas = [await subject.open('one'), await subject.open('two')];
   const [first] = replicas;
   if (!first) return;
-  const count = 1_000;
-  await fill(first, count, 150);
+  const count = 500;
+  await fill(first, count, 75);
   const running = new Set<string>();
   const done = new Map<string, number[]>();
   const faults: string[] = [];
