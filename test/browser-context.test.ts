@@ -24,7 +24,7 @@ interface Storages {
   readonly sessionStorage: Record<string, string>;
 }
 
-/** What the page finds stored at its origin. */
+/** Values that are stored at the origin of a page. */
 const storedIn = (page: Page): Promise<unknown> =>
   page.evaluate(async () => {
     const { document, localStorage, sessionStorage } = globalThis as unknown as Storages;
