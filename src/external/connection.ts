@@ -120,9 +120,9 @@ export class Connection {
     this.#process?.kill();
   }
 
-  /** It has exported something. */
-  get hasExported(): boolean {
-    return this.#options.exported?.hasExported ?? false;
+  /** It has exported something; undefined: nothing is listened to. */
+  get isExporting(): boolean | undefined {
+    return this.#options.exported?.isExporting;
   }
 
   /** The end of what it wrote to standard error. */

@@ -274,7 +274,7 @@ export class Sessions {
     try {
       const prompt = promptOf(order.input);
       const result = v.parse(PromptResult, await peer.request('session/prompt', { sessionId, prompt }));
-      report.used(await account.settle(session.useOf(result), connection.hasExported, signal));
+      report.used(await account.settle(session.useOf(result), connection.isExporting, signal));
       signal.throwIfAborted();
       if (turn.hasSystemError)
         throw new AgentFailure('agentError', `${this.#settings.name} reports an error of its own.`);

@@ -259,7 +259,7 @@ export const defaults = {
       /** Requests to a model that a turn has in its trace. */
       turnRequests: 10_000,
       /** After the end of a turn, for its trace. */
-      lateMs: 10_000,
+      lateMs: 30_000,
       /** At most, for a turn that has no other count. */
       waitMs: 2_000,
       closeGraceMs: 100,

@@ -1,5 +1,5 @@
 /**
- * `npm run test:agents [-- NAME… --rounds N --only faces|capabilities|kills|pictures --victims A,B]`: agents of other makers with their real packages, on a
+ * `npm run test:agents [-- NAME… --rounds N --only faces|capabilities|kills|telemetry|pictures --victims A,B]`: agents of other makers with their real packages, on a
  * scripted model. The packages are some hundreds of megabytes and are no part of `npm test`: they are installed into a cache of this
  * user, each version once. What is found is written to `results.json`, from which `npm run docs` makes the tables of docs/agents.md.
  */
@@ -26,13 +26,13 @@ const { positionals: names, values } = parseArgs({
   },
 });
 const wrong = [
-  ...values.only.split(',').filter((part) => ![...parts, 'pictures'].includes(part)),
+  ...values.only.split(',').filter((part) => ![...parts, 'telemetry', 'pictures'].includes(part)),
   ...values.victims.split(',').filter((name) => !victims.some((known) => known === name)),
   ...(/^[1-9]\d{0,3}$/.test(values.rounds) ? [] : [values.rounds]),
 ];
 if (wrong.length > 0) {
   console.error(
-    `✖ ${wrong.join(', ')}: --rounds takes a number, --only ${parts.join(', ')} or pictures, --victims some of: ${victims.join(', ')}`,
+    `✖ ${wrong.join(', ')}: --rounds takes a number, --only ${parts.join(', ')}, telemetry or pictures, --victims some of: ${victims.join(', ')}`,
   );
   process.exit(2);
 }

@@ -307,3 +307,13 @@ t.test(
     );
   },
 );
+
+t.test('a turn that ACP counts nothing of waits for the next export of an agent that exports', async (t) => {
+  const traced: DelegatedRequest[] = [];
+  const account = new TurnAccount({ requested: (request) => traced.push(request) });
+  const settled = account.settle({ inputTokens: 0, outputTokens: 0 }, true);
+  account.add({ inputTokens: 7, outputTokens: 3, costUsd: 0.5, model: 'm', endedAt: Date.now(), durationMs: 1 });
+  t.match(await settled, { inputTokens: 7, outputTokens: 3, costUsd: 0.5 });
+  account.close();
+  t.equal(traced.length, 1, 'nothing is left over');
+});

@@ -25,8 +25,8 @@ async function requestsOf({ ask }: Pick<Scene, 'ask'>, { threadId }: Talk): Prom
 
 t.test('an exported request is in the trace of its turn, and counts where ACP counts nothing', async (t) => {
   const { talk, ...served } = await begin(t);
-  const turn = await talk.say('uncounted', `export ${request({ thoughts_token_count: 2 })}`, `exportlate ${request()}`);
-  t.equal(textOf(turn), 'exported 200');
+  const turn = await talk.say('uncounted', `export ${request({ thoughts_token_count: 2 })}`, `export ${request()}`);
+  t.equal(textOf(turn), 'exported 200exported 200');
   t.match(turn.tokenUsage, { inputTokens: 14, outputTokens: 8, reasoningTokens: 2, totalTokens: 22 });
   const [first, second, ...more] = await requestsOf(served, talk);
   t.match(first, {
@@ -55,6 +55,13 @@ t.test('no token is counted twice where ACP counts as well, and a late export be
     'the rest of what ACP counted is a request of its own',
   );
   await served.server.close();
+});
+
+t.test('the first export of a process belongs to a turn that has ended', async (t) => {
+  const { talk, ...served } = await begin(t);
+  const turn = await talk.say('say hello', `exportlate ${request()}`);
+  const exported = await eventually(async () => (await requestsOf(served, talk))[0], 'the export is in the trace');
+  t.match(exported, { turnId: turn.id, data: { model: 'flash', inputTokens: 7 } });
 });
 
 t.test('a request of no turn is dropped, and the end of the agent ends its port', async (t) => {

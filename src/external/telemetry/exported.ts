@@ -25,11 +25,16 @@ export interface ExportOptions {
 export class AgentExport {
   readonly #options: ExportOptions;
   #receiver: TelemetryReceiver | undefined;
-  hasExported = false;
+  #hasExported = false;
   #dropped = 0;
 
   constructor(options: ExportOptions) {
     this.#options = options;
+  }
+
+  /** It has exported something; undefined: nothing is listened to. */
+  get isExporting(): boolean | undefined {
+    return this.#receiver && this.#hasExported;
   }
 
   /** @returns variables for the process; none when no port can be had */
@@ -39,7 +44,7 @@ export class AgentExport {
       this.#receiver = await TelemetryReceiver.listen({
         ...{ logger, protect },
         take: (signal, records) => {
-          this.hasExported = true;
+          this.#hasExported = true;
           if (signal !== dialect.signal) return;
           const now = Date.now();
           const requests = records.flatMap((record) => {

@@ -47,16 +47,16 @@ export class TurnAccount {
    * The prompt has ended. When ACP reports no tokens, waits for the export of its last request.
    *
    * @param reported by ACP
-   * @param exports whether more may be exported
+   * @param isExporting it has exported something before; undefined: nothing is listened to
    * @returns tokens and cost of the turn
    */
-  async settle(reported: DelegatedUse, exports: boolean, signal?: AbortSignal): Promise<DelegatedUse> {
+  async settle(reported: DelegatedUse, isExporting: boolean | undefined, signal?: AbortSignal): Promise<DelegatedUse> {
     const endedAt = Date.now();
     const isCounted = reported.inputTokens + reported.outputTokens > 0;
-    if (!isCounted && exports && !signal?.aborted) await this.#nextRequest(signal);
+    if (!isCounted && isExporting && !signal?.aborted) await this.#nextRequest(signal);
     const use = isCounted ? { costUsd: this.#exported.costUsd, ...reported } : { ...reported, ...this.#exported };
     this.#reported = { ...use, endedAt };
-    if (!exports) this.close();
+    if (isExporting === undefined) this.close();
     else this.#timer = setTimeout(() => this.close(), defaults.externalAgent.telemetry.lateMs).unref();
     return use;
   }
