@@ -8,9 +8,10 @@ export const bundledForms = { 'jsonc-parser': join(root, 'node_modules/jsonc-par
 const evaluatesCode = /[\\/]node_modules[\\/]web-tree-sitter[\\/]/;
 
 /**
- * Option `onLog` of a bundle: prints every warning but that of `eval` in this package, whose loader has it for WebAssembly modules
- * with JavaScript of their own. Our grammar has none.
+ * Option `onLog` of a bundle: prints every warning but two. `eval` in this package is for WebAssembly modules with JavaScript of their
+ * own; our grammar has none. A module that one program loads on first use may be in the first file of another.
  */
 export function onLog(level: LogLevel, log: RolldownLog, print: LogOrStringHandler): void {
+  if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return;
   if (log.code !== 'EVAL' || !evaluatesCode.test(log.id ?? '')) print(level, log);
 }

@@ -15,7 +15,10 @@ const at = (path: string): string => join(root, path);
 const program = { 'cli/main': 'src/cli/main.ts' };
 
 /** Started by the Hub, once per workspace, while a user waits: CommonJS, because Node loads it faster. */
-const agentServer = { 'appserver/main': 'src/appserver/main.ts' };
+const agentServer = { 'appserver/program': 'src/appserver/main.ts' };
+
+/** Runs it from its compiled code. */
+const agentServerStart = { 'appserver/main': 'src/appserver/cached-main.ts' };
 
 /** Started by the Hub beside a sidecar, whose output it copies into the log files. */
 const logRedactor = { 'supervise/redact-main': 'src/supervise/redact-main.ts' };
@@ -67,7 +70,7 @@ async function bundle(options: BundleOptions): Promise<void> {
     treeshake: {
       moduleSideEffects: [
         {
-          test: /[\\/]((cli|appserver)[\\/]main|supervise[\\/]redact-main|checkpoints[\\/]thread-main)\.ts$/,
+          test: /[\\/]((cli|appserver)[\\/]main|appserver[\\/]cached-main|supervise[\\/]redact-main|checkpoints[\\/]thread-main)\.ts$/,
           sideEffects: true,
         },
         { external: false, sideEffects: false },
@@ -94,6 +97,7 @@ export async function buildBundles(): Promise<void> {
   const plugins = [takesBuiltinsWithoutImport, asciiBundles];
   await bundle({ ...common, entries: program, chunks: 'chunks', plugins });
   await bundle({ ...commonJs, entries: agentServer, chunks: 'appserver/chunks' });
+  await bundle({ ...commonJs, entries: agentServerStart, chunks: 'appserver/start' });
   await bundle({ ...commonJs, entries: logRedactor, chunks: 'supervise/chunks' });
   await bundle({ ...commonJs, entries: checkpointThread, chunks: 'checkpoints/chunks' });
   await bundle({ entries: libraries, external: Object.keys(packageJson.dependencies), chunks: 'shared' });

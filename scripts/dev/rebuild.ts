@@ -16,6 +16,7 @@ const entries: Readonly<Record<Part, readonly string[]>> = {
   programs: [
     'src/cli/main.ts',
     'src/appserver/main.ts',
+    'src/appserver/cached-main.ts',
     'src/supervise/redact-main.ts',
     'src/checkpoints/thread-main.ts',
     'src/client/index.ts',

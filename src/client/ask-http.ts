@@ -55,7 +55,7 @@ export function askHttp(url: URL, { method = 'GET', headers = {}, body, signal }
 }
 
 function answerOf(incoming: IncomingMessage, status: number, signal: AbortSignal | undefined): HttpAnswer {
-  // An end that comes while nobody reads is met by the reader.
+  // An error between two reads reaches the caller at the next one.
   incoming.on('error', () => {});
   async function* chunks(): AsyncGenerator<Uint8Array> {
     try {

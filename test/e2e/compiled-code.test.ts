@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import t from 'tap';
+import { programEnvironment } from '../programs.ts';
+import { command } from './harness.ts';
+
+const entry = join(dirname(command), '..', 'dist', 'appserver', 'main.cjs');
+
+t.test('an agent server runs the compiled code that another has left, and replaces what is damaged', async (t) => {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-compiled-')));
+  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  const [workspace, cache] = [join(home, 'workspace'), join(home, 'compiled')];
+  mkdirSync(join(workspace, '.oratorio'), { recursive: true });
+  writeFileSync(join(workspace, '.oratorio', 'config.json'), '{}');
+
+  /** Starts a server and ends it once it serves. */
+  async function serveOnce(): Promise<void> {
+    const args = [
+      '--disable-warning=ExperimentalWarning',
+      entry,
+      '--workspace',
+      workspace,
+      '--listen',
+      'ws://127.0.0.1:0',
+    ];
+    const env = { ...programEnvironment, ORATORIO_HOME: home, NODE_COMPILE_CACHE: cache };
+    const child = spawn(process.execPath, args, { cwd: home, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    t.teardown(() => child.kill('SIGKILL'));
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+        if (output.includes('"serving"')) child.kill('SIGTERM');
+      });
+    }
+    const [code] = await once(child, 'close');
+    t.equal(code, 0, output);
+  }
+  const compiled = () =>
+    readdirSync(cache, { recursive: true, encoding: 'utf8' }).filter((name) => /agent-server-[0-9a-f]{16}$/.test(name));
+
+  await serveOnce();
+  t.equal(compiled().length, 1, 'one file for this build and this Node');
+  const file = join(cache, compiled()[0] ?? '');
+  const first = readFileSync(file);
+  await serveOnce();
+  t.ok(readFileSync(file).equals(first), 'it was used: it would have been written anew');
+  const damaged = Buffer.concat([first.subarray(0, -1), Buffer.from([(first.at(-1) ?? 0) ^ 1])]);
+  writeFileSync(file, damaged);
+  await serveOnce();
+  t.notOk(readFileSync(file).equals(damaged), 'damaged code is not run');
+});
