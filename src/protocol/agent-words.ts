@@ -37,6 +37,12 @@ export function agentWords({ kind, name, version, state, approvals }: Named): st
   return `${name}${version === null ? '' : ` ${version}`}${notes.length === 0 ? '' : ` (${notes.join(', ')})`}`;
 }
 
+/** Why there are no choices, in a sentence for people. Undefined: there are some, or an agent that runs has none. */
+export function missingChoices({ kind, name, state }: Pick<Named, 'kind' | 'name' | 'state'>, choices: number) {
+  if (kind === ownAgent || state !== 'absent' || choices > 0) return undefined;
+  return `${name} names its models and modes in its first turn.`;
+}
+
 /** Limits of an agent of another maker, in sentences for people. Empty for our own agent. */
 export function agentLimits({ kind, name, approvals }: Pick<Named, 'kind' | 'name' | 'approvals'>): string[] {
   if (kind === ownAgent) return [];

@@ -1,5 +1,6 @@
 /** Rows of a thread: notifications twice, a clock that was set back, items of a server that knows more. */
 import t from 'tap';
+import { missingChoices } from '../../src/protocol/browser.ts';
 import type { Item, Turn } from '../../src/protocol/index.ts';
 import { endRow } from '../../src/ui/views/chat/data/rows.ts';
 import { agentOfThread } from '../../src/ui/views/chat/data/thread-agent.ts';
@@ -63,6 +64,14 @@ t.test('a call of a later turn with the id of an earlier one has a row of its ow
   transcript.replace({ turns, hasOlderTurns: false });
   t.match(transcript.tool('turn_1', 'call_1'), { argumentsText: '{"command":"ls"}' });
   t.match(transcript.tool('turn_2', 'call_1'), { argumentsText: '{"command":"pwd"}' });
+});
+
+t.test('an agent that has not run yet is said to name its choices later, and one that has none is not', async (t) => {
+  const codex = { kind: 'acp', name: 'codex', state: 'absent' };
+  t.equal(missingChoices(codex, 0), 'codex names its models and modes in its first turn.');
+  t.equal(missingChoices(codex, 1), undefined, 'known from before');
+  t.equal(missingChoices({ ...codex, state: 'ready' }, 0), undefined, 'it has none');
+  t.equal(missingChoices({ ...codex, kind: 'oratorio' }, 0), undefined, 'our own agent');
 });
 
 t.test('a thread shows the agent that it names, else that of its workspace', async (t) => {

@@ -1,6 +1,6 @@
 /** Chat: conversations with the agent of this workspace, the same that the terminal and editors have. */
 import { useEffect, useMemo } from 'preact/hooks';
-import { agentLimits, agentWords } from '../../../protocol/browser.ts';
+import { agentLimits, agentWords, missingChoices } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
@@ -78,7 +78,7 @@ function Desk({ app, chat, conversation }: DeskProps) {
         )}
       </header>
       <LinkBanner app={app} conversation={conversation} />
-      <Body conversation={conversation} turnId={app.router.route.value.query['turn']} />
+      <Body chat={chat} conversation={conversation} turnId={app.router.route.value.query['turn']} />
       <Approvals conversation={conversation} />
       <Queue app={app} conversation={conversation} />
       <Composer app={app} chat={chat} conversation={conversation} />
@@ -97,7 +97,13 @@ function AgentChip({ agent }: { readonly agent: OtherAgent }) {
   );
 }
 
-function Body({ conversation, turnId }: { readonly conversation: Conversation; readonly turnId: string | undefined }) {
+interface BodyProps {
+  readonly chat: ChatWorkspace;
+  readonly conversation: Conversation;
+  readonly turnId: string | undefined;
+}
+
+function Body({ chat, conversation, turnId }: BodyProps) {
   const { state, threadId } = conversation;
   if (state.hasTag('gone')) {
     return (
@@ -119,11 +125,14 @@ function Body({ conversation, turnId }: { readonly conversation: Conversation; r
     );
   }
   if (threadId === null && conversation.transcript.changes.value === 0) {
+    const { agent, models, modes } = chat;
+    const missing = agent.value && missingChoices(agent.value, models.value.length + modes.value.length);
     return (
       <div class="transcript">
         <Empty title="What should the agent do?">
           <p>Describe a task below. The agent reads and changes files of this workspace, and runs commands in it.</p>
           <p>Enter sends, Shift+Enter begins a line. @ names a file, / lists commands.</p>
+          {missing && <p>{missing}</p>}
         </Empty>
       </div>
     );
