@@ -29,6 +29,9 @@ const checks: readonly Check[] = [
   { title: 'Generated documents', ...script('docs.ts', '--check') },
 ];
 
+/** Where the scripts find their sources without types, which takes a quarter of the time of those that import the product. */
+const NODE_COMPILE_CACHE = join(root, 'node_modules', '.cache', 'oratorio-checks');
+
 let failures = 0;
 for (const { title, command, args, needs, env } of checks) {
   if (needs !== undefined && !existsSync(join(root, needs))) continue;
@@ -36,7 +39,7 @@ for (const { title, command, args, needs, env } of checks) {
   const { status, error } = spawnSync(command, args, {
     cwd: root,
     stdio: 'inherit',
-    env: { ...toolEnvironment(), ...env },
+    env: { ...toolEnvironment(), NODE_COMPILE_CACHE, ...env },
   });
   if (error) throw error;
   if (status !== 0) {
