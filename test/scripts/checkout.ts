@@ -19,28 +19,23 @@ import { killTree } from '../../scripts/process-tree.ts';
 import { root } from '../../scripts/toolchain.mjs';
 import { eventually } from '../hub/harness.ts';
 
-const copied = [
-  'bin',
-  'dist',
-  'machines',
-  'scripts',
-  'src',
-  'package.json',
-  'package-lock.json',
-  'tsconfig.json',
-  '.taprc',
-];
+/** Parts of the checkout for the scripts that run tests, which import nothing of the product. */
+export const ofScripts = ['scripts', 'package.json', 'package-lock.json', 'tsconfig.json', '.taprc'];
+
+/** Sources of the product, without a build and tests. */
+export const ofSources = ['bin', 'machines', 'src', ...ofScripts];
+
+const ofProduct = ['dist', ...ofSources];
 
 /**
- * Copies sources and build, but no tests, and links `node_modules`. The copy is removed after the test.
+ * Copies a part of the checkout, and links `node_modules`. The copy is removed after the test.
  *
- * @param isBuilt false leaves out the build
  * @returns its absolute path
  */
-export function copyCheckout(t: Test, isBuilt = true): string {
+export function copyCheckout(t: Test, part: readonly string[] = ofProduct): string {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-checkout-')));
   t.teardown(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
-  const names = copied.filter((name) => existsSync(join(root, name)) && (isBuilt || name !== 'dist'));
+  const names = part.filter((name) => existsSync(join(root, name)));
   // Source maps are more than half of a build, and no test reads them.
   const filter = (path: string) => !path.endsWith('.map');
   for (const name of names) cpSync(join(root, name), join(directory, name), { recursive: true, filter });

@@ -5,7 +5,7 @@ import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
 import { securityHeaders } from '../../src/http/index.ts';
 import { launchBrowser } from '../browser.ts';
-import { copyCheckout, processesIn, startScript } from './checkout.ts';
+import { copyCheckout, ofSources, processesIn, startScript } from './checkout.ts';
 
 /** Replaces text in a source of the copy. */
 function edit(file: string, from: string, to: string): void {
@@ -75,7 +75,7 @@ t.test('a changed component is shown and a changed program is restarted, without
 });
 
 t.test('Ctrl-C during the start leaves no process', async (t) => {
-  const checkout = copyCheckout(t, false);
+  const checkout = copyCheckout(t, ofSources);
   // The page is built first, and this one in a tenth of the time: the signal arrives while the command line tool is built. The
   // programs after it are as small: what is tested is over when their turn comes.
   writeFileSync(join(checkout, 'src/ui/main.tsx'), "document.title = 'Oratorio';\n");

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
 import { eventually } from '../hub/harness.ts';
-import { copyCheckout, processesIn, startScript } from './checkout.ts';
+import { copyCheckout, ofScripts, processesIn, startScript } from './checkout.ts';
 
 const one = (t: Test, ...args: readonly string[]) => startScript(t, root, 'test-one.ts', ...args);
 
@@ -41,8 +41,8 @@ t.test('no file and an unknown option exit 2; --help exits 0', async (t) => {
 
 /** A copy of the checkout with one source, and a test of it. */
 function sampleCheckout(t: Test, test: string): { readonly checkout: string; readonly source: string } {
-  const checkout = copyCheckout(t, false);
-  mkdirSync(join(checkout, 'test', 'sample'), { recursive: true });
+  const checkout = copyCheckout(t, ofScripts);
+  for (const directory of ['src/lib', 'test/sample']) mkdirSync(join(checkout, directory), { recursive: true });
   const source = join(checkout, 'src', 'lib', 'sample.ts');
   writeFileSync(source, 'export const sample = 1;\n');
   writeFileSync(join(checkout, 'test', 'sample', 'sample.test.ts'), test);
