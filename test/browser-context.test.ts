@@ -69,3 +69,10 @@ t.test('options of its own give a test a context of its own', async (t) => {
   t.not(context, first);
   t.same(context.pages(), []);
 });
+
+t.test('a test that closes the browser ends well', async (t) => {
+  const context = await contextFor(t, browser, {}, undefined);
+  await context.newPage();
+  await browser.close();
+  t.equal(browser.isConnected(), false);
+});

@@ -64,6 +64,7 @@ async function createShared(browser: Browser, options: BrowserContextOptions): P
 
 /** Closes the pages of a test, then removes its listeners, cookies and what the origins of its pages have stored. */
 async function clear({ context, anchor, session }: Shared, opened: readonly Page[]): Promise<void> {
+  if (!anchor.context().browser()?.isConnected()) return;
   for (const page of context.pages()) if (page !== anchor) await page.close();
   for (const event of observed) context.removeAllListeners(event);
   await context.clearCookies();
