@@ -38,13 +38,6 @@ export function findBrowser(): string {
   );
 }
 
-/** Arguments with which the pages of a context share a process and its compiled code. */
-export const sharedProcess = [
-  '--renderer-process-limit=1',
-  '--disable-site-isolation-trials',
-  '--js-flags=--no-flush-bytecode',
-];
-
 /** Starts the browser; the caller closes it. */
 export function launchBrowser(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { assign, createActor, createMachine } from 'xstate';
-import { launchBrowser, sharedProcess } from '../browser.ts';
+import { launchBrowser } from '../browser.ts';
 import { demo, hasWholeLog, lit, playScene, type Scene, type SceneOptions, select, showTab } from './actors-scene.ts';
 import { bringUp, type Workspace } from './backend.ts';
 import { builtPage } from './built-page.ts';
@@ -17,7 +17,7 @@ const files = t.testdirName;
 
 let browser: Browser;
 t.before(async () => {
-  browser = await launchBrowser(sharedProcess);
+  browser = await launchBrowser();
 });
 
 function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, options: SceneOptions = {}): void {

@@ -1,16 +1,9 @@
 /** Shared parts of the tests of the actors view, in a real browser over real actors. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import type { Test } from 'tap';
-import { contextFor } from '../browser-context.ts';
 import { createWorkspace, startBackend, token, type Workspace } from './backend.ts';
 
 export const demo = '/home/ada/projects/demo';
-
-const defaultContext: BrowserContextOptions = {
-  viewport: { width: 1360, height: 860 },
-  reducedMotion: 'reduce',
-  colorScheme: 'light',
-};
 
 export type Backend = Awaited<ReturnType<typeof startBackend>>;
 
@@ -25,7 +18,6 @@ export interface SceneOptions {
   readonly workspaces?: readonly string[];
   /** Where the link leads, after `#`. */
   readonly at?: string;
-  /** With it, the test has a context of its own. */
   readonly context?: BrowserContextOptions;
   /** Before the page is opened. */
   readonly prepare?: (backend: Backend, workspaces: readonly Workspace[]) => Promise<void>;
@@ -45,7 +37,13 @@ export async function playScene(
   t.teardown(() => backend.close());
   const workspaces = (options.workspaces ?? [demo]).map((path) => backend.add(path));
   await options.prepare?.(backend, workspaces);
-  const context = await contextFor(t, browser, defaultContext, options.context);
+  const context = await browser.newContext({
+    viewport: { width: 1360, height: 860 },
+    reducedMotion: 'reduce',
+    colorScheme: 'light',
+    ...options.context,
+  });
+  t.teardown(() => context.close());
   const page = await context.newPage();
   page.setDefaultTimeout(180_000);
   const complaints: string[] = [];

@@ -147,7 +147,6 @@ t.test(
   'regression: B12 at least 95 % of each chart can be read in each state, on a desktop and on a phone',
   async (t) => {
     const browser = await launchBrowser();
-    t.teardown(() => browser.close());
     const file = join(t.testdir({}), 'states.json');
     writeFileSync(file, recording());
     await playScene(t, { browser, directory }, async ({ page }) => {
@@ -168,5 +167,6 @@ t.test(
       }
       t.notOk(await overflowsAt(page, 320), 'nothing is pushed sideways at 320 px');
     });
+    await browser.close();
   },
 );

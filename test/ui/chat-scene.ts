@@ -6,8 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { isBuilt } from '../../scripts/stamp.mjs';
 import type { ModelProvider } from '../../src/agent/index.ts';
-import { launchBrowser, sharedProcess } from '../browser.ts';
-import { contextFor } from '../browser-context.ts';
+import { launchBrowser } from '../browser.ts';
 import { scene as dashboardScene, type Scene as Served } from '../dashboard/harness.ts';
 
 export interface ChatScene {
@@ -62,7 +61,7 @@ export async function chatStage() {
   await buildPage();
   let browser: Browser | undefined;
   t.before(async () => {
-    browser = await launchBrowser(sharedProcess);
+    browser = await launchBrowser();
   });
   t.teardown(() => browser?.close());
 
@@ -70,10 +69,11 @@ export async function chatStage() {
     t: Test,
     { url, token }: Pick<Served, 'url' | 'token'>,
     at: string,
-    more?: BrowserContextOptions,
+    more: BrowserContextOptions = {},
   ) => {
     if (!browser) throw new Error('the browser has not started');
-    const context = await contextFor(t, browser, defaultContext, more);
+    const context = await browser.newContext({ ...defaultContext, ...more });
+    t.teardown(() => context.close());
     context.setDefaultTimeout(120_000);
     const page = await context.newPage();
     const watched = await watch(page, url);

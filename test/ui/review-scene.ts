@@ -1,8 +1,7 @@
 /** Page of the review backend in a real browser. Tests fail for a script error or a request to another origin. */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { launchBrowser, sharedProcess } from '../browser.ts';
-import { contextFor } from '../browser-context.ts';
+import { launchBrowser } from '../browser.ts';
 import { builtPage } from './built-page.ts';
 import { type ReviewBackend, reviewToken, startReviewBackend } from './review-backend.ts';
 
@@ -19,24 +18,15 @@ interface SceneOptions {
   readonly token?: string;
   readonly isUnauthenticated?: boolean;
   readonly repositories?: readonly string[];
-  /** With it, the test has a context of its own. */
   readonly context?: BrowserContextOptions;
 }
-
-const defaultContext: BrowserContextOptions = {
-  viewport: { width: 1280, height: 800 },
-  reducedMotion: 'reduce',
-  colorScheme: 'light',
-  locale: 'en-GB',
-  timezoneId: 'Europe/Berlin',
-};
 
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function reviewStage() {
   const pageDirectory = await builtPage(t.testdir());
   let browser: Browser | undefined;
   t.before(async () => {
-    browser = await launchBrowser(sharedProcess);
+    browser = await launchBrowser();
   });
   t.teardown(() => browser?.close());
 
@@ -50,7 +40,15 @@ export async function reviewStage() {
       const backend = await startReviewBackend(pageDirectory, options.repositories);
       t.teardown(() => backend.close());
       const at = (await options.prepare?.(backend)) ?? options.at ?? '';
-      const context = await contextFor(t, browser, defaultContext, options.context);
+      const context = await browser.newContext({
+        viewport: { width: 1280, height: 800 },
+        reducedMotion: 'reduce',
+        colorScheme: 'light',
+        locale: 'en-GB',
+        timezoneId: 'Europe/Berlin',
+        ...options.context,
+      });
+      t.teardown(() => context.close());
       context.setDefaultTimeout(120_000);
       const faults: string[] = [];
       watch(context, backend, faults);

@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { launchBrowser, sharedProcess } from '../browser.ts';
-import { contextFor } from '../browser-context.ts';
+import { launchBrowser } from '../browser.ts';
 import { builtPage } from './built-page.ts';
 import { type BackendOptions, startWorkspaceBackend, token, type WorkspaceBackend } from './workspace-backend.ts';
 
@@ -15,7 +14,6 @@ export interface Scene {
 }
 
 export interface SceneOptions extends BackendOptions {
-  /** With it, the test has a context of its own. */
   readonly context?: BrowserContextOptions;
   /** Where the page is opened: `/events?q=x`. */
   readonly at?: string;
@@ -27,20 +25,12 @@ export interface SceneOptions extends BackendOptions {
   readonly prepare?: (backend: WorkspaceBackend) => void;
 }
 
-const defaultContext: BrowserContextOptions = {
-  viewport: { width: 1280, height: 800 },
-  reducedMotion: 'reduce',
-  colorScheme: 'light',
-  locale: 'en-GB',
-  timezoneId: 'Europe/Berlin',
-};
-
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function stage() {
   const pageDirectory = await builtPage(t.testdir());
   let browser: Browser | undefined;
   t.before(async () => {
-    browser = await launchBrowser(sharedProcess);
+    browser = await launchBrowser();
   });
   t.teardown(() => browser?.close());
 
@@ -50,7 +40,15 @@ export async function stage() {
       const backend = await startWorkspaceBackend(pageDirectory, options);
       t.teardown(() => backend.close());
       options.prepare?.(backend);
-      const context = await contextFor(t, browser, defaultContext, options.context);
+      const context = await browser.newContext({
+        viewport: { width: 1280, height: 800 },
+        reducedMotion: 'reduce',
+        colorScheme: 'light',
+        locale: 'en-GB',
+        timezoneId: 'Europe/Berlin',
+        ...options.context,
+      });
+      t.teardown(() => context.close());
       context.setDefaultTimeout(120_000);
       const complaints: string[] = [];
       const foreign: string[] = [];

@@ -1,8 +1,7 @@
 /** Page of the built UI over the backend with traces, in a real browser. Tests fail for a script error or a request to another origin. */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { launchBrowser, sharedProcess } from '../browser.ts';
-import { contextFor } from '../browser-context.ts';
+import { launchBrowser } from '../browser.ts';
 import { builtPage } from './built-page.ts';
 import { type Backend, type BackendOptions, startBackend, token } from './sessions-backend.ts';
 
@@ -15,7 +14,6 @@ export interface Scene {
 }
 
 export interface SceneOptions extends BackendOptions {
-  /** With it, the test has a context of its own. */
   readonly context?: BrowserContextOptions;
   /** Where the page is opened: `/sessions?q=x`. */
   readonly at: string;
@@ -25,21 +23,12 @@ export interface SceneOptions extends BackendOptions {
   readonly prepare?: (backend: Backend) => void;
 }
 
-const defaultContext: BrowserContextOptions = {
-  viewport: { width: 1280, height: 800 },
-  reducedMotion: 'reduce',
-  colorScheme: 'light',
-  locale: 'en-GB',
-  timezoneId: 'Europe/Berlin',
-  permissions: ['clipboard-read', 'clipboard-write'],
-};
-
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function stage() {
   const pageDirectory = await builtPage(t.testdir());
   let browser: Browser | undefined;
   t.before(async () => {
-    browser = await launchBrowser(sharedProcess);
+    browser = await launchBrowser();
   });
   t.teardown(() => browser?.close());
 
@@ -49,13 +38,12 @@ export async function stage() {
       const backend = await startBackend(pageDirectory, options);
       t.teardown(() => backend.close());
       options.prepare?.(backend);
-      // The clock is that of the context.
-      const context = await contextFor(
-        t,
-        browser,
-        defaultContext,
-        options.hasClock ? (options.context ?? {}) : options.context,
-      );
+      const context = await browser.newContext({
+        ...{ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', colorScheme: 'light' },
+        ...{ locale: 'en-GB', timezoneId: 'Europe/Berlin', permissions: ['clipboard-read', 'clipboard-write'] },
+        ...options.context,
+      });
+      t.teardown(() => context.close());
       context.setDefaultTimeout(120_000);
       const complaints: string[] = [];
       const foreign: string[] = [];

@@ -310,7 +310,7 @@ scene(
 scene(
   'a view that fails or cannot be fetched leaves the rest of the page usable',
   { at: '/events', complains: /is not iterable|Cannot read|null/ },
-  async (t, { page, backend }) => {
+  async (t, { page, context, backend }) => {
     await live(page);
     backend.state.automations = { ...backend.state.automations, cron: null as never };
     await page.locator('.rail a[href="#/automations"]').click();
@@ -319,7 +319,7 @@ scene(
     await page.getByRole('button', { name: 'Show it again' }).click();
     await page.getByRole('heading', { name: 'Nothing runs by itself yet' }).waitFor();
 
-    await page.route('**/assets/logs-*.js', (route) => route.abort());
+    await context.route('**/assets/logs-*.js', (route) => route.abort());
     await page.locator('.rail a[href="#/logs"]').click();
     await page.getByRole('heading', { name: 'This view could not be fetched' }).waitFor();
     await page.locator('.rail a[href="#/events"]').click();
