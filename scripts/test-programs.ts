@@ -6,6 +6,7 @@ import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
+import { asciiBundles } from './ascii-code.ts';
 import { takesBuiltinsWithoutImport } from './builtin-modules.ts';
 import { bundledForms, onLog } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
@@ -52,7 +53,7 @@ export async function bundleTestPrograms(directory: string): Promise<void> {
     platform: 'node',
     external: isExternal,
     resolve: { alias: bundledForms },
-    plugins: [findsItsProgramInDist, takesBuiltinsWithoutImport],
+    plugins: [findsItsProgramInDist, takesBuiltinsWithoutImport, asciiBundles],
     logLevel: 'warn',
     onLog,
     output: { dir: directory, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
