@@ -1,4 +1,7 @@
 /** Telemetry that agents export: bytes of the official library, each agent's attributes, hostile bodies, and sums that count nothing twice. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import {
   JsonLogsSerializer,
@@ -11,7 +14,7 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@open
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import type { DelegatedRequest } from '../../src/agent/index.ts';
-import { dialects, requestOf, sessionOf } from '../../src/external/telemetry/dialects.ts';
+import { dialects, exportsElsewhere, requestOf, sessionOf } from '../../src/external/telemetry/dialects.ts';
 import { type ExportedRecord, recordsOf, type Signal } from '../../src/external/telemetry/otlp.ts';
 import { decodeRequest } from '../../src/external/telemetry/protobuf.ts';
 import { TelemetryReceiver } from '../../src/external/telemetry/receiver.ts';
@@ -316,4 +319,21 @@ t.test('a turn that ACP counts nothing of waits for the next export of an agent 
   t.match(await settled, { inputTokens: 7, outputTokens: 3, costUsd: 0.5 });
   account.close();
   t.equal(traced.length, 1, 'nothing is left over');
+});
+
+t.test('regression: settings of an agent that are a pipe do not block, and leave its export alone', async (t) => {
+  const workspace = t.testdir({});
+  const dialect = dialects.gemini;
+  if (!dialect) throw new Error('gemini exports');
+  const file = join(workspace, '.gemini', 'settings.json');
+  mkdirSync(join(workspace, '.gemini'));
+  const isLeftAlone = () => exportsElsewhere(dialect, { HOME: workspace }, [workspace]);
+  t.equal(isLeftAlone(), false, 'no settings');
+  writeFileSync(file, '{"theme": "dark"}');
+  t.equal(isLeftAlone(), false, 'other settings');
+  writeFileSync(file, '{"telemetry": {"enabled": false}}');
+  t.equal(isLeftAlone(), true, 'settings of telemetry');
+  rmSync(file);
+  execFileSync('mkfifo', [file]);
+  t.equal(isLeftAlone(), true, 'a pipe');
 });

@@ -2,9 +2,9 @@
  * Telemetry of each agent: variables that have it export its requests to a model, and attributes of a request. From their
  * documentation and from what their packages send.
  */
-import { closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DelegatedRequest } from '../../agent/index.ts';
+import { readBoundedFile } from '../../lib/index.ts';
 import type { PresetName } from '../presets.ts';
 import type { ExportedRecord, Signal } from './otlp.ts';
 
@@ -106,24 +106,15 @@ export function exportsElsewhere(
   directories: readonly string[],
 ): boolean {
   if (Object.keys(env).some((name) => own.test(name))) return true;
-  return directories.some((directory) =>
-    settings.some((file) => /"telemetry"\s*:/.test(startOf(join(directory, file)))),
-  );
+  return directories.some((directory) => settings.some((file) => namesTelemetry(join(directory, file))));
 }
 
-const settingsBytes = 262_144;
-
-function startOf(file: string): string {
-  let descriptor: number | undefined;
+/** Settings that cannot be read may name it. */
+function namesTelemetry(file: string): boolean {
   try {
-    descriptor = openSync(file, 'r');
-    const buffer = Buffer.alloc(settingsBytes);
-    return buffer.toString('utf8', 0, readSync(descriptor, buffer, 0, settingsBytes, 0));
+    return /"telemetry"\s*:/.test(readBoundedFile(file, { owner: 'any', links: 'follow' }) ?? '');
   } catch {
-    // No such settings.
-    return '';
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
+    return true;
   }
 }
 
