@@ -338,5 +338,13 @@ export const defaults = {
     vacuumPages: 256,
   },
   cli: { liveTestMs: 60_000, refreshMs: 60_000, refreshBytes: 20_000_000 },
-  telemetry: { flushMs: 800, queueSpans: 2_048, batchSpans: 512, delayMs: 2_000, exportTimeoutMs: 10_000 },
+  telemetry: {
+    flushMs: 800,
+    queueSpans: 2_048,
+    batchSpans: 512,
+    delayMs: 2_000,
+    exportTimeoutMs: 10_000,
+    /** Turns that a request can still be added to once they have ended. */
+    endedTurns: 200,
+  },
 } as const;

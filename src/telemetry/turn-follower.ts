@@ -1,6 +1,6 @@
 import { defaults, type TraceEvent } from '../protocol/index.ts';
 
-/** A turn that runs, as far as its trace has been heard. Times are milliseconds since the Unix epoch. */
+/** A turn, as far as its trace has been heard: one object for all that is heard of it. Times are milliseconds since the Unix epoch. */
 export interface OpenTurn {
   readonly sessionKey: string;
   readonly turnId: string;
@@ -74,13 +74,10 @@ interface Followed extends OpenTurn {
 /** Turns whose beginning was heard and whose end was not. More than this are not followed. */
 const maxTurns = defaults.telemetry.queueSpans;
 
-/** Ended turns to which a late request is added: an agent of another maker exports some after the end. */
-const maxEnded = 200;
-
 /** Follows turns by their traces and assembles the requests to the model, which a trace reports piece by piece. */
 export class TurnFollower {
   readonly #turns = new Map<string, Followed>();
-  /** By id, oldest first. */
+  /** By id, oldest first: an agent of another maker exports some requests after the end. */
   readonly #ended = new Map<string, Followed>();
   readonly #listeners: readonly TurnListener[];
 
@@ -153,8 +150,9 @@ export class TurnFollower {
     if (!turn) return;
     this.#turns.delete(turn.sessionKey);
     const [oldest] = this.#ended.keys();
-    if (this.#ended.size >= maxEnded && oldest !== undefined) this.#ended.delete(oldest);
-    this.#ended.set(turn.turnId, { ...turn, segments: [] });
+    if (this.#ended.size >= defaults.telemetry.endedTurns && oldest !== undefined) this.#ended.delete(oldest);
+    turn.segments = [];
+    this.#ended.set(turn.turnId, turn);
   }
 
   #addLate(event: TraceEvent): void {

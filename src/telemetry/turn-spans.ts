@@ -42,7 +42,6 @@ interface OpenTool {
 }
 
 interface OpenSpans {
-  readonly turnId: string;
   readonly root: Span;
   readonly context: Context;
   readonly tools: Map<string, OpenTool>;
@@ -51,9 +50,6 @@ interface OpenSpans {
   outputTokens: number;
   errorCode: string | undefined;
 }
-
-/** Ended turns to which a late request is added. */
-const maxEnded = 200;
 
 /** Sub-agents whose first turn has not begun yet. It begins at once; a trace that lost it must not grow. */
 const maxChildren = defaults.telemetry.queueSpans;
@@ -67,8 +63,8 @@ const ended = (message: string) => ({ code: SpanStatusCode.ERROR, message });
 export class TurnSpans implements TurnListener {
   readonly #options: TurnSpansOptions;
   readonly #open = new Map<string, OpenSpans>();
-  /** By id, oldest first. */
-  readonly #ended = new Map<string, Context>();
+  /** Of turns that have ended, too, for as long as a late request can name them. */
+  readonly #contexts = new WeakMap<OpenTurn, Context>();
   readonly #parents = new Map<string, SpanContext>();
 
   constructor(options: TurnSpansOptions) {
@@ -103,15 +99,14 @@ export class TurnSpans implements TurnListener {
   }
 
   onModelCall(call: ModelCall, turn: OpenTurn): void {
-    const open = this.#open.get(turn.sessionKey);
-    const isOpen = open?.turnId === turn.turnId;
-    const context = isOpen ? open.context : this.#ended.get(turn.turnId);
+    const context = this.#contexts.get(turn);
     if (!context) return;
+    const open = this.#open.get(turn.sessionKey);
     const { tracer, includeContent, described } = this.#options;
     const provider = call.provider ?? described?.provider;
     // That of another provider is unknown, not ours.
     const model = call.model ?? (call.provider === undefined ? described?.model : undefined);
-    if (isOpen) {
+    if (open?.context === context) {
       open.inputTokens += call.tokens?.input ?? 0;
       open.outputTokens += call.tokens?.output ?? 0;
     }
@@ -181,10 +176,11 @@ export class TurnSpans implements TurnListener {
       },
       ROOT_CONTEXT,
     );
+    const context = trace.setSpan(ROOT_CONTEXT, root);
+    this.#contexts.set(turn, context);
     this.#open.set(turn.sessionKey, {
-      turnId: turn.turnId,
       root,
-      context: trace.setSpan(ROOT_CONTEXT, root),
+      context,
       tools: new Map(),
       approvals: new Map(),
       inputTokens: 0,
@@ -250,9 +246,6 @@ export class TurnSpans implements TurnListener {
       span.setStatus(ended(lost ?? 'the turn has ended before'));
       span.end(at);
     }
-    const [oldest] = this.#ended.keys();
-    if (this.#ended.size >= maxEnded && oldest !== undefined) this.#ended.delete(oldest);
-    this.#ended.set(open.turnId, open.context);
     if (lost !== undefined) open.root.setStatus(ended(lost));
     open.root.end(at);
   }
