@@ -4,10 +4,8 @@ import { type FileService, WriteGrants } from './file-service.ts';
 import { type PromptResult, RequestUsage, type Usage, UsageUpdate } from './messages.ts';
 import { SessionOffers } from './offers.ts';
 import type { PromptTurn } from './prompt-turn.ts';
-import { TurnAccount } from './telemetry/turn-account.ts';
+import { noTokens, plus, type Tokens, TurnAccount } from './telemetry/turn-account.ts';
 import { CommandGrants, type TerminalService } from './terminal-service.ts';
-
-const nothing = { inputTokens: 0, outputTokens: 0, cachedReadTokens: 0, thoughtTokens: 0 };
 
 /** A thread's session in one life of the agent's process, and what it has used. */
 export class Session {
@@ -30,7 +28,7 @@ export class Session {
   #reportedUsd = 0;
   #hasPrompted = false;
   /** Of the requests of this prompt. */
-  #counted: typeof nothing = nothing;
+  #counted: Tokens = noTokens;
   /** Of the last two turns: what is exported late may be of the one before. */
   #accounts: readonly TurnAccount[] = [];
 
@@ -43,7 +41,7 @@ export class Session {
   begin(report: DelegatedReport): TurnAccount {
     if (!this.#hasPrompted) this.#reportedUsd = this.#costUsd;
     this.#hasPrompted = true;
-    this.#counted = nothing;
+    this.#counted = noTokens;
     const account = new TurnAccount(report);
     const [last, ...older] = this.#accounts;
     for (const each of older) each.close();
@@ -74,7 +72,7 @@ export class Session {
     const priced = costUsd > 0 && { costUsd };
     const quota = _meta?.quota?.token_count;
     if (!usage && quota) return { inputTokens: quota.input_tokens, outputTokens: quota.output_tokens, ...priced };
-    if (!usage) return { ...ofPrompt(this.#counted), ...priced };
+    if (!usage) return { ...this.#counted, ...priced };
     const { inputTokens: before = 0, outputTokens: said = 0 } = this.#usage ?? {};
     const isSum = usage.inputTokens >= before && usage.outputTokens >= said;
     const last = isSum ? this.#usage : undefined;
@@ -93,13 +91,9 @@ export class Session {
   noteUsage(update: unknown): void {
     const parsed = v.safeParse(RequestUsage, update);
     if (!parsed.success) return;
-    const { inputTokens, outputTokens, cachedReadTokens = 0, thoughtTokens = 0 } = parsed.output._meta.usage;
-    this.#counted = {
-      inputTokens: this.#counted.inputTokens + inputTokens,
-      outputTokens: this.#counted.outputTokens + outputTokens,
-      cachedReadTokens: this.#counted.cachedReadTokens + cachedReadTokens,
-      thoughtTokens: this.#counted.thoughtTokens + thoughtTokens,
-    };
+    const { cachedReadTokens, thoughtTokens, ...tokens } = parsed.output._meta.usage;
+    const request = { ...tokens, cachedInputTokens: cachedReadTokens, reasoningTokens: thoughtTokens };
+    this.#counted = plus(this.#counted, request);
   }
 
   noteCost(update: unknown): void {
@@ -108,9 +102,3 @@ export class Session {
     if (cost && (cost.currency ?? 'USD') === 'USD' && Number.isFinite(cost.amount)) this.#costUsd = cost.amount;
   }
 }
-
-const ofPrompt = ({ cachedReadTokens, thoughtTokens, ...tokens }: typeof nothing): DelegatedUse => ({
-  ...tokens,
-  cachedInputTokens: cachedReadTokens,
-  reasoningTokens: thoughtTokens,
-});

@@ -2,7 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DelegatedReport, DelegatedRequest, DelegatedUse } from '../../agent/index.ts';
 import { defaults } from '../../protocol/index.ts';
 
-const nothing = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 };
+export const noTokens = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 };
+export type Tokens = Readonly<typeof noTokens>;
+
+/** Tokens of a sum and of one more request. */
+export const plus = (sum: Tokens, request: DelegatedUse): Tokens => ({
+  inputTokens: sum.inputTokens + request.inputTokens,
+  outputTokens: sum.outputTokens + request.outputTokens,
+  cachedInputTokens: sum.cachedInputTokens + (request.cachedInputTokens ?? 0),
+  reasoningTokens: sum.reasoningTokens + (request.reasoningTokens ?? 0),
+});
 
 /** Below a part of a cent two ways of adding the same prices differ. */
 const leastUsd = 1e-6;
@@ -14,7 +23,7 @@ const leastUsd = 1e-6;
 export class TurnAccount {
   readonly startedAt = Date.now();
   readonly #report: Pick<DelegatedReport, 'requested'>;
-  #exported: DelegatedUse & typeof nothing = nothing;
+  #exported: Tokens & Pick<DelegatedUse, 'costUsd'> = noTokens;
   #requests = 0;
   #reported: (DelegatedUse & { readonly endedAt: number }) | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -29,14 +38,11 @@ export class TurnAccount {
   add(request: DelegatedRequest): boolean {
     if (this.#isClosed || this.#requests >= defaults.externalAgent.telemetry.turnRequests) return false;
     this.#requests += 1;
-    const { costUsd: before } = this.#exported;
-    const { costUsd = 0, cachedInputTokens = 0, reasoningTokens = 0 } = request;
+    const { costUsd } = this.#exported;
+    const isPriced = costUsd !== undefined || request.costUsd !== undefined;
     this.#exported = {
-      inputTokens: this.#exported.inputTokens + request.inputTokens,
-      outputTokens: this.#exported.outputTokens + request.outputTokens,
-      cachedInputTokens: this.#exported.cachedInputTokens + cachedInputTokens,
-      reasoningTokens: this.#exported.reasoningTokens + reasoningTokens,
-      ...(before === undefined && request.costUsd === undefined ? {} : { costUsd: (before ?? 0) + costUsd }),
+      ...plus(this.#exported, request),
+      ...(isPriced && { costUsd: (costUsd ?? 0) + (request.costUsd ?? 0) }),
     };
     this.#report.requested({ ...request, endedAt: Math.max(this.startedAt, request.endedAt) });
     this.#hasRequest?.();
