@@ -76,7 +76,10 @@ export class WorkspaceCheckpoints {
     await Promise.all([...this.#trees.values()].map((tree) => tree.ready()));
   }
 
-  /** A turn begins. A tree that is large, or will surely be needed, is saved now, beside what comes first; a small one when a tool needs it. */
+  /**
+   * A turn begins. A tree that is large, or will surely be needed, is saved now, beside what comes first; a small one when a tool
+   * needs it.
+   */
   begin(place: TurnPlace, changes: 'none' | 'possible' | 'certain' = 'possible'): void {
     const turn: OpenTurn = { start: undefined, hasStarted: false };
     this.#turns.set(keyOf(place), turn);

@@ -52,7 +52,10 @@ export class PipedProcess {
   readonly output: Readable;
   /** The process itself has ended. */
   readonly exited: Promise<PipedExit>;
-  /** Nothing of it is left: no member of its group or session, no process with its marker, no descendant that was seen, none in its control group. Never rejects. */
+  /**
+   * Nothing of it is left: no member of its group or session, no process with its marker, no descendant that was seen, none in its
+   * control group. Never rejects.
+   */
   readonly gone: Promise<PipedExit>;
   /** Of it, for `look` while it works; absent where processes have no start times. */
   readonly descendants: Descendants | undefined;

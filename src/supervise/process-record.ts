@@ -83,8 +83,8 @@ export class ProcessRecord {
 }
 
 /**
- * Ends by SIGKILL what agent servers that have died have recorded, what descends from it, and what is in its control group. A process with another start time
- * than recorded, or of another boot, is not touched. A record whose processes have gone is removed.
+ * Ends by SIGKILL what agent servers that have died have recorded, what descends from it, and what is in its control group. A process
+ * with another start time than recorded, or of another boot, is not touched. A record whose processes have gone is removed.
  *
  * @returns how many processes were alive
  */
