@@ -1,5 +1,5 @@
-import { delimiter, isAbsolute, join } from 'node:path';
-import { type AgentProblem, findProgram, isExecutable } from '../agent/index.ts';
+import type { AgentProblem } from '../agent/index.ts';
+import { findProgram } from '../lib/index.ts';
 import { type AgentChoice, agentPresets, approvalsOfAgent, ownAgent, presetNames } from '../protocol/index.ts';
 import { DelegatedAgent } from './delegated-agent.ts';
 
@@ -72,7 +72,7 @@ export class DelegatedAgents {
     const preset = presetNames.find((each) => each === name);
     const [own] = isConfigured ? configured.Command : [];
     const program = own ?? (preset === undefined ? name : agentPresets[preset].program);
-    return isThere(program, common.env['PATH'] ?? '');
+    return isInstalled(program, common.env['PATH']);
   }
 
   forget(threadId: string): void {
@@ -87,16 +87,11 @@ export class DelegatedAgents {
   }
 }
 
-/** Where the start of an agent looks for it. */
-function isThere(program: string, searchPath: string): boolean {
-  if (program.includes('/')) return isExecutable(program);
-  const directories = searchPath.split(delimiter).filter(isAbsolute);
-  return directories.some((directory) => isExecutable(join(directory, program)));
-}
+/** Looks where the start of an agent looks. */
+const isInstalled = (program: string, searchPath = ''): boolean => findProgram(program, searchPath, []) !== undefined;
 
 /** Names that the model may give to a sub-agent: the configured agent, and presets whose programs are installed. */
 export function agentsForTasks({ Name }: Pick<AgentOptions['agent'], 'Name'>, searchPath: string): readonly string[] {
-  const isInstalled = (preset: keyof typeof agentPresets) =>
-    findProgram(agentPresets[preset].program, searchPath) !== undefined;
-  return [...new Set([...(Name === '' ? [] : [Name]), ...presetNames.filter(isInstalled)])];
+  const presets = presetNames.filter((preset) => isInstalled(agentPresets[preset].program, searchPath));
+  return [...new Set([...(Name === '' ? [] : [Name]), ...presets])];
 }

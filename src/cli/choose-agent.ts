@@ -20,12 +20,12 @@ const own = 'oratorio';
  * @throws CliError for an agent that is unknown or not installed
  */
 export async function checkAgent({ env }: CommandContext, name: string): Promise<void> {
-  const { findProgram, installHintOf, presetFor, presetNames } = await import('../external/index.ts');
+  const { findAgentCommand, installHintOf, presetFor, presetNames } = await import('../external/index.ts');
   const preset = presetFor(name);
   if (!preset && name !== own) {
     throw usageError(`There is no agent ${name}. Agents: ${[own, ...presetNames].join(', ')}.`, 'up');
   }
-  if (preset && !findProgram(preset.program, env['PATH'] ?? '')) {
+  if (preset && !findAgentCommand(preset.program, env['PATH'] ?? '')) {
     throw new CliError('failure', `${name} is not installed.`, installHintOf(preset), 'agentNotInstalled');
   }
 }

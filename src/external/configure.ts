@@ -4,7 +4,7 @@ import { defaults } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
 import { ExternalAgent, type ExternalAgentOptions } from './external-agent.ts';
 import { isUnasked } from './hosted-models.ts';
-import { findProgram, installHintOf, type PresetName, presetFor } from './presets.ts';
+import { findAgentCommand, installHintOf, type PresetName, presetFor } from './presets.ts';
 import { dialects, exportsElsewhere } from './telemetry/dialects.ts';
 
 /** `Agent` of the configuration. */
@@ -47,7 +47,7 @@ export function configuredAgent({
   return new ExternalAgent({
     ...rest,
     name: agent.Name || program,
-    command: [...(findProgram(program, env['PATH'] ?? '') ?? [program]), ...args],
+    command: [...(findAgentCommand(program, env['PATH'] ?? '') ?? [program]), ...args],
     env: own,
     isRefused: (session) => preset?.hosted !== undefined && isUnasked(preset.hosted, session, own),
     // Without a preset nothing shows that it asks at all.

@@ -7,7 +7,7 @@ export { type AgentConfiguration, type ConfigureOptions, configuredAgent } from 
 export { ExternalAgent, type ExternalAgentOptions } from './external-agent.ts';
 export { type AgentFailureCode, agentFailureCodes } from './failure.ts';
 export {
-  findProgram,
+  findAgentCommand,
   installHintOf,
   type Preset,
   type PresetName,

@@ -1,5 +1,6 @@
-import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { findProgram } from '../lib/index.ts';
 import { agentPresets, type PresetName, presetNames } from '../protocol/index.ts';
 import type { HostedModels } from './hosted-models.ts';
 
@@ -137,24 +138,11 @@ export const installHintOf = (preset: Preset): string => `Install it with: npm i
  *
  * @returns the command without the agent's arguments; undefined: there is no such program
  */
-export function findProgram(name: string, searchPath: string): readonly string[] | undefined {
-  // A relative place would be looked for in the current directory, which may be anyone's repository.
-  const directories = searchPath.split(delimiter).filter(isAbsolute);
-  const places = name.includes('/') ? [name] : directories.map((directory) => join(directory, name));
-  const found = places.find(isProgram);
+export function findAgentCommand(name: string, searchPath: string): readonly string[] | undefined {
+  const found = findProgram(name, searchPath, []);
   if (found === undefined) return undefined;
   const file = realpathSync(found);
   return isNodeScript(file) ? [process.execPath, file] : [found];
-}
-
-/** A regular file that this user may run. */
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
 }
 
 const shebangBytes = 100;

@@ -31,6 +31,7 @@ export { LineSplitter, type LineSplitterOptions } from './lines.ts';
 export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';
 export { packageRoot } from './package-root.ts';
+export { findProgram } from './programs.ts';
 export { Pump } from './pump.ts';
 export {
   redact,

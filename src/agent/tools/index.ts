@@ -31,7 +31,6 @@ export { BackgroundProcesses } from './background/index.ts';
 export { defineTool } from './define.ts';
 export { DelegateCommandError, type DelegateCommands } from './exec/delegate-commands.ts';
 export { commandEnvironment, type EnvironmentSettings, newMarker } from './exec/environment.ts';
-export { findProgram, isExecutable } from './exec/programs.ts';
 export { Rooms } from './exec/rooms.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
 export { ShellEnvironment } from './exec/shell-environment.ts';

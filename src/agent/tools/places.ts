@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { findProgram } from './exec/programs.ts';
+import { findProgram } from '../../lib/index.ts';
 import { displayPath, isWithin, type PathRules, resolveInWorkspace } from './paths.ts';
 
 /** Judgements about paths and programs for rules; paths are judged as the file tools do. */

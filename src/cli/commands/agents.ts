@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
-import { findProgram, installHintOf, presetNames, presets } from '../../external/index.ts';
+import { findAgentCommand, installHintOf, presetNames, presets } from '../../external/index.ts';
 import { readBoundedFile } from '../../lib/index.ts';
 import { agentPresets } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
@@ -11,7 +11,7 @@ import { columns } from '../render.ts';
 export async function run({ output, env }: CommandContext): Promise<number> {
   const agents = presetNames.map((name) => {
     const preset = presets[name];
-    const command = findProgram(preset.program, env['PATH'] ?? '');
+    const command = findAgentCommand(preset.program, env['PATH'] ?? '');
     const path = command?.at(-1) ?? null;
     return {
       name,

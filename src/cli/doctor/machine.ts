@@ -1,7 +1,8 @@
-import { accessSync, constants, type Stats, statfsSync, statSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
+import { type Stats, statfsSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { sandboxStatus } from '../../agent/index.ts';
 import { trustFile, userConfigFile } from '../../config/index.ts';
+import { findProgram } from '../../lib/index.ts';
 import { version } from '../../protocol/index.ts';
 import { quoted } from '../errors.ts';
 import { pageOpener } from '../page.ts';
@@ -72,19 +73,8 @@ export async function sandbox({ env }: DoctorContext, { config }: WithConfig): P
 
 export function browser({ env }: DoctorContext): Seen {
   const { command } = pageOpener();
-  const isThere = (env['PATH'] ?? '').split(delimiter).some((directory) => isExecutable(join(directory, command)));
-  if (isThere) return ok('machine.browser', `${command} opens pages`);
+  if (findProgram(command, env['PATH'], []) !== undefined) return ok('machine.browser', `${command} opens pages`);
   return warn('machine.browser', `${command}, which opens pages, is not installed`, {
     next: 'oratorio inspect --print-url',
   });
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    // Not there, or not for this user.
-    return false;
-  }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
+import { findProgram } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { toolChainEnvironment } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
@@ -10,7 +11,6 @@ import { errorCode, failed, refused } from '../text.ts';
 import { CommandOutput } from './command-output.ts';
 import { type CommandPlace, findDirectory, findPlace, type PlaceSettings, whyNoSandbox } from './command-place.ts';
 import { commandEnvironment, type EnvironmentSettings, isSecret, newMarker } from './environment.ts';
-import { findProgram } from './programs.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
 import type { ShellEnvironment } from './shell-environment.ts';

@@ -1,6 +1,6 @@
+import { findProgram } from '../../../lib/index.ts';
 import { runProgram } from '../../../supervise/index.ts';
 import { newMarker } from './environment.ts';
-import { findProgram } from './programs.ts';
 import { Room, type RoomPrograms } from './room.ts';
 import { findBubblewrap } from './sandbox.ts';
 import { doors, isolation, type SandboxPlaces, sharedFloor } from './walls.ts';

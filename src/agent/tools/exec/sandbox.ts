@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { findProgram } from './programs.ts';
+import { findProgram } from '../../../lib/index.ts';
 import { sandboxExec, seatbeltProfile } from './seatbelt.ts';
 import { doors, floor, isolation, type SandboxNetwork, type SandboxPlaces } from './walls.ts';
 

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
+import { findProgram } from '../../../lib/index.ts';
 import { childEnvironment, markerVariable } from '../../../supervise/index.ts';
 import { type EnvironmentSettings, isSecret, newMarker } from './environment.ts';
-import { findProgram } from './programs.ts';
 import { runCommand } from './run-command.ts';
 
 type Variables = Readonly<Record<string, string>>;

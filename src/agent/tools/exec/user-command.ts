@@ -1,5 +1,5 @@
+import { findProgram } from '../../../lib/index.ts';
 import { commandEnvironment, type EnvironmentSettings, newMarker } from './environment.ts';
-import { findProgram } from './programs.ts';
 import { runCommand } from './run-command.ts';
 
 /** A command that the user has configured. It runs outside of the sandbox. */
