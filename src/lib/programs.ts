@@ -9,7 +9,7 @@ const usualPlaces = ['/usr/local/bin', '/usr/bin', '/bin'];
  * directory.
  * @param path as in `PATH`
  * @param further directories to look in after those of `path`
- * @returns path of a regular file that this user may run; undefined if there is none
+ * @returns path of a regular file that this user may run; undefined if it cannot be found
  */
 export function findProgram(name: string, path = '', further: readonly string[] = usualPlaces): string | undefined {
   if (name.includes('/')) return isExecutable(name) ? name : undefined;
