@@ -5,8 +5,8 @@ import { delimiter, isAbsolute, join } from 'node:path';
 const usualPlaces = ['/usr/local/bin', '/usr/bin', '/bin'];
 
 /**
- * Finds the program that `name` means: the first executable file of that name, or the file of a path. Relative entries of `PATH` are passed over: they mean another program in every
- * directory.
+ * Finds the program that `name` means: the first executable file of that name, or the file of a path. Relative entries of `PATH`
+ * are passed over: they mean another program in every directory.
  * @param path as in `PATH`
  * @param further directories to look in after those of `path`
  * @returns path of a regular file that this user may run; undefined if it cannot be found
