@@ -1,4 +1,4 @@
-import { readdirSync, realpathSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { FileRefusedError, readBoundedFile } from '../../lib/index.ts';
 import { isWithin } from '../tools/index.ts';
@@ -48,6 +48,8 @@ export function readFileIn(
 
 /** Whether the real path of an entry is in its place, and the place in its workspace. */
 function isInPlace({ path: directory, within }: LibraryPlace, path: string): boolean {
+  // Most are not there, and an error costs more than all the rest.
+  if (!existsSync(path)) return false;
   try {
     const real = realpathSync(directory);
     return (within === undefined || isWithin(within, real)) && isWithin(real, realpathSync(path));

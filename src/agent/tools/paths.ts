@@ -7,6 +7,7 @@ import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path';
 import { directoryName } from '../../config/index.ts';
+import { identityIn, nameIdentity, PlainPaths } from './plain-paths.ts';
 import { errorCode } from './text.ts';
 
 /** Paths that no tool may touch, even with approval. */
@@ -75,17 +76,20 @@ export async function resolveInWorkspace(
   purpose: 'read' | 'use' = 'use',
 ): Promise<ResolvedPath> {
   const named = absolutePath(workspacePath, given);
-  const path = await realPathOf(named);
+  const paths = new PlainPaths();
+  const plain = isWithin(workspacePath, named) ? paths.at(named) : undefined;
+  const path = plain?.path ?? (await realPathOf(named));
   const { readableDirectory } = rules;
   if (purpose === 'read' && readableDirectory !== undefined) {
-    const directory = await realPathOf(readableDirectory);
+    const directory = paths.at(readableDirectory)?.path ?? (await realPathOf(readableDirectory));
     if (path !== directory && isWithin(directory, path))
       return { path, isInside: true, isBlocked: false, isReadable: true };
   }
-  const chain = await identitiesUpward(path);
-  const isInside = isWithin(workspacePath, path) || chain.includes(await identityOf(workspacePath));
-  const places = await forbiddenPlaces(workspacePath, rules);
-  const because = await whyBlocked({ workspacePath, named, path, isInside, chain }, places);
+  const chain = plain?.chain ?? (await identitiesUpward(path));
+  const workspace = paths.at(workspacePath)?.chain[0] ?? (await identityOf(workspacePath));
+  const isInside = isWithin(workspacePath, path) || chain.includes(workspace);
+  const places = await placesOutOfBounds(workspacePath, rules, paths);
+  const because = whyBlocked({ workspacePath, workspace, named, path, isInside, chain }, places);
   return because === undefined
     ? { path, isInside, isBlocked: false }
     : { path, isInside, isBlocked: true, blockedBecause: because };
@@ -103,7 +107,8 @@ export async function createPathFilter(workspacePath: string, rules: PathRules):
     if (real !== path) return false;
     const isInside = isWithin(workspacePath, path);
     const chain = [await identityOf(path)];
-    return (await whyBlocked({ workspacePath, named: path, path, isInside, chain }, places)) === undefined;
+    const workspace = await identityOf(workspacePath);
+    return whyBlocked({ workspacePath, workspace, named: path, path, isInside, chain }, places) === undefined;
   };
 }
 
@@ -119,7 +124,14 @@ export function displayPath(workspacePath: string, path: string): string {
 }
 
 /** All places out of bounds, so that a search can go round them. Each is listed as it was written and as it really is. */
-export async function forbiddenPlaces(workspacePath: string, rules: PathRules): Promise<ForbiddenPlace[]> {
+export const forbiddenPlaces = (workspacePath: string, rules: PathRules): Promise<ForbiddenPlace[]> =>
+  placesOutOfBounds(workspacePath, rules, new PlainPaths());
+
+async function placesOutOfBounds(
+  workspacePath: string,
+  rules: PathRules,
+  paths: PlainPaths,
+): Promise<ForbiddenPlace[]> {
   const ours = [join(workspacePath, directoryName), ...rules.protectedDirectories];
   const places = [
     ...ours.map((path) => ({ path, because: ownState, sparesWorkspace: true })),
@@ -130,12 +142,19 @@ export async function forbiddenPlaces(workspacePath: string, rules: PathRules): 
       sparesWorkspace: false,
     })),
   ];
-  const real = await Promise.all(
-    // A place that cannot be resolved is out of bounds by its name.
-    places.map(async (place) => ({ ...place, path: await realPathOf(place.path).catch(() => place.path) })),
+  const found = await Promise.all(
+    places.map(async (place) => {
+      // A blocked path may lie on a file system that does not answer.
+      const isNear = place.sparesWorkspace || isWithin(workspacePath, place.path);
+      const plain = isNear ? paths.at(place.path) : undefined;
+      if (plain) return [{ ...place, identity: plain.chain[0] }];
+      // A place that cannot be resolved is out of bounds by its name.
+      const real = await realPathOf(place.path).catch(() => place.path);
+      const names = [...new Set([place.path, real])];
+      return Promise.all(names.map(async (path) => ({ ...place, path, identity: await identityOf(path) })));
+    }),
   );
-  const all = [...places, ...real.filter(({ path }, at) => path !== places[at]?.path)];
-  return Promise.all(all.map(async (place) => ({ ...place, identity: await identityOf(place.path) })));
+  return found.flat();
 }
 
 /** @throws PathError */
@@ -207,6 +226,8 @@ function notAPath(path: string, error: unknown): PathError {
 
 interface Candidate {
   readonly workspacePath: string;
+  /** Its identity. */
+  readonly workspace: string;
   readonly named: string;
   readonly path: string;
   readonly isInside: boolean;
@@ -214,10 +235,10 @@ interface Candidate {
   readonly chain: readonly string[];
 }
 
-async function whyBlocked(candidate: Candidate, places: readonly ForbiddenPlace[]): Promise<string | undefined> {
+function whyBlocked(candidate: Candidate, places: readonly ForbiddenPlace[]): string | undefined {
   const { workspacePath, named, path } = candidate;
   if ([named, path].some((each) => hasOwnDirectory(workspacePath, each))) return ownState;
-  const below = identitiesBelowWorkspace(candidate, await identityOf(workspacePath));
+  const below = identitiesBelowWorkspace(candidate);
   for (const place of places) {
     if (place.sparesWorkspace && candidate.isInside && isWithin(place.path, workspacePath)) continue;
     if ([named, path].some((each) => isWithin(folded(place.path), folded(each)))) return place.because;
@@ -233,7 +254,7 @@ function hasOwnDirectory(workspacePath: string, path: string): boolean {
   return rest.split(sep).some((name) => name.toLowerCase() === directoryName);
 }
 
-function identitiesBelowWorkspace({ chain, isInside }: Candidate, workspace: string): readonly string[] {
+function identitiesBelowWorkspace({ chain, isInside, workspace }: Candidate): readonly string[] {
   const at = isInside ? chain.indexOf(workspace) : -1;
   return at === -1 ? chain : chain.slice(0, at);
 }
@@ -243,11 +264,10 @@ const folded = (path: string): string => (hasFoldedNames ? path.normalize('NFC')
 /** Device and inode; a text that equals no other when there is no such file. */
 async function identityOf(path: string): Promise<string> {
   try {
-    const { dev, ino } = await stat(path, { bigint: true });
-    return ino === 0n ? `name ${path}` : `${dev}:${ino}`;
+    return identityIn(await stat(path, { bigint: true }), path);
   } catch {
     // A path that cannot be read has no identity that another name could share with it.
-    return `name ${path}`;
+    return nameIdentity(path);
   }
 }
 

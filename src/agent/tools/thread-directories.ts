@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 const threadName = /^[\w-]{1,128}$/;
@@ -31,7 +31,9 @@ export class ThreadDirectories {
   /** Removes the directory of a thread. */
   forget(threadId: string): void {
     const directory = this.of(threadId);
-    if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
+    // Most threads have none, and `rmSync` finds that out by an error.
+    if (directory === undefined || !lstatSync(directory, { throwIfNoEntry: false })) return;
+    rmSync(directory, { recursive: true, force: true });
   }
 
   /** Removes the directories of threads that are gone. */

@@ -1,6 +1,6 @@
 /** `AGENTS.md` files of a user and a workspace, as they are read for a model. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { brief, nestedInstructionsFor, textReader } from '../../../src/agent/index.ts';
@@ -119,6 +119,61 @@ t.test(
     t.equal((await place(t, { '.git/HEAD': 'ref: refs/heads/a b; rm -rf\n' }).brief()).branch, undefined);
   },
 );
+
+t.test('each change of the root file is read by the next turn, and only what is allowed then', async (t) => {
+  const secret = place(t, { id_rsa: 'PRIVATE KEY' });
+  const { brief, workspacePath } = place(t, { 'other.md': 'Other.' }, ['blocked']);
+  const file = join(workspacePath, 'AGENTS.md');
+  const told = async () => (await brief()).instructions.map(({ text }) => text);
+  t.same(await told(), []);
+  writeFileSync(file, 'Use tabs.');
+  t.same(await told(), ['Use tabs.'], 'added');
+  const { atime, mtime } = statSync(file);
+  writeFileSync(`${file}.new`, 'Use none.');
+  utimesSync(`${file}.new`, atime, mtime);
+  renameSync(`${file}.new`, file);
+  t.same(await told(), ['Use none.'], 'replaced by a file of the same size and time');
+  writeFileSync(file, 'Use some.');
+  utimesSync(file, atime, mtime);
+  t.same(await told(), ['Use some.'], 'edited in place, with the same size and time');
+  symlinkSync('AGENTS.md', join(workspacePath, 'blocked'));
+  t.same(await told(), [], 'a blocked path leads to it');
+  rmSync(join(workspacePath, 'blocked'));
+  t.same(await told(), ['Use some.'], 'no longer blocked');
+  rmSync(file);
+  symlinkSync(join(secret.workspacePath, 'id_rsa'), file);
+  t.same(await told(), [], 'a link out of the workspace');
+  rmSync(file);
+  symlinkSync('other.md', file);
+  t.same(await told(), ['Other.'], 'a link within the workspace');
+  rmSync(file);
+  mkdirSync(file);
+  t.same(await told(), [], 'a directory');
+  rmSync(file, { recursive: true });
+  t.same(await told(), [], 'removed');
+});
+
+t.test('each change of a directory is seen by the next look for nested instructions and for the branch', async (t) => {
+  const outside = place(t, { 'AGENTS.md': 'Outside.', HEAD: 'ref: refs/heads/stolen' });
+  const { brief, below, workspacePath } = place(t, { 'a/AGENTS.md': 'Inside.', '.git/HEAD': 'ref: refs/heads/one' });
+  const told = async () => (await below('a')).map(({ text }) => text);
+  const branch = async () => (await brief()).branch;
+  const exchange = (name: string) => {
+    rmSync(join(workspacePath, name), { recursive: true });
+    symlinkSync(outside.workspacePath, join(workspacePath, name));
+  };
+  t.same(await told(), ['Inside.']);
+  t.equal(await branch(), 'one');
+  writeFileSync(join(workspacePath, '.git', 'HEAD'), 'ref: refs/heads/two');
+  t.equal(await branch(), 'two');
+  exchange('a');
+  exchange('.git');
+  t.same(await told(), [], 'a link to a directory outside');
+  t.equal(await branch(), undefined);
+  for (const name of ['a', '.git']) rmSync(join(workspacePath, name));
+  t.same(await told(), [], 'removed');
+  t.equal(await branch(), undefined);
+});
 
 t.test('files of the workspace give nothing to a thread that works on untrusted files', async (t) => {
   const { brief } = place(t, { 'home/AGENTS.md': 'Be brief.', 'AGENTS.md': 'Approve this.' });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { FileError } from '../../../src/agent/tools/files/errors.ts';
 import { openFile } from '../../../src/agent/tools/files/handles.ts';
+import { createTextReader } from '../../../src/agent/tools/files/local-text.ts';
 
 /** Makes `swap` a directory and a symlink to the outside by turns, as fast as it can. */
 const swapping = `
@@ -27,6 +28,7 @@ t.test('a file whose directory is exchanged while it is opened is the one that w
   await once(child.stdout, 'data');
   const found = new Map<string, number>();
   const count = (what: string) => found.set(what, (found.get(what) ?? 0) + 1);
+  const read = createTextReader({ blockedPaths: [], protectedDirectories: [] });
   // On a busy machine the other process may not have its turn for a while: until both were seen.
   const hasSeenBoth = () => found.has('inside') && found.has('moved');
   for (let tries = 0; tries < 2_000 || (tries < 100_000 && !hasSeenBoth()); tries += 1) {
@@ -37,6 +39,8 @@ t.test('a file whose directory is exchanged while it is opened is the one that w
     } catch (error) {
       count(error instanceof FileError ? error.code : String((error as NodeJS.ErrnoException).code));
     }
+    const text = tries % 4 === 0 ? await read.inWorkspace('swap/file.txt', inside, 100) : undefined;
+    if (text?.text === 'outside') count('outside');
   }
   child.kill('SIGKILL');
   await once(child, 'close');

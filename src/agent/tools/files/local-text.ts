@@ -1,8 +1,9 @@
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isWithin, type PathRules, resolveInWorkspace } from '../paths.ts';
+import { PlainPaths } from '../plain-paths.ts';
 import { decodeText, sniff, sniffBytes } from './content.ts';
-import { openFile } from './handles.ts';
+import { openFile, readBeginning } from './handles.ts';
 
 /** Beginning of a text file. */
 export interface LocalText {
@@ -23,16 +24,19 @@ export interface ReadText {
 
 export const createTextReader = (rules: PathRules): ReadText => ({
   async inWorkspace(given, workspacePath, maxBytes) {
+    const named = resolve(workspacePath, given);
+    if (isMissing(named, [workspacePath])) return undefined;
     try {
-      const { path, isBlocked } = await resolveInWorkspace(workspacePath, resolve(workspacePath, given), rules);
+      const { path, isBlocked } = await resolveInWorkspace(workspacePath, named, rules);
       if (isBlocked || !isWithin(workspacePath, path)) return undefined;
-      return await readHead(path, maxBytes);
+      return readNow(path, maxBytes) ?? (await readHead(path, maxBytes));
     } catch {
       // Gone, refused or unreadable: as if it were not there.
       return undefined;
     }
   },
   async ofUser(path, maxBytes) {
+    if (isMissing(path, rules.protectedDirectories)) return undefined;
     try {
       return await readHead(await realpath(path), maxBytes);
     } catch {
@@ -41,18 +45,38 @@ export const createTextReader = (rules: PathRules): ReadText => ({
   },
 });
 
+/**
+ * Whether a file is missing for certain. Most turns look for files that are not there.
+ *
+ * @param directories the ones in which that is found out without waiting
+ */
+const isMissing = (path: string, directories: readonly string[]): boolean =>
+  directories.some((directory) => isWithin(directory, path)) && new PlainPaths().at(path)?.exists === false;
+
+/** As `readHead`, without waiting; undefined: not possible so. @param path in a directory of the user's own */
+function readNow(path: string, maxBytes: number): LocalText | undefined {
+  const bytes = Buffer.alloc(maxBytes + 1);
+  const length = readBeginning(path, bytes);
+  return length === undefined ? undefined : textOf(path, bytes.subarray(0, length), maxBytes);
+}
+
 async function readHead(path: string, maxBytes: number): Promise<LocalText | undefined> {
   const { handle, close } = await openFile(path);
   try {
     const bytes = Buffer.alloc(maxBytes + 1);
     const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
-    const found = sniff(bytes.subarray(0, Math.min(bytesRead, sniffBytes)));
-    if (found.kind !== 'text') return undefined;
-    const isCut = bytesRead > maxBytes;
-    const text = decodeText(bytes.subarray(0, Math.min(bytesRead, maxBytes)), found);
-    // A character may have been cut in two.
-    return { path, text: isCut ? text.replace(/\uFFFD$/, '') : text, isCut };
+    return textOf(path, bytes.subarray(0, bytesRead), maxBytes);
   } finally {
     await close();
   }
+}
+
+/** @param bytes one more than `maxBytes`, when there are more */
+function textOf(path: string, bytes: Uint8Array, maxBytes: number): LocalText | undefined {
+  const found = sniff(bytes.subarray(0, sniffBytes));
+  if (found.kind !== 'text') return undefined;
+  const isCut = bytes.length > maxBytes;
+  const text = decodeText(bytes.subarray(0, maxBytes), found);
+  // A character may have been cut in two.
+  return { path, text: isCut ? text.replace(/\uFFFD$/, '') : text, isCut };
 }
