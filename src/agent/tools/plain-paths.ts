@@ -1,5 +1,5 @@
 import { lstatSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, sep } from 'node:path';
 
 /** A path no part of which is a symlink: its own real path. */
 export interface PlainPath {
@@ -54,6 +54,26 @@ const below = (above: Exclude<Part['kind'], 'directory'>, path: string): Part =>
   kind: above === 'unclear' ? 'unclear' : 'missing',
   identity: nameIdentity(path),
 });
+
+/**
+ * Whether a file is missing for certain: found out as in `PlainPaths`, for less.
+ *
+ * @param directory is above `path`; no part of it is chosen by a repository
+ */
+export function isMissingBelow(directory: string, path: string): boolean {
+  for (let end = directory.length; end !== -1; ) {
+    end = path.indexOf(sep, end + 1);
+    const part = end === -1 ? path : path.slice(0, end);
+    try {
+      const stats = lstatSync(part, { throwIfNoEntry: false });
+      if (!stats) return true;
+      if (stats.isSymbolicLink()) return false;
+    } catch {
+      return false;
+    }
+  }
+  return false;
+}
 
 function look(path: string): Part {
   const identity = nameIdentity(path);

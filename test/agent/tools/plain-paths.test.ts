@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';
-import { PlainPaths } from '../../../src/agent/tools/plain-paths.ts';
+import { isMissingBelow, PlainPaths } from '../../../src/agent/tools/plain-paths.ts';
 import { places } from './file-tools.ts';
 
 const onLinux = {
@@ -60,3 +60,19 @@ t.test('an instance is for one moment: the next one sees what has changed', onLi
   writeFileSync(join(outside, 'x'), '');
   t.match(new PlainPaths().at(join(outside, 'x')), { exists: true });
 });
+
+t.test(
+  'a file is missing for certain when a part of its path is missing and none before it is a symlink',
+  onLinux,
+  async (t) => {
+    const { workspace, outside, at } = places(t, { 'a/b.txt': '' });
+    symlinkSync(outside, at('out'));
+    symlinkSync('nowhere', at('dangling'));
+    for (const path of ['c', 'c/d', 'a/c', 'a/c/d']) t.equal(isMissingBelow(workspace, at(path)), true, path);
+    for (const path of ['.', 'a', 'a/b.txt', 'out', 'out/x', 'dangling', 'x'.repeat(300)]) {
+      t.equal(isMissingBelow(workspace, at(path)), false, path);
+    }
+    t.equal(isMissingBelow('/', at('c')), true);
+    t.equal(isMissingBelow('/', at('a/b.txt')), false);
+  },
+);

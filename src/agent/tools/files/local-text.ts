@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isWithin, type PathRules, resolveInWorkspace } from '../paths.ts';
-import { PlainPaths } from '../plain-paths.ts';
+import { isMissingBelow } from '../plain-paths.ts';
 import { decodeText, sniff, sniffBytes } from './content.ts';
 import { openFile, readBeginning } from './handles.ts';
 
@@ -51,7 +51,7 @@ export const createTextReader = (rules: PathRules): ReadText => ({
  * @param directories the ones in which that is found out without waiting
  */
 const isMissing = (path: string, directories: readonly string[]): boolean =>
-  directories.some((directory) => isWithin(directory, path)) && new PlainPaths().at(path)?.exists === false;
+  directories.some((directory) => isWithin(directory, path) && isMissingBelow(directory, path));
 
 /** As `readHead`, without waiting; undefined: not possible so. @param path in a directory of the user's own */
 function readNow(path: string, maxBytes: number): LocalText | undefined {
