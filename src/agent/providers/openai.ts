@@ -6,7 +6,7 @@ import { estimateTokens } from '../tokens.ts';
 import { AnswerBody, TextBody } from './upstream/answer-body.ts';
 import { ChatAnswer } from './upstream/chat-answer.ts';
 import { type Exchange, Upstream } from './upstream/connection.ts';
-import { type Dialect, dialectOf, learnedFrom } from './upstream/dialect.ts';
+import { type Dialect, dialectsOf, learnedFrom } from './upstream/dialect.ts';
 import { refusedFault } from './upstream/errors.ts';
 import { bodyOf } from './upstream/request-body.ts';
 import { emitRequestId } from './upstream/request-id.ts';
@@ -32,7 +32,7 @@ export class OpenAiProvider implements ModelProvider {
   readonly name = 'openai';
   readonly model: string;
   readonly #name: string;
-  readonly #endPoint: string;
+  readonly #dialectOf: (model: string) => Dialect;
   readonly #upstream: Upstream;
   readonly #apiKey: string;
   readonly #isStreaming: boolean;
@@ -46,9 +46,9 @@ export class OpenAiProvider implements ModelProvider {
     this.model = model;
     this.#apiKey = apiKey.trim();
     this.#isStreaming = options.streamUpstream ?? true;
-    this.#endPoint = endPoint;
+    this.#dialectOf = dialectsOf(endPoint);
     this.#name = options.name ?? 'openai-compatible';
-    const { keyHeader } = dialectOf(endPoint, model);
+    const { keyHeader } = this.#dialectOf(model);
     this.#upstream = new Upstream({
       endPoint,
       apiKey: keyHeader ? '' : this.#apiKey,
@@ -141,7 +141,7 @@ export class OpenAiProvider implements ModelProvider {
   }
 
   #dialect({ model = this.model }: ModelRequest): Dialect {
-    return { ...dialectOf(this.#endPoint, model), ...this.#learned };
+    return { ...this.#dialectOf(model), ...this.#learned };
   }
 
   /** Whether a refusal says how the request has to be asked instead. Each deviation is learned once. */

@@ -33,7 +33,9 @@ export type Counts = Record<(typeof counters)[number], number>;
 export const facts = ['displayName', 'firstInput', 'channelName', 'parentSessionKey', 'model', 'lastStatus'] as const;
 type Facts = Partial<Record<(typeof facts)[number], string>>;
 
-export const noCounts = (): Counts => Object.fromEntries(counters.map((name) => [name, 0])) as Counts;
+const zero = Object.fromEntries(counters.map((name) => [name, 0])) as Counts;
+
+export const noCounts = (): Counts => ({ ...zero });
 
 export function addCounts(counts: Counts, more: Readonly<Counts>): void {
   for (const name of sums) counts[name] += more[name];

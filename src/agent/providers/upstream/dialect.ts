@@ -63,11 +63,11 @@ export function learnedFrom(refusal: string, dialect: Dialect): Dialect | undefi
   return undefined;
 }
 
-export function dialectOf(endPoint: string, model: string): Dialect {
+/** Finds the dialect of a model behind an end point. */
+export function dialectsOf(endPoint: string): (model: string) => Dialect {
   const host = URL.canParse(endPoint) ? new URL(endPoint).hostname : '';
   const byHost = hosts.find(([pattern]) => pattern.test(host))?.[1];
-  const byModel = models.find(([pattern]) => pattern.test(model))?.[1];
-  return byHost ?? byModel ?? {};
+  return (model) => byHost ?? models.find(([pattern]) => pattern.test(model))?.[1] ?? {};
 }
 
 const details = v.array(v.record(v.string(), v.unknown()));
