@@ -8,6 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { replacesHost, withAddressedLock } from './lock-addresses.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Does `work` unless it was done for this package-lock.json; what it made lives in node_modules and goes with it. */
@@ -31,12 +32,13 @@ export function ensureDependencies() {
     console.error('Installing dependencies …');
     const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
     const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
-    // The lock names no address, so npm asks the registry about each of 640 packages. The answers in its cache do, unless a
-    // version is newer than they are.
-    const offline = spawnSync(npm, [...args, '--prefer-offline'], {
-      stdio: ['ignore', 'inherit', 'ignore'],
-      cwd: root,
-    });
+    // The cache of npm suffices unless a version is newer. A registry that has tarballs elsewhere is asked without addresses.
+    const offline = withAddressedLock(root, () =>
+      spawnSync(npm, [...args, '--prefer-offline', replacesHost], {
+        stdio: ['ignore', 'inherit', 'ignore'],
+        cwd: root,
+      }),
+    );
     if (offline.status !== 0) run(npm, args);
   });
 }
