@@ -14,11 +14,13 @@ import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
 import { nextRandom } from './restart-policy.ts';
 
 export interface InboxFeedInput {
+  readonly workspacePath: string;
   /** Seed of the jitter. */
   readonly seed: number;
 }
 
 export interface InboxFeedContext {
+  readonly workspacePath: string;
   readonly seed: number;
   /** Connections in a row that ended before the state was read. */
   readonly failures: number;
@@ -47,7 +49,7 @@ export const inboxFeedMachine = setup({
   },
   actors: {
     /** Reads the feed, and enters every request and decision in the inbox. Stopped: its connection is cut. */
-    feed: fromCallback<{ readonly type: 'NONE' }>(() => {}),
+    feed: fromCallback<{ readonly type: 'NONE' }, { readonly workspacePath: string }>(() => {}),
   },
   delays: { feedPause: ({ context }) => context.delayMs },
   actions: {
@@ -66,7 +68,13 @@ export const inboxFeedMachine = setup({
 }).createMachine({
   id: 'inbox-feed',
   description: 'Follows the approvals and questions of one agent server.',
-  context: ({ input }) => ({ seed: input.seed, failures: 0, delayMs: 0, connections: 0 }),
+  context: ({ input }) => ({
+    workspacePath: input.workspacePath,
+    seed: input.seed,
+    failures: 0,
+    delayMs: 0,
+    connections: 0,
+  }),
   initial: 'absent',
   on: {
     'FEED.SERVED': { target: '.connected', actions: 'resetConnections' },
@@ -78,7 +86,11 @@ export const inboxFeedMachine = setup({
     connected: {
       description: 'A connection is open or being opened.',
       entry: 'countConnection',
-      invoke: { id: 'feed', src: 'feed' },
+      invoke: {
+        id: 'feed',
+        src: 'feed',
+        input: ({ context }) => ({ workspacePath: context.workspacePath }),
+      },
       initial: 'connecting',
       on: {
         'FEED.BROKEN': { target: 'waiting' },

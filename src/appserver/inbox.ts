@@ -12,6 +12,8 @@ import {
 import { sseFrame } from '../lib/index.ts';
 import {
   type ApprovalRequest,
+  defaults,
+  type FeedHealth,
   InboxAnswer,
   type InboxDecision,
   type InboxFeedEvent,
@@ -43,9 +45,14 @@ export class Inbox implements SseSource {
   readonly #open = new Map<string, ApprovalRequest>();
   readonly #resolved: ResolvedRequest[] = [];
   readonly #leave: () => void;
+  readonly #examine: (() => Promise<FeedHealth>) | undefined;
+  #beating: NodeJS.Timeout | undefined;
+  #isExamining = false;
 
-  constructor(threads: Threads) {
+  /** @param examine health of this server, which a reader hears at the beginning and again and again; absent: a reader hears none */
+  constructor(threads: Threads, examine?: () => Promise<FeedHealth>) {
     this.#threads = threads;
+    this.#examine = examine;
     this.#leave = threads.feed.watchApprovals((event) => this.#hear(event));
   }
 
@@ -69,13 +76,34 @@ export class Inbox implements SseSource {
   subscribe(listener: (batch: Uint8Array) => void, onEnd: () => void): () => void {
     const reader = { listener, onEnd };
     this.#readers.add(reader);
-    return () => this.#readers.delete(reader);
+    this.#beat();
+    this.#beating ??= setInterval(() => this.#beat(), defaults.supervise.healthEventMs).unref();
+    return () => {
+      this.#readers.delete(reader);
+      if (this.#readers.size === 0) this.#rest();
+    };
   }
 
   close(): void {
     this.#leave();
     for (const { onEnd } of [...this.#readers]) onEnd();
     this.#readers.clear();
+    this.#rest();
+  }
+
+  #rest(): void {
+    clearInterval(this.#beating);
+    this.#beating = undefined;
+  }
+
+  /** A server that cannot examine itself stays silent, and is then probed. */
+  #beat(): void {
+    if (!this.#examine || this.#isExamining) return;
+    this.#isExamining = true;
+    void this.#examine().then((health) => {
+      this.#isExamining = false;
+      this.#tell('health', health);
+    });
   }
 
   #decisionOf(requestId: string): InboxDecision | undefined {

@@ -14,6 +14,7 @@ import type { ConnectionOptions } from './connection.ts';
 import { openDashboard } from './dashboard.ts';
 import { homeOf, tokenSource } from './dashboard-access.ts';
 import { type GeneratedKey, generatedKey, generatedKeyFile } from './generated-key.ts';
+import { examine, type Health } from './health.ts';
 import { HealthWatch } from './health-watch.ts';
 import { Inbox, inboxRoutes } from './inbox.ts';
 import { incarnationOf, withIncarnation } from './incarnation.ts';
@@ -120,7 +121,7 @@ export class RunningServer implements AppServer {
     });
     const { threads, mcp, automations, library, paths } = this.#assembly;
     threads.feed.join(this.#active.hear);
-    this.#inbox = new Inbox(threads);
+    this.#inbox = new Inbox(threads, () => this.#examine());
     this.#activity = new Activity(() => threads.activeTurns > 0 || automations.isExpecting);
     this.#connection = {
       methods: this.#introduced(
@@ -319,15 +320,21 @@ export class RunningServer implements AppServer {
       inspection: (auth) => inspectionRoutes(this.#observatory, auth),
       inbox: (auth) => inboxRoutes(this.#inbox, auth),
       inspectionSocket: (auth) => inspectionSocket(this.#observatory, auth),
-      health: {
-        incarnation: this.#incarnation,
-        threads: this.#assembly.threads,
-        idleMs: () => this.#activity.idleMs,
-        isLockIntact: () => this.#workspace.lock.intact(),
-        onProbe: () => this.#health.probed(),
-      },
+      examine: () => this.#examine(),
       isReady: () => this.#isServing,
       logger,
+    });
+  }
+
+  #examine(): Promise<Health> {
+    return examine({
+      incarnation: this.#incarnation,
+      threads: this.#assembly.threads,
+      connection: this.#connection,
+      connections: () => this.#server?.stats().webSockets ?? 0,
+      idleMs: () => this.#activity.idleMs,
+      isLockIntact: () => this.#workspace.lock.intact(),
+      onProbe: () => this.#health.probed(),
     });
   }
 

@@ -15,14 +15,15 @@ import type { Logger } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { ListenAddress } from './arguments.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
-import { examine, type HealthOptions } from './health.ts';
+import type { Health } from './health.ts';
 
 export interface ServerOptions {
   readonly token: string;
   /** Others than this machine can connect. Their names for it are their business: the token protects, not the Host header. */
   readonly isPublic: boolean;
   readonly connection: Omit<ConnectionOptions, 'wire'>;
-  readonly health: Omit<HealthOptions, 'connections' | 'connection'>;
+  /** Examines this server; the answer of `GET /healthz`. */
+  readonly examine: () => Promise<Health>;
   readonly inspection: (auth: Authenticate<undefined>) => readonly AnyRoute[];
   readonly inbox: (auth: Authenticate<undefined>) => readonly AnyRoute[];
   readonly inspectionSocket: (auth: Authenticate<undefined>) => WebSocketRoute;
@@ -40,8 +41,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
           method: 'GET',
           path: '/healthz',
           async handler() {
-            const connections = () => server.stats().webSockets;
-            const health = await examine({ ...options.health, connection, connections });
+            const health = await options.examine();
             return json(health.status === 'ok' ? 200 : 503, health);
           },
         },

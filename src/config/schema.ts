@@ -351,7 +351,11 @@ const Supervision = v.object({
     'Longest pause before the first restart; doubles with every failure.',
   ),
   BackoffCapMs: duration(supervise.backoffCapMs, 0, 'Longest pause before any restart.'),
-  ProbeIntervalMs: duration(supervise.probeIntervalMs, 100, 'Time between two liveness probes.'),
+  ProbeIntervalMs: duration(
+    supervise.probeIntervalMs,
+    100,
+    'Longest time without news of the health of a server; then it is probed.',
+  ),
   ProbeTimeoutMs: duration(supervise.probeTimeoutMs, 50, 'A probe without an answer after this time has failed.'),
   LivenessFailures: whole(supervise.livenessFailures, 1, 1000, 'Failed probes in a row that make a server unhealthy.'),
   UnhealthyGraceMs: duration(

@@ -23,7 +23,7 @@ import { createAddress, type PublishedAddress } from './address.ts';
 import { type Credentials, createToken, loadCredentials } from './credentials.ts';
 import { createEvents, type HubEvents } from './events.ts';
 import type { HubServices } from './facts.ts';
-import { DecisionLog, followInbox, Inbox } from './inbox/index.ts';
+import { DecisionLog, Inbox, inboxFollower } from './inbox/index.ts';
 import { createInspection, type Inspection } from './inspection.ts';
 import { endLeftovers } from './leftovers.ts';
 import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
@@ -154,16 +154,25 @@ export function startHub(options: HubOptions): Hub {
       observe: (actor, path, { requestId, tool }) => inspection.observeInboxRequest(actor, path, requestId, tool),
       onFault: (error) => logger.error('the actor of a request failed', { error }),
     });
+    const followInbox = inboxFollower({
+      logger,
+      factsOf(path) {
+        const known = registry.workspaces.get(path);
+        if (!known) throw new Error(`nothing is known of ${path}`);
+        return known.facts;
+      },
+      inbox,
+      seed,
+      observe: inspection.observeInboxFeed,
+    });
     const registry = createRegistry({
       hub: services,
       resolvePath: createPathResolver(home),
       policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config, policy),
       seed,
-      observe(actor, path, facts) {
+      observe(actor, path) {
         inspection.observeWorkspace(actor, path);
-        const observe = (feed: Parameters<typeof inspection.observeInboxFeed>[0]) =>
-          inspection.observeInboxFeed(feed, path);
-        followInbox(actor, { hub: services, facts, inbox, seed: seed(), observe });
+        followInbox(actor, path);
         telemetry.observe(actor, 'agent-server', path);
       },
     });

@@ -14,6 +14,7 @@ import { prepare } from './actors/prepare.ts';
 import { readiness } from './actors/readiness.ts';
 import { serverProcess } from './actors/server-process.ts';
 import { sidecarMachine } from './actors/sidecar.ts';
+import { Contact } from './contact.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
 import { publishEvents, publishHealth } from './publish.ts';
 import { recordOf } from './record.ts';
@@ -66,6 +67,7 @@ export function createFacts({ statePath, credentials }: HubServices, stored: Sto
       timeoutMs: defaults.supervise.probeTimeoutMs,
       idleStopMs: 0,
     },
+    contact: new Contact(),
     sidecars: new SidecarRequests(),
     sidecar: null,
     nextAttemptAt: null,
@@ -104,7 +106,7 @@ export interface WorkspaceOptions {
   /** Seed of the restart jitter. */
   readonly seed: number;
   /** Called with the actor before it starts. */
-  readonly observe: (actor: ActorRefFrom<typeof agentServerMachine>, path: string, facts: WorkspaceFacts) => void;
+  readonly observe: (actor: ActorRefFrom<typeof agentServerMachine>, path: string) => void;
 }
 
 /** Spellings of one path whose JSON is cached: clients agree on one, or on a few. */
@@ -149,7 +151,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     error: (error) => hub.logger.error('the supervisor of a workspace has failed', { workspacePath: path, error }),
   });
   publishEvents(actor, hub, facts);
-  options.observe(actor, path, facts);
+  options.observe(actor, path);
   actor.start();
 
   const workspace: Workspace = {

@@ -23,7 +23,15 @@ export const defaults = {
     killVerifyMs: 5_000,
     /** Longest shutdown of the Hub: a graceful stop, a forced one, and some slack. */
     drainDeadlineMs: 10_000,
-    probeIntervalMs: 5_000,
+    probeIntervalMs: 30_000,
+    /** Pause after a failed probe, where that is shorter. */
+    probeRetryMs: 3_000,
+    /** Longest pause for which the connection of a probe stays open: servers close one that has no request for ten seconds. */
+    probeKeepMs: 8_000,
+    /** How often an agent server reports its health on the connection that a Hub keeps to its inbox. */
+    healthEventMs: 15_000,
+    /** Silence of that connection, with some slack, after which the server is probed at once. */
+    contactSilenceMs: 18_000,
     probeTimeoutMs: 3_000,
     livenessFailures: 3,
     unhealthyGraceMs: 15_000,
@@ -36,6 +44,8 @@ export const defaults = {
     maxRestarts: 5,
     withinSeconds: 120,
     adoptPollMs: 1_000,
+    /** The same while a connection shows that it lives. */
+    adoptContactPollMs: 10_000,
     logBytes: 8 * mebibyte,
     recentStderrBytes: 16_384,
     portCooldownMs: 60_000,

@@ -85,12 +85,18 @@ export const InboxHistoryEntry = v.object({
 });
 export type InboxHistoryEntry = v.InferOutput<typeof InboxHistoryEntry>;
 
-/** Events of `GET /v1/inbox` of an agent server, by name: the state first, then each change of it. */
+/** Result of an examination of an agent server by itself. */
+export const FeedHealth = v.object({ status: v.string(), incarnation: v.string(), idleMs: v.number() });
+export type FeedHealth = v.InferOutput<typeof FeedHealth>;
+
+/** Events of `GET /v1/inbox` of an agent server, by name: the state first, then each change of it, and its health now and then. */
 export const inboxFeed = {
   /** All that waits, and the last decisions: a reader that was away finds out how its requests ended. */
   state: v.object({ open: v.array(ApprovalRequest), resolved: v.array(ResolvedRequest) }),
   added: ApprovalRequest,
   resolved: ResolvedRequest,
+  /** When the feed begins, and every `supervise.healthEventMs` after that. The one connection of a Hub thereby shows that the server lives. */
+  health: FeedHealth,
 } as const;
 export type InboxFeedEvent = keyof typeof inboxFeed;
 

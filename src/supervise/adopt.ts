@@ -1,4 +1,5 @@
 import { defaults, type ProcessIdentity } from '../protocol/index.ts';
+import { monotonicMs } from './clock.ts';
 import { isAlive } from './identity.ts';
 import { logKeeper } from './log-keeper.ts';
 import { type ManagedProcess, manage, type ProcessExit } from './managed.ts';
@@ -12,6 +13,8 @@ export interface AdoptOptions {
   readonly logBytes?: number;
   /** Interval between two checks of the process: only a parent is notified of its end. */
   readonly pollMs?: number;
+  /** True while another fact would show its end, upon which `look` is called: it is checked seldom then. Default: never. */
+  readonly isWatched?: () => boolean;
 }
 
 /**
@@ -19,7 +22,7 @@ export interface AdoptOptions {
  * One that has gone already, also when its pid belongs to another process now, is exited from the start; one whose state is unknown is waited for.
  */
 export function adoptManaged(identity: ProcessIdentity, options: AdoptOptions): ManagedProcess {
-  const { logBytes = defaults.supervise.logBytes, pollMs = defaults.supervise.adoptPollMs } = options;
+  const { logBytes = defaults.supervise.logBytes, pollMs = defaults.supervise.adoptPollMs, isWatched } = options;
   const logs = logFiles(options.logDirectory);
   const forget = logKeeper.add(Object.values(logs), logBytes);
   let timer: NodeJS.Timeout | undefined;
@@ -36,7 +39,13 @@ export function adoptManaged(identity: ProcessIdentity, options: AdoptOptions): 
     detach();
     resolve({ exitCode: null, signal: null, observed: false });
   };
-  timer = setInterval(look, pollMs).unref();
+  let lookedAt = monotonicMs();
+  const tick = () => {
+    if (isWatched?.() && monotonicMs() - lookedAt < defaults.supervise.adoptContactPollMs) return;
+    lookedAt = monotonicMs();
+    look();
+  };
+  timer = setInterval(tick, pollMs).unref();
   look();
   return manage({
     tree: new ProcessTree(identity, options.marker),

@@ -33,6 +33,8 @@ export interface ManagedProcess {
   sweep(): Promise<SweepReport>;
   /** Resolves when the leader has gone, its group is empty and no process carries the marker. Rejects only by `signal`. */
   gone(signal?: AbortSignal): Promise<void>;
+  /** Checks now whether an adopted process has ended. */
+  look(): void;
   /** Stops watching; the process lives on. `exited` then stays pending for an adopted one. */
   detach(): void;
 }
@@ -73,6 +75,7 @@ export function manage({ tree, logs, exited, drained, isOurChild, look, detach }
     marker: tree.marker,
     logs,
     exited,
+    look,
     detach,
     terminate() {
       const result = signal('SIGTERM');

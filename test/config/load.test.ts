@@ -74,7 +74,7 @@ t.test('specification 2.1: defaults', async (t) => {
     WithinSeconds: 120,
     BackoffBaseMs: 500,
     BackoffCapMs: 30_000,
-    ProbeIntervalMs: 5_000,
+    ProbeIntervalMs: 30_000,
     ProbeTimeoutMs: 3_000,
     LivenessFailures: 3,
     UnhealthyGraceMs: 15_000,

@@ -9,13 +9,15 @@ class World {
   readonly clock = new SimulatedClock();
   readonly taken: string[] = [];
   readonly open = new Set<number>();
+  readonly followed = new Set<string>();
   withdrawals = 0;
   connections = 0;
   report: (event: InboxFeedDriverEvent) => void = () => {};
   readonly actor: ActorRefFrom<typeof inboxFeedMachine>;
 
   constructor() {
-    const feed = fromCallback<{ readonly type: 'NONE' }>(({ sendBack }) => {
+    const feed = fromCallback<{ readonly type: 'NONE' }, { readonly workspacePath: string }>(({ input, sendBack }) => {
+      this.followed.add(input.workspacePath);
       const number = ++this.connections;
       this.open.add(number);
       this.report = sendBack;
@@ -31,7 +33,7 @@ class World {
     });
     this.actor = createActor(machine, {
       clock: this.clock,
-      input: { seed: 1 },
+      input: { workspacePath: '/work', seed: 1 },
       inspect: transitionLog(this.taken, (actor) => actor === this.actor),
     });
     this.actor.start();
@@ -78,7 +80,10 @@ const walks: readonly Walk<World>[] = [
     proves: 'an agent server that serves is followed',
     given: async () => {},
     when: (world) => world.send('FEED.SERVED'),
-    shows: (t, world) => t.same([world.state, world.open.size], ['connected.connecting', 1]),
+    shows: (t, world) => {
+      t.same([world.state, world.open.size], ['connected.connecting', 1]);
+      t.same([...world.followed], ['/work']);
+    },
   },
   {
     takes: '(any) FEED.EXITED → absent',

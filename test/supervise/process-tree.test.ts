@@ -160,6 +160,18 @@ t.test('a process cannot end itself, its own group or all processes', async (t) 
   t.equal(isAlive(own), 'alive');
 });
 
+t.test('an adopted process whose end something else shows is looked at when that calls', async (t) => {
+  const marker = newMarker();
+  const child = await start(t, 'setsid-grandchild', [], { marker });
+  await firstLine(child);
+  const directory = temporaryDirectory(t);
+  const adopted = adoptManaged(child.identity, { logDirectory: directory, marker, pollMs: 1, isWatched: () => true });
+  await child.kill();
+  await child.gone();
+  adopted.look();
+  t.strictSame(await adopted.exited, { exitCode: null, signal: null, observed: false });
+});
+
 t.test('an adopted process is watched until it is released', async (t) => {
   const marker = newMarker();
   const child = await start(t, 'setsid-grandchild', [], { marker });

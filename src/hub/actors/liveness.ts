@@ -1,12 +1,18 @@
 import * as v from 'valibot';
 import { type EventObject, fromCallback } from 'xstate';
 import type { OfWorkspace } from '../../../machines/index.ts';
+import { defaults, type FeedHealth } from '../../protocol/index.ts';
 import { isAlive, keepConnection, monotonicMs, probeHttp } from '../../supervise/index.ts';
+import type { Contact } from '../contact.ts';
 import type { FactsOf, WorkspaceFacts } from '../facts.ts';
 import { introduce } from '../probe.ts';
 
 /** Answer of `GET /healthz` of an agent server; the incarnation shows that it is still the process we mean. */
-const Health = v.object({ incarnation: v.nullish(v.string()), idleMs: v.optional(v.number(), 0) });
+const Health = v.object({
+  status: v.optional(v.string(), 'ok'),
+  incarnation: v.nullish(v.string()),
+  idleMs: v.optional(v.number(), 0),
+});
 
 type Verdict = { readonly idleMs: number } | { readonly error: string };
 
@@ -15,11 +21,15 @@ function healthUrl(webSocketUrl: string): string {
   return `http://${url.host}/healthz`;
 }
 
-function judge(body: string, marker: string | null): Verdict {
+function judgeAnswer(body: string, marker: string | null): Verdict {
   const health = v.safeParse(v.pipe(v.string(), v.parseJson(), Health), body);
-  if (!health.success) return { error: 'the health answer is not understood' };
-  if ((health.output.incarnation ?? null) !== marker) return { error: 'another process answers on its port' };
-  return { idleMs: health.output.idleMs };
+  return health.success ? judge(health.output, marker) : { error: 'the health answer is not understood' };
+}
+
+/** @param marker null for a server that no Hub has started: it has an incarnation of its own */
+function judge({ status, incarnation, idleMs }: v.InferOutput<typeof Health>, marker: string | null): Verdict {
+  if (marker !== null && incarnation !== marker) return { error: 'another process answers on its port' };
+  return status === 'ok' ? { idleMs } : { error: `its health is ${status}` };
 }
 
 /** Whether the process is known to be over. One whose state is unknown still gets its request. */
@@ -50,7 +60,7 @@ async function ask(
     signal,
     bodyBytes: 4096,
   });
-  return answer.ok ? judge(answer.body ?? '', facts.marker) : { error: answer.error ?? 'no answer' };
+  return answer.ok ? judgeAnswer(answer.body ?? '', facts.marker) : { error: answer.error ?? 'no answer' };
 }
 
 /** One question to a process that is asked again and again. */
@@ -60,23 +70,34 @@ type ProbeEvent =
   | { readonly type: 'PROBE.PASSED'; readonly incarnation: number; readonly idleMs: number }
   | { readonly type: 'PROBE.FAILED'; readonly incarnation: number; readonly error: string };
 
+export interface Probing {
+  readonly facts: Pick<WorkspaceFacts, 'probe'>;
+  readonly incarnation: number;
+  readonly ask: Ask;
+  readonly report: (event: ProbeEvent) => void;
+  /** A connection on which the server reports its health, so that no probe is due; its silence or end calls for one at once. */
+  readonly contact?: { readonly connection: Contact; readonly judge: (health: FeedHealth) => Verdict };
+}
+
+const { probeRetryMs, contactSilenceMs, probeKeepMs } = defaults.supervise;
+
 /**
- * Probes every interval, from a random point of it, so that the probes of many workspaces spread over time. Reports
- * failures, the first success after one, and long idleness. A failed round that the whole Hub slept through (a closed
- * laptop) is dropped.
+ * Probes every interval, from a random point of it, so that the probes of many workspaces spread over time; sooner after a failure, and
+ * at once when the contact is silent or ends. Reports failures, the first success after one, and long idleness. A failed round that the
+ * whole Hub slept through (a closed laptop) is dropped.
  *
  * @returns a function that ends the probing
  */
-export function probeRegularly(
-  facts: WorkspaceFacts,
-  incarnation: number,
-  ask: Ask,
-  report: (event: ProbeEvent) => void,
-): () => void {
+export function probeRegularly({ facts, incarnation, ask, report, contact }: Probing): () => void {
+  const { intervalMs, timeoutMs, idleStopMs } = facts.probe;
   const ending = new AbortController();
   const connection = keepConnection();
   let timer: NodeJS.Timeout;
   let hasFailed = true;
+  let isAsking = false;
+  /** When the next probe is due, and when the last one ended. */
+  let dueAt = monotonicMs() + intervalMs * (0.5 + Math.random() / 2);
+  let askedAt = monotonicMs();
 
   function reportNews(verdict: Verdict): void {
     if ('error' in verdict) report({ type: 'PROBE.FAILED', incarnation, error: verdict.error });
@@ -87,25 +108,58 @@ export function probeRegularly(
   }
 
   function isLong(idleMs: number): boolean {
-    return facts.probe.idleStopMs > 0 && idleMs >= facts.probe.idleStopMs;
+    return idleStopMs > 0 && idleMs >= idleStopMs;
   }
 
-  function schedule(delayMs: number): void {
-    const due = monotonicMs() + delayMs;
-    timer = setTimeout(() => void round(due), delayMs);
+  /** Milliseconds until the contact has been silent for too long. What answered a probe was not silent. */
+  function toleratedMs(): number {
+    if (!contact) return Number.POSITIVE_INFINITY;
+    return contactSilenceMs - Math.min(contact.connection.silentMs, monotonicMs() - askedAt);
+  }
+
+  function schedule(): void {
+    const delayMs = Math.max(0, Math.min(dueAt - monotonicMs(), toleratedMs()));
+    const wakeAt = monotonicMs() + delayMs;
+    timer = setTimeout(() => {
+      if (monotonicMs() < dueAt && toleratedMs() > 0) schedule();
+      else void round(wakeAt);
+    }, delayMs);
     timer.unref();
   }
 
-  async function round(due: number): Promise<void> {
+  async function round(wakeAt: number): Promise<void> {
+    isAsking = true;
     const verdict = await ask(connection, ending.signal);
+    isAsking = false;
     if (ending.signal.aborted) return;
-    const overslept = monotonicMs() - due > facts.probe.intervalMs + facts.probe.timeoutMs;
+    const overslept = monotonicMs() - wakeAt > intervalMs + timeoutMs;
     if ('idleMs' in verdict || !overslept) reportNews(verdict);
-    schedule(facts.probe.intervalMs);
+    // The report may have ended the probing.
+    if (ending.signal.aborted) return;
+    // A server closes it in the meantime.
+    if (intervalMs > probeKeepMs) connection.destroy();
+    askedAt = monotonicMs();
+    dueAt = askedAt + (hasFailed ? Math.min(intervalMs, probeRetryMs) : intervalMs);
+    schedule();
   }
 
-  schedule(facts.probe.intervalMs * (0.5 + Math.random() / 2));
+  /** A verdict, or the need for one, that did not come of a probe. While one is under way, its answer counts. */
+  function interrupt(verdict?: Verdict): void {
+    if (isAsking || ending.signal.aborted) return;
+    if (verdict) reportNews(verdict);
+    if (ending.signal.aborted) return;
+    clearTimeout(timer);
+    dueAt = monotonicMs() + (verdict && !hasFailed ? intervalMs : 0);
+    schedule();
+  }
+
+  const leave = contact?.connection.listen({
+    onHealth: (health) => interrupt(contact.judge(health)),
+    onEnded: () => interrupt(),
+  });
+  schedule();
   return () => {
+    leave?.();
     clearTimeout(timer);
     ending.abort();
     connection.destroy();
@@ -116,6 +170,12 @@ export function probeRegularly(
 export function liveness(factsOf: FactsOf) {
   return fromCallback<EventObject, OfWorkspace>(({ input, sendBack }) => {
     const facts = factsOf(input.workspacePath);
-    return probeRegularly(facts, input.incarnation, (connection, signal) => ask(facts, connection, signal), sendBack);
+    return probeRegularly({
+      facts,
+      incarnation: input.incarnation,
+      ask: (connection, signal) => ask(facts, connection, signal),
+      report: sendBack,
+      contact: { connection: facts.contact, judge: (health) => judge(health, facts.marker) },
+    });
   });
 }

@@ -8,6 +8,8 @@ export interface ProcessSource {
   readonly spawn: () => Promise<ManagedProcess>;
   /** The process that is there already; null when it has gone and a new one should take its place. */
   readonly adopt: () => ManagedProcess | null;
+  /** Calls `listener` whenever an adopted process may have ended. Returns a function that removes it. */
+  readonly watch?: (listener: () => void) => () => void;
   /** Ends what has left the process, its group and its marker; called when nothing else is left. */
   readonly sweep?: () => Promise<void>;
   /** The process has ended and nothing of it is left. */
@@ -29,6 +31,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
     let managed: ManagedProcess | null = null;
     let pending: ProcessCommand['type'] | null = null;
     let released = false;
+    let leave = () => {};
     const report = (event: ProcessEvent) => {
       if (!released) sendBack(event);
     };
@@ -43,7 +46,9 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
     }
 
     async function follow(child: ManagedProcess): Promise<void> {
+      leave = source.watch?.(child.look) ?? leave;
       const { exitCode, signal } = await child.exited;
+      leave();
       if (mode !== 'watch') {
         report({ type: 'PROCESS.ENDING', incarnation });
         await child.sweep();
@@ -76,6 +81,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
     void begin();
     return () => {
       released = true;
+      leave();
       managed?.detach();
     };
   });

@@ -51,8 +51,10 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
         logDirectory,
         marker: facts.external ? '' : (stored.server?.marker ?? ''),
         logBytes: defaults.supervise.logBytes,
+        isWatched: () => facts.contact.isOpen,
       });
     },
+    watch: (onEnded) => facts.contact.listen({ onEnded }),
     sweep: () => endRecordedProcesses(hub, stored.canonicalWorkspacePath),
     onUnverified: (pid) => reportUnverified(hub.logger, pid),
     onGone() {

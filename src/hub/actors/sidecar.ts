@@ -112,7 +112,7 @@ export function sidecarMachine(hub: HubServices, factsOf: FactsOf) {
       });
       return error === null ? { idleMs: 0 } : { error };
     };
-    return probeRegularly(facts, input.incarnation, ask, sendBack);
+    return probeRegularly({ facts, incarnation: input.incarnation, ask, report: sendBack });
   });
   return apiProxyMachine.provide({ actors: { process, readiness, liveness } });
 }

@@ -1,5 +1,7 @@
 /** The inbox of one agent server, over HTTP on the listener of its WebSocket. */
-import { type IncomingMessage, request } from 'node:http';
+import { request } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
+import { StringDecoder } from 'node:string_decoder';
 import * as v from 'valibot';
 import { SseParser } from '../../client/index.ts';
 import {
@@ -10,6 +12,7 @@ import {
   inboxFeed,
   inboxFeedPath,
 } from '../../protocol/index.ts';
+import { readFeed } from './feed-socket.ts';
 
 /** `ws://127.0.0.1:41235/ws?token=…`, as an agent server publishes it. */
 type Endpoint = string;
@@ -25,47 +28,31 @@ export type FeedEvent = {
   [E in InboxFeedEvent]: { readonly event: E; readonly data: v.InferOutput<(typeof inboxFeed)[E]> };
 }[InboxFeedEvent];
 
+export interface InboxReader {
+  /** Bytes have arrived: an event, a part of one, or a comment that says that the server lives. */
+  readonly onSign: () => void;
+  readonly onEvent: (event: FeedEvent) => void;
+}
+
 /**
  * Reads the feed until it ends. Resolves with the status of an answer that is no feed, or null when the stream has ended.
  *
  * @throws Error when the connection fails or is silent for too long
  */
-export async function readInbox(
-  endpoint: Endpoint,
-  signal: AbortSignal,
-  onEvent: (event: FeedEvent) => void,
-): Promise<number | null> {
+export function readInbox(endpoint: Endpoint, signal: AbortSignal, reader: InboxReader): Promise<number | null> {
   const { origin, token } = addressOf(endpoint);
-  const response = await open(origin, token, signal);
-  if (response.statusCode !== 200) {
-    response.destroy();
-    return response.statusCode ?? 0;
-  }
   const parser = new SseParser({
     onMessage({ event, data }) {
       const parsed = parseEvent(event, data);
-      if (parsed) onEvent(parsed);
+      if (parsed) reader.onEvent(parsed);
     },
   });
-  response.setEncoding('utf8');
-  for await (const text of response) parser.push(String(text));
-  return null;
-}
-
-function open(origin: URL, token: string, signal: AbortSignal): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    const outgoing = request(origin, {
-      path: inboxFeedPath,
-      agent: false,
-      signal,
-      headers: { accept: 'text/event-stream', authorization: `Bearer ${token}` },
-    });
+  const decoder = new StringDecoder('utf8');
+  return readFeed(
     // Three heartbeats.
-    outgoing.setTimeout(3 * defaults.sse.heartbeatMs, () => outgoing.destroy(new Error('the agent server is silent')));
-    outgoing.once('response', resolve);
-    outgoing.on('error', reject);
-    outgoing.end();
-  });
+    { origin, path: inboxFeedPath, token, signal, silenceMs: 3 * defaults.sse.heartbeatMs },
+    { onSign: reader.onSign, onData: (piece) => parser.push(decoder.write(piece)) },
+  );
 }
 
 /** Undefined for an event that this version does not know. */
@@ -92,22 +79,46 @@ export async function answerRequest(
   signal: AbortSignal,
 ): Promise<AnswerOutcome> {
   const { origin, token } = addressOf(endpoint);
-  const response = await fetch(new URL(`${inboxFeedPath}/${encodeURIComponent(requestId)}`, origin), {
-    method: 'POST',
-    redirect: 'error',
-    signal: AbortSignal.any([signal, AbortSignal.timeout(defaults.supervise.probeTimeoutMs)]),
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' },
+  const { status, text } = await post(new URL(`${inboxFeedPath}/${encodeURIComponent(requestId)}`, origin), {
+    token,
     body: JSON.stringify(answer),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(defaults.supervise.probeTimeoutMs)]),
   });
-  const text = await response.text();
-  if (text.length > answerBytes) throw new Error('its answer is too long');
-  if (response.status === 200) {
+  if (status === 200) {
     return { kind: 'decided', made: v.parse(v.pipe(v.string(), v.parseJson(), InboxDecision), text) };
   }
   const refusal = v.safeParse(v.pipe(v.string(), v.parseJson(), Refusal), text);
   const { code, details } = refusal.success ? refusal.output.error : { code: '', details: undefined };
-  if (response.status === 409 && code === 'alreadyDecided')
+  if (status === 409 && code === 'alreadyDecided')
     return { kind: 'alreadyDecided', made: v.parse(InboxDecision, details) };
-  if (response.status === 404 && code === 'approvalNotFound') return { kind: 'unknown' };
-  throw new Error(`it answered ${response.status}`);
+  if (status === 404 && code === 'approvalNotFound') return { kind: 'unknown' };
+  throw new Error(`it answered ${status}`);
+}
+
+interface Posting {
+  readonly token: string;
+  readonly body: string;
+  readonly signal: AbortSignal;
+}
+
+/** One POST on a connection of its own. @throws Error when the connection fails, or the answer is too long */
+function post(url: URL, { token, body, signal }: Posting): Promise<{ readonly status: number; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+    };
+    const outgoing = request(url, { method: 'POST', agent: false, signal, headers });
+    outgoing.on('error', reject);
+    outgoing.once('response', (response) => {
+      let length = 0;
+      response.on('data', (chunk: Buffer) => {
+        length += chunk.length;
+        if (length > answerBytes) response.destroy(new Error('its answer is too long'));
+      });
+      textOf(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), reject);
+    });
+    outgoing.end(body);
+  });
 }

@@ -1,5 +1,5 @@
 /** Approvals and questions of all workspaces: what their agent servers report, and the answers to it. */
 export { type AnswerOutcome, answerRequest } from './agent-server.ts';
 export { DecisionLog } from './decision-log.ts';
-export { followInbox } from './follow.ts';
+export { inboxFollower } from './follow.ts';
 export { type AnswerSender, alreadyDecided, chatPath, Inbox, type InboxWorkspace } from './inbox.ts';

@@ -1,0 +1,49 @@
+import type { FeedHealth } from '../protocol/index.ts';
+import { monotonicMs } from '../supervise/index.ts';
+
+/** Listens to a connection. */
+export interface ContactListener {
+  /** The server has examined itself. */
+  readonly onHealth?: (health: FeedHealth) => void;
+  /** The connection was open and has ended, at whichever side. */
+  readonly onEnded?: () => void;
+}
+
+/**
+ * The one connection that the Hub keeps open to an agent server, which is that of its inbox, as a sign of life: the server reports its health
+ * on it, silence shows that it hangs, and its end that the server may have ended.
+ */
+export class Contact {
+  #heardAt: number | null = null;
+  readonly #listeners = new Set<ContactListener>();
+
+  get isOpen(): boolean {
+    return this.#heardAt !== null;
+  }
+
+  /** Milliseconds since the last sign; 0 without a connection. */
+  get silentMs(): number {
+    return this.#heardAt === null ? 0 : monotonicMs() - this.#heardAt;
+  }
+
+  /** Bytes have arrived. */
+  heard(): void {
+    this.#heardAt = monotonicMs();
+  }
+
+  reported(health: FeedHealth): void {
+    for (const { onHealth } of [...this.#listeners]) onHealth?.(health);
+  }
+
+  ended(): void {
+    if (this.#heardAt === null) return;
+    this.#heardAt = null;
+    for (const { onEnded } of [...this.#listeners]) onEnded?.();
+  }
+
+  /** Returns a function that removes `listener`. */
+  listen(listener: ContactListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
