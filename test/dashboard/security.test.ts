@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { dashboardPaths } from '../../src/protocol/index.ts';
 import { dashboardTokenFile } from '../../src/supervise/index.ts';
 import { lockFile } from '../appserver/harness.ts';
-import { type Adapter, exchange, rawRequest } from '../http/support.ts';
+import { type Adapter, Exchanges, type RawAnswer, rawRequest } from '../http/support.ts';
 import { type Scene, scene } from './harness.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'] as const;
@@ -56,17 +56,20 @@ const headersOf = (head: string): Map<string, string> =>
 
 const failed = (list: readonly string[]) => list.slice(0, 20);
 
-function withBoth(name: string, play: (t: Test, scene: Scene) => Promise<void>): void {
-  for (const adapter of ['uws', 'node'] satisfies Adapter[]) {
-    t.test(`${name} (${adapter})`, async (t) => {
-      process.env['ORATORIO_HTTP_ADAPTER'] = adapter;
-      t.teardown(() => delete process.env['ORATORIO_HTTP_ADAPTER']);
-      await play(t, await scene(t));
-    });
-  }
+type Play = (t: Test, stage: Stage) => Promise<void>;
+
+interface Stage extends Scene {
+  /** Sends a request and gives its answer. */
+  exchange(request: string): Promise<RawAnswer>;
 }
 
-withBoth('a request without the token gets only the page', async (t, { port, token, log, server }) => {
+const plays: [name: string, play: Play][] = [];
+
+function withBoth(name: string, play: Play): void {
+  plays.push([name, play]);
+}
+
+withBoth('a request without the token gets only the page', async (t, { exchange, token, log, server }) => {
   const socketToken = new URL(server.webSocketUrl).searchParams.get('token') ?? '';
   const attempts: Readonly<Record<string, Record<string, string>>> = {
     nothing: {},
@@ -82,7 +85,7 @@ withBoth('a request without the token gets only the page', async (t, { port, tok
     for (const path of paths) {
       for (const method of what === 'nothing' ? methods : (['GET', 'DELETE'] as const)) {
         for (const query of what === 'nothing' ? ['', `?token=${token}`] : ['']) {
-          const { status, body, head } = await exchange(port, rawRequest(method, path + query, headers));
+          const { status, body, head } = await exchange(rawRequest(method, path + query, headers));
           const isFine = isOpen(method, path) ? status === 200 : status >= 300 && status < 500 && status !== 304;
           if (!isFine) wrong.push(`${what}: ${method} ${path}${query} → ${status}`);
           if ((head + body).includes(token)) wrong.push(`${method} ${path} says the token`);
@@ -96,12 +99,12 @@ withBoth('a request without the token gets only the page', async (t, { port, tok
 });
 
 withBoth('every route of the table accepts the token and answers with security headers', async (t, scene) => {
-  const { port, token } = scene;
+  const { exchange, token } = scene;
   const wrong: string[] = [];
   for (const path of paths) {
     for (const method of methods) {
       // Reading the head is enough; an event stream has no end.
-      const { status, head } = await exchange(port, rawRequest(method, path, { authorization: `Bearer ${token}` }));
+      const { status, head } = await exchange(rawRequest(method, path, { authorization: `Bearer ${token}` }));
       const headers = headersOf(head);
       if (status === 401 || status === 500 || (status < 400 && /TRACE|OPTIONS|PROPFIND/.test(method)))
         wrong.push(`${method} ${path} → ${status}`);
@@ -123,54 +126,64 @@ withBoth('every route of the table accepts the token and answers with security h
   t.match(page.headers.get('content-security-policy'), /default-src 'none'.*require-trusted-types-for 'script'/);
 });
 
-withBoth('a host name that a foreign page can have is refused for every route', async (t, { port, token }) => {
-  const bad = [
-    'evil.example',
-    `evil.example:${port}`,
-    'localhost.evil.example',
-    'localhost@evil.example',
-    'evil.example@localhost',
-    'localhost,evil.example',
-    '127.0.0.1.evil.example',
-    'evil.example#localhost',
-    '192.168.1.10',
-    '0.0.0.0',
-    '[2001:db8::1]',
-    ':8080',
-    'localhost:port',
-  ];
-  const good = ['127.0.0.1', `127.0.0.1:${port}`, 'localhost:9000', 'LOCALHOST', 'localhost.', 'LocalHost.:1', '[::1]'];
-  const wrong: string[] = [];
-  for (const path of [...paths, ...tricks, '/assets/x.js', '/']) {
-    for (const method of ['GET', 'DELETE', 'OPTIONS']) {
-      for (const Host of path === '/api/sessions' ? bad : bad.slice(0, 2)) {
-        const authorization = `Bearer ${token}`;
-        const { status } = await exchange(port, rawRequest(method, path, { Host, authorization }));
-        // A request that the parser refuses is answered 400.
-        if (status !== 403 && status !== 400) wrong.push(`${method} ${path} for ${Host} → ${status}`);
+withBoth(
+  'a host name that a foreign page can have is refused for every route',
+  async (t, { exchange, port, token }) => {
+    const bad = [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost.evil.example',
+      'localhost@evil.example',
+      'evil.example@localhost',
+      'localhost,evil.example',
+      '127.0.0.1.evil.example',
+      'evil.example#localhost',
+      '192.168.1.10',
+      '0.0.0.0',
+      '[2001:db8::1]',
+      ':8080',
+      'localhost:port',
+    ];
+    const good = [
+      '127.0.0.1',
+      `127.0.0.1:${port}`,
+      'localhost:9000',
+      'LOCALHOST',
+      'localhost.',
+      'LocalHost.:1',
+      '[::1]',
+    ];
+    const wrong: string[] = [];
+    for (const path of [...paths, ...tricks, '/assets/x.js', '/']) {
+      for (const method of ['GET', 'DELETE', 'OPTIONS']) {
+        for (const Host of path === '/api/sessions' ? bad : bad.slice(0, 2)) {
+          const authorization = `Bearer ${token}`;
+          const { status } = await exchange(rawRequest(method, path, { Host, authorization }));
+          // A request that the parser refuses is answered 400.
+          if (status !== 403 && status !== 400) wrong.push(`${method} ${path} for ${Host} → ${status}`);
+        }
       }
     }
-  }
-  for (const Host of good) {
-    const { status } = await exchange(
-      port,
-      rawRequest('GET', '/DashBoard/api/summary', { Host, authorization: `Bearer ${token}` }),
-    );
-    if (status !== 200) wrong.push(`${Host} → ${status}`);
-  }
-  const missing = `GET /DashBoard/api/summary HTTP/1.1\r\nAuthorization: Bearer ${token}\r\n\r\n`;
-  const twice = `DELETE /api/sessions HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nAuthorization: Bearer ${token}\r\n\r\n`;
-  const empty = rawRequest('GET', '/DashBoard/api/summary', { Host: '', authorization: `Bearer ${token}` });
-  for (const request of [missing, empty]) {
-    const { status } = await exchange(port, request);
-    if (status !== 403 && status !== 400) wrong.push(`${JSON.stringify(request)} → ${status}`);
-  }
-  const { status } = await exchange(port, twice);
-  t.comment(`two Host headers: ${status}`);
-  t.same(failed(wrong), []);
-});
+    for (const Host of good) {
+      const { status } = await exchange(
+        rawRequest('GET', '/DashBoard/api/summary', { Host, authorization: `Bearer ${token}` }),
+      );
+      if (status !== 200) wrong.push(`${Host} → ${status}`);
+    }
+    const missing = `GET /DashBoard/api/summary HTTP/1.1\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    const twice = `DELETE /api/sessions HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    const empty = rawRequest('GET', '/DashBoard/api/summary', { Host: '', authorization: `Bearer ${token}` });
+    for (const request of [missing, empty]) {
+      const { status } = await exchange(request);
+      if (status !== 403 && status !== 400) wrong.push(`${JSON.stringify(request)} → ${status}`);
+    }
+    const { status } = await exchange(twice);
+    t.comment(`two Host headers: ${status}`);
+    t.same(failed(wrong), []);
+  },
+);
 
-withBoth('a page of another origin is refused with and without the token', async (t, { port, token }) => {
+withBoth('a page of another origin is refused with and without the token', async (t, { exchange, port, token }) => {
   const foreign: readonly Record<string, string>[] = [
     { origin: 'null' },
     { origin: 'https://evil.example' },
@@ -189,25 +202,25 @@ withBoth('a page of another origin is refused with and without the token', async
     for (const headers of foreign) {
       for (const method of ['GET', 'DELETE', 'OPTIONS']) {
         const asked = { Host: `127.0.0.1:${port}`, authorization: `Bearer ${token}`, ...headers };
-        const { status, body } = await exchange(port, rawRequest(method, path, asked));
+        const { status, body } = await exchange(rawRequest(method, path, asked));
         if (status !== 403) wrong.push(`${method} ${path} ${JSON.stringify(headers)} → ${status} ${body.slice(0, 80)}`);
       }
     }
   }
   t.same(failed(wrong), []);
   const ours = { Host: `127.0.0.1:${port}`, authorization: `Bearer ${token}`, 'sec-fetch-site': 'same-origin' };
-  const own = await exchange(port, rawRequest('GET', '/DashBoard/api/summary', ours));
+  const own = await exchange(rawRequest('GET', '/DashBoard/api/summary', ours));
   t.equal(own.status, 200);
   const link = { Host: `127.0.0.1:${port}`, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
-  t.equal((await exchange(port, rawRequest('GET', '/DashBoard', link))).status, 200, 'a link to the page works');
+  t.equal((await exchange(rawRequest('GET', '/DashBoard', link))).status, 200, 'a link to the page works');
 });
 
-withBoth('another spelling of a path does not match the route', async (t, { port, token, say, ask }) => {
+withBoth('another spelling of a path does not match the route', async (t, { exchange, token, say, ask }) => {
   const sessionKey = await say('echo one');
   const wrong: string[] = [];
   for (const path of tricks) {
     for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
-      const { status } = await exchange(port, rawRequest('DELETE', path, headers));
+      const { status } = await exchange(rawRequest('DELETE', path, headers));
       if (status < 400) wrong.push(`${path} → ${status}`);
     }
   }
@@ -239,3 +252,14 @@ withBoth('the token is stored for its user only and in no answer', async (t, { h
   t.notMatch(readFileSync(`${path}/.oratorio/appserver.lock`, 'utf8'), token);
   t.notMatch(readFileSync(lockFile(path), 'utf8'), token);
 });
+
+for (const adapter of ['uws', 'node'] satisfies Adapter[]) {
+  t.test(`on ${adapter}`, async (t) => {
+    process.env['ORATORIO_HTTP_ADAPTER'] = adapter;
+    t.teardown(() => delete process.env['ORATORIO_HTTP_ADAPTER']);
+    const served = await scene(t);
+    const exchanges = new Exchanges(t, served.port);
+    const stage = { ...served, exchange: (request: string) => exchanges.exchange(request) };
+    for (const [name, play] of plays) await t.test(`${name} (${adapter})`, (t) => play(t, stage));
+  });
+}

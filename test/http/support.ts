@@ -139,21 +139,80 @@ export function rawRequest(method: string, target: string, headers: Record<strin
   return `${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n${body}`;
 }
 
+/** An answer as its characters. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly head: string;
+  /** Empty for an answer without a length. */
+  readonly body: string;
+}
+
 /** Sends one request on a connection of its own and closes it after the answer's head (and body, when it has a length). */
-export async function exchange(port: number, request: string): Promise<{ status: number; head: string; body: string }> {
+export async function exchange(port: number, request: string): Promise<RawAnswer> {
   const client = await RawClient.open(port);
   try {
-    client.send(request);
-    await client.until(/\r\n\r\n/);
-    const length = Number(/^content-length: (\d+)/im.exec(client.received)?.[1] ?? 0);
-    const headEnd = client.received.indexOf('\r\n\r\n') + 4;
-    const expectsBody = !request.startsWith('HEAD ') && length > 0;
-    if (expectsBody) await client.untilLength(headEnd + length);
-    const status = Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1]);
-    return { status, head: client.received.slice(0, headEnd), body: client.received.slice(headEnd) };
+    return await answerTo(client, request);
   } finally {
     client.socket.destroy();
   }
+}
+
+async function answerTo(client: RawClient, request: string): Promise<RawAnswer> {
+  client.send(request);
+  await client.until(/\r\n\r\n/);
+  const length = Number(/^content-length: (\d+)/im.exec(client.received)?.[1] ?? 0);
+  const headEnd = client.received.indexOf('\r\n\r\n') + 4;
+  const expectsBody = !request.startsWith('HEAD ') && length > 0;
+  if (expectsBody) await client.untilLength(headEnd + length);
+  const status = Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1]);
+  return { status, head: client.received.slice(0, headEnd), body: client.received.slice(headEnd) };
+}
+
+/** Exchanges many requests, one after the other: a connection serves as long as the server keeps it, which takes half the time. */
+export class Exchanges {
+  readonly #port: number;
+  #client: RawClient | undefined;
+
+  /** Its connection is closed with the test. */
+  constructor(t: Test, port: number) {
+    this.#port = port;
+    t.teardown(() => this.#client?.socket.destroy());
+  }
+
+  async exchange(request: string): Promise<RawAnswer> {
+    const kept = this.#client;
+    const answer = kept && (await this.#onKept(kept, request));
+    if (answer) return answer;
+    this.#client = await RawClient.open(this.#port);
+    return this.#on(this.#client, request);
+  }
+
+  /** Undefined if the server has closed the connection before it had the request. */
+  async #onKept(client: RawClient, request: string): Promise<RawAnswer | undefined> {
+    try {
+      return await this.#on(client, request);
+    } catch (error) {
+      if (client.closed && client.received === '') return undefined;
+      throw error;
+    }
+  }
+
+  async #on(client: RawClient, request: string): Promise<RawAnswer> {
+    const answer = await answerTo(client, request);
+    client.received = '';
+    if (!isComplete(request, answer) || /^connection: close/im.test(answer.head)) {
+      client.socket.destroy();
+      this.#client = undefined;
+    }
+    return answer;
+  }
+}
+
+/** Whether no more of the answer can follow, as it does in a stream. */
+function isComplete(request: string, { status, head, body }: RawAnswer): boolean {
+  if (request.startsWith('HEAD ') || status === 204 || status === 304) return body === '';
+  const [, length] = /^content-length: (\d+)/im.exec(head) ?? [];
+  return length !== undefined && body.length === Number(length);
 }
 
 /** Code of an error body. */
