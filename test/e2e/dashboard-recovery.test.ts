@@ -1,5 +1,6 @@
 /** Pages while servers die and restart, and while the CLI or a file changes what they show. */
 import { spawn } from 'node:child_process';
+import { basename } from 'node:path';
 import type { Page } from 'playwright-core';
 import { dashboardToken } from '../../src/supervise/index.ts';
 import { eventually } from '../hub/harness.ts';
@@ -69,7 +70,10 @@ scene('the Hub page shows the states of kill and recovery in their order', {}, a
   const page = await context.newPage();
   const { stdout } = await oratorio(place, ['inspect', '--print-url']);
   await page.goto(`${stdout.trim()}&at=/actors`);
-  await page.locator('[role=treeitem]', { hasText: 'bookshop' }).first().click();
+  await page
+    .locator('[role=treeitem]', { hasText: basename(workspacePath) })
+    .first()
+    .click();
   const isLit = (state: string) => page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
   await isLit('running');
   const { pid } = await hub.client.byWorkspace(workspacePath);
@@ -92,7 +96,7 @@ scene('the Hub page shows the states of kill and recovery in their order', {}, a
   );
   t.equal(steps.join(), [...steps].sort((a, b) => a - b).join(), 'in this order');
   await page.getByRole('link', { name: 'Overview' }).click();
-  await page.getByText('bookshop').first().waitFor();
+  await page.getByText(basename(workspacePath)).first().waitFor();
 });
 
 scene('a job created by the CLI runs from the page, and its result links to its trace', {}, async (t, stage) => {

@@ -18,23 +18,29 @@ export interface DashboardScene extends Bookshop {
   ask(path: string, init?: RequestInit): Promise<Response>;
 }
 
-/** Starts the browser of a test file; its last test must be `end()`, because an open browser keeps the process alive. */
+/** Starts the browser and the Hub of a test file; its last test must be `end()`, because both keep the process alive. */
 export function theatre() {
+  const place = makePlace(t, 'dashboard-');
   let browser: Browser;
+  let hub: BuiltHub;
+  let scenes = 0;
   t.before(async () => {
-    browser = await launchBrowser();
+    [browser, hub] = await Promise.all([launchBrowser(), startHub(place)]);
   });
   return {
+    /** Plays in a workspace of its own. */
     scene(
       name: string,
       config: Parameters<Place['workspace']>[1],
       play: (t: Test, scene: DashboardScene) => Promise<void>,
     ) {
       t.test(name, async (t) => {
-        const place = makePlace(t, 'dashboard-');
-        const shop = await makeBookshop(t, place, { config: { Supervision: { BackoffBaseMs: 200 }, ...config } });
+        scenes += 1;
+        const shop = await makeBookshop(t, place, {
+          config: { Supervision: { BackoffBaseMs: 200 }, ...config },
+          name: `bookshop-${scenes}`,
+        });
         const { workspacePath } = shop;
-        const hub = await startHub(place);
         await hub.client.ensure({ workspacePath });
         const context = await browser.newContext({
           viewport: { width: 1280, height: 800 },
@@ -60,10 +66,14 @@ export function theatre() {
         await play(t, { ...shop, place, hub, context, open, connect, ask });
         t.same(complaints, [], 'no script error, no violation of the policy, no request to another origin');
         await context.close();
-        await hub.shutdown();
+        await hub.client.stop(workspacePath);
       });
     },
-    end: () => t.test('the browser closes', () => browser.close()),
+    end: () => {
+      t.test('the browser and the Hub end', async () => {
+        await Promise.all([browser.close(), hub.shutdown()]);
+      });
+    },
   };
 }
 

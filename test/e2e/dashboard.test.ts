@@ -4,6 +4,7 @@ import { axe } from '../ui/scene.ts';
 import { approver, runTurn } from './agent-server.ts';
 import { begin, conversations } from './bookshop.ts';
 import { eventsOf, followTraces, sessionRow, theatre } from './dashboard-scene.ts';
+import { openAt } from './sweep.ts';
 
 const { scene, end } = theatre();
 
@@ -39,15 +40,17 @@ scene(
     t.match(session, { toolCallCount: 6, toolFailureCount: 2, errorCount: 1, displayName: 'Everything' });
 
     await page.close();
-    const tab = await open(`/sessions/${key}?view=list`);
+    const tab = await open(`/sessions/${key}?view=list&q=type:error`);
     await tab.getByRole('heading', { name: 'Everything' }).waitFor();
-    const shown = tab.locator('main .value');
-    for (const type of traceTypes) {
-      await tab.evaluate((hash) => location.assign(hash), `#/sessions?of=${type}`);
-      await tab.getByRole('grid', { name: 'Sessions' }).waitFor();
-      await tab.evaluate((hash) => location.assign(hash), `#/sessions/${key}?view=list&q=type:${type}`);
-      await shown.filter({ hasText: type }).first().waitFor();
-    }
+    const shown = tab.locator('main .list-view .value');
+    const typed = (type: string) => shown.filter({ hasText: new RegExp(`^${type}$`) }).first();
+    await typed('error').waitFor();
+    t.equal(await typed('thinking').count(), 0, 'the address filters the list');
+    // Only rows in sight are in the page.
+    await tab.setViewportSize({ width: 1280, height: 4_000 });
+    await openAt(tab, '/sessions');
+    await openAt(tab, `/sessions/${key}?view=list`);
+    for (const type of traceTypes) await typed(type).waitFor();
     t.pass('in the page');
   },
 );
@@ -62,27 +65,28 @@ scene('each view opens by its address and by keys, without findings of axe-core'
     prompt: conversations.digest.ask,
     schedule: { kind: 'daily', time: '07:30', timeZone: 'Europe/Berlin' },
   });
+  // A trace reads its address when it is opened: each from another view.
   const views: readonly (readonly [at: string, shows: string])[] = [
     ['/overview', 'The missing cent'],
-    ['/sessions', 'The missing cent'],
     [`/sessions/${key}`, 'Why is an order with a voucher'],
+    ['/sessions', 'The missing cent'],
     [`/sessions/${key}?view=log`, 'cent'],
-    [`/sessions/${key}?view=list`, 'tool.failed'],
     ['/actors', 'Why is an order with a voucher'],
+    [`/sessions/${key}?view=list`, 'tool.failed'],
     ['/automations', 'digest'],
     ['/settings', 'Max tool call rounds'],
     ['/events', 'turn.completed'],
     ['/logs', 'Logs'],
   ];
+  const page = await open(views[0]?.[0]);
   for (const [at, shows] of views) {
-    const page = await open(at);
+    await openAt(page, at);
     await page.locator('main').getByText(shows).first().waitFor();
     t.match(page.url(), at.split('?')[0] ?? '', 'the address stays');
     t.notMatch(page.url(), 'token=', 'without the token');
     t.same(await axe(page), [], at);
-    await page.close();
   }
-  const page = await open('/overview');
+  await openAt(page, '/overview');
   await page.locator('main').getByText('The missing cent').first().waitFor();
   // The second key of a sequence must come soon: it does not wait for the answer to the first.
   const press = (...keys: readonly string[]) => Promise.all(keys.map((key) => page.keyboard.press(key)));

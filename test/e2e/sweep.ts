@@ -44,18 +44,23 @@ const roots: Readonly<Record<string, string>> = {
 
 /** Selector of the view of an address. */
 function rootOf(at: string): string {
-  const [view = '', inside] = at.split('/');
+  const [view = '', inside] = at.replace(/^\//, '').split('/');
   return roots[inside === undefined ? view : `${view}/`] ?? `.view.${view}`;
+}
+
+/** Opens an address (behind `#`) of a page that is open. */
+export async function openAt(page: Page, at: string): Promise<void> {
+  await page.evaluate((hash) => {
+    location.hash = hash;
+  }, at);
+  await page.locator(rootOf(at)).waitFor();
+  await page.locator('[aria-busy=true]').waitFor({ state: 'detached' });
 }
 
 /** Opens each address (behind `#/`) in the tab, on a laptop and on a phone; in both themes axe finds nothing and nothing is pushed sideways. */
 export async function visitAll(t: Test, page: Page, addresses: readonly string[]): Promise<void> {
   for (const at of addresses) {
-    await page.evaluate((hash) => {
-      location.hash = hash;
-    }, `/${at}`);
-    await page.locator(rootOf(at)).waitFor();
-    await page.locator('[aria-busy=true]').waitFor({ state: 'detached' });
+    await openAt(page, `/${at}`);
     for (const screen of screens) {
       await page.setViewportSize(screen);
       await page.waitForFunction((width) => innerWidth === width, screen.width);
