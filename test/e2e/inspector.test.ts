@@ -15,9 +15,6 @@ import { shows } from '../ui/shows.ts';
 import { answerOf, type BuiltHub, makePlace, oratorio, type Place, say, startHub } from './harness.ts';
 
 let browser: Browser;
-t.before(async () => {
-  browser = await launchBrowser();
-});
 
 interface Scene {
   readonly place: Place;
@@ -27,14 +24,15 @@ interface Scene {
 
 type Play = (t: Test, scene: Scene) => Promise<void>;
 
-/** Plays on the page of a Hub of its own. */
+const place = makePlace(t, 'projects-');
+let shared: BuiltHub;
+t.before(async () => {
+  [browser, shared] = await Promise.all([launchBrowser(), startHub(place)]);
+});
+
+/** Plays on the page of the Hub of all tests that need none of their own. */
 function onPage(name: string, play: Play): void {
-  t.test(name, async (t) => {
-    const place = makePlace(t, 'projects-');
-    const hub = await startHub(place);
-    await playOn(t, { place, hub, colorScheme: 'light' }, play);
-    await hub.shutdown();
-  });
+  t.test(name, (t) => playOn(t, { place, hub: shared, colorScheme: 'light' }, play));
 }
 
 interface Setting extends Omit<Scene, 'page'> {
@@ -198,9 +196,9 @@ onPage(
 onPage(
   'the page starts, restarts and stops a server, and keeps its session after a reload',
   async (t, { place, hub, page }) => {
-    const workspacePath = place.workspace('atelier');
+    const workspacePath = place.workspace('sonata');
     const first = await hub.client.ensure({ workspacePath });
-    await select(page, 'atelier');
+    await select(page, 'sonata');
     await isLit(page, 'running');
     await forget(page);
     // A command that ignores SIGTERM delays the end of the server until the page has drawn `stopping`.
@@ -232,13 +230,7 @@ onPage(
     await page.reload();
     await page.locator('.connection.live').waitFor();
     await isLit(page, 'running');
-    await shows(
-      t,
-      'equal',
-      () => page.locator('.actor-head h1').textContent(),
-      'atelier',
-      'what was selected still is',
-    );
+    await shows(t, 'equal', () => page.locator('.actor-head h1').textContent(), 'sonata', 'what was selected still is');
     t.notMatch(await page.content(), hub.lock.token);
   },
 );
@@ -324,7 +316,7 @@ t.test('many workspaces in their states', async (t) => {
 onPage(
   'the page of a workspace shows a turn that awaits approval, runs tools and ends',
   async (t, { place, hub, page }) => {
-    const workspacePath = place.workspace('atelier');
+    const workspacePath = place.workspace('toccata');
     const { endpoints } = await hub.client.ensure({ workspacePath });
     const { stdout } = await oratorio(place, ['inspect', workspacePath, '--print-url']);
     const turns = await page.context().newPage();
@@ -353,4 +345,6 @@ onPage(
   },
 );
 
-t.test('the browser closes', () => browser.close());
+t.test('the browser and the Hub end', async () => {
+  await Promise.all([browser.close(), shared.shutdown()]);
+});
