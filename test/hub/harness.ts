@@ -72,7 +72,7 @@ function trustAll(t: Teardown, home: string): void {
 }
 
 /** Pause between two probes: one that takes long, as reading all processes does, must not take most of a core. */
-export const pauseAfter = (probeMs: number): number => Math.min(Math.max(10, 4 * probeMs), 100);
+export const pauseAfter = (probeMs: number): number => Math.min(Math.max(10, 10 * probeMs), 250);
 
 /** Tries until `probe` gives something, at most `deadlineMs`. */
 export async function eventually<T>(
