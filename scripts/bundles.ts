@@ -88,17 +88,55 @@ async function bundle(options: BundleOptions): Promise<void> {
   });
 }
 
-/** Writes all bundles below `dist/`, in place of those of an earlier build. */
+const common = { external: neverBundled, output: programOutput };
+const commonJs = { ...common, format: 'cjs', plugins: [asciiBundles] } as const;
+
+interface Product {
+  /** Below `dist/`, of it alone: what an earlier build has written there is removed. */
+  readonly directory: string;
+  readonly bundles: readonly BundleOptions[];
+}
+
+/** Products that can be built alone. */
+const products = {
+  cli: {
+    directory: 'chunks',
+    bundles: [{ ...common, entries: program, chunks: 'chunks', plugins: [takesBuiltinsWithoutImport, asciiBundles] }],
+  },
+  appserver: {
+    directory: 'appserver',
+    bundles: [
+      { ...commonJs, entries: agentServer, chunks: 'appserver/chunks' },
+      { ...commonJs, entries: agentServerStart, chunks: 'appserver/start' },
+    ],
+  },
+  supervise: { directory: 'supervise', bundles: [{ ...commonJs, entries: logRedactor, chunks: 'supervise/chunks' }] },
+  checkpoints: {
+    directory: 'checkpoints',
+    bundles: [{ ...commonJs, entries: checkpointThread, chunks: 'checkpoints/chunks' }],
+  },
+  libraries: {
+    directory: 'shared',
+    bundles: [{ entries: libraries, external: Object.keys(packageJson.dependencies), chunks: 'shared' }],
+  },
+} as const satisfies Readonly<Record<string, Product>>;
+
+export type ProductName = keyof typeof products;
+
+export const productNames = Object.keys(products) as readonly ProductName[];
+
+/** Sources that a product begins with. */
+export const entriesOf = (name: ProductName): readonly string[] =>
+  products[name].bundles.flatMap(({ entries }) => Object.values(entries));
+
+/** Writes the bundles of a product below `dist/`, in place of those of an earlier build. */
+export async function buildProduct(name: ProductName): Promise<void> {
+  const { directory, bundles }: Product = products[name];
+  rmSync(at(`dist/${directory}`), { recursive: true, force: true });
+  for (const options of bundles) await bundle(options);
+}
+
+/** Writes all bundles. */
 export async function buildBundles(): Promise<void> {
-  for (const old of ['chunks', 'shared', 'appserver', 'supervise', 'checkpoints'])
-    rmSync(at(`dist/${old}`), { recursive: true, force: true });
-  const common = { external: neverBundled, output: programOutput };
-  const commonJs = { ...common, format: 'cjs', plugins: [asciiBundles] } as const;
-  const plugins = [takesBuiltinsWithoutImport, asciiBundles];
-  await bundle({ ...common, entries: program, chunks: 'chunks', plugins });
-  await bundle({ ...commonJs, entries: agentServer, chunks: 'appserver/chunks' });
-  await bundle({ ...commonJs, entries: agentServerStart, chunks: 'appserver/start' });
-  await bundle({ ...commonJs, entries: logRedactor, chunks: 'supervise/chunks' });
-  await bundle({ ...commonJs, entries: checkpointThread, chunks: 'checkpoints/chunks' });
-  await bundle({ entries: libraries, external: Object.keys(packageJson.dependencies), chunks: 'shared' });
+  for (const name of productNames) await buildProduct(name);
 }

@@ -73,11 +73,15 @@ class DevLoop {
     this.#proxies = proxies;
   }
 
-  /** Builds what is missing and starts the servers. `signal`: nothing more is begun. */
+  /** Builds what is missing and starts the servers. `signal`: nothing more is begun, and a Hub that starts is stopped. */
   async begin(signal: AbortSignal): Promise<void> {
     await this.#servers.stopLeftover();
     for (const part of missingParts()) if (!signal.aborted) await rebuild(part);
-    if (!signal.aborted) await this.#servers.start();
+    if (signal.aborted) return;
+    const stop = () => void this.#servers.stop();
+    signal.addEventListener('abort', stop, { once: true });
+    await this.#servers.start();
+    signal.removeEventListener('abort', stop);
   }
 
   /** @param files what has changed, relative to the root */
