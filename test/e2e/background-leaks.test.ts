@@ -21,7 +21,7 @@ t.test(`${rounds} rounds of kill -9 of agent server and Hub leave no background 
   const place = makePlace(t);
   const workspace = place.workspace('site', quick);
   const sleepers = (seconds: number) =>
-    processesUnder(place.root).filter(({ argv }) => argv[0] === 'sleep' && argv[1] === String(seconds));
+    processesUnder(place.root, (argv) => argv[0] === 'sleep' && argv[1] === String(seconds));
 
   let hub = await startHub(place);
   const ensure = async () => {

@@ -259,18 +259,24 @@ export interface FoundProcess {
   readonly environment: readonly string[];
 }
 
-/** Processes whose command line, environment or working directory lead into `root`. */
-export function processesUnder(root: string): FoundProcess[] {
+/**
+ * Processes whose command line, environment or working directory lead into `root`.
+ *
+ * @param fits whether a process with this command line counts: of the others nothing more is read
+ */
+export function processesUnder(root: string, fits: (argv: readonly string[]) => boolean = () => true): FoundProcess[] {
   const found: FoundProcess[] = [];
   for (const name of readdirSync('/proc')) {
     const pid = Number(name);
     if (!Number.isInteger(pid) || pid === process.pid) continue;
     try {
       const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      const argv = commandLine.split('\0');
+      if (!fits(argv)) continue;
       const variables = readFileSync(`/proc/${pid}/environ`, 'utf8');
       const traces = [commandLine, variables, readlinkSync(`/proc/${pid}/cwd`)];
       if (!traces.some((trace) => trace.includes(root))) continue;
-      const [argv, environment] = [commandLine.split('\0'), variables.split('\0')];
+      const environment = variables.split('\0');
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
       // Behind the name, which is in parentheses and may contain anything: state, parent.
       const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
@@ -284,7 +290,7 @@ export function processesUnder(root: string): FoundProcess[] {
 
 /** Agent servers of a Hub among them, by workspace. */
 export function agentServersUnder(root: string): { readonly pid: number; readonly workspace: string }[] {
-  const managed = processesUnder(root).filter(({ argv }) => argv.includes('--managed'));
+  const managed = processesUnder(root, (argv) => argv.includes('--managed'));
   const pids = new Set(managed.map(({ pid }) => pid));
   return (
     managed
