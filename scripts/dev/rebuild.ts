@@ -20,10 +20,15 @@ function entriesFor(part: Part): readonly string[] {
 
 const graph = new ImportGraph();
 
+/** A program that another one starts is named by its sources, and is no part of them. */
+const programs = new Set(productNames.flatMap(entriesOf));
+
 /** Parts that are made from one of these files, relative to the root. */
 export function partsOf(files: ReadonlySet<string>): readonly Part[] {
   for (const file of files) graph.forget(file);
-  return parts.filter((part) => graph.affected(entriesFor(part), files).length > 0);
+  const isMadeFrom = (entry: string): boolean =>
+    [...graph.closureOf(entry, (file) => !programs.has(file))].some((file) => files.has(file));
+  return parts.filter((part) => entriesFor(part).some(isMadeFrom));
 }
 
 /** Parts to build before the first start. */
