@@ -48,8 +48,22 @@ export interface Loaded {
   readonly onFirstUse: readonly string[];
 }
 
+interface ImportedFile {
+  readonly path: string;
+  readonly isDynamic: boolean;
+}
+
+/** Imports of each file that has been read: most files are part of several programs. */
+const known = new Map<string, readonly ImportedFile[]>();
+
 /** Files that `path` imports, from the root of the checkout; types are left out. */
-function importedBy(path: string): { readonly path: string; readonly isDynamic: boolean }[] {
+function importedBy(path: string): readonly ImportedFile[] {
+  const found = known.get(path) ?? readImports(path);
+  known.set(path, found);
+  return found;
+}
+
+function readImports(path: string): readonly ImportedFile[] {
   return importsOf(path, readFileSync(join(root, path), 'utf8')).flatMap(({ specifier, isType, isDynamic }) => {
     const target = join(dirname(path), specifier);
     const isSource = specifier.startsWith('.') && /\.tsx?$/.test(target) && existsSync(join(root, target));

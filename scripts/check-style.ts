@@ -21,14 +21,26 @@ const others = ['{src,test,bench,scripts,deploy}/**/*.{json,css,sh,yaml,yml,html
 /** The table of patterns, its test and the guide quote what must not be written. */
 const quoting = new Set(['scripts/style/patterns.ts', 'test/scripts/check-style.test.ts', 'docs/glossary.md']);
 
+interface FlatRule extends StylePattern {
+  /** Finds all matches in a flat text. */
+  readonly flat: RegExp;
+}
+
+const rules: readonly FlatRule[] = stylePatterns.map((rule) => {
+  const { source, flags } = rule.pattern;
+  const flat = new RegExp(source.replaceAll(' ', ' \u200b*'), flags.includes('g') ? flags : `${flags}g`);
+  return { ...rule, flat };
+});
+
 /** Findings of one file. @param file from the root, which decides how it is read */
 export function findingsIn(file: string, source: string): Finding[] {
   if (quoting.has(file)) return [];
   const isSource = /\.(?:tsx?|m[jt]s|js)$/.test(file);
   const parts = isSource ? partsOfSource(file, source) : file.endsWith('.md') ? partsOfDocument(source) : [];
-  return parts.flatMap((part) =>
-    stylePatterns.filter(({ scope }) => isApplied(scope, file, part)).flatMap((rule) => matches(file, part, rule)),
-  );
+  return parts.flatMap((part) => {
+    const text = flatten(part);
+    return rules.filter(({ scope }) => isApplied(scope, file, part)).flatMap((rule) => matches(file, part, text, rule));
+  });
 }
 
 /** Strings of tests and benches are data, except for titles, which stand in their comments' place. */
@@ -37,24 +49,22 @@ function isApplied(scope: StylePattern['scope'], file: string, { kind }: TextPar
   return kindsOf[scope].includes(kind);
 }
 
-function matches(file: string, { kind, content, line }: TextPart, rule: StylePattern): Finding[] {
+/** Text of a part in which a phrase may be broken between two lines of a comment. Each character keeps its place. */
+function flatten({ kind, content }: TextPart): string {
+  if (kind === 'code') return content;
+  return content
+    .replace(/\n([ \t]*(?:\*(?!\/)|\/\/)?)/g, (found) => ` ${' '.repeat(found.length - 1)}`)
+    .replace(/ {2,}/g, (spaces) => ` ${'\u200b'.repeat(spaces.length - 1)}`);
+}
+
+function matches(file: string, { content, line }: TextPart, text: string, rule: FlatRule): Finding[] {
   const { id, pattern, reason, instead } = rule;
   if (rule.scope === 'comment') {
     return pattern.test(withoutMarks(content).replace(/\s*\n\s*\*?\s*/g, ' '))
       ? [{ file, line, id, reason, instead }]
       : [];
   }
-  // A phrase may be broken between two lines of a comment.
-  const text =
-    kind === 'code'
-      ? content
-      : content.replace(/\n([ \t]*(?:\*(?!\/)|\/\/)?)/g, (found) => ` ${' '.repeat(found.length - 1)}`);
-  const flat = kind === 'code' ? text : text.replace(/ {2,}/g, (spaces) => ` ${'\u200b'.repeat(spaces.length - 1)}`);
-  const all = new RegExp(
-    pattern.source.replaceAll(' ', ' \u200b*'),
-    pattern.flags.includes('g') ? pattern.flags : `${pattern.flags}g`,
-  );
-  return [...flat.matchAll(all)].map(({ 0: found, index }) => ({
+  return [...text.matchAll(rule.flat)].map(({ 0: found, index }) => ({
     file,
     line: line + content.slice(0, index).split('\n').length - 1,
     id,

@@ -42,14 +42,17 @@ const lineCounter = (source: string): ((offset: number) => number) => {
 export function partsOfSource(file: string, source: string): TextPart[] {
   const lineOf = lineCounter(source);
   const parts: TextPart[] = [];
-  let code = source;
+  const code: string[] = [];
+  let codeBegin = 0;
   for (const { start, end } of commentsOf(file, source)) {
     const content = source.slice(start, end);
     // Links and quoted code are names, not sentences.
     parts.push({ kind: 'comment', content: content.replace(/`[^`\n]*`/g, blank), line: lineOf(start) });
-    code = code.slice(0, start) + blank(content) + code.slice(end);
+    code.push(source.slice(codeBegin, start), blank(content));
+    codeBegin = end;
   }
-  const rest = code.replace(quoted, (found, offset: number) => {
+  code.push(source.slice(codeBegin));
+  const rest = code.join('').replace(quoted, (found, offset: number) => {
     if (!isSentence(found)) return found;
     parts.push({ kind: 'text', content: found, line: lineOf(offset) });
     return blank(found);
