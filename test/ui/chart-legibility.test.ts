@@ -112,6 +112,8 @@ async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measur
         return null;
       };
       const measured: Measured[] = [];
+      // Boxes are measured, so nothing needs to be painted, which takes a quarter of the processor time.
+      document.documentElement.style.opacity = '0';
       for (const subject of subjects) {
         const svg = await open(subject);
         const fit = [...document.querySelectorAll<HTMLButtonElement>('.tools button')].find(({ textContent }) =>
@@ -137,6 +139,7 @@ async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measur
         const share = (texts.length - faults.length) / (texts.length + gone.length);
         measured.push({ id: subject.id, share, faults: [...faults, ...gone.map((name) => `“${name}”: nowhere`)] });
       }
+      document.documentElement.style.opacity = '';
       return measured;
     },
     { subjects, isPhone },
