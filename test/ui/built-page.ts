@@ -7,7 +7,7 @@ const shipped = fileURLToPath(new URL('../../dist/ui', import.meta.url));
 
 /**
  * The built page: the one that users get when `dist/` is of these sources, as it is within `npm test`; else it is built into
- * `directory`, which takes seconds.
+ * `directory`, which takes seconds. A directory that has other files loses none of them.
  * @returns where it is; not to be written to
  */
 export async function builtPage(directory: string): Promise<string> {
@@ -16,7 +16,7 @@ export async function builtPage(directory: string): Promise<string> {
   await build({
     configFile: 'src/ui/vite.config.ts',
     logLevel: 'error',
-    build: { outDir: directory, emptyOutDir: true },
+    build: { outDir: directory, emptyOutDir: false },
   });
   return directory;
 }
