@@ -10,9 +10,16 @@ export interface UserData {
 
 export const utf8 = new TextDecoder();
 
+/** Length of waiting frames, in UTF-16 units, at which they are sent at once. */
+const maxWaiting = 65_536;
+
 export class UwsPeer extends Peer {
   readonly #ws: WebSocket<UserData>;
   #over = false;
+  /** Frames that leave together: each write is a system call, and a turn has several things to say at once. */
+  #waiting: string[] = [];
+  /** Their length in UTF-16 units. */
+  #waitingLength = 0;
 
   constructor(ws: WebSocket<UserData>, route: AnyWebSocketRoute, principal: never, remoteAddress: string) {
     super(route, principal, remoteAddress);
@@ -20,14 +27,19 @@ export class UwsPeer extends Peer {
   }
 
   get bufferedBytes(): number {
-    return this.#over ? 0 : this.#ws.getBufferedAmount();
+    return this.#over ? 0 : this.#ws.getBufferedAmount() + this.#waitingLength;
   }
 
   protected sendText(text: string): void {
-    if (!this.#over) this.#ws.send(text, false);
+    if (this.#over) return;
+    if (this.#waiting.length === 0) queueMicrotask(() => this.#flush());
+    this.#waiting.push(text);
+    this.#waitingLength += text.length;
+    if (this.#waitingLength > maxWaiting) this.#flush();
   }
 
   protected sendClose(code: number, reason: string): void {
+    this.#flush();
     if (!this.#over) this.#ws.end(code, reason);
   }
 
@@ -36,10 +48,24 @@ export class UwsPeer extends Peer {
   }
 
   cut(): void {
+    this.#flush();
     if (!this.#over) this.#ws.close();
   }
 
   over(): void {
     this.#over = true;
+    this.#waiting = [];
+    this.#waitingLength = 0;
+  }
+
+  /** Sends what waits: when the present step of the program has ended, or before the connection ends. */
+  #flush(): void {
+    if (this.#over || this.#waiting.length === 0) return;
+    const texts = this.#waiting;
+    this.#waiting = [];
+    this.#waitingLength = 0;
+    this.#ws.cork(() => {
+      for (const text of texts) if (!this.#over) this.#ws.send(text, false);
+    });
   }
 }

@@ -195,4 +195,29 @@ export function sockets(t: Test, adapter: Adapter): void {
     );
     client.terminate();
   });
+
+  t.test('messages sent in one turn before a close arrive in order, then its code', async (t) => {
+    const { route } = recorded({
+      maxBufferedBytes: 1_000_000,
+      open: (socket) => {
+        for (let n = 0; n < 10; n += 1) socket.send(`${n} ${'x'.repeat(n * 5_000)}`);
+        socket.close(4_000, 'Enough.');
+        socket.send('too late');
+      },
+    });
+    const { port } = await start(t, adapter, { routes: [], webSockets: [route] });
+    const client = new WsClient(`ws://127.0.0.1:${port}/ws?token=secret`);
+    const seen: string[] = [];
+    client.on('message', (data: Buffer) => seen.push(data.toString()));
+    const [code] = (await once(client, 'close')) as [number];
+    t.equal(code, 4_000);
+    t.strictSame(
+      seen.map((text) => text.split(' ', 1)[0]),
+      Array.from({ length: 10 }, (_, n) => String(n)),
+    );
+    t.strictSame(
+      seen.map((text) => text.length),
+      Array.from({ length: 10 }, (_, n) => 2 + n * 5_000),
+    );
+  });
 }
