@@ -100,7 +100,6 @@ export class Upstream {
   }
 
   #send({ method, path, payload, accept, headers }: Exchange, agent: Agent): ClientRequest {
-    const body = payload === undefined ? undefined : Buffer.from(payload);
     const options: RequestOptions = {
       ...this.#base,
       path: `${this.#prefix}${path}${this.#url.search}`,
@@ -110,11 +109,15 @@ export class Upstream {
         ...this.#headers,
         ...headers,
         accept,
-        ...(body && { 'content-type': 'application/json', 'content-length': body.length }),
+        ...(payload !== undefined && {
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(payload),
+        }),
       },
     };
     try {
-      return this.#module.request(options).end(body);
+      // As a text, it is written together with the head.
+      return this.#module.request(options).end(payload);
     } catch {
       // Node refuses characters that no header can carry; its error would quote the header.
       throw new ModelError(
