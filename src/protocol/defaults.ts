@@ -29,9 +29,9 @@ export const defaults = {
     /** Longest pause for which the connection of a probe stays open: servers close one that has no request for ten seconds. */
     probeKeepMs: 8_000,
     /** How often an agent server reports its health on the connection that a Hub keeps to its inbox. */
-    healthEventMs: 15_000,
+    healthEventMs: 5_000,
     /** Silence of that connection, with some slack, after which the server is probed at once. */
-    contactSilenceMs: 18_000,
+    contactSilenceMs: 7_000,
     probeTimeoutMs: 3_000,
     livenessFailures: 3,
     unhealthyGraceMs: 15_000,
