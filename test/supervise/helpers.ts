@@ -9,14 +9,20 @@ import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { type ManagedProcess, type SpawnOptions, spawnManaged } from '../../src/supervise/index.ts';
 import { scanProcesses } from '../../src/supervise/scan.ts';
+import { program } from '../programs.ts';
 
 /** Begins the marker of every process that this test file starts. */
 const prefix = `test-${process.pid}-`;
 let count = 0;
 export const newMarker = (): string => `${prefix}${count++}`;
 
+/** Fixtures that import sources of the product. */
+const bundled = ['takes-lock'];
+
 export const fixture = (name: string): string =>
-  fileURLToPath(new URL(`../fixtures/process/${name}.mjs`, import.meta.url));
+  bundled.includes(name)
+    ? program(`test/fixtures/process/${name}.mjs`)
+    : fileURLToPath(new URL(`../fixtures/process/${name}.mjs`, import.meta.url));
 
 /** A directory of its own outside the repository, removed afterwards. */
 export function temporaryDirectory(t: Test): string {
