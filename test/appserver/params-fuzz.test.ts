@@ -14,6 +14,7 @@ import {
   rpcMethods,
 } from '../../src/protocol/index.ts';
 import { call, scripted } from '../agent/helpers.ts';
+import { anyWebUrl } from '../any-character.ts';
 import { Client, type Message, startServer, words } from './harness.ts';
 
 const tool = { name: 'probe', description: 'A tool of the client.', inputSchema: { type: 'object' } };
@@ -40,7 +41,7 @@ const threadConfig = fc.record(
 );
 const settings = fc.oneof(
   fc.record({ transport: fc.constant('stdio'), command: fc.constant('/bin/false'), enabled: fc.constant(false) }),
-  fc.record({ transport: fc.constant('streamableHttp'), url: fc.webUrl(), enabled: fc.constant(false) }),
+  fc.record({ transport: fc.constant('streamableHttp'), url: anyWebUrl, enabled: fc.constant(false) }),
 );
 
 const schedule = fc.oneof(
@@ -96,16 +97,21 @@ const good: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   change: fc.record({ name: fc.constant('renamed'), schedule, enabled: fc.boolean() }, { requiredKeys: [] }),
   limit: fc.integer({ min: 1, max: 500 }),
   before: fc.constantFrom('run_1', 'run_9'),
+  query: text,
+  arguments: text,
 };
 
-function paramsOf(method: RpcMethod): fc.Arbitrary<Record<string, unknown>> {
-  const fields = Object.keys(rpcMethods[method].params.entries).map((name) => {
-    const right = good[name] ?? fc.jsonValue();
-    return [name, fc.oneof({ weight: 12, arbitrary: right }, { weight: 1, arbitrary: fc.jsonValue() })] as const;
+/** @param extent of the parameters: any value now and then, or only parameters with a valid value */
+function paramsOf(method: RpcMethod, extent: 'any' | 'valid' = 'any'): fc.Arbitrary<Record<string, unknown>> {
+  const fields = Object.keys(rpcMethods[method].params.entries).flatMap((name) => {
+    const right = good[name];
+    if (extent === 'valid') return right === undefined ? [] : [[name, right] as const];
+    const some = { weight: 12, arbitrary: right ?? fc.jsonValue() };
+    return [[name, fc.oneof(some, { weight: 1, arbitrary: fc.jsonValue() })] as const];
   });
   const required = fields
     .map(([name]) => name)
-    .filter((name) => /Id$|^input$|^decision$|^name$|^prompt$|^schedule$|^change$/.test(name))
+    .filter((name) => /Id$|^input$|^decision$|^name$|^prompt$|^schedule$|^change$|^query$/.test(name))
     .filter((name) => method !== 'turn/steer' || name !== 'queuedInputId');
   return fc.record(Object.fromEntries(fields), { requiredKeys: required });
 }
@@ -187,7 +193,9 @@ function busyModel(): ModelProvider {
     if (messages.at(-1)?.role === 'tool') return;
     const has = (name: string) => tools.some((offered) => offered.name === name);
     if (round % 3 === 0 && has('probe')) yield call(`call-${round}`, 'probe', {});
-    else if (has('Exec')) yield call(`call-${round}`, 'Exec', { command: 'touch asked' });
+    // A command is ten processes; to write a file is none, and needs approval just as well.
+    else if (round % 8 === 0 && has('Exec')) yield call(`call-${round}`, 'Exec', { command: 'touch asked' });
+    else if (has('WriteFile')) yield call(`call-${round}`, 'WriteFile', { path: 'asked', content: `${round}` });
   });
 }
 
@@ -292,7 +300,7 @@ t.test('random parameters and answers get typed errors, and the server stays hea
       if (/^(cron|automation)\//.test(method)) learn(await client.ask('cron/add', job));
       // Chance may have removed the servers of tools that random parameters name.
       if (method.startsWith('mcp/')) await client.call('mcp/upsert', { name: 'one', settings: toolServer });
-      const [params = {}] = fc.sample(paramsOf(method), 1);
+      const [params = {}] = fc.sample(paramsOf(method, 'valid'), 1);
       const reply = await ask(method, params);
       if (!reply.error) succeeded.add(method);
       else if (attempt === 500) throw new Error(`${method} never succeeds: ${JSON.stringify(reply.error)}`);

@@ -59,20 +59,20 @@ export class RawClient {
   readonly socket: Socket;
   received = '';
   closed = false;
-  /** Called with every change of what is received. */
-  #changed = () => {};
+  /** Called with each piece that is received, and with an empty one at the close. */
+  #changed: (piece: string) => void = () => {};
 
   private constructor(socket: Socket) {
     this.socket = socket;
     socket.setEncoding('latin1');
     socket.on('data', (chunk: string) => {
       this.received += chunk;
-      this.#changed();
+      this.#changed(chunk);
     });
     socket.on('error', () => {});
     socket.on('close', () => {
       this.closed = true;
-      this.#changed();
+      this.#changed('');
     });
   }
 
@@ -95,12 +95,12 @@ export class RawClient {
   }
 
   /** Resolves once `condition` holds of what has been received. One at a time. */
-  async #when(condition: () => boolean, what: () => string): Promise<void> {
-    if (condition()) return;
+  async #when(condition: (piece: string) => boolean, what: () => string): Promise<void> {
+    if (condition(this.received)) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const timer = setTimeout(() => reject(new Error(`never happened: ${what()}`)), patienceMs);
-    this.#changed = () => {
-      if (condition()) resolve();
+    this.#changed = (piece) => {
+      if (condition(piece)) resolve();
     };
     await promise.finally(() => clearTimeout(timer));
   }
@@ -111,6 +111,21 @@ export class RawClient {
       () => this.received.length >= length || this.closed,
       () => `${length} characters`,
     );
+  }
+
+  /** Waits for this text, in an answer of many megabytes: looks at each piece once, not at all that was received before it. */
+  async untilText(text: string): Promise<void> {
+    let recent = '';
+    let isThere = false;
+    await this.#when(
+      (piece) => {
+        recent = recent.slice(-text.length) + piece;
+        isThere ||= recent.includes(text);
+        return isThere || this.closed;
+      },
+      () => text.slice(0, 100),
+    );
+    if (!isThere) throw new Error(`closed before ${text.slice(0, 100)}`);
   }
 
   /** Waits until what was received matches. */
