@@ -1,4 +1,7 @@
-/** A real third-party proxy as `apiProxy` sidecar: started first, ready-checked, killed, revived, stopped (specification §4.2 rule 1, design §5). */
+/**
+ * A proxy as `apiProxy` sidecar, in the first test a real third-party one: started first, ready-checked, killed, revived, stopped
+ * (specification §4.2 rule 1, design §5).
+ */
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -31,7 +34,7 @@ async function sidecar(t: Teardown, script: string) {
   const binaryPath = join(directory, 'proxy.mjs');
   const configPath = join(directory, 'config.json');
   writeFileSync(binaryPath, `#!${process.execPath}\n${script}\n`);
-  writeFileSync(configPath, JSON.stringify({ port, gatewayPort, key: apiKey }));
+  writeFileSync(configPath, JSON.stringify({ port, gatewayPort, key: apiKey, hasChild: true }));
   chmodSync(binaryPath, 0o755);
   return { enabled: true, binaryPath, configPath, endpoint: `http://127.0.0.1:${port}`, apiKey };
 }
@@ -45,11 +48,14 @@ function sidecarRuns(hub: TestHub, workspace: string) {
 }
 
 const portkey = `await import(${JSON.stringify(fixture('sidecars/portkey.mjs'))});`;
+const standIn = `await import(${JSON.stringify(fixture('sidecars/stand-in.mjs'))});`;
+
+/** Hub of the tests that need no Hub of their own. */
+const hub = await startTestHub(t, { agentServer });
 
 t.test(
   'a sidecar starts before the server, restarts after a kill and stops with it, and its key is never shown',
   async (t) => {
-    const hub = await startTestHub(t, { agentServer });
     const workspace = makeWorkspace(t, quick);
     const events = await hub.events();
     const apiProxy = await sidecar(t, portkey);
@@ -87,7 +93,6 @@ t.test(
 );
 
 t.test('a sidecar that ends at once fails the ensure without starting a server', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const events = await hub.events();
   const apiProxy = await sidecar(t, `console.error('bad licence'); process.exit(2);`);
@@ -119,10 +124,9 @@ t.test('a sidecar that never answers fails the ensure at its deadline, and is ki
 });
 
 t.test('a restart uses the sidecar of its request, or none', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
-  const one = await sidecar(t, portkey);
-  const two = await sidecar(t, portkey);
+  const one = await sidecar(t, standIn);
+  const two = await sidecar(t, standIn);
   await hub.ensure(workspace, { apiProxy: one });
   t.match((await hub.ensure(workspace, { apiProxy: two })).serviceStatus, {
     apiProxy: { state: 'restartRequired', url: one.endpoint },
@@ -140,7 +144,7 @@ t.test('a restart uses the sidecar of its request, or none', async (t) => {
 t.test('after kill -9 of the Hub the next one adopts server and sidecar', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, quick);
-  const apiProxy = await sidecar(t, portkey);
+  const apiProxy = await sidecar(t, standIn);
   const first = await startTestHub(t, { home, agentServer });
   const { pid } = await first.ensure(workspace, { apiProxy });
   const before = processesOf(home).sort();
@@ -157,7 +161,7 @@ t.test('after kill -9 of the Hub the next one adopts server and sidecar', async 
 t.test('a sidecar killed together with the Hub is replaced for the adopted server', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, quick);
-  const apiProxy = await sidecar(t, portkey);
+  const apiProxy = await sidecar(t, standIn);
   const first = await startTestHub(t, { home, agentServer });
   const { pid } = await first.ensure(workspace, { apiProxy });
   const doomed = processesOf(home).filter((process) => process !== pid);
