@@ -22,13 +22,22 @@ const bundledPackages = [
   'copy-anything',
   'is-what',
   'jsonc-parser',
+  'yaml',
+  'ws',
+  'vscode-jsonrpc',
+  'eventsource-parser',
+  '@valibot/to-json-schema',
 ];
 
+/** What `ws` uses where it is installed. */
+const optionalPackages = ['bufferutil', 'utf-8-validate'];
+
 const isExternal = (id: string, importer: string | undefined): boolean =>
-  /^(?:node:|[@a-z])/i.test(id) &&
-  !importer?.includes('/node_modules/') &&
-  id !== 'tap' &&
-  !bundledPackages.some((name) => id === name || id.startsWith(`${name}/`));
+  optionalPackages.includes(id) ||
+  (/^(?:node:|[@a-z])/i.test(id) &&
+    !importer?.includes('/node_modules/') &&
+    id !== 'tap' &&
+    !bundledPackages.some((name) => id === name || id.startsWith(`${name}/`)));
 
 /** True for a module of tap or of what only tap loads. */
 const isOfTap = (id: string): boolean =>

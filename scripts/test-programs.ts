@@ -23,8 +23,11 @@ const patterns = [
   'test/review/git/prepare-elsewhere.ts',
 ];
 
-/** Packages found by name at run time, or loaded on first use: as in `build.ts`. */
-const neverBundled = ['uWebSockets.js', 'ws', 'prom-client', 'elkjs', '@vscode/ripgrep'];
+/**
+ * Packages found by name at run time, or loaded on first use: as in `build.ts`; and those that `ws` uses where they are installed. `ws`
+ * itself is bundled: every stand-in for an agent server loads it, which from its files takes as long as all else together.
+ */
+const neverBundled = ['uWebSockets.js', 'prom-client', 'elkjs', '@vscode/ripgrep', 'bufferutil', 'utf-8-validate'];
 const isExternal = (id: string) =>
   id.startsWith('node:') || neverBundled.some((name) => id === name || id.startsWith(`${name}/`));
 
