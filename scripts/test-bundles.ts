@@ -29,7 +29,7 @@ const bundledPackages = [
   '@valibot/to-json-schema',
 ];
 
-/** What `ws` uses where it is installed. */
+/** Packages that `ws` uses where they are installed. */
 const optionalPackages = ['bufferutil', 'utf-8-validate'];
 
 const isExternal = (id: string, importer: string | undefined): boolean =>

@@ -193,7 +193,7 @@ function busyModel(): ModelProvider {
     if (messages.at(-1)?.role === 'tool') return;
     const has = (name: string) => tools.some((offered) => offered.name === name);
     if (round % 3 === 0 && has('probe')) yield call(`call-${round}`, 'probe', {});
-    // A command is ten processes; to write a file is none, and needs approval just as well.
+    // A command starts ten processes. Writing a file needs approval just as well, and starts no process.
     else if (round % 8 === 0 && has('Exec')) yield call(`call-${round}`, 'Exec', { command: 'touch asked' });
     else if (has('WriteFile')) yield call(`call-${round}`, 'WriteFile', { path: 'asked', content: `${round}` });
   });

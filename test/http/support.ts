@@ -113,7 +113,7 @@ export class RawClient {
     );
   }
 
-  /** Waits for this text, in an answer of many megabytes: looks at each piece once, not at all that was received before it. */
+  /** Waits for this text in an answer of many megabytes. Searches each piece once, not all that was received before it. */
   async untilText(text: string): Promise<void> {
     let recent = '';
     let isThere = false;
