@@ -1,8 +1,8 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { HttpError } from './http-error.ts';
 import type { Authenticate, RequestContext } from './types.ts';
 
-const digest = (value: string): Buffer => createHash('sha256').update(value).digest();
+const digest = (value: string): Buffer => hash('sha256', value, 'buffer');
 
 function unauthorized(challenge: string): HttpError {
   return new HttpError(401, 'unauthorized', 'The bearer token is missing or wrong.', {}, [
