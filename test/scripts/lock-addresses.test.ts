@@ -1,7 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, readFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { withAddressedLock, withAddresses } from '../../scripts/lock-addresses.mjs';
+import { root } from '../../scripts/toolchain.mjs';
 
 const lock = {
   lockfileVersion: 3,
@@ -48,4 +51,44 @@ t.test('the addresses are there during the work only', async (t) => {
   );
   t.notOk(existsSync(shrinkwrap), 'nor after a failure');
   t.equal(readFileSync(join(directory, 'package-lock.json'), 'utf8'), JSON.stringify(lock));
+});
+
+/** Logs its arguments. Cannot install from addresses, as with a registry that has its tarballs elsewhere. */
+const npmWithoutTarballs = `#!/usr/bin/env node
+const { appendFileSync, existsSync } = require('node:fs');
+const hasAddresses = existsSync('npm-shrinkwrap.json');
+appendFileSync('npm.log', hasAddresses + ' ' + process.argv.slice(2).join(' ') + '\\n');
+process.exitCode = hasAddresses ? 1 : 0;
+`;
+
+t.test('a registry without these tarballs is asked without addresses', async (t) => {
+  const script = (name: string) => readFileSync(join(root, 'scripts', name), 'utf8');
+  const checkout = t.testdir({
+    'package.json': '{}',
+    'package-lock.json': JSON.stringify(lock),
+    node_modules: {},
+    bin: { npm: npmWithoutTarballs },
+    scripts: {
+      'toolchain.mjs': script('toolchain.mjs'),
+      'lock-addresses.mjs': script('lock-addresses.mjs'),
+    },
+  });
+  chmodSync(join(checkout, 'bin', 'npm'), 0o755);
+  const toolchain = pathToFileURL(join(checkout, 'scripts', 'toolchain.mjs')).href;
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ['-e', `import(${JSON.stringify(toolchain)}).then((m) => (m.ensureDependencies(), m.ensureDependencies()))`],
+    {
+      encoding: 'utf8',
+      env: { ...process.env, PATH: [join(checkout, 'bin'), process.env['PATH']].join(delimiter) },
+    },
+  );
+  t.equal(status, 0, stderr);
+  const options = 'install --no-save --no-audit --no-fund --loglevel=error';
+  t.strictSame(
+    readFileSync(join(checkout, 'npm.log'), 'utf8').trim().split('\n'),
+    [`true ${options} --prefer-offline --replace-registry-host=always`, `false ${options}`],
+    'and is not asked again once installed',
+  );
+  t.notOk(existsSync(join(checkout, 'npm-shrinkwrap.json')));
 });
