@@ -4,11 +4,12 @@ import { Agent, request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as v from 'valibot';
+import { hubFlags } from '../src/client/start-hub.ts';
 import { HubLock } from '../src/protocol/index.ts';
 import { onExit, pinned, wait } from './harness.ts';
 
-/** As `oratorio up` starts it; the same small young generation as `src/client/start-hub.ts`. */
-const command = ['--max-semi-space-size=1', join(import.meta.dirname, '..', 'bin', 'oratorio.js')];
+/** As `oratorio up` starts it. */
+const command = [...hubFlags, join(import.meta.dirname, '..', 'bin', 'oratorio.js')];
 
 /** A directory tree of this run: the home of a Hub, and workspaces beside it. */
 export interface Place {

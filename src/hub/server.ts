@@ -6,6 +6,7 @@ import { dashboardToken, watchedPageToken } from '../supervise/index.ts';
 import type { HubTelemetry } from '../telemetry/index.ts';
 import { hubAuth, hubProver, notifierAuth } from './auth.ts';
 import type { Credentials } from './credentials.ts';
+import { optimiseUnderLoad } from './engine.ts';
 import { hubErrorBody } from './errors.ts';
 import type { HubEvents } from './events.ts';
 import type { DecisionLog, Inbox } from './inbox/index.ts';
@@ -58,6 +59,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     isKnown: (id) => registry.byId(id) !== undefined,
     targetOf: createTargets({ home: options.home, registry }),
   });
+  const noteRequest = optimiseUnderLoad();
   const routes = bindRoutes({
     registry,
     inbox: options.inbox,
@@ -104,7 +106,10 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
       ],
       webSockets: [inspection.statelySocket('/v1/inspect/stately', byAddress(auth)), pages.webSocket],
       hostAllowed: knownHosts({ isPublic: false, names: options.allowedHosts }),
-      guard: pages.guard,
+      guard(request) {
+        noteRequest();
+        pages.guard(request);
+      },
       headers: pages.headers,
       errorBody: hubErrorBody,
       onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
