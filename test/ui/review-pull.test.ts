@@ -48,39 +48,47 @@ const storedFinding = async ({ backend }: ReviewScene, findingId: string) => {
 };
 
 scene(
-  'findings are listed by severity with their suggestions, and their text is never markup',
+  'a draft of three findings',
   { prepare: withDraft },
-  async (t, { page }) => {
-    const worst = finding(page, voucher);
-    await worst.waitFor();
-    await shows(t, 'same', () => page.getByRole('article').locator('h3').allTextContents(), [
-      voucher,
-      'A name that says less',
-      'No test',
-    ]);
-    await shows(t, 'match', () => worst.textContent(), hostile, 'markup of a model is shown as text');
-    t.equal(await page.locator('.draft img').count(), 0);
-    await shows(t, 'match', () => worst.textContent(), 'src/shop/cart.ts:41–42');
-    await shows(t, 'match', () => worst.textContent(), 'Its line has moved.');
-    const change = page.getByRole('region', { name: 'Suggestion in src/shop/cart.ts' });
-    await shows(t, 'match', () => change.locator('.removed').textContent(), /42.*return total - voucher - voucher;/);
-    await shows(t, 'match', () => change.locator('.added').textContent(), 'return total - voucher;');
-    await shows(t, 'equal', () => change.locator('.kept').count(), 1);
-    await shows(t, 'match', () => page.locator('.draft').textContent(), '2 findings did not anchor');
-    await page.getByText('1 file not reviewed').click();
-    await page.getByText('package-lock.json').waitFor();
-    await shows(t, 'match', () => page.getByRole('complementary').textContent(), /octo\/bookshop.*ada.*shop/);
-    await page.getByText('Trace of the agent').click();
-    await page.getByRole('link', { name: 'Open it in the Dashboard' }).waitFor();
-    await shows(
-      t,
-      'equal',
-      () => page.getByRole('link', { name: 'Vouchers' }).getAttribute('href'),
-      'https://github.com/octo/bookshop/pull/1',
-    );
-    t.same(await axe(page), []);
-    t.same(await smallTargets(page), []);
-    await shows(t, 'match', () => page.title(), 'Vouchers');
+  {
+    'findings are listed by severity with their suggestions, and their text is never markup': async (t, { page }) => {
+      const worst = finding(page, voucher);
+      await worst.waitFor();
+      await shows(t, 'same', () => page.getByRole('article').locator('h3').allTextContents(), [
+        voucher,
+        'A name that says less',
+        'No test',
+      ]);
+      await shows(t, 'match', () => worst.textContent(), hostile, 'markup of a model is shown as text');
+      t.equal(await page.locator('.draft img').count(), 0);
+      await shows(t, 'match', () => worst.textContent(), 'src/shop/cart.ts:41–42');
+      await shows(t, 'match', () => worst.textContent(), 'Its line has moved.');
+      const change = page.getByRole('region', { name: 'Suggestion in src/shop/cart.ts' });
+      await shows(t, 'match', () => change.locator('.removed').textContent(), /42.*return total - voucher - voucher;/);
+      await shows(t, 'match', () => change.locator('.added').textContent(), 'return total - voucher;');
+      await shows(t, 'equal', () => change.locator('.kept').count(), 1);
+      await shows(t, 'match', () => page.locator('.draft').textContent(), '2 findings did not anchor');
+      await page.getByText('1 file not reviewed').click();
+      await page.getByText('package-lock.json').waitFor();
+      await shows(t, 'match', () => page.getByRole('complementary').textContent(), /octo\/bookshop.*ada.*shop/);
+      await page.getByText('Trace of the agent').click();
+      await page.getByRole('link', { name: 'Open it in the Dashboard' }).waitFor();
+      await shows(
+        t,
+        'equal',
+        () => page.getByRole('link', { name: 'Vouchers' }).getAttribute('href'),
+        'https://github.com/octo/bookshop/pull/1',
+      );
+      t.same(await axe(page), []);
+      t.same(await smallTargets(page), []);
+      await shows(t, 'match', () => page.title(), 'Vouchers');
+    },
+    'on a phone': async (t, { page }) => {
+      await finding(page, voucher).waitFor();
+      t.equal(await overflowsAt(page, 360), false);
+      t.same(await axe(page), []);
+      t.same(await smallTargets(page), []);
+    },
   },
 );
 
@@ -214,41 +222,53 @@ scene(
 );
 
 scene(
-  'a summary that another user has changed is overwritten after a confirmation only',
+  'a draft that others change',
   { prepare: withDraft },
-  async (t, { page, backend }) => {
-    await page.getByRole('button', { name: 'Edit summary' }).click();
-    await page.getByLabel('Summary').last().fill('Mine.');
-    const { rows } = await backend.store.drafts({ limit: 1 });
-    const [draft] = rows;
-    if (!draft) throw new Error('there is no draft');
-    await backend.store.updateDraft(draft.draftId, draft.version, { summary: 'Theirs.' });
-    await page.getByRole('button', { name: 'Save' }).click();
-    const form = page.getByRole('form', { name: 'Edit the summary' });
-    await form.getByRole('alert').getByText('The draft has changed meanwhile').waitFor();
-    await form.getByRole('alert').getByText('Theirs.').waitFor();
-    await shows(t, 'equal', () => form.getByLabel('Summary').inputValue(), 'Mine.', 'the typed text stays');
-    t.equal((await backend.store.draft(draft.draftId))?.summary, 'Theirs.');
-    t.same(await axe(page), []);
-    await form.getByRole('button', { name: 'Save mine' }).click();
-    await form.waitFor({ state: 'detached' });
-    await page.locator('.summary').getByText('Mine.').waitFor();
-    t.equal((await backend.store.draft(draft.draftId))?.summary, 'Mine.');
+  {
+    'a summary that another user has changed is overwritten after a confirmation only': async (
+      t,
+      { page, backend },
+    ) => {
+      await page.getByRole('button', { name: 'Edit summary' }).click();
+      await page.getByLabel('Summary').last().fill('Mine.');
+      const { rows } = await backend.store.drafts({ limit: 1 });
+      const [draft] = rows;
+      if (!draft) throw new Error('there is no draft');
+      await backend.store.updateDraft(draft.draftId, draft.version, { summary: 'Theirs.' });
+      await page.getByRole('button', { name: 'Save' }).click();
+      const form = page.getByRole('form', { name: 'Edit the summary' });
+      await form.getByRole('alert').getByText('The draft has changed meanwhile').waitFor();
+      await form.getByRole('alert').getByText('Theirs.').waitFor();
+      await shows(t, 'equal', () => form.getByLabel('Summary').inputValue(), 'Mine.', 'the typed text stays');
+      t.equal((await backend.store.draft(draft.draftId))?.summary, 'Theirs.');
+      t.same(await axe(page), []);
+      await form.getByRole('button', { name: 'Save mine' }).click();
+      await form.waitFor({ state: 'detached' });
+      await page.locator('.summary').getByText('Mine.').waitFor();
+      t.equal((await backend.store.draft(draft.draftId))?.summary, 'Mine.');
+    },
+    'a finding that another user has changed shows a warning': async (_t, here) => {
+      const { page, backend } = here;
+      await finding(page, voucher).getByRole('button', { name: 'Edit' }).click();
+      const form = page.getByRole('form', { name: `Edit “${voucher}”` });
+      await form.getByLabel('Text', { exact: true }).fill('Mine.');
+      const { draftId, itemId } = await storedFinding(here, 'critical');
+      await backend.store.updateFinding('critical', { body: 'Theirs.' });
+      await backend.emit('draft.changed', { draftId, itemId });
+      await form.getByText('Another user has changed this finding.').waitFor();
+      await form.getByRole('button', { name: 'Save all the same' }).click();
+      await finding(page, voucher).getByText('Mine.').waitFor();
+    },
+    'a draft is discarded after a confirmation only': async (t, { page, backend }) => {
+      await page.getByRole('button', { name: 'Discard…' }).click();
+      await page.keyboard.press('Escape');
+      t.same(backend.calls, []);
+      await page.getByRole('button', { name: 'Discard…' }).click();
+      await page.getByRole('button', { name: 'Discard it' }).click();
+      await page.locator('.draft-head').getByText('Discarded').waitFor();
+    },
   },
 );
-
-scene('a finding that another user has changed shows a warning', { prepare: withDraft }, async (_t, here) => {
-  const { page, backend } = here;
-  await finding(page, voucher).getByRole('button', { name: 'Edit' }).click();
-  const form = page.getByRole('form', { name: `Edit “${voucher}”` });
-  await form.getByLabel('Text', { exact: true }).fill('Mine.');
-  const { draftId, itemId } = await storedFinding(here, 'critical');
-  await backend.store.updateFinding('critical', { body: 'Theirs.' });
-  await backend.emit('draft.changed', { draftId, itemId });
-  await form.getByText('Another user has changed this finding.').waitFor();
-  await form.getByRole('button', { name: 'Save all the same' }).click();
-  await finding(page, voucher).getByText('Mine.').waitFor();
-});
 
 scene(
   'a blocked draft shows the reason, and is published after a confirmation only',
@@ -299,15 +319,6 @@ scene(
     t.equal(await page.getByRole('dialog').count(), 0);
   },
 );
-
-scene('a draft is discarded after a confirmation only', { prepare: withDraft }, async (t, { page, backend }) => {
-  await page.getByRole('button', { name: 'Discard…' }).click();
-  await page.keyboard.press('Escape');
-  t.same(backend.calls, []);
-  await page.getByRole('button', { name: 'Discard…' }).click();
-  await page.getByRole('button', { name: 'Discard it' }).click();
-  await page.locator('.draft-head').getByText('Discarded').waitFor();
-});
 
 scene(
   'a review can be requested again with a focus, paused and cancelled',
@@ -392,13 +403,6 @@ scene(
 scene('an unknown pull request shows a message', { at: '/queue/none' }, async (t, { page }) => {
   await page.locator('.banner').getByText('Unknown item.').waitFor();
   t.same(await axe(page), []);
-});
-
-scene('on a phone', { prepare: withDraft }, async (t, { page }) => {
-  await finding(page, voucher).waitFor();
-  t.equal(await overflowsAt(page, 360), false);
-  t.same(await axe(page), []);
-  t.same(await smallTargets(page), []);
 });
 
 t.end();

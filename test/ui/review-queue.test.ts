@@ -24,23 +24,45 @@ async function fill({ pull, run, draft }: ReviewBackend): Promise<string> {
   return '/queue';
 }
 
-scene('each pull request shows its state, reason and draft', { prepare: fill }, async (t, { page }) => {
-  await row(page, 'Sell gift cards').getByText('Reviewing').waitFor();
-  t.match(page.url(), /\/review#\/queue$/, 'the token is gone from the address');
-  await shows(
-    t,
-    'match',
-    () => row(page, 'Sort by price').textContent(),
-    /Failed.*The agent server cannot be reached\./,
-  );
-  await shows(t, 'match', () => row(page, 'Vouchers').textContent(), /To decide.*grace.*2 findings/);
-  await shows(t, 'match', () => row(page, 'Typos').textContent(), /Retrying.*attempt 2 of 3/);
-  await shows(t, 'match', () => row(page, 'Not looked at').textContent(), /Not reviewed.*draft/);
-  t.equal(await row(page, 'Merged long ago').count(), 0, 'a merged pull request is hidden');
-  t.same(await axe(page), []);
-  t.same(await smallTargets(page), []);
-  await shows(t, 'match', () => page.title(), 'Queue · Reviews · Oratorio');
-});
+scene(
+  'a queue with a pull request of each kind',
+  { prepare: fill },
+  {
+    'each pull request shows its state, reason and draft': async (t, { page }) => {
+      await row(page, 'Sell gift cards').getByText('Reviewing').waitFor();
+      t.match(page.url(), /\/review#\/queue$/, 'the token is gone from the address');
+      await shows(
+        t,
+        'match',
+        () => row(page, 'Sort by price').textContent(),
+        /Failed.*The agent server cannot be reached\./,
+      );
+      await shows(t, 'match', () => row(page, 'Vouchers').textContent(), /To decide.*grace.*2 findings/);
+      await shows(t, 'match', () => row(page, 'Typos').textContent(), /Retrying.*attempt 2 of 3/);
+      await shows(t, 'match', () => row(page, 'Not looked at').textContent(), /Not reviewed.*draft/);
+      t.equal(await row(page, 'Merged long ago').count(), 0, 'a merged pull request is hidden');
+      t.same(await axe(page), []);
+      t.same(await smallTargets(page), []);
+      await shows(t, 'match', () => page.title(), 'Queue · Reviews · Oratorio');
+    },
+    'the queue fits a phone and has no findings of axe in light and dark': async (t, { page }) => {
+      await row(page, 'Sort by price').waitFor();
+      t.equal(await overflowsAt(page, 360), false);
+      t.same(await axe(page), []);
+      t.same(await smallTargets(page), []);
+      await row(page, 'Sort by price').getByText('Failed').waitFor();
+    },
+    'the palette finds pull requests': async (t, { page }) => {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await row(page, 'Vouchers').waitFor();
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('vouch');
+      await page.getByRole('option', { name: /Vouchers.*octo\/bookshop#3/ }).click();
+      await page.getByRole('heading', { name: 'Vouchers' }).waitFor();
+      t.match(page.url(), /#\/queue\/[\w-]+/);
+    },
+  },
+);
 
 scene(
   'filter, search and closed pull requests can be chosen and are in the address',
@@ -106,15 +128,6 @@ scene('a failed review can be retried by its button', { prepare: fill }, async (
   t.match(backend.calls.at(-1), { act: 'dispatch', given: { number: 2 } });
 });
 
-scene('the palette finds pull requests', { prepare: fill }, async (t, { page }) => {
-  await row(page, 'Vouchers').waitFor();
-  await page.keyboard.press('Control+k');
-  await page.keyboard.type('vouch');
-  await page.getByRole('option', { name: /Vouchers.*octo\/bookshop#3/ }).click();
-  await page.getByRole('heading', { name: 'Vouchers' }).waitFor();
-  t.match(page.url(), /#\/queue\/[\w-]+/);
-});
-
 scene('without open pull requests the watched repositories are shown', {}, async (t, { page }) => {
   await page.getByRole('heading', { name: 'No open pull request' }).waitFor();
   await page.getByText('The repository is watched.').waitFor();
@@ -143,14 +156,6 @@ scene(
 
 scene('a wrong token is refused', { token: 'wrong', prepare: fill }, async (_t, { page }) => {
   await page.getByRole('heading', { name: 'This page needs a token' }).waitFor();
-});
-
-scene('the queue fits a phone and has no findings of axe in light and dark', { prepare: fill }, async (t, { page }) => {
-  await row(page, 'Sort by price').waitFor();
-  t.equal(await overflowsAt(page, 360), false);
-  t.same(await axe(page), []);
-  t.same(await smallTargets(page), []);
-  await row(page, 'Sort by price').getByText('Failed').waitFor();
 });
 
 t.end();

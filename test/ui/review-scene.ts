@@ -21,6 +21,8 @@ interface SceneOptions {
   readonly context?: BrowserContextOptions;
 }
 
+type Play = (t: Test, scene: ReviewScene) => Promise<void>;
+
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function reviewStage() {
   const pageDirectory = await builtPage(t.testdir());
@@ -30,11 +32,8 @@ export async function reviewStage() {
   });
   t.teardown(() => browser?.close());
 
-  return function scene(
-    name: string,
-    options: SceneOptions,
-    play: (t: Test, scene: ReviewScene) => Promise<void>,
-  ): void {
+  /** One test, or several by name that go on in one page, each where the one before it has left the page. */
+  return function scene(name: string, options: SceneOptions, plays: Play | Readonly<Record<string, Play>>): void {
     t.test(name, async (t) => {
       if (!browser) throw new Error('the browser has not started');
       const backend = await startReviewBackend(pageDirectory, options.repositories);
@@ -56,8 +55,12 @@ export async function reviewStage() {
       const fragment = new URLSearchParams({ token: options.token ?? reviewToken, ...(at !== '' && { at }) });
       // The root of the server redirects to the page and keeps the fragment.
       await page.goto(options.isUnauthenticated ? `${backend.origin}/` : `${backend.origin}/#${fragment}`);
-      await play(t, { backend, context, page });
-      t.same(faults, [], 'no script error, no violation of the content security policy, no request elsewhere');
+      const playIn = async (t: Test, play: Play) => {
+        await play(t, { backend, context, page });
+        t.same(faults, [], 'no script error, no violation of the content security policy, no request elsewhere');
+      };
+      if (typeof plays === 'function') return playIn(t, plays);
+      for (const [name, play] of Object.entries(plays)) await t.test(name, (t) => playIn(t, play));
     });
   };
 }

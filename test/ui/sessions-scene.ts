@@ -23,6 +23,8 @@ export interface SceneOptions extends BackendOptions {
   readonly prepare?: (backend: Backend) => void;
 }
 
+type Play = (t: Test, scene: Scene) => Promise<void>;
+
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function stage() {
   const pageDirectory = await builtPage(t.testdir());
@@ -32,7 +34,8 @@ export async function stage() {
   });
   t.teardown(() => browser?.close());
 
-  return function scene(name: string, options: SceneOptions, play: (t: Test, scene: Scene) => Promise<void>): void {
+  /** One test, or several by name that go on in one page, each where the one before it has left the page. */
+  return function scene(name: string, options: SceneOptions, plays: Play | Readonly<Record<string, Play>>): void {
     t.test(name, async (t) => {
       if (!browser) throw new Error('the browser has not started');
       const backend = await startBackend(pageDirectory, options);
@@ -51,14 +54,19 @@ export async function stage() {
       const page = await context.newPage();
       if (options.hasClock) await installClock(page);
       const open = async (at: string) => {
-        await page.goto('about:blank');
+        // A link that changes the fragment alone loads nothing.
+        if (page.url() !== 'about:blank') await page.goto('about:blank');
         await page.goto(`${backend.url}#${new URLSearchParams({ token, at })}`);
       };
       await open(options.at);
-      await play(t, { backend, context, page, open });
-      t.same(complaints, [], 'no script error, no violation of the content security policy');
-      t.same(foreign, [], 'no request to another origin');
-      t.same(backend.failed, [], 'every answer is what its schema says');
+      const playIn = async (t: Test, play: Play) => {
+        await play(t, { backend, context, page, open });
+        t.same(complaints, [], 'no script error, no violation of the content security policy');
+        t.same(foreign, [], 'no request to another origin');
+        t.same(backend.failed, [], 'every answer is what its schema says');
+      };
+      if (typeof plays === 'function') return playIn(t, plays);
+      for (const [name, play] of Object.entries(plays)) await t.test(name, (t) => playIn(t, play));
     });
   };
 }

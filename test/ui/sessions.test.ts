@@ -22,34 +22,77 @@ const lists = (backend: Backend): string[] =>
   backend.requests.filter((request) => /^GET \/DashBoard\/api\/sessions\?/.test(request));
 
 scene(
-  'the table shows the outcome of each session',
+  'a table of three sessions',
   { at: '/sessions', prepare: prepareThree },
-  async (t, { page }) => {
-    await row(page, 'Alpha').waitFor();
-    await shows(
-      t,
-      'same',
-      () => page.locator('.c-name a').allTextContents(),
-      ['Gamma', 'What is beta?', 'Alpha'],
-      'the last active first',
-    );
-    const cell = (name: string, of: string) => row(page, name).locator(`.c-${of}`).textContent();
-    await shows(t, 'match', () => cell('Alpha', 'segments'), '6 thinking · 6 response');
-    await shows(t, 'match', () => cell('Alpha', 'tokens'), '720');
-    await shows(
-      t,
-      'equal',
-      () => row(page, 'beta').locator('.c-tokens').getAttribute('aria-label'),
-      'Tokens: not reported',
-      'not none',
-    );
-    await shows(t, 'match', () => cell('beta', 'tools'), '1 1 failed');
-    await shows(t, 'match', () => cell('beta', 'approvals'), '1 5.00 s');
-    await shows(t, 'match', () => cell('beta', 'worked'), '9.00 s');
-    await shows(t, 'match', () => cell('Gamma', 'state'), 'Running');
-    const grid = page.getByRole('grid', { name: 'Sessions' });
-    await shows(t, 'equal', () => grid.getAttribute('aria-rowcount'), '4');
-    await shows(t, 'equal', () => row(page, 'Alpha').getAttribute('aria-rowindex'), '4');
+  {
+    'the table shows the outcome of each session': async (t, { page }) => {
+      await row(page, 'Alpha').waitFor();
+      await shows(
+        t,
+        'same',
+        () => page.locator('.c-name a').allTextContents(),
+        ['Gamma', 'What is beta?', 'Alpha'],
+        'the last active first',
+      );
+      const cell = (name: string, of: string) => row(page, name).locator(`.c-${of}`).textContent();
+      await shows(t, 'match', () => cell('Alpha', 'segments'), '6 thinking · 6 response');
+      await shows(t, 'match', () => cell('Alpha', 'tokens'), '720');
+      await shows(
+        t,
+        'equal',
+        () => row(page, 'beta').locator('.c-tokens').getAttribute('aria-label'),
+        'Tokens: not reported',
+        'not none',
+      );
+      await shows(t, 'match', () => cell('beta', 'tools'), '1 1 failed');
+      await shows(t, 'match', () => cell('beta', 'approvals'), '1 5.00 s');
+      await shows(t, 'match', () => cell('beta', 'worked'), '9.00 s');
+      await shows(t, 'match', () => cell('Gamma', 'state'), 'Running');
+      const grid = page.getByRole('grid', { name: 'Sessions' });
+      await shows(t, 'equal', () => grid.getAttribute('aria-rowcount'), '4');
+      await shows(t, 'equal', () => row(page, 'Alpha').getAttribute('aria-rowindex'), '4');
+    },
+    'a session can be previewed beside the list by keyboard alone': async (t, { page }) => {
+      await row(page, 'Alpha').waitFor();
+      await page.keyboard.press('j');
+      await shows(t, 'match', () => selectedText(page), 'Gamma');
+      t.equal(await page.locator('.peek').count(), 0);
+      await page.keyboard.press('o');
+      await page.locator('.peek h2', { hasText: 'Gamma' }).waitFor();
+      await page.keyboard.press('j');
+      await page.locator('.peek h2', { hasText: 'beta' }).waitFor();
+      await page.locator('.last-events li').first().filter({ hasText: 'turn.completed' }).waitFor();
+      await shows(t, 'match', () => page.locator('.last-events li').first().textContent(), /turn\.completed/);
+      await page.keyboard.press('k');
+      await page.locator('.peek h2', { hasText: 'Gamma' }).waitFor();
+      await page.waitForURL(/peek=thread_c/);
+      await page.keyboard.press('Escape');
+      await page.locator('.peek').waitFor({ state: 'detached' });
+      await page.keyboard.press('Enter');
+      await page.locator('h1', { hasText: 'Gamma' }).waitFor();
+      await page.goBack();
+      await row(page, 'Alpha').waitFor();
+    },
+    'search, filters and a clicked value find sessions, and are in the address': async (t, { page, open }) => {
+      await row(page, 'Alpha').waitFor();
+      await page.keyboard.press('/');
+      await page.keyboard.type('beta');
+      await row(page, 'Alpha').waitFor({ state: 'detached' });
+      t.match(page.url(), 'q=beta');
+      await page.keyboard.press('Escape');
+      await row(page, 'Alpha').waitFor();
+      await page.getByRole('button', { name: 'With errors' }).click();
+      await row(page, 'Gamma').waitFor({ state: 'detached' });
+      await shows(t, 'same', () => page.locator('.c-name a').allTextContents(), ['What is beta?']);
+      await page.getByRole('button', { name: 'With errors' }).click();
+      await row(page, 'Gamma').getByRole('button', { name: 'Running' }).click();
+      await row(page, 'Alpha').waitFor({ state: 'detached' });
+      t.match(page.url(), 'status=running');
+      await open('/sessions?status=failed&q=nobody');
+      await page.getByText('No session matches').waitFor();
+      await page.getByRole('button', { name: 'Show all sessions' }).click();
+      await row(page, 'Gamma').waitFor();
+    },
   },
 );
 
@@ -105,31 +148,6 @@ scene(
 );
 
 scene(
-  'search, filters and a clicked value find sessions, and are in the address',
-  { at: '/sessions', prepare: prepareThree },
-  async (t, { page, open }) => {
-    await row(page, 'Alpha').waitFor();
-    await page.keyboard.press('/');
-    await page.keyboard.type('beta');
-    await row(page, 'Alpha').waitFor({ state: 'detached' });
-    t.match(page.url(), 'q=beta');
-    await page.keyboard.press('Escape');
-    await row(page, 'Alpha').waitFor();
-    await page.getByRole('button', { name: 'With errors' }).click();
-    await row(page, 'Gamma').waitFor({ state: 'detached' });
-    await shows(t, 'same', () => page.locator('.c-name a').allTextContents(), ['What is beta?']);
-    await page.getByRole('button', { name: 'With errors' }).click();
-    await row(page, 'Gamma').getByRole('button', { name: 'Running' }).click();
-    await row(page, 'Alpha').waitFor({ state: 'detached' });
-    t.match(page.url(), 'status=running');
-    await open('/sessions?status=failed&q=nobody');
-    await page.getByText('No session matches').waitFor();
-    await page.getByRole('button', { name: 'Show all sessions' }).click();
-    await row(page, 'Gamma').waitFor();
-  },
-);
-
-scene(
   'a changed session alone is fetched again; new ones appear, deleted ones disappear',
   { at: '/sessions', prepare: prepareThree },
   async (t, { page, backend }) => {
@@ -150,32 +168,6 @@ scene(
     backend.record('thread_a', [{ type: 'turn.completed', turnId: 'turn_004', data: { status: 'failed' } }]);
     backend.events.cut({ forget: true });
     await row(page, 'Alpha').filter({ hasText: 'Failed' }).waitFor();
-  },
-);
-
-scene(
-  'a session can be previewed beside the list by keyboard alone',
-  { at: '/sessions', prepare: prepareThree },
-  async (t, { page }) => {
-    await row(page, 'Alpha').waitFor();
-    await page.keyboard.press('j');
-    await shows(t, 'match', () => selectedText(page), 'Gamma');
-    t.equal(await page.locator('.peek').count(), 0);
-    await page.keyboard.press('o');
-    await page.locator('.peek h2', { hasText: 'Gamma' }).waitFor();
-    await page.keyboard.press('j');
-    await page.locator('.peek h2', { hasText: 'beta' }).waitFor();
-    await page.locator('.last-events li').first().filter({ hasText: 'turn.completed' }).waitFor();
-    await shows(t, 'match', () => page.locator('.last-events li').first().textContent(), /turn\.completed/);
-    await page.keyboard.press('k');
-    await page.locator('.peek h2', { hasText: 'Gamma' }).waitFor();
-    await page.waitForURL(/peek=thread_c/);
-    await page.keyboard.press('Escape');
-    await page.locator('.peek').waitFor({ state: 'detached' });
-    await page.keyboard.press('Enter');
-    await page.locator('h1', { hasText: 'Gamma' }).waitFor();
-    await page.goBack();
-    await row(page, 'Alpha').waitFor();
   },
 );
 
@@ -262,28 +254,26 @@ scene(
 );
 
 scene(
-  'the table has no findings of axe in light and dark, and fits a phone',
+  'a table beside a preview',
   { at: '/sessions?peek=thread_b', prepare: prepareThree },
-  async (t, { page }) => {
-    await page.locator('.last-events li').first().waitFor();
-    t.same(await axe(page), []);
-    t.same(await smallTargets(page), []);
-    t.notOk(await overflowsAt(page, 360));
-    t.same(await axe(page), []);
-  },
-);
-
-scene(
-  'the dialogs have no findings of axe',
-  { at: '/sessions?peek=thread_b', prepare: prepareThree },
-  async (t, { page }) => {
-    await page.locator('.last-events li').first().waitFor();
-    await page.keyboard.press('Delete');
-    await page.locator('dialog').waitFor();
-    t.same(await axe(page), []);
-    await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'Delete all…' }).click();
-    await page.getByText('The traces of 3 sessions').waitFor();
-    t.same(await axe(page), []);
+  {
+    'the table has no findings of axe in light and dark, and fits a phone': async (t, { page }) => {
+      await page.locator('.last-events li').first().waitFor();
+      t.same(await axe(page), []);
+      t.same(await smallTargets(page), []);
+      t.notOk(await overflowsAt(page, 360));
+      t.same(await axe(page), []);
+    },
+    'the dialogs have no findings of axe': async (t, { page }) => {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.locator('.last-events li').first().waitFor();
+      await page.keyboard.press('Delete');
+      await page.locator('dialog').waitFor();
+      t.same(await axe(page), []);
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: 'Delete all…' }).click();
+      await page.getByText('The traces of 3 sessions').waitFor();
+      t.same(await axe(page), []);
+    },
   },
 );
