@@ -34,7 +34,7 @@ export async function stage() {
   });
   t.teardown(() => browser?.close());
 
-  /** One test, or several by name that go on in one page, each where the one before it has left the page. */
+  /** One test, or several by name that share a page, each beginning where the one before it has left the page. */
   return function scene(name: string, options: SceneOptions, plays: Play | Readonly<Record<string, Play>>): void {
     t.test(name, async (t) => {
       if (!browser) throw new Error('the browser has not started');
