@@ -7,8 +7,9 @@ import { eventually } from '../hub/harness.ts';
 import { shows } from '../ui/shows.ts';
 import { approver, runTurn } from './agent-server.ts';
 import { begin, clientOf, conversations } from './bookshop.ts';
-import { followTraces, sessionRow, theatre } from './dashboard-scene.ts';
+import { followTraces, isBlameless, sessionRow, theatre } from './dashboard-scene.ts';
 import { command, oratorio, oratorioJson } from './harness.ts';
+import { openAt } from './sweep.ts';
 
 const { scene, end } = theatre();
 
@@ -33,97 +34,102 @@ const untilCut = (page: Page) => page.evaluate(() => (globalThis as unknown as C
 
 const names = (page: Page) => page.locator('.c-name a').allTextContents();
 
-scene(
-  'after kill -9 of the agent server two open tabs reconnect at the same address and show each session once',
-  {},
-  async (t, stage) => {
-    const { connect, workspacePath, open, hub } = stage;
-    const client = await connect(approver('accept'));
-    await runTurn(client, await begin(client, workspacePath, 'Before'), conversations.thought.ask);
-    const tabs = [await open('/sessions'), await open('/sessions')];
-    for (const tab of tabs) await sessionRow(tab, 'Before').waitFor();
-    const address = tabs[0]?.url();
-
+scene('pages of one server', {}, async (t, stage) => {
+  const { connect, workspacePath, open, hub, place, context, complaints, ask } = stage;
+  await t.test('the Hub page shows the states of kill and recovery in their order', async (t) => {
+    const page = await context.newPage();
+    const { stdout } = await oratorio(place, ['inspect', '--print-url']);
+    await page.goto(`${stdout.trim()}&at=/actors`);
+    await page
+      .locator('[role=treeitem]', { hasText: basename(workspacePath) })
+      .first()
+      .click();
+    const isLit = (state: string) => page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
+    await isLit('running');
     const { pid } = await hub.client.byWorkspace(workspacePath);
-    for (const tab of tabs) await watchForCut(tab);
+    const log = page.getByRole('tabpanel');
     process.kill(pid ?? 0, 'SIGKILL');
-    for (const tab of tabs) await untilCut(tab);
-    for (const tab of tabs) await tab.locator('.connection.live').waitFor();
-    const revived = await eventually(async () => {
-      const now = await hub.client.byWorkspace(workspacePath);
-      return now.state === 'running' && now.pid !== pid ? now : undefined;
-    }, 'the Hub has restarted the server');
-    t.not(revived.pid, pid);
+    await log.getByText('PROCESS.EXITED').first().waitFor();
+    await eventually(
+      async () => (await hub.client.byWorkspace(workspacePath)).state === 'running' || undefined,
+      'the Hub has restarted the server',
+    );
+    await isLit('running');
+    const shown = await eventually(async () => {
+      const text = (await log.textContent()) ?? '';
+      return text.lastIndexOf('PROCESS.SPAWNED') > text.lastIndexOf('PROCESS.EXITED') ? text : undefined;
+    }, 'the log shows the new process after the end of the first');
+    const steps = ['PROCESS.EXITED', 'PROCESS.SPAWNED'].map((event) => shown.lastIndexOf(event));
+    t.ok(
+      steps.every((at) => at >= 0),
+      'the log shows the end and the new process',
+    );
+    t.equal(steps.join(), [...steps].sort((a, b) => a - b).join(), 'in this order');
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByText(basename(workspacePath)).first().waitFor();
+    await page.close();
+    isBlameless(t, complaints);
+  });
 
-    const again = await clientOf(t, hub.client, workspacePath, approver('accept'));
-    await runTurn(again, await begin(again, workspacePath, 'After'), conversations.thought.ask);
-    for (const tab of tabs) {
-      await sessionRow(tab, 'After').getByText('Completed').waitFor();
-      await shows(t, 'same', async () => (await names(tab)).sort(), ['After', 'Before'], 'each once');
-      t.equal(tab.url(), address);
-    }
-  },
-);
+  const client = await connect(approver('accept'));
+  await runTurn(client, await begin(client, workspacePath, 'Before'), conversations.thought.ask);
+  const [one, other] = [await open('/sessions'), await open('/sessions')];
+  const tabs = [one, other];
 
-scene('the Hub page shows the states of kill and recovery in their order', {}, async (t, stage) => {
-  const { place, hub, context, workspacePath } = stage;
-  const page = await context.newPage();
-  const { stdout } = await oratorio(place, ['inspect', '--print-url']);
-  await page.goto(`${stdout.trim()}&at=/actors`);
-  await page
-    .locator('[role=treeitem]', { hasText: basename(workspacePath) })
-    .first()
-    .click();
-  const isLit = (state: string) => page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
-  await isLit('running');
-  const { pid } = await hub.client.byWorkspace(workspacePath);
-  process.kill(pid ?? 0, 'SIGKILL');
-  const log = page.getByRole('tabpanel');
-  await log.getByText('PROCESS.EXITED').first().waitFor();
-  await eventually(
-    async () => (await hub.client.byWorkspace(workspacePath)).state === 'running' || undefined,
-    'the Hub has restarted the server',
+  await t.test(
+    'after kill -9 of the agent server two open tabs reconnect at the same address and show each session once',
+    async (t) => {
+      for (const tab of tabs) await sessionRow(tab, 'Before').waitFor();
+      const address = one.url();
+
+      const { pid } = await hub.client.byWorkspace(workspacePath);
+      for (const tab of tabs) await watchForCut(tab);
+      process.kill(pid ?? 0, 'SIGKILL');
+      for (const tab of tabs) await untilCut(tab);
+      for (const tab of tabs) await tab.locator('.connection.live').waitFor();
+      const revived = await eventually(async () => {
+        const now = await hub.client.byWorkspace(workspacePath);
+        return now.state === 'running' && now.pid !== pid ? now : undefined;
+      }, 'the Hub has restarted the server');
+      t.not(revived.pid, pid);
+
+      const again = await clientOf(t, hub.client, workspacePath, approver('accept'));
+      await runTurn(again, await begin(again, workspacePath, 'After'), conversations.thought.ask);
+      for (const tab of tabs) {
+        await sessionRow(tab, 'After').getByText('Completed').waitFor();
+        await shows(t, 'same', async () => (await names(tab)).sort(), ['After', 'Before'], 'each once');
+        t.equal(tab.url(), address);
+      }
+      isBlameless(t, complaints);
+    },
   );
-  await isLit('running');
-  const shown = await eventually(async () => {
-    const text = (await log.textContent()) ?? '';
-    return text.lastIndexOf('PROCESS.SPAWNED') > text.lastIndexOf('PROCESS.EXITED') ? text : undefined;
-  }, 'the log shows the new process after the end of the first');
-  const steps = ['PROCESS.EXITED', 'PROCESS.SPAWNED'].map((event) => shown.lastIndexOf(event));
-  t.ok(
-    steps.every((at) => at >= 0),
-    'the log shows the end and the new process',
-  );
-  t.equal(steps.join(), [...steps].sort((a, b) => a - b).join(), 'in this order');
-  await page.getByRole('link', { name: 'Overview' }).click();
-  await page.getByText(basename(workspacePath)).first().waitFor();
-});
 
-scene('a job created by the CLI runs from the page, and its result links to its trace', {}, async (t, stage) => {
-  const { place, workspacePath, open } = stage;
-  const page = await open('/automations');
-  await page.locator('.connection.live').waitFor();
-  const made = ['cron', 'add', '--workspace', workspacePath, '--daily', '07:30', '--yes', '--name', 'digest'];
-  await oratorioJson(place, ...made, conversations.digest.ask);
-  await page.getByRole('link', { name: 'digest' }).click();
-  await page.getByRole('button', { name: 'Run “digest” now' }).click();
-  const drawer = page.getByRole('complementary', { name: 'Selected automation' });
-  await drawer.getByText('Since yesterday').waitFor();
-  await drawer.getByRole('link', { name: 'Session' }).click();
-  await page.getByRole('heading', { name: 'digest' }).waitFor();
-  await page.locator('.bar-row', { hasText: 'Exec' }).first().waitFor();
-  t.match(page.url(), '#/sessions/');
-});
+  await t.test('a job created by the CLI runs from the page, and its result links to its trace', async (t) => {
+    await other.close();
+    await one.locator('.connection.live').waitFor();
+    await openAt(one, '/automations');
+    const made = ['cron', 'add', '--workspace', workspacePath, '--daily', '07:30', '--yes', '--name', 'digest'];
+    await oratorioJson(place, ...made, conversations.digest.ask);
+    await one.getByRole('link', { name: 'digest' }).click();
+    await one.getByRole('button', { name: 'Run “digest” now' }).click();
+    const drawer = one.getByRole('complementary', { name: 'Selected automation' });
+    await drawer.getByText('Since yesterday').waitFor();
+    await drawer.getByRole('link', { name: 'Session' }).click();
+    await one.getByRole('heading', { name: 'digest' }).waitFor();
+    await one.locator('.bar-row', { hasText: 'Exec' }).first().waitFor();
+    t.match(one.url(), '#/sessions/');
+    isBlameless(t, complaints);
+  });
 
-scene('saved settings are in the file, and the page requests a restart', {}, async (t, stage) => {
-  const { open, ask } = stage;
-  const page = await open('/settings');
-  await page.locator('[id="setting-MaxToolCallRounds"]').fill('77');
-  await page.getByRole('button', { name: 'Save 1 change' }).click();
-  await page.locator('.banner', { hasText: 'Restart to apply' }).waitFor();
-  const { workspace } = (await (await ask('/dashboard/api/config')).json()) as { workspace: object };
-  t.match(workspace, { MaxToolCallRounds: 77 });
-  t.notMatch(await page.content(), 'sk-of-the-bookshop', 'no secret is in the page');
+  await t.test('saved settings are in the file, and the page requests a restart', async (t) => {
+    await openAt(one, '/settings');
+    await one.locator('[id="setting-MaxToolCallRounds"]').fill('77');
+    await one.getByRole('button', { name: 'Save 1 change' }).click();
+    await one.locator('.banner', { hasText: 'Restart to apply' }).waitFor();
+    const { workspace } = (await (await ask('/dashboard/api/config')).json()) as { workspace: object };
+    t.match(workspace, { MaxToolCallRounds: 77 });
+    t.notMatch(await one.content(), 'sk-of-the-bookshop', 'no secret is in the page');
+  });
 });
 
 const login = { DashBoard: { Username: 'margaret', Password: 'correct horse' } };
