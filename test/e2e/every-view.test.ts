@@ -5,7 +5,7 @@ import { AppServerClient } from '../../src/client/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
-import { visitAll, watched, withoutScripts } from './sweep.ts';
+import { openAt, visitAll, watched, withoutScripts } from './sweep.ts';
 
 const hub = await startTestHub(t);
 const workspace = makeWorkspace(t, { ...quick, Provider: 'demo' });
@@ -68,12 +68,13 @@ t.test('every view of the page of the Hub', async (t) => {
   const views = await open(page, '/');
   t.strictSame([...views].sort(), ['actors', 'events', 'inbox', 'logs', 'overview', 'threads']);
   await visitAll(t, page, views);
-  await page.close();
 });
 
 t.test('the threads of all workspaces: found, renamed and opened in their workspace', async (t) => {
-  const page = await own.context.newPage();
-  await page.goto(`${apiBaseUrl}/#token=${token}&at=/threads`);
+  const [page] = own.context.pages();
+  if (!page) throw new Error('the page of the Hub is open');
+  await page.setViewportSize({ width: 1_440, height: 900 });
+  await openAt(page, '/threads');
   const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem');
   await rows.filter({ hasText: 'Waits for you' }).waitFor();
   await page.getByRole('textbox', { name: 'Find conversations' }).fill('CONFIG.json');
@@ -104,6 +105,6 @@ t.test('no script error, no violation of the policy, no request to another origi
 });
 
 t.test('without scripts a page says what it needs', async (t) => {
-  for (const path of ['/', record.page ?? ''])
-    t.match(await withoutScripts(browser, `${apiBaseUrl}${path}`), /JavaScript/);
+  const addresses = ['/', record.page ?? ''].map((path) => `${apiBaseUrl}${path}`);
+  for (const text of await withoutScripts(browser, addresses)) t.match(text, /JavaScript/);
 });

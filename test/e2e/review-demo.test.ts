@@ -93,7 +93,7 @@ t.test('a newcomer sees a review, publishes it, and Ctrl-C leaves nothing', asyn
   t.match(published, /The loop runs one step too far/);
   t.match(published, /<h2>src\/discount\.js:4<\/h2>/);
   t.equal((await fetch(new URL('/app', stand))).status, 404, 'who does not know the address finds no stand-in');
-  t.match(await withoutScripts(browser, `${address.origin}/review`), /JavaScript/);
+  t.match(await withoutScripts(browser, [`${address.origin}/review`]), [/JavaScript/]);
   t.same(complaints, [], 'no script error, no violation of the content security policy');
   t.same(foreign, [], 'no request to another origin');
   const { stdout, stderr } = said();

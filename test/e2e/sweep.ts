@@ -74,13 +74,17 @@ export async function visitAll(t: Test, page: Page, addresses: readonly string[]
   }
 }
 
-/** Text of a page for readers without scripts. */
-export async function withoutScripts(browser: Browser, address: string): Promise<string> {
+/** Texts of pages for readers without scripts. */
+export async function withoutScripts(browser: Browser, addresses: readonly string[]): Promise<readonly string[]> {
   const context = await browser.newContext({ javaScriptEnabled: false });
   try {
     const page = await context.newPage();
-    await page.goto(address);
-    return (await page.locator('noscript').allInnerTexts()).join(' ');
+    const texts: string[] = [];
+    for (const address of addresses) {
+      await page.goto(address);
+      texts.push((await page.locator('noscript').allInnerTexts()).join(' '));
+    }
+    return texts;
   } finally {
     await context.close();
   }

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { AppServerClient, startThread, startTurn } from '../../src/client/index.ts';
 import { launchBrowser } from '../browser.ts';
@@ -129,9 +129,7 @@ async function breakAll(t: Test, place: Place, hub: BuiltHub): Promise<void> {
   }
 }
 
-async function openPage(t: Test, place: Place): Promise<Page> {
-  const browser = await launchBrowser();
-  t.teardown(() => browser.close());
+async function openPage(browser: Browser, place: Place): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
   page.setDefaultTimeout(120_000);
   const { stdout } = await oratorio(place, ['inspect', '--print-url']);
@@ -161,7 +159,11 @@ t.test(
     const place = makePlace(t);
     const hub = await startHub(place);
     await breakAll(t, place, hub);
-    await checkFaces(t, place, await openPage(t, place), cases);
+    const browser = await launchBrowser();
+    t.teardown(() => browser.close());
+    const page = await openPage(browser, place);
+    await checkFaces(t, place, page, cases);
+    await page.close();
 
     const inspected = await oratorio(place, ['inspect', join(place.root, 'badkey')]);
     t.match(inspected.stdout, /state +failing[\s\S]*trouble +.*refuses the key[\s\S]*→ oratorio login/);
@@ -182,7 +184,7 @@ t.test(
       { state: 'running', url: /^http:/ },
       'an adopted server has its services',
     );
-    await checkFaces(t, place, await openPage(t, place), cases);
+    await checkFaces(t, place, await openPage(browser, place), cases);
     await next.shutdown();
   },
 );
