@@ -22,6 +22,7 @@ import {
   processesUnder,
   runningHub,
   say,
+  startHub,
   takeInventory,
 } from './harness.ts';
 
@@ -117,10 +118,11 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
   let revivals = 0;
   let adoptions = 0;
   for (let round = 0; round < rounds; round++) {
-    const record = await oratorioJson(place, 'ensure', workspace);
-    const first = runningHub(place);
-    t.match(await ask(record.endpoints.appServerWebSocket, workspace, `echo round ${round}`), `round ${round}`);
-    await killBoth(round, record.pid, first, workspace);
+    const first = await startHub(place);
+    const record = await first.client.ensure({ workspacePath: workspace });
+    const url = record.endpoints['appServerWebSocket'] ?? '';
+    t.match(await ask(url, workspace, `echo round ${round}`), `round ${round}`);
+    await killBoth(round, record.pid ?? 0, first, workspace);
     // A killed process may not have ended yet.
     const survivor = agentServersUnder(place.root).find(({ pid }) => pid !== record.pid);
     if (survivor !== undefined) revivals += 1;
