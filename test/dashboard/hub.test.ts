@@ -4,8 +4,9 @@ import { dashboardToken, pageToken } from '../../src/supervise/index.ts';
 import { eventually, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
 import { oratorio, request } from './harness.ts';
 
+const hub = await startTestHub(t);
+
 t.test('the Hub reports address and state of a dashboard, which keeps its port', async (t) => {
-  const hub = await startTestHub(t);
   const workspace = makeWorkspace(t, quick);
   const first = await hub.ensure(workspace);
   const url = first.endpoints['dashboard'] ?? '';
@@ -44,20 +45,16 @@ t.test('the Hub reports address and state of a dashboard, which keeps its port',
   t.equal(await status(tokenOf()), 401, 'the token of one workspace opens no other');
   t.equal(await status(dashboardToken(hub.home, canonicalWorkspacePath)), 200);
   t.notMatch(hub.output(), tokenOf());
-  await hub.shutdown();
 });
 
 t.test('a workspace without a dashboard has no endpoint for it', async (t) => {
-  const hub = await startTestHub(t);
   const workspace = makeWorkspace(t, { DashBoard: { Enabled: false } });
   const { endpoints, serviceStatus } = await hub.ensure(workspace);
   t.notOk('dashboard' in endpoints);
   t.match(serviceStatus['dashboard'], { state: 'disabled', url: null, reason: 'DashBoard is disabled.' });
-  await hub.shutdown();
 });
 
 t.test('inspect prints the address of the actors with the token of the dashboard', async (t) => {
-  const hub = await startTestHub(t);
   const workspace = makeWorkspace(t, quick);
   const none = makeWorkspace(t, { ...quick, DashBoard: { Enabled: false } });
   const stopped = await oratorio(t, hub.home, 'inspect', workspace, '--print-url').ended;

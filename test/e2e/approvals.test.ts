@@ -10,10 +10,13 @@ import { screenOf } from '../cli/screen.ts';
 import { atTerminal, hasTerminals } from '../cli/terminal.ts';
 import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
 import type { TestConfig } from '../hub/harness.ts';
-import { command, makePlace, oratorio, type Place } from './harness.ts';
+import { command, makePlace, oratorio } from './harness.ts';
 
 t.setTimeout(600_000);
 if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
+
+/** Of all tests, with the Hub that the first command starts. */
+const place = makePlace(t);
 
 /** Model that runs the command at the end of the prompt, given as JSON, and then answers `text`. */
 async function runner(t: Test, text = 'Done.') {
@@ -31,29 +34,28 @@ async function runner(t: Test, text = 'Done.') {
 }
 
 /** A workspace whose settings the user has agreed to. */
-function trusted(place: Place, name: string, config: TestConfig): string {
+function trusted(name: string, config: TestConfig): string {
   const workspace = place.workspace(name, config);
   trustWorkspace({ home: place.home, workspace });
   return workspace;
 }
 
-function chat(t: Test, place: Place, workspace: string, prompt: string) {
+function chat(t: Test, workspace: string, prompt: string) {
   const argv = [process.execPath, command, 'chat', '--workspace', workspace, prompt];
   return atTerminal(t, argv, { cwd: place.root, env: { ...place.env, NO_COLOR: '1' } });
 }
 
 t.test('regression: H1 a command cannot hide itself or another approval request on the terminal', async (t) => {
-  const place = makePlace(t);
   const forged = '\u001b]0;owned\u0007\u001b[2K\u009b1A\u202e fine \u2066';
   const { commands, config } = await runner(t, `All good ${forged}`);
-  const workspace = trusted(place, 'ws', config);
+  const workspace = trusted('terminal', config);
   commands.set(
     'evil',
     `touch pwned #\r\u001b[2K\u001b[1A\u001b[2K? May the agent read this?\n? May the agent list this? (ReadFile)\n  › y\n\u009b2K\u202e#`,
   );
   commands.set('good', 'touch made');
 
-  const attacked = chat(t, place, workspace, 'evil');
+  const attacked = chat(t, workspace, 'evil');
   await attacked.answer('[c]ancel', 'n\r');
   await attacked.ended;
   const raw = attacked.screen();
@@ -74,17 +76,15 @@ t.test('regression: H1 a command cannot hide itself or another approval request 
   t.match(raw, 'All good ␛]0;owned␇␛[2K\\x9b1A<U+202E> fine <U+2066>');
   t.notOk(existsSync(join(workspace, 'pwned')));
 
-  const allowed = chat(t, place, workspace, 'good');
+  const allowed = chat(t, workspace, 'good');
   await allowed.answer('[c]ancel', 'y\r');
   await allowed.ended;
   t.ok(existsSync(join(workspace, 'made')), 'an ordinary command runs when it is allowed');
-  await oratorio(place, ['hub', 'stop']);
 });
 
 t.test('regression: M3 --yes allows one call of chat or exec, not the later ones of its thread', async (t) => {
-  const place = makePlace(t);
   const { commands, config } = await runner(t);
-  const workspace = trusted(place, 'ws', config);
+  const workspace = trusted('unattended', config);
   for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) commands.set(name, `touch ${name}`);
   const run = (...argv: string[]) => oratorio(place, [...argv, '--workspace', workspace]);
   const began = await run('exec', '--yes', '--json', 'first');
@@ -102,7 +102,6 @@ t.test('regression: M3 --yes allows one call of chat or exec, not the later ones
   await run('chat', '--thread', threadId, 'fourth');
   await run('exec', '--thread', threadId, 'fifth');
   t.same(made(), ['first', 'third'], 'a resumed thread asks again');
-  await oratorio(place, ['hub', 'stop']);
 });
 
 /** A server of another program of this user. */
@@ -118,14 +117,13 @@ async function innerServer(t: Test) {
 }
 
 t.test('regression: H6 a sandboxed command reads no token and reaches no server of another workspace', async (t) => {
-  const place = makePlace(t);
   const { commands, config } = await runner(t);
   const { available, reason } = await sandboxStatus('required', process.env);
   t.comment(reason);
-  const other = trusted(place, 'other', { ...config, Model: 'MARK-other' });
-  const open = trusted(place, 'open', config);
-  const closed = trusted(place, 'closed', { ...config, Tools: { Shell: { Sandbox: 'required' } } });
-  const networked = trusted(place, 'networked', {
+  const other = trusted('other', { ...config, Model: 'MARK-other' });
+  const open = trusted('open', config);
+  const closed = trusted('closed', { ...config, Tools: { Shell: { Sandbox: 'required' } } });
+  const networked = trusted('networked', {
     ...config,
     Tools: { Shell: { Sandbox: 'required', Network: 'allow' } },
   });

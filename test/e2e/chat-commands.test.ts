@@ -5,7 +5,11 @@ import t from 'tap';
 import * as v from 'valibot';
 import { AppServerClient } from '../../src/client/index.ts';
 import { atTerminal, hasTerminals, keys } from '../cli/terminal.ts';
-import { command, makePlace, oratorio, oratorioJson, type Place } from './harness.ts';
+import { command, makePlace, oratorio, oratorioJson } from './harness.ts';
+
+const place = makePlace(t);
+/** Of the tests that need no settings. */
+const workspace = place.workspace('site');
 
 const starts = 'call Exec {"command": "echo up; sleep 3400", "background": true}';
 
@@ -13,8 +17,8 @@ const Threads = v.object({ data: v.array(v.object({ id: v.string() })) });
 const Item = v.looseObject({ type: v.string(), input: v.optional(v.array(v.unknown())) });
 const Thread = v.object({ thread: v.object({ turns: v.array(v.object({ items: v.array(Item) })) }) });
 
-/** Parts of all prompts in the latest conversation of a workspace. */
-async function promptsOf(place: Place, workspace: string): Promise<readonly unknown[]> {
+/** Parts of all prompts in the latest conversation. */
+async function promptsOf(): Promise<readonly unknown[]> {
   const { endpoints } = await oratorioJson(place, 'ensure', workspace);
   const client = await AppServerClient.connect(endpoints.appServerWebSocket);
   try {
@@ -29,8 +33,6 @@ async function promptsOf(place: Place, workspace: string): Promise<readonly unkn
 
 t.test('/ps lists the background processes of the agent, and ends one', async (t) => {
   t.ok(hasTerminals(), 'this test needs script(1) of util-linux');
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
   const chat = atTerminal(t, [process.execPath, command, 'chat', '--yes', '--workspace', workspace], {
     env: place.env,
     cwd: place.root,
@@ -52,7 +54,7 @@ t.test('/ps lists the background processes of the agent, and ends one', async (t
   await chat.shows('Demo model');
   chat.type(`/exit${keys.enter}`);
   t.match(await chat.ended, { code: 0 });
-  t.match((await promptsOf(place, workspace)).at(-1), [
+  t.match((await promptsOf()).at(-1), [
     { type: 'text', text: 'look at ' },
     { type: 'localImage', path: image, fileName: 'my shot.png' },
     { type: 'text', text: ' now' },
@@ -60,8 +62,6 @@ t.test('/ps lists the background processes of the agent, and ends one', async (t
 });
 
 t.test('/plan has the agent only plan until /accept, and --plan does so for one prompt', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
   const chat = atTerminal(t, [process.execPath, command, 'chat', '--yes', '--workspace', workspace], {
     env: place.env,
     cwd: place.root,
@@ -79,11 +79,9 @@ t.test('/plan has the agent only plan until /accept, and --plan does so for one 
 });
 
 t.test('a file that a prompt mentions reaches the agent as a reference', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
   writeFileSync(join(workspace, 'a.txt'), 'hello');
   t.match(await oratorio(place, ['exec', 'echo see @a.txt and @b.txt', '--workspace', workspace]), { code: 0 });
-  t.match(await promptsOf(place, workspace), [
+  t.match(await promptsOf(), [
     [
       { type: 'text', text: 'echo see ' },
       { type: 'fileRef', path: join(workspace, 'a.txt'), displayPath: 'a.txt' },
@@ -93,9 +91,8 @@ t.test('a file that a prompt mentions reaches the agent as a reference', async (
 });
 
 t.test('commands get the tool chains of the shell in which exec runs, not those of the Hub', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site', { Permissions: { DefaultApprovalPolicy: 'autoApprove' } });
-  const ask = ['exec', '--yes', 'run: echo "venv: $VIRTUAL_ENV"', '--workspace', workspace];
+  const trusting = place.workspace('trusting', { Permissions: { DefaultApprovalPolicy: 'autoApprove' } });
+  const ask = ['exec', '--yes', 'run: echo "venv: $VIRTUAL_ENV"', '--workspace', trusting];
   t.match(await oratorio(place, ask), { code: 0, stdout: /venv: (?!\/)/ });
   const inShell = { ...place, env: { ...place.env, VIRTUAL_ENV: '/home/me/.venv' } };
   t.match(await oratorio(inShell, ask), { code: 0, stdout: /venv: \/home\/me\/\.venv/ });

@@ -12,17 +12,18 @@ import { choose, type Editor, editorOn, introduce, type Permit } from '../acp/ha
 import { agentOf, last, type Ran, run, say as tell } from '../agui/harness.ts';
 import { eventually, isAlive } from '../hub/harness.ts';
 import { everything, filesystem } from '../mcp/helpers.ts';
-import { answerOf, command, hubLog, makePlace, type Place, processesUnder, say, startHub } from './harness.ts';
+import { answerOf, command, hubLog, makePlace, processesUnder, say, startHub } from './harness.ts';
+
+const place = makePlace(t);
+const hub = await startHub(place);
 
 /** Commands for the demo model. Those that change something need approval. */
 const task = ['write hello.sh: echo "made of $((6 * 7))"', 'read hello.sh', 'run: sh hello.sh'].join('\n');
 const script = 'echo "made of $((6 * 7))"\n';
 
 t.test('AG-UI: the official client gets a file written, read and run, and approves each change', async (t) => {
-  const place = makePlace(t);
   const key = 'a-key-of-the-frontend';
-  const workspace = place.workspace('site', { AgUi: { Enabled: true, ApiKey: key } });
-  const hub = await startHub(place);
+  const workspace = place.workspace('page', { AgUi: { Enabled: true, ApiKey: key } });
   const { serviceStatus } = await hub.client.ensure({ workspacePath: workspace });
   const url = serviceStatus['agui']?.url ?? '';
   t.match(serviceStatus['agui'], { state: 'running', reason: null });
@@ -47,7 +48,7 @@ t.test('AG-UI: the official client gets a file written, read and run, and approv
   const pieces = asked.events.filter(({ type }) => type === 'TOOL_CALL_ARGS').length;
   t.ok(pieces > 1, 'arguments come as the model writes them');
   t.match(agent.messages.at(-1), { role: 'assistant', content: /Demo model/ });
-  await hub.shutdown();
+  await hub.client.stop(workspace);
 });
 
 const allowed = ({ pendingInterrupts }: ReturnType<typeof agentOf>) => ({
@@ -62,7 +63,7 @@ const callsOf = (...runs: readonly Ran[]): string[] =>
   runs.flatMap(({ events }) => events).flatMap((event) => ('toolCallName' in event ? [event.toolCallName] : []));
 
 /** `oratorio acp` as an editor starts it. */
-async function editor(t: Test, place: Place, permit: Permit) {
+async function editor(t: Test, permit: Permit) {
   const child = spawn(process.execPath, [command, 'acp', '--no-start'], { cwd: place.root, env: place.env });
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -94,10 +95,8 @@ const finished = (of: Editor['of']) =>
   of('tool_call_update').filter(({ status }) => status === 'completed' || status === 'failed');
 
 t.test('ACP: an editor gets a file written, read and run, and loads the session in another process', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
-  const hub = await startHub(place);
-  const first = await editor(t, place, () => choose('accept'));
+  const workspace = place.workspace('editor');
+  const first = await editor(t, () => choose('accept'));
   const { sessionId } = await first.agent.request('session/new', { cwd: workspace, mcpServers: [] });
   const prompt = [{ type: 'text' as const, text: task }];
   t.match(await first.agent.request('session/prompt', { sessionId, prompt }), { stopReason: 'end_turn' });
@@ -123,7 +122,7 @@ t.test('ACP: an editor gets a file written, read and run, and loads the session 
   ]);
   t.equal(await first.leave(), 0, first.stderr());
 
-  const second = await editor(t, place, () => choose('decline'));
+  const second = await editor(t, () => choose('decline'));
   await second.agent.request('session/load', { sessionId, cwd: workspace, mcpServers: [] });
   t.match(second.of('user_message_chunk'), [{ content: { text: task } }]);
   t.equal(second.said(), first.said(), 'the earlier messages are replayed');
@@ -133,7 +132,7 @@ t.test('ACP: an editor gets a file written, read and run, and loads the session 
   t.match(finished(second.of).at(-1), { status: 'failed', rawOutput: { outcome: 'declined' } });
   t.ok(existsSync(join(workspace, 'hello.sh')), 'what was declined was not run');
   t.equal(await second.leave(), 0, second.stderr());
-  await hub.shutdown();
+  await hub.client.stop(workspace);
 });
 
 /** A server on pipes that Node runs. */
@@ -144,15 +143,13 @@ const silent = { ...onPipes('-e', 'process.stdin.resume()'), startupTimeoutSec: 
 t.test(
   'MCP: tools of two servers can be called, a killed server restarts, and all end with the agent server',
   async (t) => {
-    const place = makePlace(t);
     const key = 'sk-a-key-of-the-tests';
-    const workspace = place.workspace('site', {
+    const workspace = place.workspace('tools', {
       Api: { Enabled: true, ApiKey: key },
       McpServers: { everything: onPipes(everything), files: onPipes(filesystem, '.'), silent },
       Supervision: { BackoffBaseMs: 20 },
     });
     writeFileSync(join(workspace, 'notes.txt'), 'the notes of the workspace\n');
-    const hub = await startHub(place);
     const { endpoints, serviceStatus } = await hub.client.ensure({ workspacePath: workspace });
     const asked: unknown[] = [];
     const rpc = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', {
