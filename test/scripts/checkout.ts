@@ -1,5 +1,5 @@
 /** A copy of this checkout, for tests of scripts that change files or watch them. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -40,6 +40,13 @@ export function copyCheckout(t: Test, part: readonly string[] = ofProduct): stri
   for (const name of names) cpSync(join(root, name), join(directory, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
   return directory;
+}
+
+/** Makes the build of a copy that of its sources, after these were changed. */
+export function markBuilt(checkout: string): void {
+  const stamp = JSON.stringify(join(checkout, 'scripts', 'stamp.mjs'));
+  const code = `const { markBuilt, sourcesHash } = await import(${stamp}); markBuilt(sourcesHash());`;
+  execFileSync(process.execPath, ['--input-type=module', '--eval', code]);
 }
 
 /** A script of a checkout, in a process of its own. */
