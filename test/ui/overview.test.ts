@@ -201,49 +201,46 @@ scene(
 );
 
 scene(
-  'the Dashboard of a workspace opens in a new tab without an opener',
+  'a Hub with a few workspaces',
   { kind: 'hub', at: '/overview', prepare: few },
-  async (t, { page, backend, context }) => {
-    const waiting = row(page, 'alpha').getByRole('link', { name: '2 approvals waiting' });
-    await shows(t, 'equal', () => waiting.getAttribute('href'), '#/inbox', 'what waits is answered there');
-    const [tab] = await Promise.all([
-      context.waitForEvent('page'),
-      row(page, 'alpha').getByRole('button', { name: 'Open' }).click(),
-    ]);
-    await tab.waitForURL(/opened/);
-    t.equal(tab.url(), `${backend.origin}/opened?path=%2Fw%2Falpha#token=of-the-workspace`);
-    await shows(t, 'equal', () => tab.evaluate(() => window.opener), null);
-    await tab.close();
-  },
-);
-
-scene(
-  'the details of a workspace open by key and by address, and hold no secret',
-  { kind: 'hub', at: '/overview', prepare: few },
-  async (t, { page, open }) => {
-    await row(page, 'alpha').waitFor();
-    await page.keyboard.press('j');
-    const facts = page.locator('.drawer');
-    await facts.getByText('Out of memory, again.').waitFor();
-    await shows(t, 'match', () => facts.textContent(), /exit code 137: It was killed/);
-    await page.keyboard.press('j');
-    await facts.getByText('Switched off in the settings.').waitFor();
-    t.notMatch(await facts.textContent(), 'secret-of-it');
-    await shows(t, 'match', () => facts.textContent(), 'ws://127.0.0.1:1/');
-    await shows(t, 'ok', () => facts.getByRole('link', { name: 'Show its state chart' }).isVisible());
-    await page.waitForURL(/workspace=%2Fw%2Falpha/);
-    await page.keyboard.press('Escape');
-    await facts.waitFor({ state: 'detached' });
-    await open('/overview?workspace=/w/beta&state=trouble');
-    await facts.getByText('Out of memory, again.').waitFor();
-    await shows(t, 'same', () => page.locator('.vrow b').allTextContents(), ['beta']);
-    await page.getByRole('button', { name: /^Trouble/ }).click();
-    await row(page, 'alpha').waitFor();
-    await page.keyboard.press('/');
-    await page.keyboard.type('gam');
-    await row(page, 'alpha').waitFor({ state: 'detached' });
-    await page.keyboard.type('zzz');
-    await page.getByText('No workspace matches').waitFor();
+  {
+    'the Dashboard of a workspace opens in a new tab without an opener': async (t, { page, backend, context }) => {
+      const waiting = row(page, 'alpha').getByRole('link', { name: '2 approvals waiting' });
+      await shows(t, 'equal', () => waiting.getAttribute('href'), '#/inbox', 'what waits is answered there');
+      const [tab] = await Promise.all([
+        context.waitForEvent('page'),
+        row(page, 'alpha').getByRole('button', { name: 'Open' }).click(),
+      ]);
+      await tab.waitForURL(/opened/);
+      t.equal(tab.url(), `${backend.origin}/opened?path=%2Fw%2Falpha#token=of-the-workspace`);
+      await shows(t, 'equal', () => tab.evaluate(() => window.opener), null);
+      await tab.close();
+    },
+    'the details of a workspace open by key and by address, and hold no secret': async (t, { page, open }) => {
+      await row(page, 'alpha').waitFor();
+      await page.keyboard.press('j');
+      const facts = page.locator('.drawer');
+      await facts.getByText('Out of memory, again.').waitFor();
+      await shows(t, 'match', () => facts.textContent(), /exit code 137: It was killed/);
+      await page.keyboard.press('j');
+      await facts.getByText('Switched off in the settings.').waitFor();
+      t.notMatch(await facts.textContent(), 'secret-of-it');
+      await shows(t, 'match', () => facts.textContent(), 'ws://127.0.0.1:1/');
+      await shows(t, 'ok', () => facts.getByRole('link', { name: 'Show its state chart' }).isVisible());
+      await page.waitForURL(/workspace=%2Fw%2Falpha/);
+      await page.keyboard.press('Escape');
+      await facts.waitFor({ state: 'detached' });
+      await open('/overview?workspace=/w/beta&state=trouble');
+      await facts.getByText('Out of memory, again.').waitFor();
+      await shows(t, 'same', () => page.locator('.vrow b').allTextContents(), ['beta']);
+      await page.getByRole('button', { name: /^Trouble/ }).click();
+      await row(page, 'alpha').waitFor();
+      await page.keyboard.press('/');
+      await page.keyboard.type('gam');
+      await row(page, 'alpha').waitFor({ state: 'detached' });
+      await page.keyboard.type('zzz');
+      await page.getByText('No workspace matches').waitFor();
+    },
   },
 );
 
