@@ -2,7 +2,8 @@
 import { execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import {
-  mkdirSync,
+  cpSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -126,15 +127,27 @@ export async function machine(t: Test, scenario: FakeScenario = {}): Promise<Mac
 export const image = 'oratorio-test:1';
 export const gatewayImage = 'caddy:2.11.4-alpine';
 
-function repository(home: string, name: string): string {
-  const path = join(home, 'remotes', name);
-  mkdirSync(path, { recursive: true });
-  if (readdirSync(path).length > 0) return path;
+/** Repositories by name, made once and copied for each machine. */
+const originals = new Map<string, string>();
+
+function originalOf(name: string): string {
+  const made = originals.get(name);
+  if (made !== undefined) return made;
+  const path = mkdtempSync(join(tmpdir(), 'oratorio-original-'));
+  process.once('exit', () => rmSync(path, { recursive: true, force: true }));
   const git = (...args: string[]) => execFileSync('git', ['-C', path, ...args], { stdio: 'pipe' });
   writeFileSync(join(path, 'README.md'), `# ${name}\n`);
-  git('init', '--quiet', '--initial-branch=main');
+  // Without the examples of hooks, which every copy would hold.
+  git('init', '--quiet', '--template=', '--initial-branch=main');
   git('add', '.');
   git('-c', 'user.name=t', '-c', 'user.email=t@example.com', '-c', 'commit.gpgsign=false', 'commit', '-qm', 'first');
+  originals.set(name, path);
+  return path;
+}
+
+function repository(home: string, name: string): string {
+  const path = join(home, 'remotes', name);
+  if (!existsSync(path)) cpSync(originalOf(name), path, { recursive: true });
   return path;
 }
 
