@@ -20,6 +20,9 @@ import {
 const agentServer = agentServerFixture('well-behaved.ts');
 const post = (hub: TestHub, action: string, body: unknown) => hub.call('POST', `/v1/appservers/${action}`, body);
 
+/** Hub of the tests that need no Hub of their own. */
+const hub = await startTestHub(t, { agentServer });
+
 t.test('regression: edge 9 every answer has the workspace path of its request', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
@@ -58,7 +61,6 @@ t.test('regression: edge 9 every answer has the workspace path of its request', 
 });
 
 t.test('regression: edge 14 a notification that violates the contract is refused', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const notify = (body: unknown) => hub.call('POST', '/v1/notifications/request', body);
   const good = { title: 'Done', workspacePath: workspace, actionUrl: `oratorio://open?path=${workspace}` };
@@ -109,7 +111,6 @@ t.test('regression: edge 14 a notification that violates the contract is refused
 });
 
 t.test('regression: edge 14 a foreign address is refused and not quoted', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const events = await hub.events();
   const secret = 'S3CRET-VALUE';
   const value = fc.oneof(fc.constant(secret), fc.json(), fc.integer(), fc.constant(null), fc.object(), anyWebUrl);

@@ -76,8 +76,10 @@ const forged = (workspace: string, identity: object, url: string): string =>
     endpoints: { appServerWebSocket: url },
   });
 
+/** Hub of the tests that need no Hub of their own. */
+const hub = await startTestHub(t, { agentServer });
+
 t.test('regression: C3 the Hub refuses a workspace of another user and a symlinked .oratorio', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const shared = join(temporaryDirectory(t), 'shared');
   mkdirSync(shared);
   if (canBecomeOther) {
@@ -129,7 +131,6 @@ t.test('regression: H7 a forged lock gets neither a connection nor a signal', as
 });
 
 t.test('regression: H7 a lock that another user holds is refused, and its owner is named', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t);
   const directory = inside(workspace, '');
   if (canBecomeOther) {
@@ -261,7 +262,6 @@ t.test('regression: M7 a config.json without end stops neither the Hub nor its n
 });
 
 t.test('regression: M7 an appserver.lock without end, while the lock is held, ends in workspaceLocked', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   for (const [name, put] of Object.entries(endless)) {
     const workspace = makeWorkspace(t);
     const lock = acquireLock(inside(workspace, 'appserver.mutex'));
@@ -277,7 +277,6 @@ t.test('regression: M7 an appserver.lock without end, while the lock is held, en
 t.test(
   'regression: M9 an appserver.mutex that is a symlink, a FIFO or filled is refused, and its target is unchanged',
   async (t) => {
-    const hub = await startTestHub(t, { agentServer });
     const script = join(temporaryDirectory(t), 'script.sh');
     writeFileSync(script, '#!/bin/sh\n');
     chmodSync(script, 0o755);

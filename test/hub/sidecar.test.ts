@@ -139,6 +139,8 @@ t.test('a restart uses the sidecar of its request, or none', async (t) => {
   });
   t.match(without.body, { serviceStatus: { apiProxy: { state: 'disabled' } } });
   await eventually(() => processesOf(hub.home).length === 2 || undefined, 'the Hub and one agent server');
+  // The Hub runs on: it would poll the server during the tests after this one.
+  await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
 });
 
 t.test('after kill -9 of the Hub the next one adopts server and sidecar', async (t) => {
