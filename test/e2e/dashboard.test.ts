@@ -79,6 +79,8 @@ scene('each view opens by its address and by keys, without findings of axe-core'
     ['/logs', 'Logs'],
   ];
   const page = await open(views[0]?.[0]);
+  // It has read its token from the address then.
+  await page.locator('.connection.live').waitFor();
   for (const [at, shows] of views) {
     await openAt(page, at);
     await page.locator('main').getByText(shows).first().waitFor();
