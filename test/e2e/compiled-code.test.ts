@@ -30,10 +30,14 @@ t.test('an agent server runs the compiled code that another has left, and replac
     const child = spawn(process.execPath, args, { cwd: home, env, stdio: ['ignore', 'pipe', 'pipe'] });
     t.teardown(() => child.kill('SIGKILL'));
     let output = '';
+    let isEnding = false;
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
         output += text;
-        if (output.includes('"serving"')) child.kill('SIGTERM');
+        if (isEnding || !output.includes('"serving"')) return;
+        // A second signal ends it at once.
+        isEnding = true;
+        child.kill('SIGTERM');
       });
     }
     const [code] = await once(child, 'close');

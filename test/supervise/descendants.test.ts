@@ -1,5 +1,6 @@
 /** Processes that leave the group of their ancestor and clear their environment are found and ended; no other process is touched. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -43,7 +44,12 @@ const start = (script: string, record?: ProcessRecord): Promise<PipedProcess> =>
 
 t.test('what an agent leaves is ended with it', async (t) => {
   const another = spawn('sleep', [word], { detached: true, stdio: 'ignore' });
-  t.teardown(() => another.kill('SIGKILL'));
+  const ended = once(another, 'exit');
+  // The next test counts what sleeps.
+  t.teardown(() => {
+    another.kill('SIGKILL');
+    return ended;
+  });
   await untilCount(1);
 
   t.test('a member of its session with another group and no environment', async (t) => {

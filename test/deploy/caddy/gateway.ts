@@ -47,18 +47,29 @@ export async function startGateway(
   const caddy = await startCaddy(program, directory, { text, ready: certified });
   const root = join(directory, 'data', 'caddy', 'pki', 'authorities', 'local', 'root.crt');
   const gateway = { ...caddy, ports, ca: readFileSync(root, 'utf8') };
-  // It says so before it serves the certificate.
-  while (!(await greets(gateway, options.host))) await delay(greetingPollMs);
+  try {
+    // It says so before it serves the certificate.
+    while (!(await greets(gateway, options.host))) await delay(greetingPollMs);
+  } catch (error) {
+    await caddy.stop();
+    throw error;
+  }
   return gateway;
 }
 
 async function greets({ ports, ca }: Gateway, host: PublicHost): Promise<boolean> {
   const tls = { ca, identity: host.name, serverName: serverNameOf(host) };
-  const { status } = await sendRaw(
-    { port: ports.https, tls },
-    'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-  );
-  return status === 404;
+  try {
+    const { status } = await sendRaw(
+      { port: ports.https, tls },
+      'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    );
+    return status === 404;
+  } catch (error) {
+    // The clock of a check may be some milliseconds behind the one by which the certificate was made.
+    if ((error as NodeJS.ErrnoException).code === 'CERT_NOT_YET_VALID') return false;
+    throw error;
+  }
 }
 
 export interface CaddySettings {
