@@ -167,9 +167,14 @@ function useFirehose(app: App) {
       });
     };
     const abort = new AbortController();
+    let hasBeenLive = false;
+    const stopWatching = app.live.connections.events.subscribe(({ state }) => {
+      hasBeenLive ||= state === 'live';
+    });
     const stop = app.live.listen('events', {
       onReset: () => {
-        firehose.gap('The connection began anew: events may be missing here.');
+        // Earlier events may be here before the stream begins for the first time.
+        if (hasBeenLive) firehose.gap('The connection began anew: events may be missing here.');
         redrawSoon();
       },
       onEvents: (events) => {
@@ -189,6 +194,7 @@ function useFirehose(app: App) {
     return () => {
       abort.abort();
       stop();
+      stopWatching();
       cancelAnimationFrame(frame);
     };
   }, [app, firehose]);
