@@ -76,8 +76,8 @@ export class Inbox implements SseSource {
   subscribe(listener: (batch: Uint8Array) => void, onEnd: () => void): () => void {
     const reader = { listener, onEnd };
     this.#readers.add(reader);
-    this.#beat();
-    this.#beating ??= setInterval(() => this.#beat(), defaults.supervise.healthEventMs).unref();
+    void this.#beat();
+    this.#beating ??= setInterval(() => void this.#beat(), defaults.supervise.healthEventMs).unref();
     return () => {
       this.#readers.delete(reader);
       if (this.#readers.size === 0) this.#rest();
@@ -97,13 +97,16 @@ export class Inbox implements SseSource {
   }
 
   /** A server that cannot examine itself stays silent, and is then probed. */
-  #beat(): void {
+  async #beat(): Promise<void> {
     if (!this.#examine || this.#isExamining) return;
     this.#isExamining = true;
-    void this.#examine().then((health) => {
+    try {
+      this.#tell('health', await this.#examine());
+    } catch {
+      // The answer to the probe that follows says why.
+    } finally {
       this.#isExamining = false;
-      this.#tell('health', health);
-    });
+    }
   }
 
   #decisionOf(requestId: string): InboxDecision | undefined {
