@@ -10,16 +10,18 @@ import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { TapConfig } from '@tapjs/config';
 import { fileReport, summaryReport } from './tap-output.mjs';
-import { bundleTests } from './test-bundles.ts';
+import { bundleTests, programOf } from './test-bundles.ts';
 import { runTestFile, type TestFileOptions, type TestFileResult } from './test-file.ts';
 import { realJobs, runTogether } from './test-jobs.ts';
 import { longestFirst, readDurations, writeDurations } from './test-order.ts';
 import { bundleTestPrograms } from './test-programs.ts';
+import { type TestUnit, testUnits } from './test-units.ts';
 import { root } from './toolchain.mjs';
 
 const { values, positionals } = await TapConfig.load();
 const patterns = positionals.length > 0 ? positionals : values.include;
 const found = [...new Set(globSync(patterns, { cwd: root }))];
+const durations = readDurations();
 
 /** Directory of one run: bundles, and the directories that tests make with `t.testdir`. `npm test` removes it by its name. */
 function makeRunDirectory(): string {
@@ -50,15 +52,16 @@ function optionsIn(directory: string): TestFileOptions {
 }
 
 /** Runs files together, and those that need the machine for themselves afterwards. */
-async function runAll(names: readonly string[], directory: string): Promise<readonly TestFileResult[]> {
+async function runAll(units: readonly TestUnit[], directory: string): Promise<readonly TestFileResult[]> {
   const options = optionsIn(directory);
+  const programs = new Map(units.map((unit) => [unit.name, programOf(unit, directory)]));
   const results: TestFileResult[] = [];
   const run = async (name: string): Promise<void> => {
-    const result = await runTestFile({ name, program: join(directory, name.replace(/\.ts$/, '.js')) }, options);
+    const result = await runTestFile({ name, program: programs.get(name) ?? name }, options);
     results.push(result);
     process.stdout.write(fileReport(result, results.length));
   };
-  const ordered = longestFirst(names, readDurations());
+  const ordered = longestFirst([...programs.keys()], durations);
   const isAlone = (name: string): boolean => values.serial?.includes(name) ?? false;
   await runTogether(
     ordered.filter((name) => !isAlone(name)),
@@ -77,9 +80,10 @@ async function main(): Promise<void> {
     return;
   }
   const directory = makeRunDirectory();
+  const units = testUnits(found, durations, values.serial);
   try {
-    await Promise.all([bundleTests(found, directory), bundleTestPrograms(programsIn(directory))]);
-    const results = await runAll(found, directory);
+    await Promise.all([bundleTests(units, directory), bundleTestPrograms(programsIn(directory))]);
+    const results = await runAll(units, directory);
     process.stdout.write(summaryReport(results));
     writeDurations(Object.fromEntries(results.map(({ name, milliseconds }) => [name, milliseconds / 1000])));
     if (results.some(({ isGood }) => !isGood)) process.exitCode = 1;

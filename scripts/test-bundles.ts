@@ -9,6 +9,7 @@ import { build } from 'rolldown';
 import { takesBuiltinsWithoutImport } from './builtin-modules.ts';
 import { bundledForms, onLog } from './bundled-forms.ts';
 import { findsItsProgramInDist } from './test-programs.ts';
+import type { TestUnit } from './test-units.ts';
 import { root } from './toolchain.mjs';
 
 /** Packages that most test files load, and what these load. All others but tap are loaded from where they are installed. */
@@ -98,6 +99,46 @@ const carriesTests = {
   },
 };
 
+const sharedTap = join(root, 'scripts', 'shared-tap.ts');
+
+/** Gives the files of a test process the tap that they share. */
+const sharesTap = {
+  name: 'shares tap',
+  resolveId: {
+    filter: { id: /^tap$/ },
+    handler: (_: string, importer: string | undefined) =>
+      importer?.startsWith(join(root, 'test/')) ? sharedTap : null,
+  },
+};
+
+const togetherPrefix = 'together:';
+
+/** Is the program of a unit of several files. */
+const togetherPrograms = (units: readonly TestUnit[]) => ({
+  name: 'together',
+  resolveId: { filter: { id: new RegExp(`^${togetherPrefix}`) }, handler: (id: string) => id },
+  load: {
+    filter: { id: new RegExp(`^${togetherPrefix}`) },
+    handler(id: string) {
+      const files = units.find(({ name }) => `${togetherPrefix}${name}` === id)?.files ?? [];
+      const loaded = files.map(
+        (file) => `{ name: ${JSON.stringify(file)}, load: () => import(${JSON.stringify(join(root, file))}) },`,
+      );
+      return `import { runFiles } from ${JSON.stringify(sharedTap)};\nawait runFiles([\n${loaded.join('\n')}\n]);\n`;
+    },
+  },
+});
+
+/** Path of the bundle of a unit, from the directory of bundles, without `.js`. */
+const bundleOf = ({ name, files: [file = '', second] }: TestUnit): string =>
+  second === undefined ? file.replace(/\.ts$/, '') : name.replace(/ .*/, '/together');
+
+/** Program of a unit that is in `directory`. */
+export const programOf = (unit: TestUnit, directory: string): string => join(directory, `${bundleOf(unit)}.js`);
+
+const sourceOf = ({ name, files: [file = '', second] }: TestUnit): string =>
+  second === undefined ? join(root, file) : `${togetherPrefix}${name}`;
+
 async function removeSourceMap(file: string): Promise<void> {
   const code = await readFile(file, 'utf8');
   await writeFile(file, code.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'));
@@ -122,16 +163,23 @@ const sourceLocations = {
 };
 
 /**
- * Writes `NAME.js` into `directory` for each `NAME.ts`, with source maps. The directory has to be in the checkout, where the
- * bundles find the packages that they do not contain.
- * @param sources test files, named from the root of the repository
+ * Writes the program of each unit into `directory`, with source maps. The directory has to be in the checkout, where the bundles
+ * find the packages that they do not contain.
  */
-export async function bundleTests(sources: readonly string[], directory: string): Promise<void> {
+export async function bundleTests(units: readonly TestUnit[], directory: string): Promise<void> {
   await build({
-    input: Object.fromEntries(sources.map((source) => [source.replace(/\.ts$/, ''), join(root, source)])),
+    input: Object.fromEntries(units.map((unit) => [bundleOf(unit), sourceOf(unit)])),
     platform: 'node',
     external: isExternal,
-    plugins: [findsItsProgramInDist, sourceLocations, printsReactElements, carriesTests, takesBuiltinsWithoutImport],
+    plugins: [
+      togetherPrograms(units),
+      sharesTap,
+      findsItsProgramInDist,
+      sourceLocations,
+      printsReactElements,
+      carriesTests,
+      takesBuiltinsWithoutImport,
+    ],
     resolve: { conditionNames: ['development', 'node', 'import'], alias: bundledForms },
     logLevel: 'warn',
     onLog,

@@ -12,24 +12,29 @@ function run(pattern: string) {
   return { status, stdout };
 }
 
-t.test('each file is reported by its name, and one that fails or dies fails the run', async (t) => {
-  const { status, stdout } = run('test/fixtures/tap/*.ts');
-  t.equal(status, 1);
-  const verdicts = stdout.match(/^(not )?ok \d+ - \S+/gm)?.map((line) => line.replace(/ \d+ - /, ' '));
-  t.same(verdicts?.toSorted(), [
-    'not ok test/fixtures/tap/dies.ts',
-    'not ok test/fixtures/tap/fails.ts',
-    'not ok test/fixtures/tap/throws.ts',
-    'ok test/fixtures/tap/passes.ts',
-  ]);
-  t.match(stdout, /signal: SIGKILL/);
-  t.match(countsOf(stdout), { failed: 4 }, 'a file that broke off counts as a failed assertion');
-  t.match(stdout, /stack: [\s\S]*\btest\/fixtures\/tap\/fails\.ts:4:3/, 'stacks name the source');
-  t.match(stdout, /fileName: test\/fixtures\/tap\/fails\.ts\s+lineNumber: 4\s+columnNumber: 3/, 'so do places');
-  t.notMatch(stdout, /\.js:\d/, 'and nothing names the bundle');
-  t.match(stdout, /^# slow: +\d+\.\d s {2}test\/fixtures\/tap\/\w+\.ts$/m);
-  if (process.platform === 'linux') t.match(stdout, /^# costly: +\d+\.\d s of CPU {2}test\/fixtures\/tap\/\w+\.ts$/m);
-});
+t.test(
+  'each process is reported by the name of its file or folder, and one that fails or dies fails the run',
+  async (t) => {
+    const { status, stdout } = run('test/fixtures/tap/*.ts');
+    t.equal(status, 1);
+    const verdicts = stdout.match(/^(not )?ok \d+ - \S+/gm)?.map((line) => line.replace(/ \d+ - /, ' '));
+    t.same(verdicts?.toSorted(), ['not ok test/fixtures/tap', 'not ok test/fixtures/tap/dies.ts']);
+    const within = stdout.match(/^ {4}(not )?ok \d+ - test\S+/gm)?.map((line) => line.trim().replace(/ \d+ - /, ' '));
+    t.same(within?.toSorted(), [
+      'not ok test/fixtures/tap/fails.ts',
+      'not ok test/fixtures/tap/throws.ts',
+      'ok test/fixtures/tap/passes.ts',
+    ]);
+    t.match(stdout, /signal: SIGKILL/);
+    t.match(countsOf(stdout), { failed: 4 }, 'a file that broke off counts as a failed assertion');
+    t.match(stdout, /stack: [\s\S]*\btest\/fixtures\/tap\/fails\.ts:4:3/, 'stacks name the source');
+    t.match(stdout, /fileName: test\/fixtures\/tap\/fails\.ts\s+lineNumber: 4\s+columnNumber: 3/, 'so do places');
+    t.notMatch(stdout, /\.js:\d/, 'and nothing names the bundle');
+    t.match(stdout, /^# slow: +\d+\.\d s {2}test\/fixtures\/tap(?:\/\w+\.ts| \(together\))$/m);
+    if (process.platform === 'linux')
+      t.match(stdout, /^# costly: +\d+\.\d s of CPU {2}test\/fixtures\/tap(?:\/\w+\.ts| \(together\))$/m);
+  },
+);
 
 t.test('an error that nothing catches fails the test that caused it', async (t) => {
   const { status, stdout } = run('test/fixtures/tap/throws.ts');
