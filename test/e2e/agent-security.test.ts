@@ -48,15 +48,20 @@ interface Attacked {
   readonly upstream: MockUpstream;
 }
 
+/** Of all tests that need no user of their own, with its Hub. */
+const shared = makePlace(t);
+const hub = await startHub(shared);
+let scenes = 0;
+
 /** Workspace with the obedient model, and a directory outside of the workspace with a file that must not be read. */
 async function attacked(
   t: Test,
   settings: Readonly<Record<string, unknown>> = {},
-  reply: Reply = obedient,
+  { reply = obedient, place = shared }: { readonly reply?: Reply; readonly place?: Place } = {},
 ): Promise<Attacked> {
-  const place = makePlace(t);
+  scenes += 1;
   const upstream = await startMockUpstream(t, reply);
-  const workspace = place.workspace('site', {
+  const workspace = place.workspace(`site-${scenes}`, {
     EndPoint: upstream.url,
     ApiKey: secret.upstream,
     Model: 'mock-model',
@@ -64,7 +69,7 @@ async function attacked(
     ...settings,
   });
   const outside = join(place.root, 'outside');
-  mkdirSync(outside);
+  mkdirSync(outside, { recursive: true });
   writeFileSync(join(outside, 'file.txt'), outsideWords);
   writeFileSync(join(workspace, 'inside.txt'), 'inside the workspace');
   return { place, workspace, outside, upstream };
@@ -77,7 +82,6 @@ t.test(
   'protected files are refused without an approval request, also to a client that approves everything',
   async (t) => {
     const { place, workspace, upstream } = await attacked(t);
-    const hub = await startHub(place);
     await hub.client.ensure({ workspacePath: workspace });
     const { asked, onRequest } = approver('accept');
     const client = await connect(t, workspace, { onRequest });
@@ -159,7 +163,6 @@ t.test(
   'a path outside of the workspace needs approval under its real name; a declined call is refused and traced',
   async (t) => {
     const { place, workspace, outside, upstream } = await attacked(t);
-    const hub = await startHub(place);
     await hub.client.ensure({ workspacePath: workspace });
     const { asked, onRequest } = approver('decline');
     const client = await connect(t, workspace, { onRequest });
@@ -255,8 +258,7 @@ function swapper(t: Test, workspace: string, outside: string): ChildProcess {
 }
 
 t.test('a directory that alternates with a symbolic link never gives access outside of the workspace', async (t) => {
-  const { place, workspace, outside, upstream } = await attacked(t, { MaxToolCallRounds: 1_000 });
-  const hub = await startHub(place);
+  const { workspace, outside, upstream } = await attacked(t, { MaxToolCallRounds: 1_000 });
   await hub.client.ensure({ workspacePath: workspace });
   const asked: string[] = [];
   const client = await connect(t, workspace, {
@@ -315,10 +317,9 @@ t.test('an address that is not public is not fetched, in any spelling or through
   }
   const portOf = (server: typeof victim) => (server.address() as AddressInfo).port;
   const port = portOf(victim);
-  const { place, workspace, upstream } = await attacked(t, {
+  const { workspace, upstream } = await attacked(t, {
     Tools: { Web: { AllowedHosts: [`127.0.0.1:${portOf(redirector)}`] } },
   });
-  const hub = await startHub(place);
   await hub.client.ensure({ workspacePath: workspace });
   // Every question is accepted here, with the same refusals: an approval opens no address.
   const client = await connect(t, workspace, approver('accept'));
@@ -377,9 +378,8 @@ t.test('an address that is not public is not fetched, in any spelling or through
 });
 
 t.test('Api.AutoApprove false declines each call that needs approval', async (t) => {
-  const { place, workspace, outside, upstream } = await attacked(t, {
-    Api: { Enabled: true, Port: 0, AutoApprove: false },
-  });
+  const Api = { Enabled: true, Port: 0, AutoApprove: false };
+  const { place, workspace, outside, upstream } = await attacked(t, { Api }, { place: makePlace(t) });
   const { chat } = await startApi(place, workspace);
   const forbidden = [
     toolCall('WriteFile', { path: 'new.txt', content: 'x' }),
@@ -437,9 +437,8 @@ t.test('Api.AutoApprove false declines each call that needs approval', async (t)
 });
 
 t.test('Api.EnabledTools limits the tools of the model and of sub-agents', async (t) => {
-  const { place, workspace, upstream } = await attacked(t, {
-    Api: { Enabled: true, Port: 0, EnabledTools: ['readfile', 'GREPFILES', 'SpawnSubagent'] },
-  });
+  const Api = { Enabled: true, Port: 0, EnabledTools: ['readfile', 'GREPFILES', 'SpawnSubagent'] };
+  const { place, workspace, upstream } = await attacked(t, { Api }, { place: makePlace(t) });
   const { url, chat } = await startApi(place, workspace);
   const health = (await (await fetch(`${url}/v1/health`)).json()) as { tools: unknown };
   t.strictSame(health.tools, { enabled: 3, names: ['ReadFile', 'GrepFiles', 'SpawnSubagent'] });
@@ -498,7 +497,10 @@ t.test('keys and tokens stay in their own files, whatever commands and clients t
     AgUi: { Enabled: true, Port: 0, ApiKey: secret.agui },
     Tools: { Web: { SearchProvider: 'searxng', SearchUrl: 'http://127.0.0.1:9', SearchApiKey: secret.search } },
   };
-  const { place, workspace, upstream } = await attacked(t, settings, (request) => reply(request));
+  const { place, workspace, upstream } = await attacked(t, settings, {
+    reply: (request) => reply(request),
+    place: makePlace(t),
+  });
   // Without the sandbox, which hides most of these places.
   writeFileSync(join(place.home, 'config.json'), JSON.stringify({ Tools: { Shell: { Sandbox: 'off' } } }));
   const planted: Place = {
@@ -640,3 +642,5 @@ t.test('keys and tokens stay in their own files, whatever commands and clients t
     }
   }
 });
+
+t.test('the Hub of the tests ends', () => hub.shutdown());

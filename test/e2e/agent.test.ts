@@ -196,9 +196,8 @@ t.test('oratorio api and gateway show model, provider and tools in the banner an
 });
 
 t.test('an enabled service of a managed server is allocated, then running; a disabled one has a reason', async (t) => {
-  const place = makePlace(t);
-  const hub = await startHub(place);
-  const workspace = place.workspace('site', {
+  const { client } = sharedHub;
+  const workspace = shared.workspace('services', {
     Api: { Enabled: true },
     AgUi: { Enabled: true },
     DashBoard: { Enabled: false },
@@ -207,13 +206,13 @@ t.test('an enabled service of a managed server is allocated, then running; a dis
   let isRunning = false;
   const watching = (async () => {
     while (!isRunning) {
-      const [record] = await hub.client.list();
+      const record = (await client.list()).find(({ canonicalWorkspacePath }) => canonicalWorkspacePath === workspace);
       const { api, agui } = record?.serviceStatus ?? {};
       const now = `${api?.state} ${agui?.state}`;
       if (api && seen.at(-1) !== now) seen.push(now);
     }
   })();
-  const record = await hub.client.ensure({ workspacePath: workspace });
+  const record = await client.ensure({ workspacePath: workspace });
   isRunning = true;
   await watching;
   t.match(seen, ['allocated allocated']);
@@ -226,12 +225,11 @@ t.test('an enabled service of a managed server is allocated, then running; a dis
   const health = await (await fetch(`${serviceStatus['api']?.url}/v1/health`)).json();
   t.match(health, { mode: 'managed', tools: { enabled: 9 } });
 
-  const plain = await hub.client.ensure({ workspacePath: place.workspace('plain') });
+  const plain = await client.ensure({ workspacePath: shared.workspace('plain') });
   t.match(plain.serviceStatus, {
     api: { state: 'disabled', url: null, reason: 'Api is disabled.' },
     agui: { state: 'disabled', url: null, reason: 'AgUi is disabled.' },
   });
-  await hub.shutdown();
 });
 
 t.test(

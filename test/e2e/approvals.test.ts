@@ -10,7 +10,7 @@ import { screenOf } from '../cli/screen.ts';
 import { atTerminal, hasTerminals } from '../cli/terminal.ts';
 import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
 import type { TestConfig } from '../hub/harness.ts';
-import { command, makePlace, oratorio } from './harness.ts';
+import { command, makePlace, oratorio, runningHub } from './harness.ts';
 
 t.setTimeout(600_000);
 if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
@@ -127,7 +127,8 @@ t.test('regression: H6 a sandboxed command reads no token and reaches no server 
     ...config,
     Tools: { Shell: { Sandbox: 'required', Network: 'allow' } },
   });
-  t.equal((await oratorio(place, ['ensure', other])).code, 0);
+  const { client } = runningHub(place);
+  t.match(await client.ensure({ workspacePath: other }), { state: 'running' });
   const { port, requests } = await innerServer(t);
   const token = join(place.home, 'MARK-token');
   writeFileSync(token, 'MARK-secret', { mode: 0o600 });
@@ -159,7 +160,7 @@ t.test('regression: H6 a sandboxed command reads no token and reaches no server 
   t.same(await attack(closed), walled);
   t.same(await attack(networked), walled, 'a workspace cannot allow the network by itself');
   writeFileSync(own, JSON.stringify({ Tools: { Shell: { Network: 'allow' } } }));
-  t.equal((await oratorio(place, ['restart', networked])).code, 0);
+  t.match(await client.restart({ workspacePath: networked }), { state: 'running' });
   t.same(await attack(networked), { ...walled, connected: available }, 'with the word of the user it is there');
-  await oratorio(place, ['hub', 'stop']);
+  await client.shutdown();
 });

@@ -5,8 +5,8 @@ import { AppServerClient } from '../../src/client/index.ts';
 import { eventually, isAlive } from '../hub/harness.ts';
 import { answerOf, makePlace, processesUnder, say, startHub } from './harness.ts';
 
-/** Three for each kind of victim. */
-const rounds = 12;
+/** Two for each kind of victim. */
+const rounds = 8;
 /** By turns: the server, both at once, the Hub and then the server, the Hub alone. */
 const victims = ['server', 'both', 'hub, later server', 'hub'] as const;
 const quick = {

@@ -5,7 +5,7 @@ import t from 'tap';
 import * as v from 'valibot';
 import { AppServerClient } from '../../src/client/index.ts';
 import { atTerminal, hasTerminals, keys } from '../cli/terminal.ts';
-import { command, makePlace, oratorio, oratorioJson } from './harness.ts';
+import { command, makePlace, oratorio, runningHub } from './harness.ts';
 
 const place = makePlace(t);
 /** Of the tests that need no settings. */
@@ -19,8 +19,8 @@ const Thread = v.object({ thread: v.object({ turns: v.array(v.object({ items: v.
 
 /** Parts of all prompts in the latest conversation. */
 async function promptsOf(): Promise<readonly unknown[]> {
-  const { endpoints } = await oratorioJson(place, 'ensure', workspace);
-  const client = await AppServerClient.connect(endpoints.appServerWebSocket);
+  const { endpoints } = await runningHub(place).client.ensure({ workspacePath: workspace });
+  const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '');
   try {
     const [latest] = v.parse(Threads, await client.request('thread/list', {})).data;
     const read = await client.request('thread/read', { threadId: latest?.id, includeTurns: true });

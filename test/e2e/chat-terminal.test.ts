@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { atTerminal, hasTerminals, keys, plain } from '../cli/terminal.ts';
 import { eventually } from '../hub/harness.ts';
-import { command, makePlace, oratorio } from './harness.ts';
+import { command, makePlace, runningHub } from './harness.ts';
 
 t.setTimeout(600_000);
 if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
@@ -101,5 +101,5 @@ t.test('regression: B22 SIGTERM ends exec with 143, and SIGINT with 130', async 
     child.kill(signal);
     t.equal((await ended)[0], code);
   }
-  t.match(await oratorio(place, ['hub', 'stop']), { code: 0 });
+  await runningHub(place).shutdown();
 });

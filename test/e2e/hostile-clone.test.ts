@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Readable, Writable } from 'node:stream';
 import t, { type Test } from 'tap';
-import { workspaceStateDirectory } from '../../src/config/index.ts';
+import { trustWorkspace, workspaceStateDirectory } from '../../src/config/index.ts';
 import { choose, editorOn, introduce } from '../acp/harness.ts';
 import { launchBrowser } from '../browser.ts';
 import { type Attacker, startAttacker, startVictim } from '../fixtures/hostile-clone/attacker.ts';
@@ -18,7 +18,7 @@ import { type MockUpstream, startMockUpstream } from '../fixtures/upstream/mock-
 import { eventually, isAlive } from '../hub/harness.ts';
 import { obedient, orders, startApi, toolCall } from './agent-server.ts';
 import { dashboardUrl } from './bookshop.ts';
-import { command, makePlace, oratorio, oratorioJson, type Place, runningHub } from './harness.ts';
+import { command, makePlace, oratorio, type Place, runningHub, startHub } from './harness.ts';
 
 /** Secrets of the user, none of which may reach the attacker. */
 const secrets = {
@@ -138,7 +138,8 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, whate
   const inspected = await oratorio(place, ['inspect', clone]);
   t.match(inspected.stdout, /restricted/);
   t.notMatch(inspected.stdout + inspected.stderr, controls);
-  const record = await oratorioJson(place, 'inspect', clone);
+  const { client } = runningHub(place);
+  const record = await client.byWorkspace(clone);
   t.equal(record.trust, 'restricted');
   t.same(
     record.restrictedSettings.toSorted(),
@@ -200,7 +201,7 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, whate
     page.on('request', (request) => {
       if (request.url().startsWith(scene.attacker.url)) foreign.push(request.url());
     });
-    await page.goto(await dashboardUrl(place, runningHub(place).client, clone));
+    await page.goto(await dashboardUrl(place, client, clone));
     await page
       .getByText(/restricted/i)
       .first()
@@ -214,7 +215,7 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, whate
     nothingHappened(t, scene, 'page');
   });
 
-  t.match(await oratorio(place, ['stop', clone]), { code: 0 });
+  t.match(await client.stop(clone), { state: 'stopped' });
   const api = await startApi(place, clone);
   t.equal(new URL(api.url).hostname, '127.0.0.1', 'the address is the user’s');
   const completion = await api.chat({ model: 'm', messages: [{ role: 'user', content: temptation() }] });
@@ -235,7 +236,6 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, whate
     for (const secret of Object.values(secrets)) t.notMatch(text, secret, `${file.name} holds no secret`);
     if (file.name === 'appserver.lock') t.notMatch(text, /token=(?!known-to-the-attacker)/, 'nor a token');
   }
-  await oratorio(place, ['hub', 'stop']);
 });
 
 t.test('the legitimate parts of a hostile clone work once it is trusted', async (t) => {
@@ -245,7 +245,11 @@ t.test('the legitimate parts of a hostile clone work once it is trusted', async 
   t.not(refused.code, 0, 'trust without a terminal is refused');
   t.match(refused.stdout, /mcp-server\.mjs/, 'the refusal lists the settings of the clone');
   t.notMatch(refused.stdout + refused.stderr, controls);
-  t.equal((await oratorioJson(place, 'ensure', clone)).trust, 'restricted');
+  const { client } = await startHub(place);
+  const ensure = () => client.ensure({ workspacePath: clone });
+  const restart = async () =>
+    t.match(await client.restart({ workspacePath: clone }), { state: 'running', trust: 'trusted' });
+  t.equal((await ensure()).trust, 'restricted');
   nothingHappened(t, scene, 'a refused question');
 
   // A trusted workspace does not see the user's variables either: the start fails and names the missing one.
@@ -256,11 +260,10 @@ t.test('the legitimate parts of a hostile clone work once it is trusted', async 
   t.notMatch(wanting.stderr, secrets.shell);
 
   git(clone, 'checkout', '--quiet', '--force', 'honest');
-  t.equal((await oratorioJson(place, 'ensure', clone)).trust, 'restricted', 'changed settings need another approval');
+  t.equal((await ensure()).trust, 'restricted', 'changed settings need another approval');
   nothingHappened(t, scene, 'changed settings');
-  t.match(await oratorio(place, ['trust', clone, '--yes']), { code: 0 });
-  t.match(await oratorio(place, ['restart', clone]), { code: 0 });
-  t.equal((await oratorioJson(place, 'inspect', clone)).trust, 'trusted');
+  trustWorkspace({ home: place.home, workspace: clone });
+  await restart();
   await eventually(() => existsSync(join(markers, 'mcp-started')) || undefined, 'its MCP server runs');
   t.not((await oratorio(place, ['exec', temptation(), '--workspace', clone])).code, 0, 'its agent is no agent');
   t.same(ran(scene), ['agent', 'mcp-started'], 'its agent is started');
@@ -268,14 +271,13 @@ t.test('the legitimate parts of a hostile clone work once it is trusted', async 
   const file = join(clone, '.oratorio', 'config.json');
   const { Agent: _, ...config } = JSON.parse(readFileSync(file, 'utf8'));
   writeFileSync(file, JSON.stringify(config));
-  t.match(await oratorio(place, ['trust', clone, '--yes']), { code: 0 });
-  t.match(await oratorio(place, ['restart', clone]), { code: 0 });
+  trustWorkspace({ home: place.home, workspace: clone });
+  await restart();
   const exec = await oratorio(place, ['exec', temptation(), '--workspace', clone]);
   t.match(attacker.received(), 'authorization: Bearer clone-key', 'requests reach its endpoint with its own key');
   t.not(exec.code, 0, 'the endpoint does not answer as a model');
   t.same(ran(scene), ['agent', 'hook', 'mcp-started'], 'no automation or script has run, and no variable was seen');
   for (const secret of Object.values(secrets)) t.notMatch(attacker.received(), secret);
-  await oratorio(place, ['hub', 'stop']);
 });
 
 t.test('the automation and the grant of the clone take effect when copied into the user’s own state', async (t) => {
@@ -287,17 +289,18 @@ t.test('the automation and the grant of the clone take effect when copied into t
   const database = new DatabaseSync(join(state, 'state.db'));
   t.equal(database.prepare('SELECT count(*) AS grants FROM grants').get()?.['grants'], 3);
   database.close();
-  await oratorioJson(place, 'ensure', clone);
+  const { client } = await startHub(place);
+  await client.ensure({ workspacePath: clone });
   await eventually(() => existsSync(join(markers, 'automation')) || undefined, 'the overdue automation runs');
   t.match(await oratorio(place, ['exec', temptation(), '--workspace', clone]), { code: 0 });
   t.ok(existsSync(join(markers, 'setup')), 'the grant allows the script');
-  await oratorio(place, ['hub', 'stop']);
 });
 
 t.test('a symbolic link in place of a file of Oratorio leaves its target unchanged', async (t) => {
   const scene = await makeScene(t);
   const { place, clone, outside } = scene;
   const healthy = place.workspace('healthy');
+  const { client } = await startHub(place);
   for (const [branch, path] of Object.entries(linkBranches)) {
     renameSync(join(clone, '.oratorio'), join(place.root, `before-${branch}`));
     git(clone, 'checkout', '--quiet', '--force', branch);
@@ -308,8 +311,8 @@ t.test('a symbolic link in place of a file of Oratorio leaves its target unchang
     t.equal(readFileSync(join(outside, branch), 'utf8'), 'a file of the user\n', `${branch}: the file is unchanged`);
     t.same(ran(scene), [], `${branch}: nothing has run`);
     t.equal(scene.attacker.received(), '', `${branch}: nothing has reached the attacker`);
-    t.equal((await oratorioJson(place, 'ensure', healthy)).state, 'running', `${branch}: others are served`);
-    if (code === 0) await oratorio(place, ['stop', clone]);
+    const { state } = await client.ensure({ workspacePath: healthy });
+    t.equal(state, 'running', `${branch}: others are served`);
+    if (code === 0) await client.stop(clone);
   }
-  await oratorio(place, ['hub', 'stop']);
 });

@@ -6,7 +6,7 @@ import t from 'tap';
 import { agentPresets } from '../../src/protocol/index.ts';
 import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually } from '../hub/harness.ts';
-import { makePlace, oratorio } from './harness.ts';
+import { makePlace, oratorio, oratorioJson, type Place, runningHub, startHub } from './harness.ts';
 
 t.test('the attempt that passes the check is applied, and undo takes it back', async (t) => {
   let attempts = 0;
@@ -34,18 +34,13 @@ t.test('the attempt that passes the check is applied, and undo takes it back', a
   t.same([applied.restored, readFileSync(a, 'utf8')], [['a.txt'], 'good']);
   for (const { directory } of found) t.ok(existsSync(directory), 'the attempts are kept');
 
-  interface Listed {
-    readonly directory: string;
-    readonly race: { readonly restoreId?: string };
-  }
-  const listed = async (): Promise<Listed[]> => {
-    const [record] = JSON.parse((await oratorio(place, ['list', '--json'])).stdout);
-    return record.forks;
-  };
-  const forks = await listed();
-  const directories = (of: readonly Pick<Listed, 'directory'>[]) => of.map(({ directory }) => directory).sort();
-  t.same(directories(forks), directories(found), 'attempts are below their workspace');
-  const appliedBy = (listed: readonly Listed[]) => listed.flatMap(({ race }) => race.restoreId ?? []);
+  const [{ forks: listed }] = await oratorioJson(place, 'list');
+  const forks = await forksIn(place);
+  const directories = (of: readonly { readonly directory: string }[]) => of.map(({ directory }) => directory).sort();
+  t.same(directories(listed), directories(found), 'attempts are below their workspace');
+  t.same(directories(forks), directories(found));
+  const appliedBy = (forks: Awaited<ReturnType<typeof forksIn>>) =>
+    forks.flatMap(({ race }) => race?.['restoreId'] ?? []);
   t.same(appliedBy(forks), [applied.restoreId], 'the applied attempt is known');
   t.match((await oratorio(place, ['list'])).stdout, /└ attempt 2 \(oratorio\)\t(?:check: (?:passed|failed|stopped))\t/);
   t.match(
@@ -68,11 +63,16 @@ t.test('the attempt that passes the check is applied, and undo takes it back', a
   const { restoreId: redone } = JSON.parse(redo.stdout);
   t.equal((await oratorio(place, ['undo', ...at, '--thread', threadId, '--restore', redone])).code, 0);
   t.equal(readFileSync(a, 'utf8'), 'before');
-  t.same(appliedBy(await listed()), []);
+  t.same(appliedBy(await forksIn(place)), []);
   t.match((await oratorio(place, ['race', ...at, '--prune'])).stdout, 'Deleted 3 attempts.');
   for (const { directory } of found) t.notOk(existsSync(directory));
-  await oratorio(place, ['hub', 'stop']);
 });
+
+/** Forks that the Hub lists. */
+async function forksIn(place: Place) {
+  const { threads } = await runningHub(place).client.threads({ forks: true });
+  return threads.flatMap(({ activity, fork }) => (fork ? [{ activity, ...fork }] : []));
+}
 
 t.test(
   'attempts have agents of their own; one that ends or is missing fails alone, and a kill leaves the workspace',
@@ -98,10 +98,8 @@ t.test(
     writeFileSync(a, 'before');
     const race = (...args: string[]) =>
       oratorio(at, ['race', '--workspace', workspace, '--check', 'grep -q good a.txt', '--yes', '--json', ...args]);
-    const forks = async (): Promise<{ readonly race: { readonly state: string; readonly agent: string } }[]> => {
-      const [record] = JSON.parse((await oratorio(at, ['list', '--json'])).stdout);
-      return record.forks;
-    };
+    const { client } = await startHub(at);
+    const forks = () => forksIn(at);
     const prompt = 'run test "$WHO" || kill -9 $PPID\nrun printf "$WHO" > a.txt\nsay done';
 
     for (const name of ['missing', '$(touch owned)', 'mine,', 'mine,mine,mine,mine,mine,mine,mine,mine,mine']) {
@@ -132,8 +130,9 @@ t.test(
       ],
     );
     t.same([applied.restored, readFileSync(a, 'utf8')], [['a.txt'], 'good'], 'exactly its change is applied');
-    t.match((await oratorio(at, ['list'])).stdout, /└ attempt 2 \(mine\)\tcheck: passed\t/);
-    t.match((await oratorio(at, ['list'])).stdout, /└ attempt 1 \(goose\)\tfailed: agentExited\t/);
+    const { stdout: table } = await oratorio(at, ['list']);
+    t.match(table, /└ attempt 2 \(mine\)\tcheck: passed\t/);
+    t.match(table, /└ attempt 1 \(goose\)\tfailed: agentExited\t/);
     const undone = await oratorio(at, [
       'undo',
       '--workspace',
@@ -147,12 +146,10 @@ t.test(
 
     const racing = race('--agent', 'mine', 'run printf good > a.txt\nwait');
     const pid = await eventually(async () => {
-      const [record] = JSON.parse((await oratorio(at, ['list', '--json'])).stdout);
-      const isWorking = record.forks.some(
-        ({ race, activity }: { race: { state: string } | null; activity: string }) =>
-          race?.state === 'working' && activity === 'running',
+      const isWorking = (await forks()).some(
+        ({ race, activity }) => race?.state === 'working' && activity === 'running',
       );
-      return isWorking ? (record.pid as number) : undefined;
+      return isWorking ? ((await client.byWorkspace(workspace)).pid ?? undefined) : undefined;
     }, 'the attempt works');
     process.kill(pid, 'SIGKILL');
     const killed = await racing;
@@ -161,7 +158,6 @@ t.test(
     t.equal(readFileSync(a, 'utf8'), 'before', 'nothing was applied');
     t.match((await oratorio(at, ['race', '--workspace', workspace, '--prune'])).stdout, 'Deleted 7 attempts.');
     t.same(await forks(), []);
-    await oratorio(at, ['hub', 'stop']);
   },
 );
 

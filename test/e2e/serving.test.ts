@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { atTerminal, hasTerminals, keys, plain } from '../cli/terminal.ts';
 import { eventually } from '../hub/harness.ts';
 import { unusedPort } from '../ports.ts';
-import { command, makePlace, oratorioJson, type Place } from './harness.ts';
+import { command, makePlace, oratorioJson, type Place, runningHub } from './harness.ts';
 
 /** A place whose user has this configuration. */
 function placeWith(t: Test, config: unknown): Place {
@@ -92,7 +92,7 @@ t.test(
       state: 'external',
       reason: `Port ${port} was not free; listening on ${real}.`,
     });
-    await oratorioJson(place, 'hub', 'stop');
+    await runningHub(place).shutdown();
   },
 );
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { makePlace, oratorio } from './harness.ts';
+import { makePlace, oratorio, runningHub } from './harness.ts';
 
 t.test('a turn is shown and taken back on the command line', async (t) => {
   const place = makePlace(t);
@@ -73,5 +73,5 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
   t.equal(readFileSync(at('a.txt'), 'utf8'), 'fork\n');
   const noFork = await run('merge', threadId, '--json');
   t.match(JSON.parse(noFork.stdout).error, { code: 'noFork' }, noFork.stderr);
-  await oratorio(place, ['hub', 'stop']);
+  await runningHub(place).shutdown();
 });

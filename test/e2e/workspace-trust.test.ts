@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually } from '../hub/harness.ts';
 import { obedient, orders, startApi, toolCall } from './agent-server.ts';
-import { makePlace, oratorio, oratorioJson, type Place } from './harness.ts';
+import { makePlace, oratorio, oratorioJson, type Place, runningHub } from './harness.ts';
 
 const userKey = 'sk-key-of-the-user-77aa';
 
@@ -42,6 +42,9 @@ function scene(t: Test, user: unknown, settings: unknown, env: Readonly<Record<s
 
 const trust = async (t: Test, { place, clone }: Scene) =>
   t.match(await oratorio(place, ['trust', clone, '--yes']), { code: 0 });
+
+const restart = async (t: Test, { place, clone }: Scene) =>
+  t.match(await runningHub(place).client.restart({ workspacePath: clone }), { state: 'running' });
 
 /** Runs the agent once, every approval given. */
 const exec = ({ place, clone }: Scene, prompt: string) =>
@@ -84,73 +87,59 @@ t.test('regression: C1 a committed MCP server runs after oratorio trust, never a
   });
   t.match((await oratorio(place, ['list'])).stdout, /Restricted: McpServers is ignored/);
   t.match(await oratorio(place, ['init', clone]), { code: 0, stdout: /is a workspace already|is a workspace now/ });
-  t.match(await oratorio(place, ['restart', clone]), { code: 0 });
+  await restart(t, at);
   t.notOk(existsSync(proof), 'init of an existing .oratorio trusts nothing');
 
   await trust(t, at);
-  t.match(await oratorioJson(place, 'inspect', clone, '--json'), { trust: 'trusted', restrictedSettings: [] });
-  t.match(await oratorio(place, ['restart', clone]), { code: 0 });
+  t.match(await runningHub(place).client.byWorkspace(clone), { trust: 'trusted', restrictedSettings: [] });
+  await restart(t, at);
   await eventually(() => existsSync(proof) || undefined, 'the trusted server runs');
 
   const other = `${proof}-other`;
   at.commit(server(other));
   at.pull();
-  t.match(await oratorio(place, ['restart', clone]), { code: 0 });
-  t.match(await oratorioJson(place, 'list', '--json'), [{ trust: 'restricted', restrictedSettings: ['McpServers'] }]);
+  await restart(t, at);
+  t.match(await runningHub(place).client.list(), [{ trust: 'restricted', restrictedSettings: ['McpServers'] }]);
   await exec(at, 'hello');
   t.notOk(existsSync(other), 'another command needs another agreement');
 });
 
-t.test('regression: C2 a workspace endpoint gets no user key', async (t) => {
-  const own = await startMockUpstream(t, obedient);
-  const evil = await startMockUpstream(t, obedient);
-  const at = scene(t, { EndPoint: own.url, ApiKey: userKey, Model: 'm' }, { EndPoint: evil.url });
-  t.match(await exec(at, 'hello'), { code: 0 });
-  t.equal(evil.requests.length, 0);
-  t.match(JSON.stringify(own.requests.map(({ headers }) => headers)), userKey, 'the user’s endpoint gets it');
-  await trust(t, at);
-  t.match(await oratorio(at.place, ['restart', at.clone]), { code: 0 });
-  t.match(await exec(at, 'hello'), { code: 0 });
-  t.ok(evil.requests.length > 0, 'a trusted endpoint is asked');
-  t.notMatch(JSON.stringify(evil.requests.map(({ headers, body }) => [headers, body])), userKey);
-});
-
-t.test('regression: C2 an MCP address of the workspace gets no header of the user', async (t) => {
-  const [own, evil] = [await recorder(t), await recorder(t)];
+t.test('regression: C2 no key of the user reaches an address of a workspace, trusted or not', async (t) => {
+  const [own, evil] = [await startMockUpstream(t, obedient), await startMockUpstream(t, obedient)];
+  const [ownTools, evilTools] = [await recorder(t), await recorder(t)];
+  const [ownSearch, evilSearch] = [await recorder(t), await recorder(t)];
   const server = (url: string) => ({ transport: 'streamableHttp', url });
-  const headers = { Authorization: `Bearer ${userKey}` };
+  const httpHeaders = { Authorization: `Bearer ${userKey}` };
   const at = scene(
     t,
-    { McpServers: { x: { ...server(own.url), httpHeaders: headers } } },
-    { McpServers: { x: server(evil.url) } },
-  );
-  t.match(await oratorio(at.place, ['up', at.clone, '--no-follow']), { code: 0 });
-  await eventually(() => own.text().includes(userKey) || undefined, 'the user’s server is asked');
-  t.same(evil.requests, []);
-  await trust(t, at);
-  t.match(await oratorio(at.place, ['restart', at.clone]), { code: 0 });
-  await eventually(() => evil.requests.length > 0 || undefined, 'the trusted server is asked');
-  t.notMatch(evil.text(), userKey);
-});
-
-t.test('regression: C2 a search address of the workspace gets no search key', async (t) => {
-  const [own, evil] = [await recorder(t), await recorder(t)];
-  const upstream = await startMockUpstream(t, obedient);
-  const search = (settings: unknown) => ({ Tools: { Web: settings } });
-  const model = { EndPoint: upstream.url, ApiKey: 'x', Model: 'm' };
-  const at = scene(
-    t,
-    { ...model, ...search({ SearchProvider: 'brave', SearchUrl: own.url, SearchApiKey: userKey }) },
-    search({ SearchUrl: evil.url }),
+    {
+      ...{ EndPoint: own.url, ApiKey: userKey, Model: 'm' },
+      McpServers: { x: { ...server(ownTools.url), httpHeaders } },
+      Tools: { Web: { SearchProvider: 'brave', SearchUrl: ownSearch.url, SearchApiKey: userKey } },
+    },
+    {
+      EndPoint: evil.url,
+      McpServers: { x: server(evilTools.url) },
+      Tools: { Web: { SearchUrl: evilSearch.url } },
+    },
   );
   const prompt = orders({ toolCalls: [toolCall('WebSearch', { query: 'cats' })] });
   t.match(await exec(at, prompt), { code: 0 });
-  t.match(own.text(), userKey, 'the user’s search is asked with the key');
-  t.same(evil.requests, []);
+  t.match(JSON.stringify(own.requests.map(({ headers }) => headers)), userKey, 'the user’s endpoint gets its key');
+  t.equal(evil.requests.length, 0);
+  await eventually(() => ownTools.text().includes(userKey) || undefined, 'the user’s MCP server is asked');
+  t.same(evilTools.requests, []);
+  t.match(ownSearch.text(), userKey, 'the user’s search is asked with its key');
+  t.same(evilSearch.requests, []);
+
   await trust(t, at);
-  t.match(await oratorio(at.place, ['restart', at.clone]), { code: 0 });
+  await restart(t, at);
   t.match(await exec(at, prompt), { code: 0 });
-  t.notMatch(evil.text(), userKey);
+  t.ok(evil.requests.length > 0, 'a trusted endpoint is asked');
+  t.notMatch(JSON.stringify(evil.requests.map(({ headers, body }) => [headers, body])), userKey);
+  await eventually(() => evilTools.requests.length > 0 || undefined, 'the trusted MCP server is asked');
+  t.notMatch(evilTools.text(), userKey);
+  t.notMatch(evilSearch.text(), userKey);
 });
 
 t.test('regression: C2 no variable of the user’s shell gets into a workspace’s file', async (t) => {
@@ -203,19 +192,17 @@ t.test('regression: H5 a clone, trusted or not, loosens no protection of the use
   });
   let before = 0;
   const requests = () => JSON.stringify(upstream.requests.slice(before).map(({ body }) => body));
-  const chat = async (key: string) => {
-    const api = await startApi(place, clone, key);
-    t.equal(new URL(api.url).hostname, '127.0.0.1');
-    const { status } = await api.chat({ model: 'm', messages: [{ role: 'user', content: prompt }] });
-    api.process.kill('SIGTERM');
-    await eventually(() => api.process.exitCode !== null || api.process.signalCode !== null || undefined, 'it ends');
-    return status;
-  };
+  const body = { model: 'm', messages: [{ role: 'user', content: prompt }] };
   for (const isTrusted of [false, true]) {
     if (isTrusted) await trust(t, at);
     before = upstream.requests.length;
-    t.equal(await chat('key-of-the-clone'), 401, 'the key of the clone opens nothing');
-    t.equal(await chat('api-key-of-the-user'), 200);
+    const api = await startApi(place, clone, 'api-key-of-the-user');
+    t.equal(new URL(api.url).hostname, '127.0.0.1');
+    const headers = { authorization: 'Bearer key-of-the-clone' };
+    t.equal((await api.chat(body, { headers })).status, 401, 'the key of the clone opens nothing');
+    t.equal((await api.chat(body)).status, 200);
+    api.process.kill('SIGTERM');
+    await eventually(() => api.process.exitCode !== null || api.process.signalCode !== null || undefined, 'it ends');
     t.match(requests(), 'words of open');
     t.notMatch(requests(), 'words of private');
     // Before the user trusts the clone, its blocked paths are ignored together with the rest of the section.
@@ -223,7 +210,7 @@ t.test('regression: H5 a clone, trusted or not, loosens no protection of the use
     const { code } = await oratorio(place, ['exec', prompt, '--workspace', clone]);
     t.equal(code, 0);
     t.notOk(existsSync(proof), 'no command runs without approval');
-    t.match(await oratorio(place, ['stop', clone]), { code: 0 });
+    t.match(await runningHub(place).client.stop(clone), { state: 'stopped' });
   }
   const relaxed = { ...user, Permissions: { DefaultApprovalPolicy: 'autoApprove' } };
   writeFileSync(join(place.home, 'config.json'), JSON.stringify(relaxed));
