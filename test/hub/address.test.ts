@@ -70,9 +70,13 @@ function isPrivateFile(file: string): boolean {
   return stats?.isFile() === true && (stats.mode & 0o777) === 0o600;
 }
 
+const home = temporaryDirectory(t);
+const state = hubStatePath(home);
+const file = join(state, 'hub.lock');
+/** Hub of all tests; the last one takes its lock away. */
+const hub = await startTestHub(t, { home, agentServer });
+
 t.test('regression: edge 1 a damaged hub.lock is published again by the running Hub', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
-  const file = join(hubStatePath(hub.home), 'hub.lock');
   const workspace = makeWorkspace(t, quick);
   const { pid } = await hub.ensure(workspace);
   const before = readFileSync(file, 'utf8');
@@ -85,13 +89,9 @@ t.test('regression: edge 1 a damaged hub.lock is published again by the running 
     t.match(await discoverHub({ home: hub.home, ...patient }), { kind: 'found', lock: { pid: hub.child.pid } }, name);
     t.match(await hub.ensure(workspace), { pid, adopted: false }, 'the same agent server');
   }
-  await hub.shutdown();
-  t.notOk(existsSync(file), 'it is withdrawn at the end');
 });
 
 t.test('regression: edge 1 a Hub that yields reports the serving process, also with a damaged hub.lock', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
-  const file = join(hubStatePath(hub.home), 'hub.lock');
   const { pid } = hub.child;
   if (process.platform === 'linux') t.equal(lockHolder(join(hubStatePath(hub.home), 'hub.mutex')), pid);
   const yields = async () => {
@@ -115,20 +115,18 @@ t.test('regression: edge 1 a Hub that yields reports the serving process, also w
 });
 
 t.test('regression: edge 1 a Hub whose lock was taken over leaves the file of its successor unchanged', async (t) => {
-  const home = temporaryDirectory(t);
-  const first = await startTestHub(t, { home, agentServer });
-  const state = hubStatePath(home);
   // Deleting the mutex lets a second Hub in: the first must notice that it has lost its claim.
   rmSync(join(state, 'hub.mutex'));
   rmSync(join(state, 'hub.lock'));
   await eventually(
-    () => first.output().includes('could not publish hub.lock again'),
+    () => hub.output().includes('could not publish hub.lock again'),
     'the first Hub gives up its address',
   );
   const second = await startTestHub(t, { home, agentServer });
-  const file = join(state, 'hub.lock');
   const published = readFileSync(file, 'utf8');
-  await first.shutdown();
+  await hub.shutdown();
   t.equal(readFileSync(file, 'utf8'), published);
   t.match(await discoverHub({ home, ...patient }), { kind: 'found', lock: { pid: second.child.pid } });
+  await second.shutdown();
+  t.notOk(existsSync(file), 'it is withdrawn at the end');
 });

@@ -1,14 +1,13 @@
 /** Health, problems and configuration in the records of a Hub, and servers that it does not manage. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import t, { type Test } from 'tap';
-import { runCommandLine } from '../../src/cli/run.ts';
 import { trustWorkspace, workspaceKey } from '../../src/config/index.ts';
 import { loadCredentials } from '../../src/hub/credentials.ts';
 import type { HealthReport } from '../../src/protocol/index.ts';
 import { readAppServer, workspaceFiles } from '../../src/supervise/index.ts';
 import { spawnServer } from '../appserver/harness.ts';
+import { runInProcess } from '../cli/in-process.ts';
 import {
   agentServerFixture,
   configText,
@@ -48,39 +47,10 @@ function reporter({ home, call }: TestHub, workspace: string) {
   return { incarnation, send };
 }
 
-t.test('a report of an agent server is in the record, in events and metrics, and outlives the Hub', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
-  const workspace = makeWorkspace(t);
-  const other = makeWorkspace(t, {}, 'other');
-  await hub.ensure(workspace);
-  await hub.ensure(other);
-  const { incarnation, send } = reporter(hub, workspace);
-  t.match(await send(failing('of another start')), { status: 200, body: { accepted: false } });
-  t.match(await send({ ...failing(incarnation), health: 'splendid' }), { status: 400 });
-  t.match(await hub.call('POST', '/v1/appservers/report', failing(incarnation)), { status: 400 }, 'not the Hub token');
-  t.match(await hub.record(workspace), { health: 'unknown', problems: [], lastTurn: null, agent: null });
-
-  t.match(await send(failing(incarnation)), { status: 200, body: { accepted: true } });
-  t.match(await hub.record(workspace), shown);
-  t.match(await hub.record(other), { health: 'unknown', problems: [] }, 'the token is of one workspace');
-  const recent = await hub.call('GET', '/v1/events/recent?kind=appserver.health');
-  t.match(recent.body, [
-    { id: /-\d+$/, workspacePath: workspace, data: { health: 'failing', code: refused.code, agent: 'busy' } },
-  ]);
-  const { body: metrics } = await hub.call('GET', '/v1/metrics');
-  const id = workspaceKey(workspace);
-  t.match(metrics, `oratorio_hub_workspace_healthy{workspace="${id}"} 0`);
-  t.match(metrics, `oratorio_hub_workspace_state{workspace="${id}",state="failing"} 1`);
-  t.match(metrics, `oratorio_hub_workspace_turn_failures_in_a_row{workspace="${id}"} 6`);
-
-  await hub.kill('SIGKILL');
-  const next = await startTestHub(t, { home: hub.home, agentServer });
-  await eventually(async () => (await next.record(workspace)).state === 'running' || undefined, 'it is adopted');
-  t.match(await next.record(workspace), { adopted: true, ...shown });
-});
+/** Hub of all tests; it is killed in the last one. */
+const hub = await startTestHub(t, { agentServer });
 
 t.test('a restart is refused for settings that cannot be used, and a changed configuration is shown', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t);
   const file = join(workspace, '.oratorio', 'config.json');
   const { pid } = await hub.ensure(workspace);
@@ -98,31 +68,11 @@ t.test('a restart is refused for settings that cannot be used, and a changed con
   t.match(await hub.record(workspace), { state: 'running', pid, ...changed });
   t.equal((await restart()).status, 200);
   t.match(await hub.record(workspace), { state: 'running', configChanged: false, problems: [] });
+  await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
 });
-
-/** Output of a command. */
-class Output extends Writable {
-  text = '';
-  override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
-    this.text += chunk.toString();
-    done();
-  }
-}
-
-/** Runs a command in this process. */
-async function command(home: string, ...argv: string[]) {
-  const [stdout, stderr] = [new Output(), new Output()];
-  const code = await runCommandLine(argv, {
-    ...{ stdout, stderr, cwd: home },
-    env: { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home },
-    interruption: () => ({ signal: new AbortController().signal, exit: () => 'interrupted' as const }),
-  });
-  return { code, stdout: stdout.text, stderr: stderr.text };
-}
 
 /** A Hub that knows a workspace whose server was started by hand. */
 async function byHand(t: Test, { inOtherHome = false } = {}) {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t);
   await hub.ensure(workspace);
   t.match((await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace })).body, { state: 'stopped' });
@@ -135,22 +85,54 @@ async function byHand(t: Test, { inOtherHome = false } = {}) {
     },
     () => `the server serves: ${server.output()}`,
   );
-  return { hub, workspace, server };
+  return { workspace, server };
 }
 
 t.test('a server that was started by hand is listed, and stop ends it', async (t) => {
-  const { hub, workspace, server } = await byHand(t);
+  const { workspace, server } = await byHand(t);
   const { body } = await hub.call('GET', '/v1/appservers');
-  t.match(body, [{ state: 'running', pid: server.child.pid, startedByHub: false }]);
-  const stopped = await command(hub.home, 'stop', workspace);
+  const listed = body.find(({ workspacePath }: { workspacePath: string }) => workspacePath === workspace);
+  t.match(listed, { state: 'running', pid: server.child.pid, startedByHub: false });
+  const stopped = await runInProcess(hub.home, 'stop', workspace);
   t.match(stopped, { code: 0, stdout: /state +stopped/ });
   t.equal(await server.ended, 0);
 });
 
 t.test('stop of a server that is not provably the user’s exits with 5 and names the process', async (t) => {
-  const { hub, workspace, server } = await byHand(t, { inOtherHome: true });
-  const { code, stderr } = await command(hub.home, 'stop', workspace);
+  const { workspace, server } = await byHand(t, { inOtherHome: true });
+  const { code, stderr } = await runInProcess(hub.home, 'stop', workspace);
   t.equal(code, 5);
   t.match(stderr, new RegExp(`Process ${server.child.pid} holds the lock[\\s\\S]*kill ${server.child.pid}`));
   t.equal(server.child.exitCode, null, 'it runs on');
+});
+
+t.test('a report of an agent server is in the record, in events and metrics, and outlives the Hub', async (t) => {
+  const workspace = makeWorkspace(t);
+  const other = makeWorkspace(t, {}, 'other');
+  await hub.ensure(workspace);
+  await hub.ensure(other);
+  const { incarnation, send } = reporter(hub, workspace);
+  t.match(await send(failing('of another start')), { status: 200, body: { accepted: false } });
+  t.match(await send({ ...failing(incarnation), health: 'splendid' }), { status: 400 });
+  t.match(await hub.call('POST', '/v1/appservers/report', failing(incarnation)), { status: 400 }, 'not the Hub token');
+  t.match(await hub.record(workspace), { health: 'unknown', problems: [], lastTurn: null, agent: null });
+
+  t.match(await send(failing(incarnation)), { status: 200, body: { accepted: true } });
+  t.match(await hub.record(workspace), shown);
+  t.match(await hub.record(other), { health: 'unknown', problems: [] }, 'the token is of one workspace');
+  const recent = await hub.call('GET', '/v1/events/recent?kind=appserver.health');
+  const ofWorkspace = recent.body.filter(({ workspacePath }: { workspacePath: string }) => workspacePath === workspace);
+  t.match(ofWorkspace, [
+    { id: /-\d+$/, workspacePath: workspace, data: { health: 'failing', code: refused.code, agent: 'busy' } },
+  ]);
+  const { body: metrics } = await hub.call('GET', '/v1/metrics');
+  const id = workspaceKey(workspace);
+  t.match(metrics, `oratorio_hub_workspace_healthy{workspace="${id}"} 0`);
+  t.match(metrics, `oratorio_hub_workspace_state{workspace="${id}",state="failing"} 1`);
+  t.match(metrics, `oratorio_hub_workspace_turn_failures_in_a_row{workspace="${id}"} 6`);
+
+  await hub.kill('SIGKILL');
+  const next = await startTestHub(t, { home: hub.home, agentServer });
+  await eventually(async () => (await next.record(workspace)).state === 'running' || undefined, 'it is adopted');
+  t.match(await next.record(workspace), { adopted: true, ...shown });
 });

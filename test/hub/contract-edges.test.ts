@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { AnyHubEvent } from '../../src/protocol/index.ts';
 import { acquireLock } from '../../src/supervise/index.ts';
 import { anyWebUrl } from '../any-character.ts';
@@ -13,19 +13,27 @@ import {
   makeWorkspace,
   quick,
   startTestHub,
+  type TestConfig,
   type TestHub,
   temporaryDirectory,
 } from './harness.ts';
 
-const agentServer = agentServerFixture('well-behaved.ts');
+const agentServer = agentServerFixture('named.ts');
 const post = (hub: TestHub, action: string, body: unknown) => hub.call('POST', `/v1/appservers/${action}`, body);
 
-/** Hub of the tests that need no Hub of their own. */
-const hub = await startTestHub(t, { agentServer });
+/** Home of all Hubs of this file; this one is killed in the last test. */
+const home = temporaryDirectory(t);
+const hub = await startTestHub(t, { home, agentServer });
+
+/** A workspace whose agent server is of this kind. */
+function workspaceWith(t: Test, kind = 'well-behaved', config: TestConfig = quick): string {
+  const workspace = makeWorkspace(t, config);
+  writeFileSync(join(workspace, 'agent-server'), kind);
+  return workspace;
+}
 
 t.test('regression: edge 9 every answer has the workspace path of its request', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
-  const workspace = makeWorkspace(t, quick);
+  const workspace = workspaceWith(t);
   const link = join(temporaryDirectory(t), 'link');
   symlinkSync(workspace, link);
   const spellings = [workspace, link, `${workspace}/`, `${workspace}/../workspace`];
@@ -135,6 +143,33 @@ t.test('regression: edge 14 a foreign address is refused and not quoted', async 
     if (kind === 'notification.requested') t.notMatch(data['actionUrl'] ?? '', /^(https?|javascript|data|file):/i);
 });
 
+t.test(
+  'regression: edge 17 a failed start quotes its own output, and a locked workspace is not restarted',
+  async (t) => {
+    const never = { Supervision: { ...quick.Supervision, Restart: 'never' } };
+    const workspace = workspaceWith(t, 'exits-at-once', never);
+    const first = await post(hub, 'ensure', { workspacePath: workspace });
+    t.match(first.body.error.details, { recentStderr: 'no licence for this machine' });
+    await post(hub, 'stop', { workspacePath: workspace });
+
+    writeFileSync(join(workspace, '.oratorio', 'config.json'), '{ broken');
+    const broken = await post(hub, 'ensure', { workspacePath: workspace });
+    t.match(broken, { status: 500, body: { error: { code: 'invalidConfig' } } });
+    t.notOk('recentStderr' in broken.body.error.details, 'nothing ran, so nothing was said');
+    t.match(await hub.record(workspace), { state: 'exited', recentStderr: null, restartCount: 0 });
+
+    writeFileSync(join(workspace, '.oratorio', 'config.json'), '{}');
+    const locked = join(workspace, '.oratorio', 'appserver.mutex');
+    mkdirSync(join(workspace, '.oratorio'), { recursive: true });
+    const lock = acquireLock(locked);
+    t.not(lock, 'held');
+    const answer = await post(hub, 'ensure', { workspacePath: workspace });
+    t.match(answer, { status: 409, body: { error: { code: 'workspaceLocked' } } });
+    t.match(await hub.record(workspace), { state: 'exited', restartCount: 0, nextAttemptAt: null, recentStderr: null });
+    if (lock !== 'held') lock.release();
+  },
+);
+
 /** Event as text, with names instead of pids. */
 const brief = ({ kind, data }: AnyHubEvent, names: Map<unknown, string>) => {
   const pid = data['pid'] === null ? null : names.get(data['pid']);
@@ -142,8 +177,7 @@ const brief = ({ kind, data }: AnyHubEvent, names: Map<unknown, string>) => {
 };
 
 t.test('regression: edge 16 the events of an agent server are correct, complete and in order', async (t) => {
-  const home = temporaryDirectory(t);
-  const workspace = makeWorkspace(t, quick);
+  const workspace = workspaceWith(t);
   const failing = makeWorkspace(t);
   writeFileSync(join(failing, '.oratorio', 'config.json'), '{ broken');
   const directory = temporaryDirectory(t);
@@ -158,16 +192,15 @@ t.test('regression: edge 16 the events of an agent server are correct, complete 
   writeFileSync(configPath, '{}');
   const apiProxy = { enabled: true, binaryPath, configPath, endpoint: `http://127.0.0.1:${port}`, apiKey: 'k' };
 
-  const first = await startTestHub(t, { home, agentServer });
-  const events = await first.events();
-  const { pid } = await first.ensure(workspace, { apiProxy });
+  const events = await hub.events();
+  const { pid } = await hub.ensure(workspace, { apiProxy });
   const proxyPid = (await events.wait('apiProxy.running')).data['pid'];
-  t.match(await post(first, 'ensure', { workspacePath: failing }), {
+  t.match(await post(hub, 'ensure', { workspacePath: failing }), {
     status: 500,
     body: { error: { code: 'invalidConfig' } },
   });
   await events.wait('appserver.exited');
-  await first.kill('SIGKILL');
+  await hub.kill('SIGKILL');
   await events.ended;
   const names = new Map<unknown, string>([
     [pid, 'server'],
@@ -252,30 +285,3 @@ t.test('regression: edge 16 the events of an agent server are correct, complete 
   const third = await startTestHub(t, { home, agentServer });
   t.match(await third.record(failing), { state: 'stopped', lastError: /config\.json/ }, 'the reason outlives the Hub');
 });
-
-t.test(
-  'regression: edge 17 a failed start quotes its own output, and a locked workspace is not restarted',
-  async (t) => {
-    const hub = await startTestHub(t, { agentServer: agentServerFixture('exits-at-once.ts') });
-    const workspace = makeWorkspace(t, { ...quick, Supervision: { ...quick.Supervision, Restart: 'never' } });
-    const first = await post(hub, 'ensure', { workspacePath: workspace });
-    t.match(first.body.error.details, { recentStderr: 'no licence for this machine' });
-    await post(hub, 'stop', { workspacePath: workspace });
-
-    writeFileSync(join(workspace, '.oratorio', 'config.json'), '{ broken');
-    const broken = await post(hub, 'ensure', { workspacePath: workspace });
-    t.match(broken, { status: 500, body: { error: { code: 'invalidConfig' } } });
-    t.notOk('recentStderr' in broken.body.error.details, 'nothing ran, so nothing was said');
-    t.match(await hub.record(workspace), { state: 'exited', recentStderr: null, restartCount: 0 });
-
-    writeFileSync(join(workspace, '.oratorio', 'config.json'), '{}');
-    const locked = join(workspace, '.oratorio', 'appserver.mutex');
-    mkdirSync(join(workspace, '.oratorio'), { recursive: true });
-    const lock = acquireLock(locked);
-    t.not(lock, 'held');
-    const answer = await post(hub, 'ensure', { workspacePath: workspace });
-    t.match(answer, { status: 409, body: { error: { code: 'workspaceLocked' } } });
-    t.match(await hub.record(workspace), { state: 'exited', restartCount: 0, nextAttemptAt: null, recentStderr: null });
-    if (lock !== 'held') lock.release();
-  },
-);

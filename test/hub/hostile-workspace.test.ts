@@ -76,8 +76,47 @@ const forged = (workspace: string, identity: object, url: string): string =>
     endpoints: { appServerWebSocket: url },
   });
 
-/** Hub of the tests that need no Hub of their own. */
-const hub = await startTestHub(t, { agentServer });
+const entry = (workspace: string, identity: object, marker: string) => ({
+  workspacePath: workspace,
+  canonicalWorkspacePath: workspace,
+  server: { marker, identity },
+  proxy: null,
+  exitCode: null,
+  lastError: null,
+  lastStartedAt: null,
+  lastExitedAt: null,
+});
+
+/** Home of the three Hubs of this file. The first one finds a state that names processes of others. */
+const home = temporaryDirectory(t);
+const stateFile = join(hubStatePath(home), 'appservers.json');
+const victim = await bystander(t);
+const ours = await bystander(t, 'marker-of-ours');
+mkdirSync(hubStatePath(home), { recursive: true, mode: 0o700 });
+writeFileSync(
+  stateFile,
+  JSON.stringify({
+    version: 1,
+    updatedAt: new Date().toISOString(),
+    appServers: [
+      entry(makeWorkspace(t), victim.identity, 'marker-of-theirs'),
+      entry(makeWorkspace(t), ours.identity, 'marker-of-ours'),
+    ],
+  }),
+);
+const hub = await startTestHub(t, { home, agentServer });
+
+t.test(
+  'regression: H7 an identity in the state of the Hub is no proof, and only a process with our marker is ended',
+  async (t) => {
+    await eventually(() => !isAlive(ours.pid) || undefined, 'what carries our marker is ended');
+    await eventually(
+      () => hub.output().includes('cannot be verified as ours') || undefined,
+      'the other is spared and logged',
+    );
+    t.ok(isAlive(victim.pid));
+  },
+);
 
 t.test('regression: C3 the Hub refuses a workspace of another user and a symlinked .oratorio', async (t) => {
   const shared = join(temporaryDirectory(t), 'shared');
@@ -105,29 +144,6 @@ t.test('regression: C3 the Hub refuses a workspace of another user and a symlink
   rmSync(inside(own, ''), { recursive: true });
   symlinkSync('/tmp', join(own, '.oratorio'));
   t.match(await ensure(hub, own), { status: 404 }, 'also when it is replaced while it is known');
-});
-
-t.test('regression: H7 a forged lock gets neither a connection nor a signal', async (t) => {
-  const home = temporaryDirectory(t);
-  const workspace = makeWorkspace(t);
-  const victim = await bystander(t);
-  const { url, visits } = await trap(t);
-  writeFileSync(inside(workspace, 'appserver.lock'), forged(workspace, victim.identity, url));
-  const lock = acquireLock(inside(workspace, 'appserver.mutex'));
-  if (lock === 'held') throw new Error('held');
-  const first = await startTestHub(t, { home, agentServer });
-  t.match(await ensure(first, workspace), {
-    status: 409,
-    body: { error: { code: 'workspaceLocked', details: { workspacePath: workspace, pid: victim.pid } } },
-  });
-  t.match(await first.record(workspace), { pid: null });
-  await first.kill('SIGKILL');
-  lock.release();
-  const second = await startTestHub(t, { home, agentServer });
-  t.match(await ensure(second, workspace), { status: 200, body: { startedByHub: true } }, 'when it is free, it serves');
-  await second.shutdown();
-  t.ok(isAlive(victim.pid), 'the process that the lock named was not signalled');
-  t.same(visits, []);
 });
 
 t.test('regression: H7 a lock that another user holds is refused, and its owner is named', async (t) => {
@@ -158,72 +174,6 @@ t.test('regression: H7 a lock that another user holds is refused, and its owner 
   t.match(await ensure(hub, workspace), { status: 200 });
 });
 
-t.test('regression: H7 a server that no Hub started is not stored and never signalled', async (t) => {
-  const home = temporaryDirectory(t);
-  const workspace = makeWorkspace(t);
-  const flags = ['--conditions=development', '--disable-warning=ExperimentalWarning'];
-  const own = spawn(process.execPath, [...flags, program('src/appserver/main.ts'), '--workspace', workspace], {
-    env: { ...programEnvironment, ORATORIO_HOME: home },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  t.teardown(() => own.kill('SIGKILL'));
-  const first = await startTestHub(t, { home, agentServer });
-  const seen = await eventually(async () => {
-    const record = await first.record(workspace);
-    return record.pid === own.pid ? record : undefined;
-  }, 'the server that was started by hand is seen');
-  t.equal(seen.startedByHub, false);
-  t.match(await first.ensure(workspace), { pid: own.pid, startedByHub: false });
-  const stored = readFileSync(join(hubStatePath(home), 'appservers.json'), 'utf8');
-  t.match(JSON.parse(stored).appServers, [{ workspacePath: workspace, server: null, external: true }]);
-  t.notMatch(stored, 'startedTicks');
-  await first.kill('SIGKILL');
-  const second = await startTestHub(t, { home, agentServer });
-  t.match(await second.ensure(workspace), { pid: own.pid, startedByHub: false }, 'the next Hub finds it again');
-  await second.shutdown('stop');
-  t.ok(isAlive(own.pid ?? 0));
-});
-
-t.test(
-  'regression: H7 an identity in the state of the Hub is no proof, and only a process with our marker is ended',
-  async (t) => {
-    const home = temporaryDirectory(t);
-    const [forgedOne, proven] = [makeWorkspace(t), makeWorkspace(t)];
-    const victim = await bystander(t);
-    const ours = await bystander(t, 'marker-of-ours');
-    const entry = (workspace: string, identity: object, marker: string) => ({
-      workspacePath: workspace,
-      canonicalWorkspacePath: workspace,
-      server: { marker, identity },
-      proxy: null,
-      exitCode: null,
-      lastError: null,
-      lastStartedAt: null,
-      lastExitedAt: null,
-    });
-    mkdirSync(hubStatePath(home), { recursive: true, mode: 0o700 });
-    writeFileSync(
-      join(hubStatePath(home), 'appservers.json'),
-      JSON.stringify({
-        version: 1,
-        updatedAt: new Date().toISOString(),
-        appServers: [
-          entry(forgedOne, victim.identity, 'marker-of-theirs'),
-          entry(proven, ours.identity, 'marker-of-ours'),
-        ],
-      }),
-    );
-    const hub = await startTestHub(t, { home, agentServer });
-    await eventually(() => !isAlive(ours.pid) || undefined, 'what carries our marker is ended');
-    await eventually(
-      () => hub.output().includes('cannot be verified as ours') || undefined,
-      'the other is spared and logged',
-    );
-    await hub.shutdown();
-    t.ok(isAlive(victim.pid));
-  },
-);
-
 /** Files on which a program that reads them as they come never ends. */
 const endless: Readonly<Record<string, (file: string) => void>> = {
   'a symlink to /dev/zero': (file) => symlinkSync('/dev/zero', file),
@@ -234,32 +184,6 @@ const endless: Readonly<Record<string, (file: string) => void>> = {
     closeSync(fd);
   },
 };
-
-t.test('regression: M7 a config.json without end stops neither the Hub nor its next start', async (t) => {
-  const home = temporaryDirectory(t);
-  const first = await startTestHub(t, { home, agentServer });
-  const healthy = makeWorkspace(t);
-  const bad: string[] = [];
-  for (const [name, put] of Object.entries(endless)) {
-    const workspace = makeWorkspace(t);
-    t.match(await ensure(first, workspace), { status: 200 }, name);
-    rmSync(inside(workspace, 'config.json'));
-    put(inside(workspace, 'config.json'));
-    const restarted = await first.call('POST', '/v1/appservers/restart', { workspacePath: workspace });
-    t.match(restarted, { status: 500, body: { error: { code: 'invalidConfig', message: /config\.json/ } } }, name);
-    t.match(await ensure(first, healthy), { status: 200 });
-    bad.push(workspace);
-  }
-  await first.shutdown('detach');
-  const second = await startTestHub(t, { home, agentServer });
-  t.match(await ensure(second, healthy), { status: 200 });
-  const records = (await second.call('GET', '/v1/appservers')).body;
-  for (const path of bad) {
-    const record = records.find(({ workspacePath }: { workspacePath: string }) => workspacePath === path);
-    const problems = [{ code: 'configUnusable', what: /config\.json.*keeps the earlier settings/ }];
-    t.match(record, { state: /running|starting/, problems }, 'it serves on, and the next start is announced to fail');
-  }
-});
 
 t.test('regression: M7 an appserver.lock without end, while the lock is held, ends in workspaceLocked', async (t) => {
   for (const [name, put] of Object.entries(endless)) {
@@ -300,3 +224,73 @@ t.test(
     t.equal(readFileSync(script, 'utf8'), '#!/bin/sh\n');
   },
 );
+
+t.test(
+  'regression: H7 a forged lock gets neither a connection nor a signal, and a server of no Hub is not stored and never signalled',
+  async (t) => {
+    const forgery = makeWorkspace(t);
+    const { url, visits } = await trap(t);
+    writeFileSync(inside(forgery, 'appserver.lock'), forged(forgery, victim.identity, url));
+    const lock = acquireLock(inside(forgery, 'appserver.mutex'));
+    if (lock === 'held') throw new Error('held');
+    t.match(await ensure(hub, forgery), {
+      status: 409,
+      body: { error: { code: 'workspaceLocked', details: { workspacePath: forgery, pid: victim.pid } } },
+    });
+    t.match(await hub.record(forgery), { pid: null });
+
+    const workspace = makeWorkspace(t);
+    const flags = ['--conditions=development', '--disable-warning=ExperimentalWarning'];
+    const own = spawn(process.execPath, [...flags, program('src/appserver/main.ts'), '--workspace', workspace], {
+      env: { ...programEnvironment, ORATORIO_HOME: home },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    t.teardown(() => own.kill('SIGKILL'));
+    const seen = await eventually(async () => {
+      const record = await hub.record(workspace);
+      return record.pid === own.pid ? record : undefined;
+    }, 'the server that was started by hand is seen');
+    t.equal(seen.startedByHub, false);
+    t.match(await hub.ensure(workspace), { pid: own.pid, startedByHub: false });
+    const stored = JSON.parse(readFileSync(stateFile, 'utf8')).appServers.find(
+      ({ workspacePath }: { workspacePath: string }) => workspacePath === workspace,
+    );
+    t.match(stored, { server: null, external: true });
+    t.notMatch(JSON.stringify(stored), 'startedTicks');
+    await hub.kill('SIGKILL');
+    lock.release();
+
+    const second = await startTestHub(t, { home, agentServer });
+    t.match(await ensure(second, forgery), { status: 200, body: { startedByHub: true } }, 'when it is free, it serves');
+    t.match(await second.ensure(workspace), { pid: own.pid, startedByHub: false }, 'the next Hub finds it again');
+    await second.shutdown();
+    t.ok(isAlive(victim.pid), 'the process that the lock named was not signalled');
+    t.ok(isAlive(own.pid ?? 0));
+    t.same(visits, []);
+  },
+);
+
+t.test('regression: M7 a config.json without end stops neither the Hub nor its next start', async (t) => {
+  const first = await startTestHub(t, { home, agentServer });
+  const healthy = makeWorkspace(t);
+  const bad: string[] = [];
+  for (const [name, put] of Object.entries(endless)) {
+    const workspace = makeWorkspace(t);
+    t.match(await ensure(first, workspace), { status: 200 }, name);
+    rmSync(inside(workspace, 'config.json'));
+    put(inside(workspace, 'config.json'));
+    const restarted = await first.call('POST', '/v1/appservers/restart', { workspacePath: workspace });
+    t.match(restarted, { status: 500, body: { error: { code: 'invalidConfig', message: /config\.json/ } } }, name);
+    t.match(await ensure(first, healthy), { status: 200 });
+    bad.push(workspace);
+  }
+  await first.shutdown('detach');
+  const next = await startTestHub(t, { home, agentServer });
+  t.match(await ensure(next, healthy), { status: 200 });
+  const records = (await next.call('GET', '/v1/appservers')).body;
+  for (const path of bad) {
+    const record = records.find(({ workspacePath }: { workspacePath: string }) => workspacePath === path);
+    const problems = [{ code: 'configUnusable', what: /config\.json.*keeps the earlier settings/ }];
+    t.match(record, { state: /running|starting/, problems }, 'it serves on, and the next start is announced to fail');
+  }
+});

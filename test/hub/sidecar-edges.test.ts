@@ -40,8 +40,49 @@ const ensure = (hub: TestHub, workspacePath: string, more: Record<string, unknow
 const restart = (hub: TestHub, workspacePath: string, more: Record<string, unknown> = {}) =>
   hub.call('POST', '/v1/appservers/restart', { workspacePath, ...more });
 
+/** Everything in the files below a directory. */
+function contentOf(directory: string): string {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
+    .join('\n');
+}
+
+/** Of the tests after the first one, which has killed its Hub. */
+let hub: TestHub;
+const stop = (workspacePath: string) => hub.call('POST', '/v1/appservers/stop', { workspacePath });
+const all = t;
+const home = temporaryDirectory(t);
+const killed = await startTestHub(t, { home, agentServer });
+const talker = { workspace: makeWorkspace(t, quick), apiProxy: await sidecar(t, standIn, { lines: 2_000 }) };
+const { pid: talkerPid } = await killed.ensure(talker.workspace, { apiProxy: talker.apiProxy });
+const logs = join(hubStatePath(home), 'logs');
+
+t.test('regression: edge 22 the key a sidecar prints never reaches its log file', async (t) => {
+  const { workspace, apiProxy } = talker;
+  await eventually(() => contentOf(logs).includes('[redacted] done') || undefined, 'the last line is logged');
+  const log = contentOf(logs);
+  t.ok(log.includes('line 1999: key [redacted]'), 'nothing else is lost');
+  for (const spelling of [apiProxy.apiKey, encodeURIComponent(apiProxy.apiKey), JSON.stringify(apiProxy.apiKey)])
+    t.notOk(log.includes(spelling.replaceAll(/^"|"$/g, '')), 'no spelling of the key');
+  const shown = await killed.call(
+    'GET',
+    `/v1/appservers/logs?process=sidecar&stream=stdout&path=${encodeURIComponent(workspace)}`,
+  );
+  t.match(shown.body, /line 1999: key \[redacted\]/);
+
+  await killed.kill('SIGKILL');
+  const models = await fetch(`${apiProxy.endpoint}/models`, {
+    headers: { authorization: `Bearer ${apiProxy.apiKey}` },
+  });
+  t.equal(models.status, 200, 'the sidecar outlives its Hub');
+  hub = await startTestHub(all, { home, agentServer });
+  t.match(await hub.ensure(workspace), { pid: talkerPid, serviceStatus: { apiProxy: { state: 'running' } } });
+  await stop(workspace);
+  t.notOk(contentOf(logs).includes(apiProxy.apiKey));
+});
+
 t.test('regression: edge 2 a bad sidecar request is refused or waits, without effect on other requests', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const good = await sidecar(t);
   const bad = await sidecar(t, `console.error('bad licence'); process.exit(2);`);
@@ -97,26 +138,32 @@ t.test('regression: edge 2 a bad sidecar request is refused or waits, without ef
   const plain = makeWorkspace(t, quick);
   t.match(await ensure(hub, plain, { apiProxy: bad }), { status: 500 });
   t.match(await ensure(hub, plain), { status: 200, body: { serviceStatus: { apiProxy: { state: 'disabled' } } } });
+  await Promise.all([workspace, plain].map(stop));
 });
 
 t.test(
   'regression: edge 2 a plain ensure that shares a start succeeds in spite of the bad sidecar of another caller',
   async (t) => {
-    const hub = await startTestHub(t, { agentServer, policy: { proxyDeadlineMs: 2_000 } });
     const workspace = makeWorkspace(t, quick);
     const events = await hub.events();
-    const silent = ensure(hub, workspace, { apiProxy: await sidecar(t, 'setInterval(() => {}, 1000);') });
+    const endOf = join(temporaryDirectory(t), 'end');
+    const waits = `const { existsSync } = await import('node:fs');
+      setInterval(() => existsSync(${JSON.stringify(endOf)}) && process.exit(2), 20);`;
+    const silent = ensure(hub, workspace, { apiProxy: await sidecar(t, waits) });
     await events.wait('appserver.starting');
-    t.match(await ensure(hub, workspace), {
+    const plain = ensure(hub, workspace);
+    await hub.call('GET', '/v1/status');
+    writeFileSync(endOf, '');
+    t.match(await plain, {
       status: 200,
       body: { serviceStatus: { apiProxy: { state: 'disabled' } } },
     });
     t.match(await silent, { status: 500, body: { error: { details: { stage: 'apiProxy' } } } });
+    await stop(workspace);
   },
 );
 
 t.test('regression: edge 3 an ensure never answers 200 with a sidecar that has failed permanently', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, { Supervision: { ...quick.Supervision, MaxRestarts: 0 } });
   const events = await hub.events();
   const apiProxy = await sidecar(t);
@@ -142,12 +189,12 @@ t.test('regression: edge 3 an ensure never answers 200 with a sidecar that has f
     },
     'once it can start again an ensure waits for it',
   );
+  await stop(workspace);
 });
 
 t.test('regression: edge 3 a suspended sidecar is detected, and an ensure replaces it', async (t) => {
-  const hub = await startTestHub(t, { agentServer, policy: { unhealthyGraceMs: 3_600_000 } });
   const workspace = makeWorkspace(t, {
-    Supervision: { ProbeIntervalMs: 100, ProbeTimeoutMs: 3_000, LivenessFailures: 2 },
+    Supervision: { ProbeIntervalMs: 100, ProbeTimeoutMs: 3_000, LivenessFailures: 2, UnhealthyGraceMs: 3_600_000 },
   });
   const events = await hub.events();
   const apiProxy = await sidecar(t);
@@ -172,12 +219,15 @@ t.test('regression: edge 3 a suspended sidecar is detected, and an ensure replac
     headers: { authorization: `Bearer ${apiProxy.apiKey}` },
   });
   t.equal(models.status, 200, 'the sidecar that is handed out answers');
+  await stop(workspace);
 });
 
 t.test('regression: edge 3 a suspended sidecar is replaced without a request after the grace period', async (t) => {
-  const hub = await startTestHub(t, { agentServer, policy: { unhealthyGraceMs: 100 } });
   const workspace = makeWorkspace(t, {
-    Supervision: { ...quick.Supervision, ProbeTimeoutMs: 5_000, LivenessFailures: 1, MaxRestarts: 100 },
+    Supervision: {
+      ...quick.Supervision,
+      ...{ ProbeTimeoutMs: 5_000, LivenessFailures: 1, UnhealthyGraceMs: 100, MaxRestarts: 100 },
+    },
   });
   const events = await hub.events();
   await hub.ensure(workspace, { apiProxy: await sidecar(t) });
@@ -185,41 +235,5 @@ t.test('regression: edge 3 a suspended sidecar is replaced without a request aft
   process.kill(hung, 'SIGSTOP');
   await events.wait('apiProxy.running', ({ data }) => data['pid'] !== hung);
   t.equal(events.seen.filter(({ kind, data }) => kind === 'apiProxy.exited' && data['pid'] === hung).length, 1);
-});
-
-/** Everything in the files below a directory. */
-function contentOf(directory: string): string {
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
-    .join('\n');
-}
-
-t.test('regression: edge 22 the key a sidecar prints never reaches its log file', async (t) => {
-  const home = temporaryDirectory(t);
-  const hub = await startTestHub(t, { home, agentServer });
-  const workspace = makeWorkspace(t, quick);
-  const apiProxy = await sidecar(t, standIn, { lines: 2_000 });
-  const { pid } = await hub.ensure(workspace, { apiProxy });
-  const logs = join(hubStatePath(home), 'logs');
-  await eventually(() => contentOf(logs).includes('[redacted] done') || undefined, 'the last line is logged');
-  const log = contentOf(logs);
-  t.ok(log.includes('line 1999: key [redacted]'), 'nothing else is lost');
-  for (const spelling of [apiProxy.apiKey, encodeURIComponent(apiProxy.apiKey), JSON.stringify(apiProxy.apiKey)])
-    t.notOk(log.includes(spelling.replaceAll(/^"|"$/g, '')), 'no spelling of the key');
-  const shown = await hub.call(
-    'GET',
-    `/v1/appservers/logs?process=sidecar&stream=stdout&path=${encodeURIComponent(workspace)}`,
-  );
-  t.match(shown.body, /line 1999: key \[redacted\]/);
-
-  await hub.kill('SIGKILL');
-  const models = await fetch(`${apiProxy.endpoint}/models`, {
-    headers: { authorization: `Bearer ${apiProxy.apiKey}` },
-  });
-  t.equal(models.status, 200, 'the sidecar outlives its Hub');
-  const second = await startTestHub(t, { home, agentServer });
-  t.match(await second.ensure(workspace), { pid, serviceStatus: { apiProxy: { state: 'running' } } });
-  await second.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
-  t.notOk(contentOf(logs).includes(apiProxy.apiKey));
+  await stop(workspace);
 });

@@ -143,35 +143,30 @@ t.test('a restart uses the sidecar of its request, or none', async (t) => {
   await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
 });
 
-t.test('after kill -9 of the Hub the next one adopts server and sidecar', async (t) => {
-  const home = temporaryDirectory(t);
-  const workspace = makeWorkspace(t, quick);
-  const apiProxy = await sidecar(t, standIn);
-  const first = await startTestHub(t, { home, agentServer });
-  const { pid } = await first.ensure(workspace, { apiProxy });
-  const before = processesOf(home).sort();
-  await first.kill('SIGKILL');
-  const second = await startTestHub(t, { home, agentServer });
-  const record = await second.ensure(workspace);
-  t.match(record, { pid, adopted: true });
-  await sidecarRuns(second, workspace);
-  t.equal(processesOf(home).length, before.length);
-  await second.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
-  t.equal(processesOf(home).length, 1);
-});
-
-t.test('a sidecar killed together with the Hub is replaced for the adopted server', async (t) => {
-  const home = temporaryDirectory(t);
-  const workspace = makeWorkspace(t, quick);
-  const apiProxy = await sidecar(t, standIn);
-  const first = await startTestHub(t, { home, agentServer });
-  const { pid } = await first.ensure(workspace, { apiProxy });
-  const doomed = processesOf(home).filter((process) => process !== pid);
-  t.equal(doomed.length, 3, 'the Hub, the sidecar and what it has started');
+t.test('after kill -9 of the Hub the next one adopts server and sidecar, and replaces a killed sidecar', async (t) => {
+  const { home } = hub;
+  const [kept, bereft] = [makeWorkspace(t, quick), makeWorkspace(t, quick)];
+  const { pid: keptPid } = await hub.ensure(kept, { apiProxy: await sidecar(t, standIn) });
+  const others = new Set(processesOf(home));
+  const { pid } = await hub.ensure(bereft, { apiProxy: await sidecar(t, standIn) });
+  const before = processesOf(home);
+  const doomed = before.filter((process) => process !== pid && !others.has(process));
+  t.equal(doomed.length, 2, 'the sidecar and what it has started');
+  await hub.kill('SIGKILL');
   for (const each of doomed) killIfThere(each);
   await eventually(() => !doomed.some(isAlive) || undefined, 'they are dead');
   const second = await startTestHub(t, { home, agentServer });
-  t.match(await second.ensure(workspace), { pid, adopted: true });
-  await sidecarRuns(second, workspace);
-  t.equal(processesOf(home).length, 4);
+  t.match(await second.ensure(kept), { pid: keptPid, adopted: true });
+  t.match(await second.ensure(bereft), { pid, adopted: true });
+  await sidecarRuns(second, kept);
+  await sidecarRuns(second, bereft);
+  const now = processesOf(home);
+  t.equal(now.length, before.length);
+  t.same(
+    now.filter((process) => doomed.includes(process)),
+    [],
+    'the sidecar is another one',
+  );
+  for (const workspacePath of [kept, bereft]) await second.call('POST', '/v1/appservers/stop', { workspacePath });
+  t.equal(processesOf(home).length, 1);
 });

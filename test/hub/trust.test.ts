@@ -16,9 +16,11 @@ function clone(t: { teardown(callback: () => unknown): void }, settings: unknown
   return directory;
 }
 
+/** Hub of both tests: it has no workspace trusted by itself. */
+const hub = await startTestHub(t, { agentServer, trustsWorkspaces: false });
+const { home } = hub;
+
 t.test('regression: C1 every record lists the ignored settings, and follows the decision of the user', async (t) => {
-  const hub = await startTestHub(t, { agentServer, trustsWorkspaces: false });
-  const { home } = hub;
   const workspace = clone(t, { EndPoint: 'http://127.0.0.1:9', Tools: { Shell: { TimeoutMs: 5_000 } } });
   const restricted = { trust: 'restricted', restrictedSettings: ['EndPoint', 'Tools.Shell'] };
   const trusted = { trust: 'trusted', restrictedSettings: [] };
@@ -47,11 +49,10 @@ t.test('regression: C1 every record lists the ignored settings, and follows the 
 });
 
 t.test('regression: M7 a configuration that is not a plain file fails its own workspace, never the Hub', async (t) => {
-  const home = temporaryDirectory(t);
   const good = makeWorkspace(t);
   const bad = clone(t, {});
+  trustWorkspace({ home, workspace: bad });
   const file = join(bad, '.oratorio', 'config.json');
-  const hub = await startTestHub(t, { home, agentServer });
   t.match(await hub.ensure(bad), { state: 'running' }, 'a plain file is read');
   await hub.call('POST', '/v1/appservers/stop', { workspacePath: bad });
   const kinds: [string, () => void][] = [
