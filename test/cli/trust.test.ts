@@ -1,13 +1,15 @@
-/** `oratorio trust` as a process, at a terminal and without one. */
+/** `oratorio trust`, at a terminal and without one. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { requestLines } from '../../src/cli/requested-settings.ts';
 import { trustFile, workspaceTrust } from '../../src/config/index.ts';
 import { canBecomeOther, otherUid } from '../other-user.ts';
 import { program, programEnvironment } from '../programs.ts';
+import { runAt } from './in-process.ts';
 import { atTerminal, hasTerminals, keys, plain } from './terminal.ts';
 
 t.setTimeout(900_000);
@@ -34,24 +36,18 @@ function clone(t: Test, settings: unknown = hostile) {
   const [home, workspace] = [join(base, 'home'), join(base, 'clone')];
   const env = { ...programEnvironment, HOME: base, ORATORIO_HOME: home };
   const trust = () => workspaceTrust({ home, workspace }).trust;
-  async function run(...args: string[]) {
+  const run = (...args: string[]) => runAt({ cwd: workspace, env }, 'trust', ...args);
+  const start = async (...args: string[]) => {
     const [command = '', ...rest] = argv;
     const child = spawn(command, [...rest, 'trust', ...args], {
       cwd: workspace,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    let [stdout, stderr] = ['', ''];
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text;
-    });
-    const [code] = await once(child, 'close');
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
     return { code, stdout, stderr };
-  }
-  return { home, workspace, env, trust, run };
+  };
+  return { home, workspace, env, trust, run, start };
 }
 
 t.test('a terminal shows all sensitive settings, and the default answer is no', async (t) => {
@@ -79,7 +75,7 @@ t.test('a terminal shows all sensitive settings, and the default answer is no', 
 
 t.test('the question shows commands in full, masks secrets, and cannot be forged', async (t) => {
   const at = clone(t);
-  const { code, stdout, stderr } = await at.run();
+  const { code, stdout, stderr } = await at.start();
   t.equal(code, 1);
   t.match(stderr, /needs a terminal[\s\S]*oratorio trust .*--yes/);
   t.match(stdout, 'McpServers.x runs  sh -c "id > /tmp/o\\u001b[2K\\rharmless"');
@@ -105,7 +101,7 @@ t.test('the question shows commands in full, masks secrets, and cannot be forged
 
 t.test('--yes, --list and --revoke change and print trust, also as JSON', async (t) => {
   const at = clone(t);
-  t.match(await at.run('--yes', '--json'), { code: 0 });
+  t.match(await at.start('--yes', '--json'), { code: 0 });
   t.equal(at.trust(), 'trusted');
   t.match(JSON.parse((await at.run('--list', '--json')).stdout), [{ path: at.workspace, trust: 'trusted' }]);
   t.match(await at.run('--list'), { code: 0, stdout: new RegExp(`trusted .* ${at.workspace}`) });

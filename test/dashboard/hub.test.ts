@@ -1,8 +1,9 @@
 /** Dashboards of agent servers that a Hub manages. */
 import t from 'tap';
 import { dashboardToken, pageToken } from '../../src/supervise/index.ts';
+import { runInProcess } from '../cli/in-process.ts';
 import { eventually, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
-import { oratorio, request } from './harness.ts';
+import { request } from './harness.ts';
 
 const hub = await startTestHub(t);
 
@@ -57,17 +58,17 @@ t.test('a workspace without a dashboard has no endpoint for it', async (t) => {
 t.test('inspect prints the address of the actors with the token of the dashboard', async (t) => {
   const workspace = makeWorkspace(t, quick);
   const none = makeWorkspace(t, { ...quick, DashBoard: { Enabled: false } });
-  const stopped = await oratorio(t, hub.home, 'inspect', workspace, '--print-url').ended;
+  const stopped = await runInProcess(hub.home, 'inspect', workspace, '--print-url');
   t.match(stopped, { code: 6, text: /No agent server runs for/ });
   const { endpoints, canonicalWorkspacePath, page } = await hub.ensure(workspace);
   const token = dashboardToken(hub.home, canonicalWorkspacePath);
   const url = `${hub.lock.apiBaseUrl}${page}#token=${pageToken(hub.home)}&at=/actors`;
-  t.match(await oratorio(t, hub.home, 'inspect', workspace, '--print-url').ended, { code: 0, text: `${url}\n` });
-  t.match(JSON.parse((await oratorio(t, hub.home, 'inspect', workspace, '--print-url', '--json').ended).text), { url });
-  const record = await oratorio(t, hub.home, 'inspect', workspace).ended;
+  t.match(await runInProcess(hub.home, 'inspect', workspace, '--print-url'), { code: 0, text: `${url}\n` });
+  t.match(JSON.parse((await runInProcess(hub.home, 'inspect', workspace, '--print-url', '--json')).text), { url });
+  const record = await runInProcess(hub.home, 'inspect', workspace);
   t.match(record, { code: 0, text: `${endpoints['dashboard']}` });
   t.notMatch(record.text, token);
   await hub.ensure(none);
-  t.match(await oratorio(t, hub.home, 'inspect', none, '--print-url').ended, { code: 6, text: /serves no dashboard/ });
+  t.match(await runInProcess(hub.home, 'inspect', none, '--print-url'), { code: 6, text: /serves no dashboard/ });
   await hub.shutdown();
 });

@@ -10,6 +10,7 @@ import { openViewer } from '../../src/dashboard/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import { dashboardToken, dashboardTokenFile, watchedDashboardTokens } from '../../src/supervise/index.ts';
 import { eventually, makeWorkspace, stateOf, temporaryDirectory } from '../appserver/harness.ts';
+import { runInProcess } from '../cli/in-process.ts';
 import { unusedPort } from '../ports.ts';
 import { oratorio, request, Stream, scene } from './harness.ts';
 
@@ -154,7 +155,7 @@ t.test('the command prints an address that opens, refuses revoked tokens, and en
   t.equal(address, `http://127.0.0.1:${port}/DashBoard#token=${dashboardToken(home, path)}`);
   const old = dashboardToken(home, path);
   t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 200);
-  t.match(await oratorio(t, home, 'dashboard', '--new-token').ended, { code: 0, text: /Made new tokens/ });
+  t.match(await runInProcess(home, 'dashboard', '--new-token'), { code: 0, text: /Made new tokens/ });
   t.not(readFileSync(dashboardTokenFile(home, path), 'utf8').trim(), old);
   t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 401);
   const second = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port));
@@ -170,14 +171,14 @@ t.test('the command prints an address that opens, refuses revoked tokens, and en
   t.match(await plain.ended, { code: 0 });
 
   const nowhere = temporaryDirectory(t);
-  t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, {
+  t.match(await runInProcess(home, 'dashboard', '--workspace', nowhere), {
     code: 4,
     text: /is not a workspace/,
   });
   mkdirSync(join(nowhere, '.oratorio'));
-  t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, {
+  t.match(await runInProcess(home, 'dashboard', '--workspace', nowhere), {
     code: 6,
     text: /no agent server has run/,
   });
-  t.match(await oratorio(t, home, 'dashboard', '--port', 'many', '--workspace', path).ended, { code: 2 });
+  t.match(await runInProcess(home, 'dashboard', '--port', 'many', '--workspace', path), { code: 2 });
 });

@@ -1,9 +1,7 @@
 /** One agent leads others: scoped tokens at the Hub, and `oratorio mcp` with the official client of the protocol. */
-import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import t, { type Test } from 'tap';
@@ -12,10 +10,10 @@ import { ScopedTokens } from '../../src/hub/scoped-tokens.ts';
 import { createLogger } from '../../src/log/index.ts';
 import type { DelegatedRequest, InboxItem } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
+import { runInProcess } from '../cli/in-process.ts';
 import { program, programEnvironment } from '../programs.ts';
 import { eventually, makeWorkspace, quick, request, startTestHub, temporaryDirectory } from './harness.ts';
 
-const runFile = promisify(execFile);
 const oratorio = ['--disable-warning=ExperimentalWarning', program('src/cli/main.ts')];
 const settings = { ...quick, Provider: 'demo', DashBoard: { Enabled: false } };
 const hub = await startTestHub(t);
@@ -163,10 +161,7 @@ t.test('a token is listed without itself, and opens nothing once it is revoked',
 t.test('a program whose token is revoked gets no other one, and one that ends gives its own back', async (t) => {
   const [revoked, ending] = [await connect(t, own, '--name', 'revoked'), await connect(t, own, '--name', 'ending')];
   for (const client of [revoked, ending]) t.match(await call(client, 'list_workspaces'), { isError: false });
-  const cli = (...args: string[]) =>
-    runFile(process.execPath, [...oratorio, 'tokens', ...args, '--json', '--no-start'], {
-      env: { ...programEnvironment, ORATORIO_HOME: hub.home },
-    });
+  const cli = (...args: string[]) => runInProcess(hub.home, 'tokens', ...args, '--json', '--no-start');
   const tokens = JSON.parse((await cli()).stdout);
   t.same(tokens, (await hub.call('GET', '/v1/tokens')).body);
   const idOfHolder = (of: readonly { name: string; tokenId: string }[], name: string) =>
@@ -174,7 +169,7 @@ t.test('a program whose token is revoked gets no other one, and one that ends gi
   t.match(JSON.parse((await cli('revoke', idOfHolder(tokens, 'revoked'))).stdout), { name: 'revoked' });
   for (let again = 0; again < 2; again += 1)
     t.match(await call(revoked, 'list_workspaces'), { isError: true, text: /was revoked/ });
-  await t.rejects(cli('revoke', 'none'), { code: 1, stdout: /There is no token none/ });
+  t.match(await cli('revoke', 'none'), { code: 1, stdout: /There is no token none/ });
   await ending.close();
   await eventually(async () => {
     const { body } = await hub.call('GET', '/v1/tokens');

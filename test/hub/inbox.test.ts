@@ -9,7 +9,7 @@ import * as v from 'valibot';
 import { AppServerClient } from '../../src/client/index.ts';
 import { type AppServerRecord, InboxItem } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
-import { oratorio } from '../dashboard/harness.ts';
+import { runInProcess } from '../cli/in-process.ts';
 import {
   eventually,
   killIfThere,
@@ -152,10 +152,10 @@ t.test('every decision is on the record, with its author and without credentials
   t.equal(statSync(file).mode & 0o777, 0o600);
   t.notMatch(readFileSync(file, 'utf8'), /hunter22secret/);
   t.match((await hub.call('GET', '/v1/inbox/history?limit=0')).status, 400);
-  const shown = await oratorio(t, hub.home, 'inbox', '--history', '--limit', '1').ended;
+  const shown = await runInProcess(hub.home, 'inbox', '--history', '--limit', '1');
   t.match(shown, { code: 0, text: /declined by api .*Exec: run touch recorded/ });
-  t.match(JSON.parse((await oratorio(t, hub.home, 'inbox', '--history', '--json').ended).text)[0], { requestId });
-  t.match(await oratorio(t, hub.home, 'inbox', '--history', '--limit', 'x').ended, { code: 2 });
+  t.match(JSON.parse((await runInProcess(hub.home, 'inbox', '--history', '--json')).text)[0], { requestId });
+  t.match(await runInProcess(hub.home, 'inbox', '--history', '--limit', 'x'), { code: 2 });
 });
 
 t.test('the approval of a file shows what would change, and what each answer covers', async (t) => {
@@ -164,7 +164,7 @@ t.test('the approval of a file shows what would change, and what each answer cov
   await client.request('turn/start', { threadId: thread.id, input: text('write "hello" to greeting.txt') });
   const { request: asked } = await itemOf(thread.id);
   t.match(asked, { operation: 'write', diff: /^--- .*greeting\.txt\n\+\+\+ .*\n@@ -0,0 \+1,1 @@\n\+hello/ });
-  const shown = await oratorio(t, hub.home, 'inbox').ended;
+  const shown = await runInProcess(hub.home, 'inbox');
   t.match(shown.text, /\+hello[\s\S]*--for session: writing and editing the file /);
   await answer(asked.requestId, 'decline');
   t.notOk(existsSync(join(workspace, 'greeting.txt')));
@@ -186,20 +186,20 @@ t.test('oratorio inbox lists, allows and declines', async (t) => {
   const client = await connect(t, record);
   const first = (await itemOf(await ask(client, 'fourth'))).request;
   const second = (await itemOf(await ask(client, 'fifth'))).request;
-  const list = await oratorio(t, hub.home, 'inbox').ended;
+  const list = await runInProcess(hub.home, 'inbox');
   t.match(list, { code: 0, text: /touch fourth[\s\S]*touch fifth/ });
-  t.match(JSON.parse((await oratorio(t, hub.home, 'inbox', '--json').ended).text), [{ workspaceId }, { workspaceId }]);
-  t.match(await oratorio(t, hub.home, 'inbox', 'allow', 'approval_').ended, { code: 1, text: /2 requests begin/ });
-  const allowed = await oratorio(t, hub.home, 'inbox', 'allow', first.requestId).ended;
+  t.match(JSON.parse((await runInProcess(hub.home, 'inbox', '--json')).text), [{ workspaceId }, { workspaceId }]);
+  t.match(await runInProcess(hub.home, 'inbox', 'allow', 'approval_'), { code: 1, text: /2 requests begin/ });
+  const allowed = await runInProcess(hub.home, 'inbox', 'allow', first.requestId);
   t.match(allowed, { code: 0, text: /Allowed: run touch fourth/ });
-  const declined = await oratorio(t, hub.home, 'inbox', 'decline', second.requestId.slice(0, 20)).ended;
+  const declined = await runInProcess(hub.home, 'inbox', 'decline', second.requestId.slice(0, 20));
   t.match(declined, { code: 0, text: /Declined: run touch fifth/ });
   t.match(await answer(first.requestId, 'decline'), {
     status: 409,
     body: { error: { details: { decidedBy: 'terminal' } } },
   });
   await eventually(() => existsSync(join(workspace, 'fourth')), 'the command runs');
-  t.match(await oratorio(t, hub.home, 'inbox').ended, { text: /Nothing waits/ });
+  t.match(await runInProcess(hub.home, 'inbox'), { text: /Nothing waits/ });
 });
 
 t.test('an agent server that is killed leaves nothing behind', async (t) => {
