@@ -3,7 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
 import t, { type Test } from 'tap';
+import { parseArguments } from '../../src/appserver/arguments.ts';
+import { runAppServer } from '../../src/appserver/index.ts';
+import { readLaunchDocument } from '../../src/appserver/launch-document.ts';
+import { StartupError } from '../../src/appserver/startup-error.ts';
+import { createLogger } from '../../src/log/index.ts';
 import type { AppServerLock } from '../../src/protocol/index.ts';
 import { ownIdentity, probeLock } from '../../src/supervise/index.ts';
 import { scanProcesses } from '../../src/supervise/scan.ts';
@@ -65,6 +71,30 @@ t.test('a disk that takes nothing ends the start with 71 and what to do, which i
   t.notMatch(limited.output(), 'this is a bug');
 });
 
+type Setup = Parameters<typeof spawnServer>[1];
+
+/** Start of a server that must fail, as a process. */
+async function startAsProcess(t: Test, setup: Setup): Promise<{ code: number | string; output: string }> {
+  const server = spawnServer(t, setup);
+  return { code: await server.ended, output: server.output() };
+}
+
+/** The same in this process, with the functions that the process calls: each of them has its exit code and its message. */
+async function startHere(_: Test, { path, home, args = [], stdin }: Setup): Promise<{ code: number; output: string }> {
+  try {
+    const given = parseArguments([...(path === undefined ? [] : ['--workspace', path]), ...args]);
+    const { workspacePath, isManaged, listen } = given;
+    const launch = isManaged ? await readLaunchDocument(Readable.from([Buffer.from(stdin ?? '')])) : undefined;
+    const written = new PassThrough().setEncoding('utf8');
+    const logger = createLogger({ name: 'appserver', stream: written, pretty: false });
+    const run = await runAppServer({ workspacePath, listen, launch, env: { ORATORIO_HOME: home }, logger });
+    return { code: run.exitCode, output: `${written.read() ?? ''}${run.problem}\n` };
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error;
+    return { code: error.exitCode, output: `${error.message}\n` };
+  }
+}
+
 t.test('an invalid launch document exits with 78 and a message without secrets', async (t) => {
   const { path, home } = makeWorkspace(t);
   const good = launchDocument(path);
@@ -83,15 +113,16 @@ t.test('an invalid launch document exits with 78 and a message without secrets',
     [JSON.stringify({ ...good, workspacePath: '/elsewhere' }), /for another workspace, \/elsewhere/],
     [`{"a":"${secret}${'x'.repeat(70_000)}"}`, /longer than/],
   ];
-  await Promise.all(
-    cases.map(async ([stdin, message]) => {
-      const server = spawnServer(t, { path, home, args: ['--managed'], stdin });
-      t.equal(await server.ended, 78, String(message));
-      t.match(server.output(), message);
-      t.notMatch(server.output(), secret);
-      t.equal(server.output().trim().split('\n').length, 1, 'one line');
-    }),
-  );
+  const args = ['--managed'];
+  // The last one, which is too long for a pipe, as a process; the others as a process would take them.
+  for (const [index, [stdin, message]] of cases.entries()) {
+    const start = index === cases.length - 1 ? startAsProcess : startHere;
+    const { code, output } = await start(t, { path, home, args, stdin });
+    t.equal(code, 78, String(message));
+    t.match(output, message);
+    t.notMatch(output, secret);
+    t.equal(output.trim().split('\n').length, 1, 'one line');
+  }
   t.notOk(readLock(path));
   t.equal(probeLock(mutex(path)), 'free');
 });
@@ -107,7 +138,8 @@ t.test('each failure of the start has its exit code and message', async (t) => {
   mkdirSync(mutex(noLock.path));
   const broken = makeWorkspace(t);
   writeFileSync(join(broken.path, '.oratorio', 'config.json'), '{"Model": }');
-  const cases: [Parameters<typeof spawnServer>[1], number, RegExp][] = [
+  /** Each code once as a process; the first of its cases. */
+  const cases: [Setup, number, RegExp][] = [
     [{ home, path: join(home, 'nowhere') }, 66, /does not exist/],
     [{ home, path: bare }, 66, /is not an Oratorio workspace .* To make it one: oratorio init/],
     [{ home }, 66, /is not an Oratorio workspace/],
@@ -120,18 +152,18 @@ t.test('each failure of the start has its exit code and message', async (t) => {
     [{ home, path, args: ['--nonsense'] }, 2, /unknown argument --nonsense; usage: /],
     [{ home, args: ['--workspace'] }, 2, /--workspace needs a value/],
     ...['http://127.0.0.1:1', '127.0.0.1:1', 'ws://127.0.0.1:1/x', 'ws://u@127.0.0.1:1', 'ws://127.0.0.1:99999'].map(
-      (listen): [Parameters<typeof spawnServer>[1], number, RegExp] => [
-        { home, path, args: ['--listen', listen] },
-        2,
-        /must be ws:/,
-      ],
+      (listen): [Setup, number, RegExp] => [{ home, path, args: ['--listen', listen] }, 2, /must be ws:/],
     ),
   ];
+  const seen = new Set<number>();
   for (const [setup, code, message] of cases) {
-    const server = spawnServer(t, setup);
-    t.equal(await server.ended, code, `${message} ${server.output()}`);
-    t.match(server.output(), message);
-    t.notMatch(server.output(), /\n\s+at /, 'no stack');
+    // Without an argument the directory of the process counts, and that of this one is no workspace of the test.
+    const isProcess = !seen.has(code) || (setup.path === undefined && setup.args === undefined);
+    seen.add(code);
+    const found = await (isProcess ? startAsProcess : startHere)(t, setup);
+    t.equal(found.code, code, `${message} ${found.output}`);
+    t.match(found.output, message);
+    t.notMatch(found.output, /\n\s+at /, 'no stack');
   }
 });
 

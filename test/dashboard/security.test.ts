@@ -84,7 +84,9 @@ withBoth('a request without the token gets only the page', async (t, { exchange,
   for (const [what, headers] of Object.entries(attempts)) {
     for (const path of paths) {
       for (const method of what === 'nothing' ? methods : (['GET', 'DELETE'] as const)) {
-        for (const query of what === 'nothing' ? ['', `?token=${token}`] : ['']) {
+        // A token in the address is not looked at, whatever the method: two of them stand for all.
+        const isQueried = what === 'nothing' && (method === 'GET' || method === 'DELETE');
+        for (const query of isQueried ? ['', `?token=${token}`] : ['']) {
           const { status, body, head } = await exchange(rawRequest(method, path + query, headers));
           const isFine = isOpen(method, path) ? status === 200 : status >= 300 && status < 500 && status !== 304;
           if (!isFine) wrong.push(`${what}: ${method} ${path}${query} → ${status}`);
@@ -184,14 +186,15 @@ withBoth(
 );
 
 withBoth('a page of another origin is refused with and without the token', async (t, { exchange, port, token }) => {
+  /** The first three for every route, all for some: what is checked comes before the route. */
   const foreign: readonly Record<string, string>[] = [
     { origin: 'null' },
     { origin: 'https://evil.example' },
+    { 'sec-fetch-site': 'cross-site' },
     { origin: 'http://127.0.0.1:1' },
     { origin: `http://localhost:${port}` },
     { origin: `http://127.0.0.1:${port}/` },
     { 'sec-fetch-site': 'same-site' },
-    { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'none' },
     { 'sec-fetch-site': 'anything' },
     { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' },
@@ -199,7 +202,8 @@ withBoth('a page of another origin is refused with and without the token', async
   ];
   const wrong: string[] = [];
   for (const path of paths.filter((each) => !/^\/dashboard\/?$/i.test(each))) {
-    for (const headers of foreign) {
+    const isChosen = ['/api/sessions', '/dashboard/api/sessions', '/v1/inspect', '/nothing'].includes(path);
+    for (const headers of isChosen ? foreign : foreign.slice(0, 3)) {
       for (const method of ['GET', 'DELETE', 'OPTIONS']) {
         const asked = { Host: `127.0.0.1:${port}`, authorization: `Bearer ${token}`, ...headers };
         const { status, body } = await exchange(rawRequest(method, path, asked));

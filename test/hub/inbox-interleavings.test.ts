@@ -18,7 +18,7 @@ import { Inbox as HubInbox, type InboxWorkspace } from '../../src/hub/inbox/inde
 import { InboxDecision, type InboxHistoryEntry, inboxFeed } from '../../src/protocol/index.ts';
 import { answers, call, listening, say, service, text, tool } from '../agent/helpers.ts';
 
-const total = Number(process.env['ORATORIO_TEST_INBOX_INTERLEAVINGS'] ?? 3_000);
+const total = Number(process.env['ORATORIO_TEST_INBOX_INTERLEAVINGS'] ?? 1_500);
 const perTurn = 20;
 const words = ['accept', 'accept', 'decline', 'acceptForSession'] as const;
 type Word = (typeof words)[number];
