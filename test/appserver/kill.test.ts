@@ -20,9 +20,6 @@ import {
   words,
 } from './harness.ts';
 
-/** Of every state. From the second one on, the kill comes at a random moment after the state. */
-const passes = 2;
-
 /** State of a turn, the prompt that leads there, and the message that shows it. */
 interface State {
   readonly name: string;
@@ -220,19 +217,39 @@ async function recovered(t: Test, next: Client, { state, client, threadId, turnI
   t.not(params.turn.id, turnId);
 }
 
+/** Turns of one kill, and when it comes. */
+interface Kill {
+  readonly lasting: readonly State[];
+  readonly passing: readonly State[];
+  /** Longest time after the states, of which a random part passes. */
+  readonly maxDelayMs: number;
+}
+
+/** Every state twice: at once with a passing state of its own, and two of a kind together at a random moment after both. */
+const kills: readonly Kill[] = [
+  ...passing.map((state, n): Kill => ({ lasting: lasting.slice(n, n + 1), passing: [state], maxDelayMs: 0 })),
+  ...[0, 2, 4].map(
+    (n): Kill => ({ lasting: lasting.slice(n, n + 2), passing: passing.slice(n, n + 2), maxDelayMs: 60 }),
+  ),
+];
+
 t.test('after kill -9 in any state of a turn the next server has every message', async (all) => {
   const Compaction = { ContextWindow: 2_000, ReserveTokens: 500, KeepRecentTurns: 2 };
   const { path, home } = makeWorkspace(all, { Compaction });
   let server = spawnServer(all, { path, home });
   let lock = await serving(server, path);
-  for (let kill = 0; kill < passes * passing.length; kill += 1) {
-    const states = [lasting, passing].flatMap((kind) => kind[kill % passing.length] ?? []);
-    await all.test(`kill ${kill + 1}: ${states.map(({ name }) => name).join(', ')}`, async (t) => {
-      const reached: Reached[] = [];
-      for (const state of states) {
+  for (const [number, { lasting, passing, maxDelayMs }] of kills.entries()) {
+    const names = [...lasting, ...passing].map(({ name }) => name);
+    await all.test(`kill ${number + 1}: ${names.join(', ')}`, async (t) => {
+      const begin = async (state: State): Promise<Reached> => {
         const client = await Client.ready(t, lock.endpoints.appServerWebSocket);
-        reached.push({ state, client, ...(await reach(state, client)) });
-        const { processes = 0 } = state;
+        return { state, client, ...(await reach(state, client)) };
+      };
+      const reached: Reached[] = [];
+      let processes = 0;
+      for (const state of lasting) {
+        reached.push(await begin(state));
+        processes += state.processes ?? 0;
         // During `exec` a process shows no environment for a moment.
         const alive = await eventually(async () => {
           const carriers = await carriersOf(lock.incarnation ?? '');
@@ -240,7 +257,8 @@ t.test('after kill -9 in any state of a turn the next server has every message',
         }, `${processes} processes`);
         t.ok(alive.length >= processes, `${alive.length} processes at this moment`);
       }
-      if (kill >= passing.length) await sleep(randomInt(60));
+      reached.push(...(await Promise.all(passing.map(begin))));
+      if (maxDelayMs > 0) await sleep(randomInt(maxDelayMs));
       server.child.kill('SIGKILL');
       await Promise.all([server.ended, ...reached.map(({ client }) => client.closed)]);
       const killedAt = Date.now();
