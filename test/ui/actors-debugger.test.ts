@@ -1,28 +1,17 @@
 /** The debugger of actors in a real browser, over real actors: chart, tabs, time travel, recordings. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
-import t, { type Test } from 'tap';
+import type { Page } from 'playwright-core';
+import t from 'tap';
 import { assign, createActor, createMachine } from 'xstate';
-import { launchBrowser } from '../browser.ts';
-import { demo, hasWholeLog, lit, playScene, type Scene, type SceneOptions, select, showTab } from './actors-scene.ts';
+import { actorsStage, demo, hasWholeLog, lit, type SceneOptions, select, showTab } from './actors-scene.ts';
 import { bringUp, type Workspace } from './backend.ts';
-import { builtPage } from './built-page.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import { shows } from './shows.ts';
 import { untilToast } from './toast.ts';
 
-const directory = await builtPage(t.testdir());
+const onPage = await actorsStage();
 const files = t.testdirName;
-
-let browser: Browser;
-t.before(async () => {
-  browser = await launchBrowser();
-});
-
-function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, options: SceneOptions = {}): void {
-  t.test(name, (t) => playScene(t, { browser, directory }, (scene) => play(t, scene), options));
-}
 
 const path = encodeURIComponent(demo);
 const eventsOf = (page: Page) => page.locator('.log .step b').allTextContents();
@@ -608,6 +597,3 @@ onPage(
   },
   { at: `/actors/${path}`, prepare: unhealthy },
 );
-
-// The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
-t.test('the browser closes', () => browser.close());

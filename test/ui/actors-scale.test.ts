@@ -1,23 +1,10 @@
 /** Many actors and many records: the document is bounded, and no record is lost. */
-import type { Browser } from 'playwright-core';
-import t, { type Test } from 'tap';
-import { launchBrowser } from '../browser.ts';
-import { demo, lit, playScene, type Scene, type SceneOptions, showTab } from './actors-scene.ts';
+import { actorsStage, demo, lit, showTab } from './actors-scene.ts';
 import { bringUp } from './backend.ts';
-import { builtPage } from './built-page.ts';
 import { axe } from './scene.ts';
 import { shows } from './shows.ts';
 
-const directory = await builtPage(t.testdir());
-
-let browser: Browser;
-t.before(async () => {
-  browser = await launchBrowser();
-});
-
-function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, options: SceneOptions = {}): void {
-  t.test(name, (t) => playScene(t, { browser, directory }, (scene) => play(t, scene), options));
-}
+const onPage = await actorsStage();
 
 const many = Array.from({ length: 1000 }, (_, index) => `/srv/crowd/workspace-${String(index).padStart(4, '0')}`);
 
@@ -104,6 +91,3 @@ onPage(
   },
   { at: `/actors/${encodeURIComponent(demo)}` },
 );
-
-// The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
-t.test('the browser closes', () => browser.close());

@@ -1,7 +1,9 @@
 /** Shared parts of the tests of the actors view, in a real browser over real actors. */
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import type { Test } from 'tap';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
 import { createWorkspace, startBackend, token, type Workspace } from './backend.ts';
+import { builtPage } from './built-page.ts';
+import { keptPage } from './kept-page.ts';
 
 export const demo = '/home/ada/projects/demo';
 
@@ -23,52 +25,30 @@ export interface SceneOptions {
   readonly prepare?: (backend: Backend, workspaces: readonly Workspace[]) => Promise<void>;
 }
 
+type Play = (t: Test, scene: Scene) => Promise<void>;
+
 /**
- * Opens the page over its own backend, plays, and closes both. Fails for a script error, a violation of the content
- * security policy and a request to another origin.
+ * Has the built page at hand, and a browser for a test file. A test opens the page over its own backend, and fails for a script
+ * error, a violation of the content security policy and a request to another origin.
  */
-export async function playScene(
-  t: Test,
-  { browser, directory }: { readonly browser: Browser; readonly directory: string },
-  play: (scene: Scene) => Promise<void>,
-  options: SceneOptions = {},
-): Promise<void> {
-  const backend = await startBackend(directory);
-  t.teardown(() => backend.close());
-  const workspaces = (options.workspaces ?? [demo]).map((path) => backend.add(path));
-  await options.prepare?.(backend, workspaces);
-  const context = await browser.newContext({
-    viewport: { width: 1360, height: 860 },
-    reducedMotion: 'reduce',
-    colorScheme: 'light',
-    ...options.context,
-  });
-  t.teardown(() => context.close());
-  const page = await context.newPage();
-  page.setDefaultTimeout(180_000);
-  const complaints: string[] = [];
-  const foreign: string[] = [];
-  page.on('console', (message) => {
-    // A connection that a test cut is reported by the browser itself; everything else is a fault of the page.
-    const isCut = /Failed to load resource|net::ERR/.test(message.text());
-    if (message.type() === 'error' && !isCut) complaints.push(message.text());
-  });
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on('request', (request) => {
-    if (!/^(blob|data):/.test(request.url()) && !request.url().startsWith(backend.url)) foreign.push(request.url());
-  });
-  await page.exposeFunction('reportViolation', (text: string) => complaints.push(text));
-  await page.addInitScript(() => {
-    const scope = globalThis as unknown as { reportViolation(text: string): void };
-    addEventListener('securitypolicyviolation', (event) =>
-      scope.reportViolation(`${event.violatedDirective} ${event.blockedURI}`),
-    );
-  });
-  await page.goto(linkTo(backend, options.at));
-  await page.locator('.actors, .gate').first().waitFor();
-  await play({ backend, page, workspaces, workspace: workspaces[0] ?? createWorkspace(demo) });
-  t.same(complaints, [], 'no script error, no violation of the content security policy');
-  t.same(foreign, [], 'no request to another origin');
+export async function actorsStage() {
+  const directory = await builtPage(t.testdir());
+  const openPage = keptPage({ width: 1360, height: 860 });
+
+  return function onPage(name: string, play: Play, options: SceneOptions = {}): void {
+    t.test(name, async (t) => {
+      const backend = await startBackend(directory);
+      t.teardown(() => backend.close());
+      const workspaces = (options.workspaces ?? [demo]).map((path) => backend.add(path));
+      await options.prepare?.(backend, workspaces);
+      const { page, complaints, foreign } = await openPage(t, { origin: backend.url, context: options.context });
+      await page.goto(linkTo(backend, options.at));
+      await page.locator('.actors, .gate').first().waitFor();
+      await play(t, { backend, page, workspaces, workspace: workspaces[0] ?? createWorkspace(demo) });
+      t.same(complaints, [], 'no script error, no violation of the content security policy');
+      t.same(foreign, [], 'no request to another origin');
+    });
+  };
 }
 
 /** Address with the token, as `oratorio inspect` prints it. */

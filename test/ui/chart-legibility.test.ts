@@ -2,14 +2,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import t from 'tap';
 import { catalogue } from '../../machines/index.ts';
 import { drawnChart } from '../../scripts/charts.ts';
 import { leavesOfGraph, pathTo } from '../../src/inspect/detail.ts';
 import type { Chart } from '../../src/protocol/inspection.ts';
-import { launchBrowser } from '../browser.ts';
-import { playScene } from './actors-scene.ts';
-import { builtPage } from './built-page.ts';
+import { actorsStage } from './actors-scene.ts';
 import { overflowsAt } from './scene.ts';
 
 /** One actor in one state, and what its chart has to show. */
@@ -28,7 +25,7 @@ interface Measured {
   readonly faults: readonly string[];
 }
 
-const directory = await builtPage(t.testdir({}));
+const onPage = await actorsStage();
 const charts = await Promise.all(Object.entries(catalogue).map(([name, machine]) => drawnChart(name, machine)));
 const subjects = charts.flatMap(subjectsOf);
 
@@ -146,30 +143,26 @@ async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measur
   );
 }
 
-t.test(
+onPage(
   'regression: B12 at least 95 % of each chart can be read in each state, on a desktop and on a phone',
-  async (t) => {
-    const browser = await launchBrowser();
+  async (t, { page }) => {
     const file = join(t.testdir({}), 'states.json');
     writeFileSync(file, recording());
-    await playScene(t, { browser, directory }, async ({ page }) => {
-      await page.locator('input[type=file]').setInputFiles(file);
-      await page.locator('.banner', { hasText: 'Recording' }).waitFor();
-      for (const [width, height] of [
-        [1440, 900],
-        [390, 844],
-      ] as const) {
-        await page.setViewportSize({ width, height });
-        const measured = await measureAll(page, width < 500);
-        t.equal(measured.length, subjects.length);
-        t.same(
-          measured.filter(({ share }) => share < 0.95),
-          [],
-          `${width} × ${height}`,
-        );
-      }
-      t.notOk(await overflowsAt(page, 320), 'nothing is pushed sideways at 320 px');
-    });
-    await browser.close();
+    await page.locator('input[type=file]').setInputFiles(file);
+    await page.locator('.banner', { hasText: 'Recording' }).waitFor();
+    for (const [width, height] of [
+      [1440, 900],
+      [390, 844],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      const measured = await measureAll(page, width < 500);
+      t.equal(measured.length, subjects.length);
+      t.same(
+        measured.filter(({ share }) => share < 0.95),
+        [],
+        `${width} × ${height}`,
+      );
+    }
+    t.notOk(await overflowsAt(page, 320), 'nothing is pushed sideways at 320 px');
   },
 );

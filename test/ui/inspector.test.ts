@@ -3,24 +3,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
-import type { Browser, Page } from 'playwright-core';
-import t, { type Test } from 'tap';
-import { launchBrowser } from '../browser.ts';
-import { demo, hasWholeLog, lit, playScene, type Scene, type SceneOptions, select } from './actors-scene.ts';
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { actorsStage, demo, hasWholeLog, lit, select } from './actors-scene.ts';
 import { bringUp, token } from './backend.ts';
 import { builtPage } from './built-page.ts';
 import { shows } from './shows.ts';
 
-const directory = await builtPage(t.testdir());
-
-let browser: Browser;
-t.before(async () => {
-  browser = await launchBrowser();
-});
-
-function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, options: SceneOptions = {}): void {
-  t.test(name, (t) => playScene(t, { browser, directory }, (scene) => play(t, scene), options));
-}
+const onPage = await actorsStage();
 
 const eventsOf = (page: Page) => page.locator('.log .step b').allTextContents();
 
@@ -60,7 +50,12 @@ onPage('the token is required, removed from the address and restored after a rel
   t.notMatch(page.url(), token);
   await page.reload();
   await page.locator('.connection.live').waitFor();
-  const unauthenticated = await (await browser.newContext()).newPage();
+  const unauthenticated =
+    (await page
+      .context()
+      .browser()
+      ?.newContext()
+      .then((context) => context.newPage())) ?? page;
   unauthenticated.setDefaultTimeout(180_000);
   await unauthenticated.goto(backend.url);
   await unauthenticated.getByText('oratorio inspect').first().waitFor();
@@ -244,6 +239,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
 }
 
 t.test('the scripts of the page stay within their budget', async (t) => {
+  const directory = await builtPage(t.testdir());
   const assets = join(directory, 'assets');
   const weight = (name: string) => brotliCompressSync(readFileSync(join(assets, name))).byteLength;
   const weigh = (names: readonly string[]) => names.reduce((sum, name) => sum + weight(name), 0);
@@ -257,6 +253,3 @@ t.test('the scripts of the page stay within their budget', async (t) => {
   t.ok(weigh(all.filter((name) => name.endsWith('.css'))) <= 30 * 1024, 'all styles');
   t.notMatch(html, / style=|<style|<script>/);
 });
-
-// The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
-t.test('the browser closes', () => browser.close());

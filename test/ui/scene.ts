@@ -1,10 +1,10 @@
 /** Page of the built UI over a fake backend, in a real browser. Tests fail for a script error or a request to another origin. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { launchBrowser } from '../browser.ts';
 import { builtPage } from './built-page.ts';
+import { keptPage } from './kept-page.ts';
 import { type BackendOptions, startWorkspaceBackend, token, type WorkspaceBackend } from './workspace-backend.ts';
 
 export interface Scene {
@@ -25,35 +25,17 @@ export interface SceneOptions extends BackendOptions {
   readonly prepare?: (backend: WorkspaceBackend) => void;
 }
 
-/** Has the built page at hand, and starts a browser for a test file. */
+/** Has the built page at hand, and a browser for a test file. */
 export async function stage() {
   const pageDirectory = await builtPage(t.testdir());
-  let browser: Browser | undefined;
-  t.before(async () => {
-    browser = await launchBrowser();
-  });
-  t.teardown(() => browser?.close());
+  const openPage = keptPage();
 
   return function scene(name: string, options: SceneOptions, play: (t: Test, scene: Scene) => Promise<void>): void {
     t.test(name, async (t) => {
-      if (!browser) throw new Error('the browser has not started');
       const backend = await startWorkspaceBackend(pageDirectory, options);
       t.teardown(() => backend.close());
       options.prepare?.(backend);
-      const context = await browser.newContext({
-        viewport: { width: 1280, height: 800 },
-        reducedMotion: 'reduce',
-        colorScheme: 'light',
-        locale: 'en-GB',
-        timezoneId: 'Europe/Berlin',
-        ...options.context,
-      });
-      t.teardown(() => context.close());
-      context.setDefaultTimeout(120_000);
-      const complaints: string[] = [];
-      const foreign: string[] = [];
-      watch(context, backend, complaints, foreign);
-      const page = await context.newPage();
+      const { context, page, complaints, foreign } = await openPage(t, { ...options, origin: backend.origin });
       await page.goto(options.isUnauthenticated ? backend.url : entrance(backend, options.at));
       await play(t, { backend, context, page });
       const unexpected = complaints.filter((text) => !options.complains?.test(text));
@@ -66,19 +48,6 @@ export async function stage() {
 /** The address that opens the page with its token. */
 export const entrance = (backend: WorkspaceBackend, at = ''): string =>
   `${backend.url}#${new URLSearchParams({ token, ...(at !== '' && { at }) })}`;
-
-function watch(context: BrowserContext, backend: WorkspaceBackend, complaints: string[], foreign: string[]): void {
-  context.on('console', (message) => {
-    // An answer that a test refuses or cuts is reported by the browser itself; everything else is a fault of the page.
-    const isRefused = /Failed to load resource|net::ERR/.test(message.text());
-    if (message.type() === 'error' && !isRefused) complaints.push(message.text());
-  });
-  context.on('weberror', (error) => complaints.push(String(error.error())));
-  context.on('request', (request) => {
-    const url = request.url();
-    if (!url.startsWith(backend.origin) && !url.startsWith('blob:')) foreign.push(url);
-  });
-}
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];

@@ -1,8 +1,8 @@
 /** Page of the built UI over the backend with traces, in a real browser. Tests fail for a script error or a request to another origin. */
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { launchBrowser } from '../browser.ts';
 import { builtPage } from './built-page.ts';
+import { keptPage } from './kept-page.ts';
 import { type Backend, type BackendOptions, startBackend, token } from './sessions-backend.ts';
 
 export interface Scene {
@@ -28,30 +28,17 @@ type Play = (t: Test, scene: Scene) => Promise<void>;
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function stage() {
   const pageDirectory = await builtPage(t.testdir());
-  let browser: Browser | undefined;
-  t.before(async () => {
-    browser = await launchBrowser();
-  });
-  t.teardown(() => browser?.close());
+  const openPage = keptPage();
 
   /** One test, or several by name that share a page, each beginning where the one before it has left the page. */
   return function scene(name: string, options: SceneOptions, plays: Play | Readonly<Record<string, Play>>): void {
     t.test(name, async (t) => {
-      if (!browser) throw new Error('the browser has not started');
       const backend = await startBackend(pageDirectory, options);
       t.teardown(() => backend.close());
       options.prepare?.(backend);
-      const context = await browser.newContext({
-        ...{ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', colorScheme: 'light' },
-        ...{ locale: 'en-GB', timezoneId: 'Europe/Berlin', permissions: ['clipboard-read', 'clipboard-write'] },
-        ...options.context,
+      const { context, page, complaints, foreign } = await openPage(t, {
+        ...{ origin: backend.origin, context: options.context, isChanged: options.hasClock },
       });
-      t.teardown(() => context.close());
-      context.setDefaultTimeout(120_000);
-      const complaints: string[] = [];
-      const foreign: string[] = [];
-      watch(context, backend, complaints, foreign);
-      const page = await context.newPage();
       if (options.hasClock) await installClock(page);
       const open = async (at: string) => {
         // A link that changes the fragment alone loads nothing.
@@ -78,19 +65,6 @@ async function installClock(page: Page): Promise<void> {
   await page.addInitScript(() => {
     const { realDeadline } = globalThis as unknown as { readonly realDeadline: typeof AbortSignal.timeout };
     AbortSignal.timeout = (ms) => realDeadline.call(AbortSignal, ms);
-  });
-}
-
-function watch(context: BrowserContext, backend: Backend, complaints: string[], foreign: string[]): void {
-  context.on('console', (message) => {
-    // An answer that a test refuses or cuts is reported by the browser itself; everything else is a fault of the page.
-    const isRefused = /Failed to load resource|net::ERR/.test(message.text());
-    if (message.type() === 'error' && !isRefused) complaints.push(message.text());
-  });
-  context.on('weberror', (error) => complaints.push(String(error.error())));
-  context.on('request', (request) => {
-    const url = request.url();
-    if (!url.startsWith(backend.origin) && !url.startsWith('blob:') && url !== 'about:blank') foreign.push(url);
   });
 }
 
