@@ -23,6 +23,14 @@ export default defineConfig({
         hashCharacters: 'hex',
         entryFileNames: 'assets/[name]-[hash:10].js',
         chunkFileNames: 'assets/[name]-[hash:10].js',
+        // Few requests: what is fetched first is one script, and what several views share is another. Machines and their
+        // interpreter stay apart, because few views run one.
+        codeSplitting: {
+          groups: [
+            { name: 'index', tags: ['$initial'], priority: 1 },
+            { name: 'shared', test: (id) => !/[\\/](?:xstate|machines)[\\/]/.test(id), minShareCount: 2 },
+          ],
+        },
         assetFileNames: 'assets/[name]-[hash:10][extname]',
       },
     },
