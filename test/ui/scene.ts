@@ -59,27 +59,34 @@ const rulesOf = {
 } as const;
 
 interface Axe {
-  run(options: unknown): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
+  run(
+    part: unknown,
+    options: unknown,
+  ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
 }
 
-/** Findings of axe-core about the page in its present state, in light and dark. */
-export async function axe(page: Page): Promise<string[]> {
+/**
+ * Findings of axe-core about the page in its present state, in light and dark.
+ *
+ * @param part selector of the only part that has changed since axe examined the whole page
+ */
+export async function axe(page: Page, part?: string): Promise<string[]> {
   const found: string[] = [];
   // By the debugger: a script element would be against the content security policy. Once: it is half a megabyte.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axeSource);
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
     const violations = await page.evaluate(
-      (runOnly) =>
+      ({ runOnly, part }) =>
         (globalThis as unknown as { axe: Axe }).axe
           // No rule of these reads style sheets or media in advance, and no selectors are printed.
-          .run({ runOnly, resultTypes: ['violations'], preload: false, selectors: false })
+          .run(part ?? document, { runOnly, resultTypes: ['violations'], preload: false, selectors: false })
           .then(({ violations }) =>
             violations.flatMap(({ id, nodes }) =>
               nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} — ${failureSummary}`),
             ),
           ),
-      rulesOf[colorScheme],
+      { runOnly: rulesOf[colorScheme], part },
     );
     found.push(...violations.map((violation) => `${colorScheme}: ${violation}`));
   }
