@@ -18,6 +18,24 @@ const corpus = globSync(['src/**/*.{ts,tsx}', 'machines/**/*.ts', 'bin/*.js', 's
   .replace(/\\(['"`])/g, '$1')
   .replace(/\s+/g, ' ');
 
+/** Spaces of the corpus by the characters beside them. Looking through the whole corpus for each run of words takes seconds. */
+const spaces = new Map<string, number[]>();
+for (let at = corpus.indexOf(' '); at !== -1; at = corpus.indexOf(' ', at + 1)) {
+  const beside = `${corpus[at - 1]}${corpus[at + 1]}`;
+  const known = spaces.get(beside);
+  if (known) known.push(at);
+  else spaces.set(beside, [at]);
+}
+
+/** True when the corpus contains these words, of which there are at least two. */
+function isInCorpus(words: readonly string[]): boolean {
+  const [first = '', second = ''] = words;
+  if (first === '' || second === '') return corpus.includes(words.join(' '));
+  const text = words.join(' ');
+  const found = spaces.get(`${first.at(-1)}${second[0]}`) ?? [];
+  return found.some((at) => corpus.startsWith(text, at - first.length));
+}
+
 /** Words that a reader sees in place of an inserted value: numbers, paths, addresses, names. */
 const isValue = (word: string): boolean =>
   /[\d/…]|^[A-Z_]{2,}|\w\.\w|^"/.test(word) || /^(?:npx|EndPoint|ApiKey)\b/.test(word);
@@ -49,13 +67,17 @@ function piecesOf(words: readonly string[]): number {
   const bare = words.map((word) => word.replace(/^\(|[.:,;)]+$/g, ''));
   const has = (from: number, to: number) =>
     [words, bare].some((ends) =>
-      corpus.includes([bare[from]?.replace(/^\(/, ''), ...words.slice(from + 1, to - 1), ends[to - 1]].join(' ')),
+      isInCorpus([bare[from]?.replace(/^\(/, '') ?? '', ...words.slice(from + 1, to - 1), ends[to - 1] ?? '']),
     );
+  // Ends of the runs that begin at each word. The sources that have a run have each shorter one, too.
+  const ends = words.map((_, from) => {
+    let to = from + 1;
+    while (to < words.length && has(from, to + 1)) to += 1;
+    return to;
+  });
   const least = [0];
   for (let to = 1; to <= words.length; to += 1) {
-    const before = words.flatMap((_, from) =>
-      from < to && (from === to - 1 || has(from, to)) ? [least[from] ?? 0] : [],
-    );
+    const before = ends.flatMap((end, from) => (from < to && to <= end ? [least[from] ?? 0] : []));
     least[to] = 1 + Math.min(...before);
   }
   return least[words.length] ?? 0;
