@@ -60,18 +60,32 @@ const role = 'oratorio';
 const locale = process.platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8';
 
 /**
+ * A new cluster, which the files of a test run copy: `initdb` costs twenty times as much. It goes with the directory of the run;
+ * empty outside of one.
+ */
+const template = process.env['ORATORIO_TEST_RUN'] === undefined ? '' : join(tmpdir(), 'postgres-template');
+
+/**
  * Creates the cluster if it is missing, runs the server, and prints when and how it ended. Its input is the signal that ends the
  * server, then `leave`; at the end of the input without `leave` it ends the server and removes the directory, because the tests
  * have ended.
  */
 const guard = `
-directory=$1 binaries=$2 role=$3 locale=$4; shift 4
+directory=$1 binaries=$2 role=$3 locale=$4 template=$5; shift 5
 data=$directory/data
+create() {
+  "$binaries/initdb" --pgdata="$data" --username="$role" --locale="$locale" --auth=trust --encoding=UTF8 --no-sync || return
+  # One server writes the template, under another name until it is whole.
+  if [ -n "$template" ] && mkdir "$template-part" 2>/dev/null; then
+    cp -Rp "$data" "$template-part/data" && mv "$template-part/data" "$template"
+  fi
+}
 exec 3<&0
 trap : TERM
 (
-  [ -f "$data/PG_VERSION" ] || "$binaries/initdb" --pgdata="$data" --username="$role" --locale="$locale" \
-    --auth=trust --encoding=UTF8 --no-sync || exit
+  if [ ! -f "$data/PG_VERSION" ]; then
+    if [ -d "$template" ]; then cp -Rp "$template" "$data"; else create; fi || exit
+  fi
   exec "$binaries/postgres" -D "$data" "$@"
 ) </dev/null >/dev/null 3<&- & server=$!
 (
@@ -139,7 +153,7 @@ class Cluster implements Postgres {
       ...(!isDurable && { fsync: 'off', full_page_writes: 'off' }),
     };
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const child = spawn('sh', ['-c', guard, 'sh', directory, binaries, role, locale, ...options], {
+    const child = spawn('sh', ['-c', guard, 'sh', directory, binaries, role, locale, template, ...options], {
       stdio: ['pipe', 'pipe', 'inherit'],
       // In its own process group: killing the group of the tests does not kill the guard, which cleans up.
       detached: true,

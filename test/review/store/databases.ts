@@ -121,8 +121,8 @@ export function sqliteSubject(t: Test): Subject {
 }
 
 /** On a new database, in which a test may change tables. */
-export async function postgresSubject(t: Test, running?: Postgres): Promise<Subject> {
-  return subjectAt(t, await (running ?? (await postgres())).database());
+export async function postgresSubject(t: Test): Promise<Subject> {
+  return subjectAt(t, await (await postgres()).database());
 }
 
 function subjectAt(t: Test, connectionString: string): Subject {

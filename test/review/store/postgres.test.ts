@@ -4,8 +4,7 @@ import t, { type Test } from 'tap';
 import { openReviewStore, type ReviewStore, ReviewStoreError } from '../../../src/review/store/index.ts';
 import { migrate, migrations } from '../../../src/review/store/migrations.ts';
 import { openPostgres } from '../../../src/review/store/postgres/open.ts';
-import { startPostgres } from '../postgres.ts';
-import { postgresSubject, quiet, type Subject, stopPostgres } from './databases.ts';
+import { postgres, postgresSubject, quiet, type Subject, stopPostgres } from './databases.ts';
 
 t.teardown(stopPostgres);
 
@@ -161,9 +160,8 @@ t.test('jobs of one key run in order while several replicas add and claim them',
 });
 
 t.test('a restart of PostgreSQL during work loses nothing, and work continues', { timeout: 120_000 }, async (t) => {
-  const server = await startPostgres();
-  t.teardown(() => server.stop());
-  const subject = await postgresSubject(t, server);
+  const server = await postgres();
+  const subject = await postgresSubject(t);
   const store = await subject.open();
   /** Retries after retryable errors, as callers do. */
   const patiently = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -217,9 +215,8 @@ t.test('a restart of PostgreSQL during work loses nothing, and work continues', 
 });
 
 t.test('an unreachable server is a retryable error', async (t) => {
-  const server = await startPostgres();
-  t.teardown(() => server.stop());
-  const subject = await postgresSubject(t, server);
+  const server = await postgres();
+  const subject = await postgresSubject(t);
   const store = await subject.open();
   await server.halt('fast');
   await t.rejects(store.newestEvent(), { name: 'ReviewStoreError', code: 'databaseUnavailable', isRetryable: true });
