@@ -30,7 +30,9 @@ function makeRunDirectory(): string {
   return mkdtempSync(join(parent, `${process.env['ORATORIO_TEST_RUN'] ?? 'run'}-`));
 }
 
-const programsIn = (directory: string): string => join(directory, 'programs');
+/** Bundled programs of the run that this one is a part of, as in tests of this script. */
+const givenPrograms = process.env['ORATORIO_TEST_PROGRAMS'];
+const programsIn = (directory: string): string => givenPrograms ?? join(directory, 'programs');
 
 /**
  * Options of a test file. It must not inherit tap's hooks from a test that runs this script. The files and the programs that
@@ -82,7 +84,10 @@ async function main(): Promise<void> {
   const directory = makeRunDirectory();
   const units = testUnits(found, durations, values.serial);
   try {
-    await Promise.all([bundleTests(units, directory), bundleTestPrograms(programsIn(directory))]);
+    await Promise.all([
+      bundleTests(units, directory),
+      givenPrograms === undefined && bundleTestPrograms(programsIn(directory)),
+    ]);
     const results = await runAll(units, directory);
     process.stdout.write(summaryReport(results));
     writeDurations(Object.fromEntries(results.map(({ name, milliseconds }) => [name, milliseconds / 1000])));

@@ -14,6 +14,7 @@ import { root } from './toolchain.mjs';
 const patterns = [
   'test/fixtures/hub/hub.ts',
   'test/fixtures/agent-servers/*.ts',
+  'test/fixtures/mcp/stdio-server.mjs',
   'test/fixtures/process/takes-lock.mjs',
   'test/agent/store/writer.ts',
   'test/checkpoints/victim.ts',

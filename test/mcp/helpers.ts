@@ -12,14 +12,14 @@ import { McpServers, type McpServersOptions } from '../../src/mcp/index.ts';
 import type { McpServerSettings, McpServerStatus } from '../../src/protocol/index.ts';
 import { markerVariable } from '../../src/supervise/index.ts';
 import { scanProcesses } from '../../src/supervise/scan.ts';
-import { programEnvironment } from '../programs.ts';
+import { program, programEnvironment } from '../programs.ts';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const packages = '../../node_modules/@modelcontextprotocol';
 
 export const everything = here(`${packages}/server-everything/dist/index.js`);
 export const filesystem = here(`${packages}/server-filesystem/dist/index.js`);
-export const small = here('../fixtures/mcp/stdio-server.mjs');
+export const small = program('test/fixtures/mcp/stdio-server.mjs');
 
 /** Begins the marker of every process that this test file starts. */
 const marker = `mcp-test-${process.pid}.`;

@@ -2,7 +2,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  cpSync,
   existsSync,
   mkdtempSync,
   readdirSync,
@@ -35,9 +34,9 @@ const ofProduct = ['dist', ...ofSources];
 export function copyCheckout(t: Test, part: readonly string[] = ofProduct): string {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-checkout-')));
   t.teardown(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
-  const names = part.filter((name) => existsSync(join(root, name)));
-  // Source maps, which no test reads, too: a filter makes it take three times as long.
-  for (const name of names) cpSync(join(root, name), join(directory, name), { recursive: true });
+  const sources = part.map((name) => join(root, name)).filter((path) => existsSync(path));
+  // Node takes five times the processor time of `cp`.
+  execFileSync('cp', ['-R', ...sources, directory]);
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
   return directory;
 }

@@ -14,7 +14,9 @@ interface Report {
 
 /** Starts a run of one file that waits, and resolves with what the file has started and made. */
 async function startWaitingRun(report: string) {
-  const inherited = Object.entries(process.env).filter(([name]) => !/^_?TAP|^TMPDIR$|^ORATORIO_TEST_/.test(name));
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !/^_?TAP|^TMPDIR$|^ORATORIO_TEST_(?!PROGRAMS$)/.test(name),
+  );
   const env = { ...Object.fromEntries(inherited), ORATORIO_TEST_REPORT: report };
   const run = spawn(process.execPath, [join(root, 'test/fixtures/tap/interrupted/run.mjs')], {
     cwd: root,
