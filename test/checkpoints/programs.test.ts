@@ -1,8 +1,8 @@
 import t from 'tap';
 import { bench, checkpointsOf, runProgram, stateOf } from './tree-of-files.ts';
 
-/** 500 programs in the continuous integration; 10,000 in `npm run bench -- checkpoints`. */
-const programs = Number(process.env['ORATORIO_TEST_UNDO_RUNS'] ?? 500);
+/** 250 programs in the continuous integration; 10,000 in `npm run bench -- checkpoints`. */
+const programs = Number(process.env['ORATORIO_TEST_UNDO_RUNS'] ?? 250);
 const programsPerTree = 50;
 const stepsPerTurn = 8;
 

@@ -389,7 +389,7 @@ t.test('whatever fails at whatever request, after another attempt there is exact
         if (repo.checkRuns.length !== 1) throw new Error(`${repo.checkRuns.length} check runs`);
       },
     ),
-    { numRuns: 40, endOnFailure: true },
+    { numRuns: 24, endOnFailure: true },
   );
   t.pass('one of each');
 });
@@ -560,7 +560,7 @@ t.test('whatever requests take effect long after they were given up, exactly one
         }
       },
     ),
-    { numRuns: 40, endOnFailure: true },
+    { numRuns: 24, endOnFailure: true },
   );
   t.pass('one review, each finding once');
 });
