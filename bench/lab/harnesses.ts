@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { initWorkspace } from '../../src/config/index.ts';
 import { type Package, packageDirectory } from './packages.ts';
 
 /** One run: its directories and its endpoint. */
@@ -44,7 +45,7 @@ const oratorio: Harness = {
       Model: `lab/${model}`,
       Providers: { lab: { EndPoint: endPoint, ApiKey: key } },
     });
-    execFileSync(process.execPath, [program, 'init', workspace], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+    initWorkspace(workspace, env);
     return [process.execPath, program, 'exec', '--yes'];
   },
   end({ env }) {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
 import * as v from 'valibot';
+import { runCommand } from '../../bench/lab/command.ts';
 import { harnesses } from '../../bench/lab/harnesses.ts';
 import { pickTasks } from '../../bench/lab/lab.ts';
 import { readCommand } from '../../bench/lab/options.ts';
@@ -19,10 +20,10 @@ const limitMs = 600_000;
 const ours = harnesses.find(({ name }) => name === 'oratorio');
 
 /** Runs `npm run lab` without its npm. */
-const lab = (args: readonly string[], env: Record<string, string> = {}) =>
-  promisify(execFile)(process.execPath, ['--conditions=development', main, ...args], {
-    env: { ...process.env, ...env },
-  }).catch((error: unknown) => error as { code: number; stdout: string; stderr: string });
+const lab = (args: readonly string[]) =>
+  promisify(execFile)(process.execPath, ['--conditions=development', main, ...args]).catch(
+    (error: unknown) => error as { code: number; stdout: string; stderr: string },
+  );
 
 for (const name of ['ts-tabs', 'ts-server', 'py-dedented', 'c-warnings', 'sh-input']) {
   t.test(`oratorio solves ${name} with the scripted model`, async (t) => {
@@ -55,11 +56,19 @@ t.test(
     t.teardown(() => server.close());
     const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
     const args = ['--harness', 'oratorio', '--task', 'ts-pages', '--endpoint', endpoint, '--model', 'big', '--json'];
-    const { stdout, stderr, ...rest } = await lab(args, { LAB_API_KEY: 'lab-key-of-the-test' });
-    t.match(JSON.parse(stdout), { task: 'ts-pages', isSolved: false, requests: 1, reason: /the test fails/ });
-    t.match(rest, { code: 1 });
+    const printed: string[] = [];
+    const reported: string[] = [];
+    const output = { print: (line: string) => printed.push(line), report: (line: string) => reported.push(line) };
+    const code = await runCommand(args, { LAB_API_KEY: 'lab-key-of-the-test' }, output);
+    t.match(JSON.parse(printed.join('\n')), {
+      task: 'ts-pages',
+      isSolved: false,
+      requests: 1,
+      reason: /the test fails/,
+    });
+    t.equal(code, 1);
     t.strictSame(asked, [{ authorization: 'Bearer lab-key-of-the-test', model: 'big' }]);
-    t.notMatch(stdout + stderr, 'lab-key-of-the-test');
+    t.notMatch([...printed, ...reported].join('\n'), 'lab-key-of-the-test');
   },
 );
 
