@@ -93,10 +93,11 @@ export async function startScene(t: Teardown, options: SceneOptions): Promise<Sc
     await Promise.all(backends.map((backend) => backend.end('SIGTERM')));
     if (forge.mistakes.length > 0) throw new Error(`The forge did not answer as GitHub does: ${forge.mistakes[0]}`);
   });
+  const branches = new Set(['main']);
   const commit: Scene['commit'] = async (branch, files) => {
     const { gitDirectory = '' } = repo;
-    const from =
-      execFileSync('git', ['--git-dir', gitDirectory, 'branch', '--list', branch]).length > 0 ? branch : 'main';
+    const from = branches.has(branch) ? branch : 'main';
+    branches.add(branch);
     return commitFiles(gitDirectory, branch, files, { from });
   };
   return {
