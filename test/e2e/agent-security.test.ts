@@ -55,7 +55,7 @@ let scenes = 0;
 
 /** Workspace with the obedient model, and a directory outside of the workspace with a file that must not be read. */
 async function attacked(
-  t: Test,
+  t: Pick<Test, 'teardown'>,
   settings: Readonly<Record<string, unknown>> = {},
   { reply = obedient, place = shared }: { readonly reply?: Reply; readonly place?: Place } = {},
 ): Promise<Attacked> {
@@ -78,11 +78,25 @@ async function attacked(
 /** All requests that the model has received, as JSON. */
 const receivedBy = (upstream: MockUpstream): string => JSON.stringify(upstream.requests.map(({ body }) => body));
 
+const listening = async (server: ReturnType<typeof createServer>) => {
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+  return (server.address() as AddressInfo).port;
+};
+const redirector = createServer(({ url = '/' }, response) => {
+  response.writeHead(302, { location: encodeURI(decodeURIComponent(url.slice(2))) }).end();
+});
+const redirectorPort = await listening(redirector);
+
+/** The server of the tests that only ask it for something. */
+const { place, workspace, outside, upstream } = await attacked(t, {
+  MaxToolCallRounds: 1_000,
+  Tools: { Web: { AllowedHosts: [`127.0.0.1:${redirectorPort}`] } },
+});
+await hub.client.ensure({ workspacePath: workspace });
+
 t.test(
   'protected files are refused without an approval request, also to a client that approves everything',
   async (t) => {
-    const { place, workspace, upstream } = await attacked(t);
-    await hub.client.ensure({ workspacePath: workspace });
     const { asked, onRequest } = approver('accept');
     const client = await connect(t, workspace, { onRequest });
     symlinkSync('.oratorio', join(workspace, 'notes'));
@@ -162,8 +176,6 @@ t.test(
 t.test(
   'a path outside of the workspace needs approval under its real name; a declined call is refused and traced',
   async (t) => {
-    const { place, workspace, outside, upstream } = await attacked(t);
-    await hub.client.ensure({ workspacePath: workspace });
     const { asked, onRequest } = approver('decline');
     const client = await connect(t, workspace, { onRequest });
     symlinkSync(outside, join(workspace, 'docs'));
@@ -215,7 +227,7 @@ t.test(
       'tool.failed',
     );
     t.match(
-      tracesOf(workspace).find(({ type }) => type === 'approval.completed'),
+      tracesOf(workspace).find(({ type, callId }) => type === 'approval.completed' && callId === calls[0]?.id),
       { data: { decision: 'decline', decidedBy: 'user' } },
     );
   },
@@ -258,8 +270,6 @@ function swapper(t: Test, workspace: string, outside: string): ChildProcess {
 }
 
 t.test('a directory that alternates with a symbolic link never gives access outside of the workspace', async (t) => {
-  const { workspace, outside, upstream } = await attacked(t, { MaxToolCallRounds: 1_000 });
-  await hub.client.ensure({ workspacePath: workspace });
   const asked: string[] = [];
   const client = await connect(t, workspace, {
     // The user approves targets inside of the workspace only.
@@ -308,19 +318,8 @@ t.test('an address that is not public is not fetched, in any spelling or through
     hits += 1;
     response.end(outsideWords);
   });
-  const redirector = createServer(({ url = '/' }, response) => {
-    response.writeHead(302, { location: encodeURI(decodeURIComponent(url.slice(2))) }).end();
-  });
-  for (const server of [victim, redirector]) {
-    await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
-    t.teardown(() => server.close());
-  }
-  const portOf = (server: typeof victim) => (server.address() as AddressInfo).port;
-  const port = portOf(victim);
-  const { workspace, upstream } = await attacked(t, {
-    Tools: { Web: { AllowedHosts: [`127.0.0.1:${portOf(redirector)}`] } },
-  });
-  await hub.client.ensure({ workspacePath: workspace });
+  const port = await listening(victim);
+  t.teardown(() => victim.close());
   // Every question is accepted here, with the same refusals: an approval opens no address.
   const client = await connect(t, workspace, approver('accept'));
   const hosts = [
@@ -353,13 +352,13 @@ t.test('an address that is not public is not fetched, in any spelling or through
     `${hub.lock.apiBaseUrl}/v1/status`,
     ...hosts.map((host) => `http://${host}:${port}/`),
   ];
-  const detours = urls.map((url) => `http://127.0.0.1:${portOf(redirector)}/?${encodeURIComponent(url)}`);
+  const detours = urls.map((url) => `http://127.0.0.1:${redirectorPort}/?${encodeURIComponent(url)}`);
   const others = [
     'file:///etc/passwd',
     'ftp://127.0.0.1/',
     'data:text/plain,hello',
     `http://user:password@127.0.0.1:${port}/`,
-    `http://127.0.0.1:${portOf(redirector)}/?${encodeURIComponent('file:///etc/passwd')}`,
+    `http://127.0.0.1:${redirectorPort}/?${encodeURIComponent('file:///etc/passwd')}`,
   ];
   const calls = [...urls, ...detours, ...others].map((url) => toolCall('WebFetch', { url }));
   const turn = await runAlone(client, workspace, orders({ toolCalls: calls }));
@@ -643,4 +642,7 @@ t.test('keys and tokens stay in their own files, whatever commands and clients t
   }
 });
 
-t.test('the Hub of the tests ends', () => hub.shutdown());
+t.test('the servers of the tests end', async () => {
+  redirector.close();
+  await hub.shutdown();
+});

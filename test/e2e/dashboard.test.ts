@@ -1,9 +1,10 @@
 /** Dashboard of a real agent server: traces of real turns in its stream, its API and its page. */
+import type { Test } from 'tap';
 import { traceTypes } from '../../src/protocol/index.ts';
 import { axe } from '../ui/scene.ts';
 import { approver, runTurn } from './agent-server.ts';
 import { begin, conversations } from './bookshop.ts';
-import { eventsOf, followTraces, sessionRow, theatre } from './dashboard-scene.ts';
+import { type DashboardScene, eventsOf, followTraces, sessionRow, theatre } from './dashboard-scene.ts';
 import { openAt } from './sweep.ts';
 
 const { scene, end } = theatre();
@@ -55,8 +56,17 @@ scene(
   },
 );
 
-scene('each view opens by its address and by keys, without findings of axe-core', {}, async (t, stage) => {
-  const { connect, workspacePath, open } = stage;
+scene('a workspace in use', {}, async (t, stage) => {
+  await t.test('a confirmed deletion of traces can be undone, and spares a session with an active turn', (t) =>
+    deletesTraces(t, stage),
+  );
+  await t.test('each view opens by its address and by keys, without findings of axe-core', (t) =>
+    showsEachView(t, stage),
+  );
+});
+
+async function showsEachView(t: Test, stage: DashboardScene): Promise<void> {
+  const { connect, workspacePath, context } = stage;
   const client = await connect(approver('accept'));
   const key = await begin(client, workspacePath, 'The missing cent');
   await runTurn(client, key, conversations.voucher.ask);
@@ -78,9 +88,8 @@ scene('each view opens by its address and by keys, without findings of axe-core'
     ['/events', 'turn.completed'],
     ['/logs', 'Logs'],
   ];
-  const page = await open(views[0]?.[0]);
-  // It has read its token from the address then.
-  await page.locator('.connection.live').waitFor();
+  const [page] = context.pages();
+  if (!page) throw new Error('the page of the test before is open');
   for (const [at, shows] of views) {
     await openAt(page, at);
     await page.locator('main').getByText(shows).first().waitFor();
@@ -106,45 +115,42 @@ scene('each view opens by its address and by keys, without findings of axe-core'
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'The missing cent' }).waitFor();
   t.pass('the keyboard is enough');
-});
+}
 
-scene(
-  'a confirmed deletion of traces can be undone, and spares a session with an active turn',
-  {},
-  async (t, stage) => {
-    const { connect, workspacePath, open, ask } = stage;
-    let answer: (decision: unknown) => void = () => undefined;
-    const answered = new Promise((resolve) => {
-      answer = resolve;
-    });
-    const client = await connect({ onRequest: () => answered });
-    const done = await begin(client, workspacePath, 'Stock list');
-    await runTurn(client, done, conversations.thought.ask);
-    const running = await begin(client, workspacePath, 'Publish');
-    const over = runTurn(client, running, conversations.publish.ask);
-    const page = await open('/sessions');
-    await sessionRow(page, 'Publish').getByText('Running').waitFor();
-    t.equal((await ask(`/api/sessions/${running}`, { method: 'DELETE' })).status, 409);
+async function deletesTraces(t: Test, stage: DashboardScene): Promise<void> {
+  const { connect, workspacePath, open, ask } = stage;
+  let answer: (decision: unknown) => void = () => undefined;
+  const answered = new Promise((resolve) => {
+    answer = resolve;
+  });
+  const client = await connect({ onRequest: () => answered });
+  const done = await begin(client, workspacePath, 'Stock list');
+  await runTurn(client, done, conversations.thought.ask);
+  const running = await begin(client, workspacePath, 'Publish');
+  const over = runTurn(client, running, conversations.publish.ask);
+  const page = await open('/sessions');
+  await sessionRow(page, 'Publish').getByText('Running').waitFor();
+  t.equal((await ask(`/api/sessions/${running}`, { method: 'DELETE' })).status, 409);
 
-    await sessionRow(page, 'Stock list').locator('.c-state').click();
-    await page.locator('.peek').getByRole('button', { name: 'Delete…' }).click();
-    await page.getByRole('button', { name: 'Delete trace' }).click();
-    await sessionRow(page, 'Stock list').waitFor({ state: 'detached' });
-    await page.getByRole('button', { name: 'Undo' }).click();
-    await sessionRow(page, 'Stock list').waitFor();
-    t.ok((await eventsOf(stage, done)).events.length > 0, 'nothing was deleted');
+  await sessionRow(page, 'Stock list').locator('.c-state').click();
+  await page.locator('.peek').getByRole('button', { name: 'Delete…' }).click();
+  await page.getByRole('button', { name: 'Delete trace' }).click();
+  await sessionRow(page, 'Stock list').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await sessionRow(page, 'Stock list').waitFor();
+  t.ok((await eventsOf(stage, done)).events.length > 0, 'nothing was deleted');
 
-    await page.getByRole('button', { name: 'Delete all…' }).click();
-    await page.getByRole('textbox', { name: 'Type 2' }).fill('2');
-    await page.getByRole('button', { name: 'Delete all traces' }).click();
-    await page.getByText('1 session kept, because a turn runs').waitFor();
-    await sessionRow(page, 'Stock list').waitFor({ state: 'detached' });
-    t.same((await eventsOf(stage, done)).events, [], 'all its events are deleted');
-    answer({ decision: 'decline' });
-    await over;
-    await sessionRow(page, 'Publish').getByText('Completed').waitFor();
-    t.pass('the session with the active turn is present and updated');
-  },
-);
+  await page.getByRole('button', { name: 'Delete all…' }).click();
+  await page.getByRole('textbox', { name: 'Type 2' }).fill('2');
+  await page.getByRole('button', { name: 'Delete all traces' }).click();
+  await page.getByText('1 session kept, because a turn runs').waitFor();
+  await sessionRow(page, 'Stock list').waitFor({ state: 'detached' });
+  t.same((await eventsOf(stage, done)).events, [], 'all its events are deleted');
+  answer({ decision: 'decline' });
+  await over;
+  await sessionRow(page, 'Publish').getByText('Completed').waitFor();
+  t.pass('the session with the active turn is present and updated');
+  client.close();
+}
 
 end();

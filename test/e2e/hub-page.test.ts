@@ -129,14 +129,21 @@ t.test('one inbox shows the requests of two workspaces; of two people who answer
       0,
       'nothing is pushed sideways',
     );
-    await page.close();
   }
+  await phone.close();
 });
+
+/** The laptop, for the tests that follow. */
+function laptopPage(): Page {
+  const [page] = context.pages();
+  if (!page) throw new Error('the laptop is open');
+  return page;
+}
 
 t.test(
   'a conversation below the address of the Hub: a command is allowed, taken back, and another declined',
   async (t) => {
-    const page = await context.newPage();
+    const page = laptopPage();
     await page.goto(`${apiBaseUrl}${shopRecord.page}#token=${token}&at=/chat`);
     await write(page, 'run: touch made-here');
     await button(page, 'Allow').click();
@@ -152,7 +159,6 @@ t.test(
     await page.locator('.card', { hasText: 'Declined, ' }).waitFor();
     t.notOk(existsSync(join(shop, 'never-made')));
     t.notMatch(page.url(), token, 'the address keeps no token');
-    await page.close();
   },
 );
 
@@ -218,7 +224,7 @@ t.test('a browser turns notices on, shows them while the page does nothing, and 
 t.test(
   'regression: B9 pages reconnect after kill -9 of the agent server and of the Hub, and show each session once',
   async (t) => {
-    const page = await context.newPage();
+    const page = laptopPage();
     await page.goto(`${apiBaseUrl}${record.page}#token=${token}&at=/sessions`);
     const names = () => page.locator('.c-name a').allTextContents();
     const row = (name: string) => page.locator('.c-name a', { hasText: name }).waitFor();

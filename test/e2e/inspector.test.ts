@@ -32,19 +32,18 @@ t.before(async () => {
 
 /** Plays on the page of the Hub of all tests that need none of their own. */
 function onPage(name: string, play: Play): void {
-  t.test(name, (t) => playOn(t, { place, hub: shared, colorScheme: 'light' }, play));
+  t.test(name, (t) => playOn(t, { place, hub: shared }, play));
 }
 
-interface Setting extends Omit<Scene, 'page'> {
-  readonly colorScheme: 'light' | 'dark';
-}
-
-/** Opens the page at the address that `oratorio inspect` prints. The test fails for a script error or a request to another origin. */
-async function playOn(t: Test, { place, hub, colorScheme }: Setting, play: Play): Promise<void> {
+/**
+ * Opens the statecharts at the address that `oratorio inspect` prints, or there those of a workspace. The test fails for a
+ * script error or a request to another origin.
+ */
+async function playOn(t: Test, { place, hub }: Omit<Scene, 'page'>, play: Play, workspace?: string): Promise<void> {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 },
     reducedMotion: 'reduce',
-    colorScheme,
+    colorScheme: 'light',
   });
   t.teardown(() => context.close());
   const page = await context.newPage();
@@ -65,8 +64,8 @@ async function playOn(t: Test, { place, hub, colorScheme }: Setting, play: Play)
   });
   await page.exposeFunction('reportViolation', (text: string) => complaints.push(text));
   await page.addInitScript(watchPage);
-  const { stdout } = await oratorio(place, ['inspect', '--print-url']);
-  await page.goto(`${stdout.trim()}&at=%2Factors`);
+  const { stdout } = await oratorio(place, ['inspect', ...(workspace ? [workspace] : []), '--print-url']);
+  await page.goto(workspace ? stdout.trim() : `${stdout.trim()}&at=%2Factors`);
   await page.locator('.connection.live').waitFor();
   await page.locator('.actors').waitFor();
   await play(t, { place, hub, page });
@@ -287,42 +286,40 @@ const statesOfAll = {
   fugue: 'running',
 };
 
-t.test('many workspaces in their states', async (t) => {
+t.test('the page shows many workspaces in their states, light and dark', async (t) => {
   const place = makePlace(t, 'projects-');
   const hub = await startHub(place);
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await t.test(`the page shows many workspaces in their states, ${colorScheme}`, (t) =>
-      playOn(t, { place, hub, colorScheme }, async (t, { page }) => {
-        const watchOne = () => select(page, 'cadenza');
-        // The first page sees the states arise, the second one finds them.
-        await (colorScheme === 'light' ? makeStates({ place, hub }, watchOne) : watchOne());
-        await isLit(page, 'exited.backingOff');
-        for (const [name, state] of Object.entries(statesOfAll)) {
-          const badge = page.locator('[role=treeitem]', { hasText: name }).locator('.badge');
-          await badge.filter({ hasText: new RegExp(`^${state}$`) }).waitFor();
-        }
-        t.pass('the tree shows each in its state');
-        if (process.env['ORATORIO_SCREENSHOTS'] === '1') {
-          mkdirSync(images, { recursive: true });
-          await page.screenshot({ path: join(images, `inspector-${colorScheme}.png`), animations: 'disabled' });
-        }
-      }),
-    );
-  }
+  await playOn(t, { place, hub }, async (t, { page }) => {
+    const watchOne = () => select(page, 'cadenza');
+    // The first page sees the states arise, the second one finds them.
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      if (colorScheme === 'light') await makeStates({ place, hub }, watchOne);
+      else {
+        await page.reload();
+        await page.locator('.connection.live').waitFor();
+        await watchOne();
+      }
+      await isLit(page, 'exited.backingOff');
+      for (const [name, state] of Object.entries(statesOfAll)) {
+        const badge = page.locator('[role=treeitem]', { hasText: name }).locator('.badge');
+        await badge.filter({ hasText: new RegExp(`^${state}$`) }).waitFor();
+      }
+      t.pass(`the tree shows each in its state, ${colorScheme}`);
+      if (process.env['ORATORIO_SCREENSHOTS'] === '1') {
+        mkdirSync(images, { recursive: true });
+        await page.screenshot({ path: join(images, `inspector-${colorScheme}.png`), animations: 'disabled' });
+      }
+    }
+  });
   await hub.shutdown();
 });
 
-// The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
-onPage(
-  'the page of a workspace shows a turn that awaits approval, runs tools and ends',
-  async (t, { place, hub, page }) => {
-    const workspacePath = place.workspace('toccata');
-    const { endpoints } = await hub.client.ensure({ workspacePath });
-    const { stdout } = await oratorio(place, ['inspect', workspacePath, '--print-url']);
-    const turns = await page.context().newPage();
-    turns.setDefaultTimeout(180_000);
-    await turns.goto(stdout.trim());
-    await turns.getByText('No turn runs in this workspace').waitFor();
+t.test('the page of a workspace shows a turn that awaits approval, runs tools and ends', async (t) => {
+  const workspacePath = place.workspace('toccata');
+  const { endpoints } = await shared.client.ensure({ workspacePath });
+  const showsTurn = async (t: Test, { page }: Scene) => {
+    await page.getByText('No turn runs in this workspace').waitFor();
     let approve: (answer: unknown) => void = () => undefined;
     const approved = new Promise((resolve) => {
       approve = resolve;
@@ -330,21 +327,23 @@ onPage(
     const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', { onRequest: () => approved });
     t.teardown(() => client.close());
     const turn = await say(client, workspacePath, 'run: touch done; echo it is done');
-    await isLit(turns, 'awaitingApproval');
+    await isLit(page, 'awaitingApproval');
     await shows(
       t,
       'match',
-      async () => (await turns.locator('[role=treeitem] b').allTextContents()).join(),
+      async () => (await page.locator('[role=treeitem] b').allTextContents()).join(),
       /run: touch done; echo it is done/,
     );
-    await turns.locator('.facts', { hasText: /pending1/i }).waitFor();
-    await shows(t, 'match', () => turns.locator('.facts').textContent(), /pending1/i);
+    await page.locator('.facts', { hasText: /pending1/i }).waitFor();
+    await shows(t, 'match', () => page.locator('.facts').textContent(), /pending1/i);
     approve({ decision: 'accept' });
     await shows(t, 'match', () => answerOf(turn), /it is done/);
-    await turns.locator('.row.ended .badge', { hasText: 'completed' }).waitFor();
-  },
-);
+    await page.locator('.row.ended .badge', { hasText: 'completed' }).waitFor();
+  };
+  await playOn(t, { place, hub: shared }, showsTurn, workspacePath);
+});
 
+// The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
 t.test('the browser and the Hub end', async () => {
   await Promise.all([browser.close(), shared.shutdown()]);
 });
