@@ -23,7 +23,8 @@ const description = JSON.parse(readFileSync(join(import.meta.dirname, 'github-op
   components: Record<string, Record<string, Json>>;
 };
 
-const ajv = new Ajv({ strict: false, allErrors: false });
+/** Each schema is a function of its own, and none is improved: compiling all of them takes an eighth of the time. */
+const ajv = new Ajv({ strict: false, allErrors: false, inlineRefs: false, code: { optimize: false } });
 addFormats.default(ajv);
 ajv.addSchema(withNull(description) as object, 'github');
 
