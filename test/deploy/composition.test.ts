@@ -67,13 +67,18 @@ const combinations = stacks.flatMap((stack) =>
 );
 type Combination = (typeof combinations)[number];
 
+/** Half of them, with each pair of stack, ingress and SELinux: version 1, in Python, takes ten times as long for one. */
+const pairs = combinations.filter(
+  ({ values, hasIngress, isSelinux }) => (values === secrets) === (hasIngress === isSelinux),
+);
+
 const base = 'docker-compose.yml';
 const overlay = 'docker-compose.webhook.yml';
 
 for (const { version, program } of composeVersions) {
   t.test(`Compose ${version}`, { buffered: true }, async (t) => {
     const compose = await program();
-    for (const combination of combinations) {
+    for (const combination of version === 'v2' ? combinations : pairs) {
       await t.test(`${combination.title} is what it should be`, async (t) => {
         const directory = stackOf(t, combination);
         const ran = await composeConfig(compose, directory, combination.hasIngress ? [base, overlay] : [base]);
