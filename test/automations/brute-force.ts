@@ -35,7 +35,18 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   return format;
 }
 
+/** Walls that were read before: `Intl` takes most of the time, and the moments of the tests come again. */
+const walls = new Map<Intl.DateTimeFormat, Map<number, Wall>>();
+
 function read(format: Intl.DateTimeFormat, at: number): Wall {
+  const known = walls.get(format) ?? new Map<number, Wall>();
+  walls.set(format, known);
+  const wall = known.get(at) ?? readAnew(format, at);
+  known.set(at, wall);
+  return wall;
+}
+
+function readAnew(format: Intl.DateTimeFormat, at: number): Wall {
   const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
   const { year = 0, month = 1, day = 1, hour = 0, minute = 0 } = parts;
   return wallAt(Date.UTC(year, month - 1, day, hour, minute) / minuteMs);

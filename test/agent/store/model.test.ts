@@ -197,7 +197,7 @@ t.test(
           store.close();
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     );
     t.pass('in all cases');
   },

@@ -221,7 +221,7 @@ t.test('totals equal the sums of the sessions after any writes and deletions', {
       deepStrictEqual(again.traces.totals(), totals);
       again.close();
     }),
-    { numRuns: 100 },
+    { numRuns: 50 },
   );
   t.pass('in all cases');
 });

@@ -31,7 +31,7 @@ t.test('a file whose directory is exchanged while it is opened is the one that w
   const read = createTextReader({ blockedPaths: [], protectedDirectories: [] });
   // On a busy machine the other process may not have its turn for a while: until both were seen.
   const hasSeenBoth = () => found.has('inside') && found.has('moved');
-  for (let tries = 0; tries < 2_000 || (tries < 100_000 && !hasSeenBoth()); tries += 1) {
+  for (let tries = 0; tries < 1_000 || (tries < 100_000 && !hasSeenBoth()); tries += 1) {
     try {
       const file = await openFile(join(inside, 'swap', 'file.txt'));
       count(String(await file.handle.readFile('utf8')));

@@ -289,11 +289,11 @@ t.test('a diff that was mutated or cut off gives files or none, and never a line
         }),
       );
     }),
-    { numRuns: 1_500 },
+    { numRuns: 750 },
   );
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter, maxLength: 400 }), (text) => Array.isArray(parseDiff(text))),
-    { numRuns: 1_000 },
+    { numRuns: 500 },
   );
 });
 

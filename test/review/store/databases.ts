@@ -73,7 +73,7 @@ async function emptied(): Promise<string | undefined> {
 }
 
 /** Histories that a property is tried with: the statements are the same, and each costs a way to the server and back. */
-export const runsOn = ({ kind }: Subject): number => (kind === 'sqlite' ? 60 : 15);
+export const runsOn = ({ kind }: Subject): number => (kind === 'sqlite' ? 40 : 10);
 
 let server: Promise<Postgres> | undefined;
 

@@ -58,8 +58,8 @@ onBoth(t, 'racing replicas run every job once, and jobs of one key in order', as
   const replicas = [await subject.open('one'), await subject.open('two')];
   const [first] = replicas;
   if (!first) return;
-  const count = 500;
-  await fill(first, count, 75);
+  const count = 250;
+  await fill(first, count, 40);
   const running = new Set<string>();
   const done = new Map<string, number[]>();
   const faults: string[] = [];
@@ -149,10 +149,10 @@ onBoth(
   'after kill -9 during work every job is completed, and none runs after its completion',
   async (t, subject) => {
     const store = await subject.open();
-    const count = 300;
+    const count = 200;
     await fill(store, count, count);
     const children = ['a', 'b'].map((owner) => startWorker(t, subject, { owner, mode: 'work' }));
-    const said = await Promise.all(children.map((child) => heard(child, 10 + Math.floor(Math.random() * 150))));
+    const said = await Promise.all(children.map((child) => heard(child, 10 + Math.floor(Math.random() * 80))));
     await areGone(subject, ['a', 'b']);
     // No process that could hold a lease is left.
     await subject.sql('UPDATE "jobs" SET "dueAt" = 1');
