@@ -6,6 +6,9 @@ import root, { type Test } from 'tap';
 
 let current: Test = root;
 
+/** The test of the whole process: ends after the last file. */
+export const processTest: Test = root;
+
 /** Behaves as the root of tap, within the file that is running. */
 const t = new Proxy(root, {
   get(_, key) {

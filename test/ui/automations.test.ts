@@ -1,6 +1,5 @@
 /** The automations view: schedules, runs and actions. */
 import type { Page } from 'playwright-core';
-import t from 'tap';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
 import { axe, stage } from './scene.ts';
 import { shows } from './shows.ts';
@@ -189,5 +188,3 @@ scene(
     await row(page, 'job 4999').waitFor();
   },
 );
-
-t.end();

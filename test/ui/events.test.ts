@@ -267,8 +267,6 @@ scene('the page of a Hub shows the events of the Hub', { kind: 'hub', at: '/even
   t.notMatch(saved, 's3cret-of-it');
 });
 
-t.end();
-
 scene(
   'regression: B14 the events of a workspace begin with the last ones, and older ones are fetched on request',
   {

@@ -1,9 +1,10 @@
 /**
- * One page for the tests of a file, one after another: its renderer process stays, whose start is a large part of a page load.
+ * One page for the tests of a process, one after another: its renderer process stays, whose start is a large part of a page load.
  * Each test serves the page from an origin of its own, so storage and caches begin empty; the rest is reset after a test.
  */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import t, { type Test } from 'tap';
+import type { Test } from 'tap';
+import { processTest } from '../../scripts/shared-tap.ts';
 import { launchBrowser } from '../browser.ts';
 
 export interface WatchedPage {
@@ -87,24 +88,32 @@ class Watch implements WatchedPage {
   }
 }
 
-/** Starts a browser for a test file; the returned function gives a test its page. */
+let browser: Promise<Browser> | undefined;
+const kept = new Map<string, Watch>();
+
+/** Starts the browser of this process, which the files that share the process share. */
+function sharedBrowser(): Promise<Browser> {
+  if (!browser) {
+    const started = launchBrowser();
+    processTest.teardown(async () => (await started).close());
+    browser = started;
+  }
+  return browser;
+}
+
+/** Returns what gives a test its page. */
 export function keptPage(viewport = defaults.viewport) {
-  let browser: Browser | undefined;
-  let kept: Watch | undefined;
-  t.before(async () => {
-    browser = await launchBrowser();
-  });
-  t.teardown(() => browser?.close());
+  const key = JSON.stringify(viewport);
 
   return async function openPage(t: Test, { origin, context, isChanged = false }: PageRequest): Promise<WatchedPage> {
-    if (!browser) throw new Error('the browser has not started');
     const isKept = context === undefined && !isChanged;
-    const watch = (isKept && kept) || (await Watch.open(browser, { ...defaults, viewport, ...context }));
-    kept = isKept ? watch : kept;
+    const watch =
+      (isKept && kept.get(key)) || (await Watch.open(await sharedBrowser(), { ...defaults, viewport, ...context }));
+    if (isKept) kept.set(key, watch);
     watch.begin(origin);
     t.teardown(async () => {
       if (isKept && t.passing() && !watch.page.isClosed()) return watch.reset(viewport);
-      if (isKept) kept = undefined;
+      if (isKept) kept.delete(key);
       await watch.context.close();
     });
     return watch;

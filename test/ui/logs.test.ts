@@ -127,5 +127,3 @@ scene('a Hub without workspaces shows the command that adds one', { kind: 'hub',
   await page.getByRole('heading', { name: 'No workspace, so no log' }).waitFor();
   await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio up <dir>');
 });
-
-t.end();

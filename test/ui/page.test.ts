@@ -15,6 +15,15 @@ t.test('the built page stays within its budget and names no other origin', async
   t.ok(weight.everything > weight.initialScripts);
 });
 
+t.test('scripts and styles stay within budgets of their own, and the document has neither', async (t) => {
+  const weigh = (isMeant: (path: string) => boolean) =>
+    [...weight.files].reduce((sum, [path, bytes]) => (isMeant(path) ? sum + bytes : sum), 0);
+  const scripts = weigh((path) => path.startsWith('assets') && path.endsWith('.js') && !path.includes('.generated-'));
+  t.ok(scripts <= 239 * 1024, `all scripts but the drawings: ${scripts} bytes`);
+  t.ok(weigh((path) => path.endsWith('.css')) <= 30 * 1024, 'all styles');
+  t.notMatch(readFileSync(join(directory, 'index.html'), 'utf8'), / style=|<style|<script>/);
+});
+
 t.test('a page beyond its budget, or one that names another origin, is reported', async (t) => {
   const heavy = { ...weight, initialScripts: budget.initialScripts + 1, everything: budget.everything + 1 };
   t.equal(faultsOf(heavy).length, 2);

@@ -1,6 +1,5 @@
 /** One pull request on the page of the review backend: its draft, decisions, and concurrent changes. */
 import type { Page } from 'playwright-core';
-import t from 'tap';
 import { createActor, fromPromise } from 'xstate';
 import { type Prepared, type ReviewRunKey, reviewRunMachine } from '../../machines/index.ts';
 import type { FindingHunk } from '../../src/protocol/index.ts';
@@ -404,5 +403,3 @@ scene('an unknown pull request shows a message', { at: '/queue/none' }, async (t
   await page.locator('.banner').getByText('Unknown item.').waitFor();
   t.same(await axe(page), []);
 });
-
-t.end();

@@ -1,6 +1,5 @@
 /** The queue of the review backend: access, states of reviews, and actions on them. */
 import type { Page } from 'playwright-core';
-import t from 'tap';
 import { findingOf, type ReviewBackend, reviewToken } from './review-backend.ts';
 import { reviewStage } from './review-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
@@ -157,5 +156,3 @@ scene(
 scene('a wrong token is refused', { token: 'wrong', prepare: fill }, async (_t, { page }) => {
   await page.getByRole('heading', { name: 'This page needs a token' }).waitFor();
 });
-
-t.end();

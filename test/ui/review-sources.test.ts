@@ -1,5 +1,4 @@
 /** Deliveries, sources and settings on the page of the review backend. */
-import t from 'tap';
 import type { Delivery } from '../../src/protocol/index.ts';
 import { type ReviewBackend, repositoryKey } from './review-backend.ts';
 import { reviewStage } from './review-scene.ts';
@@ -124,5 +123,3 @@ scene(
     t.same(await axe(page), []);
   },
 );
-
-t.end();

@@ -216,5 +216,3 @@ scene(
     t.same(await axe(page), []);
   },
 );
-
-t.end();

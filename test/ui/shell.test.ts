@@ -1,6 +1,5 @@
 /** Frame of the views in a real browser: gate, palette, keys, appearance, and the stream that tabs share. */
 import type { Page } from 'playwright-core';
-import t from 'tap';
 import type { EventSummary } from '../../src/protocol/index.ts';
 import { axe, entrance, overflowsAt, smallTargets, stage } from './scene.ts';
 import { shows } from './shows.ts';
@@ -327,5 +326,3 @@ scene(
     await shows(t, 'ok', () => page.locator('.connection.live').isVisible());
   },
 );
-
-t.end();
