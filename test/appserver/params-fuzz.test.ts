@@ -278,7 +278,7 @@ t.test('random parameters and answers get typed errors, and the server stays hea
         return error.code === rpcErrors.threadNotFound.code;
       },
     ),
-    { numRuns: 220 },
+    { numRuns: 120 },
   );
   const job = { prompt: 'look around', schedule: { kind: 'every', everyMs: 86_400_000 } };
   const toolServer = { transport: 'stdio', command: '/bin/false', enabled: false };

@@ -40,11 +40,11 @@ function makeOld(m: Machine, settings: string): void {
 const mounts = /\.\/agent\/home:\/data\/agent\n\s+- \.\/agent\/config\.json:\/data\/agent\/config\.json:ro/;
 
 t.test('restart and upgrade move settings of the agent server out of the workspace', async (t) => {
+  const m = await machine(t);
+  t.equal((await m.init()).code, 0);
+  t.match(m.stackFile('docker-compose.yml'), mounts, 'a new stack has them there');
+  t.notOk(existsSync(join(m.directory, 'workspace/.oratorio/config.json')));
   for (const command of ['restart', 'upgrade']) {
-    const m = await machine(t);
-    t.equal((await m.init()).code, 0);
-    t.match(m.stackFile('docker-compose.yml'), mounts, 'a new stack has them there');
-    t.notOk(existsSync(join(m.directory, 'workspace/.oratorio/config.json')));
     const settings = `${JSON.stringify({ ...JSON.parse(m.stackFile('agent/config.json')), Model: 'mine' })}\n`;
     makeOld(m, settings);
     t.match(await m.cli('server', 'doctor', '--offline', '--dir', m.directory), { stdout: /agent\/config\.json/ });
@@ -62,7 +62,7 @@ t.test('restart and upgrade move settings of the agent server out of the workspa
 
 t.test('old settings that are a symbolic link are not moved', async (t) => {
   const m = await machine(t);
-  t.equal((await m.init()).code, 0);
+  t.equal((await m.init('--no-start')).code, 0);
   makeOld(m, '{}');
   const file = join(m.directory, 'workspace/.oratorio/config.json');
   rmSync(file);
@@ -83,7 +83,7 @@ t.test('old settings that are a symbolic link are not moved', async (t) => {
 
 t.test('regression: edge 12 the value of --secret-file overrides .env', async (t) => {
   const m = await machine(t);
-  t.equal((await m.init()).code, 0);
+  t.equal((await m.init('--no-start')).code, 0);
   const on = (...argv: string[]) => m.cli('server', ...argv, '--dir', m.directory);
   const enable = (...argv: string[]) => on('webhook', 'enable', '--public-host', host, ...argv);
   t.equal((await enable()).code, 0);

@@ -178,20 +178,6 @@ t.test('a changed or foreign file is never overwritten', async (t) => {
   t.match(await m.cli('server', 'webhook', 'disable', '--dir', m.directory), { code: 7, stderr: /was not made here/ });
 });
 
-t.test('the second of two concurrent commands names the one that holds the lock', async (t) => {
-  const m = await written(t);
-  await withStackLock(
-    layoutOf(m.directory),
-    { command: 'upgrade', waitMs: 0, signal: new AbortController().signal },
-    async () => {
-      await t.rejects(changeStack(disableChange(m.directory), session(m)), {
-        code: 'stackLocked',
-        message: /upgrade/,
-      });
-    },
-  );
-});
-
 t.test('a secret file is not overwritten, and a given secret is neither printed nor changed', async (t) => {
   const m = await written(t);
   const out = m.file('out', 'mine');
@@ -225,9 +211,12 @@ t.test('a failed gateway leaves the stack running without it', async (t) => {
 });
 
 const backendStarts = 'up --detach --no-deps --force-recreate backend';
+const startsOf = (m: Machine) =>
+  m.fake.calls('compose', 'up', 'backend').filter(({ args }) => args.join(' ').includes(backendStarts));
 
-/** Runs `webhook enable` as a process until it waits for the engine, forever. */
+/** Runs `webhook enable` as a process until it waits for the engine, forever. `hanging` are the calls that it waits for. */
 async function untilItHangs(m: Machine) {
+  const earlier = startsOf(m).length;
   m.fake.change({ answers: [{ when: backendStarts, hangs: true }] });
   const running = m.start(['server', 'webhook', 'enable', '--yes', '--public-host', host, '--dir', m.directory]);
   await new Promise<void>((resolve, reject) => {
@@ -239,48 +228,61 @@ async function untilItHangs(m: Machine) {
     running.child.once('close', () => reject(new Error(`It has ended: ${output}`)));
   });
   // The hanging child is in the list of calls once it runs and can be ended.
-  while (!m.fake.calls('compose', 'up', 'backend').some(({ args }) => args.join(' ').includes(backendStarts)))
-    await pause(10);
-  return running;
+  while (startsOf(m).length === earlier) await pause(10);
+  return { ...running, hanging: () => startsOf(m).slice(earlier) };
 }
 
-t.test('SIGTERM during a command restores the stack and exits with 143', async (t) => {
+t.test('a stack that commands leave as it was', async (t) => {
   const m = await written(t);
-  const env = m.stackFile('.env');
-  const running = await untilItHangs(m);
-  m.fake.change({ answers: [] });
-  running.child.kill('SIGTERM');
-  t.match(await running.ended, { code: 143, stderr: /Everything is back as it was[\s\S]*Everything is as it was/ });
-  t.equal(m.stackFile('.env'), env);
-  t.strictSame(
-    readdirSync(m.directory).filter((name) => /Caddyfile|webhook/.test(name)),
-    [],
-  );
-  checkSecrets(t, m);
-});
 
-t.test('a secret that a killed command did not print is printed by the next run, once', async (t) => {
-  const m = await written(t);
-  const running = await untilItHangs(m);
-  running.child.kill('SIGKILL');
-  await running.ended;
-  for (const { pid, args } of m.fake.calls('compose', 'up', 'backend'))
-    if (args.join(' ').includes(backendStarts)) endIfThere(pid);
-  m.fake.change({ answers: [] });
-  const printed: string[] = [];
-  const showSecrets: Session['showSecrets'] = (secrets) => {
-    printed.push(...secrets.values());
-  };
-  const refuse: Session['showSecrets'] = () => {
-    throw new Error('the output is closed');
-  };
-  const change = enableChange(m.directory, enabling);
-  await t.rejects(changeStack(change, session(m, { showSecrets: refuse })), { message: /output is closed/ });
-  t.match(await changeStack(change, session(m, { showSecrets })), { state: 'done' });
-  t.strictSame(printed, [parseEnv(m.stackFile('.env')).values.get('ORATORIO_GITHUB_WEBHOOK_SECRET')]);
-  t.match(await changeStack(change, session(m, { showSecrets })), { state: 'done', reveals: [] });
-  t.equal(printed.length, 1);
-  checkSecrets(t, m, printed);
+  t.test('the second of two concurrent commands names the one that holds the lock', async (t) => {
+    await withStackLock(
+      layoutOf(m.directory),
+      { command: 'upgrade', waitMs: 0, signal: new AbortController().signal },
+      async () => {
+        await t.rejects(changeStack(disableChange(m.directory), session(m)), {
+          code: 'stackLocked',
+          message: /upgrade/,
+        });
+      },
+    );
+  });
+
+  t.test('SIGTERM during a command restores the stack and exits with 143', async (t) => {
+    const env = m.stackFile('.env');
+    const running = await untilItHangs(m);
+    m.fake.change({ answers: [] });
+    running.child.kill('SIGTERM');
+    t.match(await running.ended, { code: 143, stderr: /Everything is back as it was[\s\S]*Everything is as it was/ });
+    t.equal(m.stackFile('.env'), env);
+    t.strictSame(
+      readdirSync(m.directory).filter((name) => /Caddyfile|webhook/.test(name)),
+      [],
+    );
+    checkSecrets(t, m);
+  });
+
+  t.test('a secret that a killed command did not print is printed by the next run, once', async (t) => {
+    const running = await untilItHangs(m);
+    running.child.kill('SIGKILL');
+    await running.ended;
+    for (const { pid } of running.hanging()) endIfThere(pid);
+    m.fake.change({ answers: [] });
+    const printed: string[] = [];
+    const showSecrets: Session['showSecrets'] = (secrets) => {
+      printed.push(...secrets.values());
+    };
+    const refuse: Session['showSecrets'] = () => {
+      throw new Error('the output is closed');
+    };
+    const change = enableChange(m.directory, enabling);
+    await t.rejects(changeStack(change, session(m, { showSecrets: refuse })), { message: /output is closed/ });
+    t.match(await changeStack(change, session(m, { showSecrets })), { state: 'done' });
+    t.strictSame(printed, [parseEnv(m.stackFile('.env')).values.get('ORATORIO_GITHUB_WEBHOOK_SECRET')]);
+    t.match(await changeStack(change, session(m, { showSecrets })), { state: 'done', reveals: [] });
+    t.equal(printed.length, 1);
+    checkSecrets(t, m, printed);
+  });
 });
 
 function endIfThere(pid: number): void {
