@@ -146,17 +146,20 @@ const refusing: readonly [string, SessionOptions['onApproval'], wasAsked?: true]
   ['declines', () => ({ decision: 'decline' satisfies ApprovalDecision }), true],
   ['declines by itself', () => ({ decision: 'decline' satisfies ApprovalDecision, unattended: true })],
 ];
-for (const [how, onApproval, wasAsked] of refusing) {
-  scenario(t, `an approval request is declined when the client ${how}`, {}, async (t, { open }) => {
-    const session = await open(onApproval && { onApproval });
-    await session.begin('run: touch never');
-    const { turn } = await session.until('turn/completed');
-    t.match(results(turn.items), [
-      { tool: 'Exec', outcome: 'declined', text: wasAsked ? /user declined/ : /no user was asked/ },
-    ]);
-    t.notOk(types(turn.items).includes('commandExecution'));
-  });
-}
+scenario(t, 'an approval request is declined when the client does not accept it', {}, async (t, { open }) => {
+  for (const [how, onApproval, wasAsked] of refusing) {
+    await t.test(`the client ${how}`, async (t) => {
+      const session = await open(onApproval && { onApproval });
+      await session.begin('run: touch never');
+      const { turn } = await session.until('turn/completed');
+      t.match(results(turn.items), [
+        { tool: 'Exec', outcome: 'declined', text: wasAsked ? /user declined/ : /no user was asked/ },
+      ]);
+      t.notOk(types(turn.items).includes('commandExecution'));
+      await session.drop();
+    });
+  }
+});
 
 scenario(t, 'the decision cancel ends the turn', {}, async (t, { open, path }) => {
   const session = await open({ onApproval: () => ({ decision: 'cancel' }) });
