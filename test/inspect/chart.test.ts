@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { AnyStateMachine } from 'xstate';
-import { catalogue, hubMachine, turnMachine } from '../../machines/index.ts';
+import { catalogue, hubMachine, stackChangeMachine } from '../../machines/index.ts';
 import { writeCharts } from '../../scripts/charts.ts';
 import { chartOf, graphOf, mermaidOf, svgOf } from '../../src/inspect/index.ts';
 import { boxLines, chartFont, linesSize } from '../../src/inspect/measure.ts';
@@ -276,7 +276,7 @@ t.test('charts.json has the chart of each machine, rounded to a tenth of a pixel
 });
 
 t.test('a machine is drawn the same every time', async (t) => {
-  for (const [name, machine] of Object.entries({ hub: hubMachine, turn: turnMachine })) {
+  for (const [name, machine] of Object.entries({ hub: hubMachine, 'stack-change': stackChangeMachine })) {
     const [chart, again] = [await chartNamed(name, machine), await chartOf(name, machine)];
     t.strictSame(
       chart.edges.map(({ id, label }) => [id, label]),
