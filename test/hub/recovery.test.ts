@@ -1,6 +1,6 @@
 /** kill -9 of Hub and servers at any moment: the next start recovers without a duplicate and without killing another process (design §3). */
 import { spawn } from 'node:child_process';
-import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { workspaceFiles } from '../../src/supervise/index.ts';
@@ -38,6 +38,12 @@ const records = Object.fromEntries(
   ),
 );
 const pidOf = (name: Name): number => records[name]?.pid ?? 0;
+const stateFile = join(hubStatePath(home), 'appservers.json');
+// A start is answered before its process is in the file.
+await eventually(() => {
+  const stored = existsSync(stateFile) ? readFileSync(stateFile, 'utf8') : '';
+  return Object.values(records).every(({ pid }) => stored.includes(`"pid": ${pid},`));
+}, 'all servers are stored');
 await first.kill('SIGKILL');
 const gone = Object.values(records).filter(({ pid }) => !isAlive(pid ?? 0));
 for (const name of ['dead', 'recycled'] as const) {
@@ -46,9 +52,8 @@ for (const name of ['dead', 'recycled'] as const) {
 }
 const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore', detached: true });
 t.teardown(() => bystander.kill('SIGKILL'));
-const stateFile = join(hubStatePath(home), 'appservers.json');
 const state = readFileSync(stateFile, 'utf8');
-writeFileSync(stateFile, state.replace(`"pid": ${pidOf('recycled')}`, `"pid": ${bystander.pid}`));
+writeFileSync(stateFile, state.replace(`"pid": ${pidOf('recycled')},`, `"pid": ${bystander.pid},`));
 // While the holder of the lock publishes no address, the next Hub waits for it.
 const early = ['toStopEarly', 'toRestartEarly'] as const;
 const aside = early.flatMap((name) => {
@@ -102,7 +107,7 @@ t.test('after kill -9 of Hub and server the next Hub reports the exit, and ensur
 });
 
 t.test('a process with a recycled pid of the state file is not killed', async (t) => {
-  t.match(state, `"pid": ${pidOf('recycled')}`, 'the file named the pid');
+  t.match(state, `"pid": ${pidOf('recycled')},`, 'the file named the pid');
   await second.ensure(workspaces.recycled);
   await second.call('POST', '/v1/appservers/stop', { workspacePath: workspaces.recycled });
   t.ok(isAlive(bystander.pid ?? 0));
