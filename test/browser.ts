@@ -48,6 +48,8 @@ export function launchBrowser(args: readonly string[] = []): Promise<Browser> {
       '--disable-gpu',
       // Saves a process: a tenth of the processor time.
       '--in-process-gpu',
+      // Pages of one site share a process: a tenth of the processor time of a load.
+      '--renderer-process-limit=1',
       '--disable-quic',
       '--no-first-run',
       '--disable-background-networking',
