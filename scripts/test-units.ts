@@ -24,8 +24,8 @@ const needsOwnProcess = new RegExp(
     String.raw`\bprocess\.(?:chdir|emit\w*|exit|exitCode|kill|moduleLoadList|on|once|off|set\w+|umask)\b`,
     String.raw`\bprocess\.env(?:\.\w+|\[[^\]]+\]) = `,
     String.raw`\bdelete process\.env\b`,
-    String.raw`\b(?:globalThis|getActiveResourcesInfo|memoryUsage|worker_threads|scene|\w+(?:Hub|Browser)|npm)\b`,
-    String.raw`\bt\.(?:mock|intercept|capture)`,
+    String.raw`\b(?:globalThis|getActiveResourcesInfo|memoryUsage|worker_threads|\bt\.(?:mock|intercept|capture))\b`,
+    String.raw`\b(?:start|spawn|launch)\w*(?:Hub|Browser)\b|scene\.ts'`,
   ].join('|'),
 );
 
