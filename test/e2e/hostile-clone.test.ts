@@ -4,11 +4,22 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Readable, Writable } from 'node:stream';
 import t, { type Test } from 'tap';
+import type { HubClient } from '../../src/client/index.ts';
 import { trustWorkspace, workspaceStateDirectory } from '../../src/config/index.ts';
 import { choose, editorOn, introduce } from '../acp/harness.ts';
 import { launchBrowser } from '../browser.ts';
@@ -18,7 +29,7 @@ import { type MockUpstream, startMockUpstream } from '../fixtures/upstream/mock-
 import { eventually, isAlive } from '../hub/harness.ts';
 import { obedient, orders, startApi, toolCall } from './agent-server.ts';
 import { dashboardUrl } from './bookshop.ts';
-import { command, makePlace, oratorio, type Place, runningHub, startHub } from './harness.ts';
+import { command, makePlace, oratorio, type Place, runningHub, type Teardown } from './harness.ts';
 
 /** Secrets of the user, none of which may reach the attacker. */
 const secrets = {
@@ -42,7 +53,8 @@ interface Scene {
   readonly victim: ChildProcess;
 }
 
-async function makeScene(t: Test): Promise<Scene> {
+/** For all tests, which run one after the other: each gets a clone of its own, see `cloneAgain`. */
+async function makeScene(t: Teardown): Promise<Scene> {
   const made = makePlace(t, 'hostile-');
   const place = { ...made, env: { ...made.env, SECRET: secrets.shell } };
   const [attacker, own] = [await startAttacker(t), await startAttacker(t)];
@@ -93,6 +105,20 @@ async function makeScene(t: Test): Promise<Scene> {
   return { place, clone, repository, markers, outside, attacker, upstream, own, victim: victim.child };
 }
 
+/** The scene with a fresh clone in the place of the earlier one, of which nothing is left: for the next test of the same Hub. */
+async function cloneAgain(before: Scene): Promise<Scene & { readonly client: HubClient }> {
+  const { place, clone, repository, markers, attacker } = before;
+  const { client } = runningHub(place);
+  await client.stop(clone);
+  for (const old of [clone, workspaceStateDirectory(place.home, clone)]) rmSync(old, { recursive: true });
+  for (const name of ran(before)) rmSync(join(markers, name));
+  git(place.root, 'clone', '--quiet', repository, clone);
+  const known = attacker.received().length;
+  return { ...before, client, attacker: { ...attacker, received: () => attacker.received().slice(known) } };
+}
+
+const scene = await makeScene(t);
+
 const ran = ({ markers }: Scene): string[] => readdirSync(markers).sort();
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal obeys
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
@@ -126,7 +152,6 @@ const temptation = (): string =>
   );
 
 t.test('regression: C1 a hostile clone gets no secret and runs no program, whatever command is used', async (t) => {
-  const scene = await makeScene(t);
   const { place, clone, own, upstream } = scene;
 
   const up = await oratorio(place, ['up', clone, '--no-follow']);
@@ -238,19 +263,52 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, whate
   }
 });
 
+t.test('a symbolic link in place of a file of Oratorio leaves its target unchanged', async (t) => {
+  const again = await cloneAgain(scene);
+  const { place, clone, outside, attacker, client } = again;
+  const healthy = place.workspace('healthy');
+  for (const [branch, path] of Object.entries(linkBranches)) {
+    renameSync(join(clone, '.oratorio'), join(place.root, `before-${branch}`));
+    git(clone, 'checkout', '--quiet', '--force', branch);
+    const { code, stdout, stderr } = await oratorio(place, ['ensure', clone]);
+    if (path !== '.oratorio/state.db')
+      t.match(stdout + stderr, /symbolic link|restricted/, `${branch}: the output names the cause`);
+    t.notMatch(stdout + stderr, controls, branch);
+    t.equal(readFileSync(join(outside, branch), 'utf8'), 'a file of the user\n', `${branch}: the file is unchanged`);
+    t.same(ran(again), [], `${branch}: nothing has run`);
+    t.equal(attacker.received(), '', `${branch}: nothing has reached the attacker`);
+    const { state } = await client.ensure({ workspacePath: healthy });
+    t.equal(state, 'running', `${branch}: others are served`);
+    if (code === 0) await client.stop(clone);
+  }
+});
+
+t.test('the automation and the grant of the clone take effect when copied into the user’s own state', async (t) => {
+  const { place, clone, markers, client } = await cloneAgain(scene);
+  const state = workspaceStateDirectory(place.home, clone);
+  mkdirSync(state, { recursive: true, mode: 0o700 });
+  cpSync(join(clone, '.oratorio', 'state.db'), join(state, 'state.db'));
+  const database = new DatabaseSync(join(state, 'state.db'));
+  t.equal(database.prepare('SELECT count(*) AS grants FROM grants').get()?.['grants'], 3);
+  database.close();
+  await client.ensure({ workspacePath: clone });
+  await eventually(() => existsSync(join(markers, 'automation')) || undefined, 'the overdue automation runs');
+  t.match(await oratorio(place, ['exec', temptation(), '--workspace', clone]), { code: 0 });
+  t.ok(existsSync(join(markers, 'setup')), 'the grant allows the script');
+});
+
 t.test('the legitimate parts of a hostile clone work once it is trusted', async (t) => {
-  const scene = await makeScene(t);
-  const { place, clone, attacker, markers } = scene;
+  const again = await cloneAgain(scene);
+  const { place, clone, attacker, markers, client } = again;
   const refused = await oratorio(place, ['trust', clone]);
   t.not(refused.code, 0, 'trust without a terminal is refused');
   t.match(refused.stdout, /mcp-server\.mjs/, 'the refusal lists the settings of the clone');
   t.notMatch(refused.stdout + refused.stderr, controls);
-  const { client } = await startHub(place);
   const ensure = () => client.ensure({ workspacePath: clone });
   const restart = async () =>
     t.match(await client.restart({ workspacePath: clone }), { state: 'running', trust: 'trusted' });
   t.equal((await ensure()).trust, 'restricted');
-  nothingHappened(t, scene, 'a refused question');
+  nothingHappened(t, again, 'a refused question');
 
   // A trusted workspace does not see the user's variables either: the start fails and names the missing one.
   t.match(await oratorio(place, ['trust', clone, '--yes']), { code: 0 });
@@ -261,12 +319,12 @@ t.test('the legitimate parts of a hostile clone work once it is trusted', async 
 
   git(clone, 'checkout', '--quiet', '--force', 'honest');
   t.equal((await ensure()).trust, 'restricted', 'changed settings need another approval');
-  nothingHappened(t, scene, 'changed settings');
+  nothingHappened(t, again, 'changed settings');
   trustWorkspace({ home: place.home, workspace: clone });
   await restart();
   await eventually(() => existsSync(join(markers, 'mcp-started')) || undefined, 'its MCP server runs');
   t.not((await oratorio(place, ['exec', temptation(), '--workspace', clone])).code, 0, 'its agent is no agent');
-  t.same(ran(scene), ['agent', 'mcp-started'], 'its agent is started');
+  t.same(ran(again), ['agent', 'mcp-started'], 'its agent is started');
 
   const file = join(clone, '.oratorio', 'config.json');
   const { Agent: _, ...config } = JSON.parse(readFileSync(file, 'utf8'));
@@ -276,43 +334,6 @@ t.test('the legitimate parts of a hostile clone work once it is trusted', async 
   const exec = await oratorio(place, ['exec', temptation(), '--workspace', clone]);
   t.match(attacker.received(), 'authorization: Bearer clone-key', 'requests reach its endpoint with its own key');
   t.not(exec.code, 0, 'the endpoint does not answer as a model');
-  t.same(ran(scene), ['agent', 'hook', 'mcp-started'], 'no automation or script has run, and no variable was seen');
+  t.same(ran(again), ['agent', 'hook', 'mcp-started'], 'no automation or script has run, and no variable was seen');
   for (const secret of Object.values(secrets)) t.notMatch(attacker.received(), secret);
-});
-
-t.test('the automation and the grant of the clone take effect when copied into the user’s own state', async (t) => {
-  const scene = await makeScene(t);
-  const { place, clone, markers } = scene;
-  const state = workspaceStateDirectory(place.home, clone);
-  mkdirSync(state, { recursive: true, mode: 0o700 });
-  cpSync(join(clone, '.oratorio', 'state.db'), join(state, 'state.db'));
-  const database = new DatabaseSync(join(state, 'state.db'));
-  t.equal(database.prepare('SELECT count(*) AS grants FROM grants').get()?.['grants'], 3);
-  database.close();
-  const { client } = await startHub(place);
-  await client.ensure({ workspacePath: clone });
-  await eventually(() => existsSync(join(markers, 'automation')) || undefined, 'the overdue automation runs');
-  t.match(await oratorio(place, ['exec', temptation(), '--workspace', clone]), { code: 0 });
-  t.ok(existsSync(join(markers, 'setup')), 'the grant allows the script');
-});
-
-t.test('a symbolic link in place of a file of Oratorio leaves its target unchanged', async (t) => {
-  const scene = await makeScene(t);
-  const { place, clone, outside } = scene;
-  const healthy = place.workspace('healthy');
-  const { client } = await startHub(place);
-  for (const [branch, path] of Object.entries(linkBranches)) {
-    renameSync(join(clone, '.oratorio'), join(place.root, `before-${branch}`));
-    git(clone, 'checkout', '--quiet', '--force', branch);
-    const { code, stdout, stderr } = await oratorio(place, ['ensure', clone]);
-    if (path !== '.oratorio/state.db')
-      t.match(stdout + stderr, /symbolic link|restricted/, `${branch}: the output names the cause`);
-    t.notMatch(stdout + stderr, controls, branch);
-    t.equal(readFileSync(join(outside, branch), 'utf8'), 'a file of the user\n', `${branch}: the file is unchanged`);
-    t.same(ran(scene), [], `${branch}: nothing has run`);
-    t.equal(scene.attacker.received(), '', `${branch}: nothing has reached the attacker`);
-    const { state } = await client.ensure({ workspacePath: healthy });
-    t.equal(state, 'running', `${branch}: others are served`);
-    if (code === 0) await client.stop(clone);
-  }
 });
