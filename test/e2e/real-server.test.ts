@@ -155,21 +155,18 @@ t.test(
       return now.startedByHub ? now : undefined;
     }, 'the Hub starts its own server after the end of the unmanaged one');
     t.match(own, { state: 'running' });
-    await hub.shutdown();
+
+    await t.test('the end of the Hub leaves an unmanaged agent server running', async (t) => {
+      const other = place.workspace('other');
+      const left = await startByHand(place, other);
+      t.match(await hub.client.ensure({ workspacePath: other }), { pid: left.pid, startedByHub: false });
+      await hub.shutdown();
+      t.ok(isAlive(left.pid));
+      left.child.kill('SIGTERM');
+      await once(left.child, 'exit');
+    });
   },
 );
-
-t.test('the end of the Hub leaves an unmanaged agent server running', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
-  const unmanaged = await startByHand(place, workspace);
-  const hub = await startHub(place);
-  await hub.client.ensure({ workspacePath: workspace });
-  await hub.shutdown();
-  t.ok(isAlive(unmanaged.pid));
-  unmanaged.child.kill('SIGTERM');
-  await once(unmanaged.child, 'exit');
-});
 
 async function occupy(t: Teardown, port: number): Promise<Server | undefined> {
   const server = createServer((socket) => socket.destroy());
