@@ -54,7 +54,8 @@ function stageBinaries(directory: string): void {
   for (const platform of platforms) {
     const name = `uws_${platform}_${nodeAbi}.node`;
     const binary = readFileSync(at(`node_modules/uWebSockets.js/dist/bin/${name}`));
-    const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_LGWIN]: 24 };
+    // Quality 9 takes six times as long for 1 % less.
+    const params = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 24 };
     writeFileSync(join(target, `${name}.br`), brotliCompressSync(binary, { params }));
     writeFileSync(join(target, `${name}.sha256`), createHash('sha256').update(binary).digest('hex'));
   }
