@@ -2,7 +2,7 @@
  * Programs that the tests of a stack run, each of a known version: of this machine, or Debian's own packages. Compose 1.29 is
  * installed with apt-get where we are root; the others are unpacked into a cache of this user, and nothing is installed.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { cachedPackage, installPackage } from './debian.ts';
 import { run } from './run.ts';
@@ -116,6 +116,21 @@ function candidates({ programs }: Tool): string[] {
 }
 
 async function isWanted({ versionArgs, version }: Tool, path: string): Promise<boolean> {
-  const { exitCode, stdout } = await run(path, versionArgs, { timeoutMs: 60_000 });
-  return exitCode === 0 && version.test(stdout.trim());
+  return version.test(await printedBy(path, versionArgs));
+}
+
+/**
+ * Versions that programs have printed, by program and arguments. Compose 1.29 takes half a second for it, and is a candidate
+ * of two tools, on Debian by two paths.
+ */
+const printed = new Map<string, Promise<string>>();
+
+/** The version that a program prints; empty when it fails. */
+function printedBy(path: string, args: readonly string[]): Promise<string> {
+  const key = JSON.stringify([existsSync(path) ? realpathSync(path) : path, ...args]);
+  const text =
+    printed.get(key) ??
+    run(path, args, { timeoutMs: 60_000 }).then(({ exitCode, stdout }) => (exitCode === 0 ? stdout.trim() : ''));
+  printed.set(key, text);
+  return text;
 }
