@@ -1,6 +1,6 @@
 /**
  * One command on a stack, as a process that kills itself: `kill-child <directory> <plan> <line> <failing step>`. Dies when
- * the line of that number (from 1) is on disk, or runs to the end without one.
+ * the line of that number (from 1) is on disk.
  */
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const plan = plans[name as PlanName](engine.stack);
 let lines = 0;
 let hasFailed = false;
 
-const outcome = await withStackLock(
+await withStackLock(
   layoutOf(engine.stack),
   { command: plan.command, waitMs: 0, signal },
   async () =>
@@ -39,4 +39,3 @@ const outcome = await withStackLock(
       },
     }),
 );
-process.stdout.write(`${outcome.state} ${lines}\n`);

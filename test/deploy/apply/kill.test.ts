@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { type JournalEntry, lastChanges, openChange, withStackLock } from '../../../src/deploy/apply/index.ts';
 import { layoutOf } from '../../../src/deploy/layout.ts';
@@ -25,15 +25,8 @@ import {
 } from './helpers.ts';
 import type { PlanName } from './plans.ts';
 
-interface Child {
-  readonly signal: NodeJS.Signals | null;
-  readonly state: string;
-  /** That it wrote into the journal. */
-  readonly lines: number;
-}
-
-/** One run of a command, killed after the line of that number; 0: not at all. */
-async function run(directory: string, name: PlanName, line: number, failing = ''): Promise<Child> {
+/** One run of a command in a process, which is killed after the line of that number. Resolves with the signal that ended it. */
+async function run(directory: string, name: PlanName, line: number, failing = ''): Promise<NodeJS.Signals | null> {
   // Without what the test runner puts into every process that is started, which takes longer than the command.
   const command = [
     '-u',
@@ -47,12 +40,10 @@ async function run(directory: string, name: PlanName, line: number, failing = ''
   ];
   const started = spawn('env', command, {
     env: { ...programEnvironment, NODE_NO_WARNINGS: '1' },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const ended = new Promise<NodeJS.Signals | null>((resolve) => started.once('exit', (_, signal) => resolve(signal)));
-  const output = await buffer(started.stdout);
-  const [state = '', lines = '0'] = output.toString().trim().split(' ');
-  return { signal: await ended, state, lines: Number(lines) };
+  const [, signal] = (await once(started, 'exit')) as [number | null, NodeJS.Signals | null];
+  return signal;
 }
 
 /**
@@ -144,7 +135,7 @@ interface Kill {
 /** Kills a process after one line, and checks that it leaves what was recorded for this line. */
 async function killOne(t: Test, { from, name, recorded, line, step }: Kill): Promise<void> {
   const killed = copyOf(from, join(temporaryDirectory(t), `${name}-killed`));
-  t.equal((await run(killed.directory, name, line, step)).signal, 'SIGKILL');
+  t.equal(await run(killed.directory, name, line, step), 'SIGKILL');
   const leftBy = (made: Case) => ({
     ...stateOf(made),
     journal: linesOf(made).map((text) => JSON.parse(text).type),
@@ -164,8 +155,9 @@ t.test('a command that was killed at any line of the journal ends the same way w
   for (const { name, made: make, reveals } of shapes) {
     const from = await make(t);
     const undisturbed = copyOf(from, join(temporaryDirectory(t), 'undisturbed'));
-    const { state, lines } = await run(undisturbed.directory, name, 0);
-    t.equal(state, 'done');
+    const { outcome, entries } = await again(undisturbed, name);
+    const lines = entries.length;
+    t.equal(outcome.state, 'done');
     t.ok(lines >= 8);
     const expected = stateOf(undisturbed);
     const { kills } = await record(t, from, name);
@@ -197,8 +189,9 @@ t.test('killed while it is taken back: the same command goes forward, another ta
   for (const { name, step, made: make } of failing) {
     const from = await make(t);
     const undone = copyOf(from, join(temporaryDirectory(t), 'undone'));
-    const { state, lines } = await run(undone.directory, name, 0, step);
-    t.equal(state, 'undone');
+    const { outcome, entries: all } = await again(undone, name, { before: failsOnce(step) });
+    const lines = all.length;
+    t.equal(outcome.state, 'undone');
     const before = stateOf(undone);
     t.strictSame(before.tree, stateOf(from).tree);
     const done = copyOf(from, join(temporaryDirectory(t), 'done'));
