@@ -4,9 +4,9 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { codeOf, RawClient, rawRequest } from '../../http/support.ts';
-import { type Place, place, start } from './process.ts';
+import { type Backend, type Place, place, start } from './process.ts';
 
 /** The signature that GitHub publishes for testing: "Validating webhook deliveries". */
 const published = {
@@ -201,10 +201,8 @@ t.test(
   },
 );
 
-t.test('a request in flight at SIGTERM is answered', async (t) => {
-  const here = place(t);
-  here.configure({ GitHub: { WebhookSecret: published.secret, Repositories: ['octo/hello'] } });
-  const backend = start(t, here);
+/** Ends the backend. */
+async function answersWhatIsInFlight(t: Test, here: Place, backend: Backend): Promise<void> {
   const { url } = await backend.ready;
   const signature = `sha256=${createHmac('sha256', published.secret).update(pull).digest('hex')}`;
   const answer = Promise.withResolvers<number>();
@@ -225,15 +223,12 @@ t.test('a request in flight at SIGTERM is answered', async (t) => {
   slow.end(pull.slice(20));
   t.equal(await answer.promise, 202);
   t.equal((await backend.ended).code, 0);
-  t.match(rows(here, 'select deliveryId from deliveries'), [{ deliveryId: 'd-slow' }]);
-});
+  t.match(rows(here, "select deliveryId from deliveries where deliveryId = 'd-slow'"), [{ deliveryId: 'd-slow' }]);
+}
 
-t.test('regression: M5 requests that announce 25 MiB and send nothing do not block deliveries', async (t) => {
-  const where = place(t);
-  const secret = 'the secret of the webhook';
-  where.configure({ GitHub: { WebhookSecret: secret, Repositories: ['octo/hello'] } });
-  const backend = start(t, where);
-  const { url } = await backend.ready;
+async function takesDeliveriesBesideIdleRequests(t: Test, { ready }: Backend): Promise<void> {
+  const { url } = await ready;
+  const { secret } = published;
   const port = Number(new URL(url).port);
   const path = '/api/v1/sources/github/webhook';
   const head = rawRequest('POST', path, {
@@ -278,13 +273,11 @@ t.test('regression: M5 requests that announce 25 MiB and send nothing do not blo
   );
   slow.send(body.slice(5));
   await slow.until(/^HTTP\/1\.1 202 /);
-});
+}
 
-t.test('regression: edge 10b a proxy with HTTP/1.0 upstream can deliver', async (t) => {
-  const where = place(t);
-  const secret = 'the secret of the webhook';
-  where.configure({ GitHub: { WebhookSecret: secret, Repositories: ['octo/hello'] } });
-  const { url } = await start(t, where).ready;
+async function takesDeliveriesOfProxies(t: Test, { ready }: Backend): Promise<void> {
+  const { url } = await ready;
+  const { secret } = published;
   const { port, host } = new URL(url);
   const body = JSON.stringify({ action: 'x' });
   const signature = createHmac('sha256', secret).update(body).digest('hex');
@@ -308,4 +301,17 @@ t.test('regression: edge 10b a proxy with HTTP/1.0 upstream can deliver', async 
     await send(`POST http://evil.example${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close'),
     /^HTTP\/1\.1 403 /,
   );
+}
+
+t.test('one backend, with deliveries of every kind', async (t) => {
+  const here = place(t);
+  here.configure({ GitHub: { WebhookSecret: published.secret, Repositories: ['octo/hello'] } });
+  const backend = start(t, here);
+  await t.test('regression: edge 10b a proxy with HTTP/1.0 upstream can deliver', (t) =>
+    takesDeliveriesOfProxies(t, backend),
+  );
+  await t.test('regression: M5 requests that announce 25 MiB and send nothing do not block deliveries', (t) =>
+    takesDeliveriesBesideIdleRequests(t, backend),
+  );
+  await t.test('a request in flight at SIGTERM is answered', (t) => answersWhatIsInFlight(t, here, backend));
 });

@@ -68,3 +68,6 @@ export function start(t: Test, { home, state, config }: Place, args: readonly st
   });
   return { child, ready, ended, stderr: () => stderr };
 }
+
+/** A backend that was started. */
+export type Backend = ReturnType<typeof start>;
