@@ -167,6 +167,19 @@ t.test('one tab reads; the others receive all events, also earlier ones', async 
   );
 });
 
+t.test('regression: a listener that joins before the stream has begun waits for its begin', async (t) => {
+  const { server, open } = stage();
+  open();
+  server.say('a');
+  const { stream, knows } = open();
+  t.equal(stream.catchUp(), null, 'the first tab has not answered this one');
+  await knows('a');
+  t.same(
+    stream.catchUp()?.map(({ data }) => data),
+    ['a'],
+  );
+});
+
 t.test('when the reading tab closes, the next one resumes after its last event', async (t) => {
   const { server, open } = stage();
   const first = open();

@@ -23,7 +23,7 @@ export interface SharedStreamOptions {
 }
 
 export interface SharedStream {
-  /** Events that a listener must get when it joins; null: they are no longer held, and come with the next `onReset`. */
+  /** Events that a listener must get when it joins; null: they come with the next `onReset`, as before the stream has begun. */
   catchUp(): readonly StreamEvent[] | null;
 }
 
@@ -216,6 +216,7 @@ export function shareStream(options: SharedStreamOptions): SharedStream {
 
   return {
     catchUp() {
+      if (place === null) return null;
       const events = retained.all();
       if (events === null) {
         if (renew) renew();

@@ -167,14 +167,13 @@ function useFirehose(app: App) {
       });
     };
     const abort = new AbortController();
-    let hasBeenLive = false;
-    const stopWatching = app.live.connections.events.subscribe(({ state }) => {
-      hasBeenLive ||= state === 'live';
-    });
+    let hasBegun = false;
     const stop = app.live.listen('events', {
       onReset: () => {
-        // Earlier events may be here before the stream begins for the first time.
-        if (hasBeenLive) firehose.gap('The connection began anew: events may be missing here.');
+        if (hasBegun) firehose.gap('The connection began anew: events may be missing here.');
+        // Not before: what happens between the answer and the begin of the stream would be missing.
+        else void fetchOlder();
+        hasBegun = true;
         redrawSoon();
       },
       onEvents: (events) => {
@@ -190,11 +189,9 @@ function useFirehose(app: App) {
       older.value = next === undefined ? undefined : () => void fetchOlder(next);
       redrawSoon();
     };
-    void fetchOlder();
     return () => {
       abort.abort();
       stop();
-      stopWatching();
       cancelAnimationFrame(frame);
     };
   }, [app, firehose]);
