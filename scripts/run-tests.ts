@@ -1,6 +1,6 @@
 /**
- * Runs test files, each in a process of its own, and writes TAP: one subtest per file, in the order in which they end. It
- * takes the place of `tap run`, which has every Node process below a test load the hooks that measure coverage, goes by
+ * Runs test files, some in a process of their own and some together, and writes TAP: one subtest per process, in the order in
+ * which they end. It takes the place of `tap run`, which has every Node process below a test load the hooks that measure coverage, goes by
  * name, so that long files run alone at the end, and withholds the output of a file until all before it have ended.
  *
  * Takes files and patterns, none for all, and those options of `tap run` that limit jobs and time (`--jobs=2`). The last
@@ -53,17 +53,19 @@ function optionsIn(directory: string): TestFileOptions {
   };
 }
 
-/** Runs files together, and those that need the machine for themselves afterwards. */
+/** Runs processes side by side, and those that need the machine for themselves afterwards. */
 async function runAll(units: readonly TestUnit[], directory: string): Promise<readonly TestFileResult[]> {
   const options = optionsIn(directory);
-  const programs = new Map(units.map((unit) => [unit.name, programOf(unit, directory)]));
   const results: TestFileResult[] = [];
   const run = async (name: string): Promise<void> => {
-    const result = await runTestFile({ name, program: programs.get(name) ?? name }, options);
+    const result = await runTestFile({ name, program: join(directory, programOf(name)) }, options);
     results.push(result);
     process.stdout.write(fileReport(result, results.length));
   };
-  const ordered = longestFirst([...programs.keys()], durations);
+  const ordered = longestFirst(
+    units.map(({ name }) => name),
+    durations,
+  );
   const isAlone = (name: string): boolean => values.serial?.includes(name) ?? false;
   await runTogether(
     ordered.filter((name) => !isAlone(name)),

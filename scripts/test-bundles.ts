@@ -9,7 +9,7 @@ import { build } from 'rolldown';
 import { takesBuiltinsWithoutImport } from './builtin-modules.ts';
 import { bundledForms, onLog } from './bundled-forms.ts';
 import { findsItsProgramInDist } from './test-programs.ts';
-import type { TestUnit } from './test-units.ts';
+import { isTogether, type TestUnit } from './test-units.ts';
 import { root } from './toolchain.mjs';
 
 /** Packages that most test files load, and what these load. All others but tap are loaded from where they are installed. */
@@ -111,16 +111,14 @@ const sharesTap = {
   },
 };
 
-const togetherPrefix = 'together:';
-
-/** Is the program of a unit of several files. */
-const togetherPrograms = (units: readonly TestUnit[]) => ({
-  name: 'together',
-  resolveId: { filter: { id: new RegExp(`^${togetherPrefix}`) }, handler: (id: string) => id },
+/** Makes the program of each unit of several files, which is a module of the name of the unit. */
+const runsTogether = (units: readonly TestUnit[]) => ({
+  name: 'runs together',
+  resolveId: { filter: { id: isTogether }, handler: (id: string) => id },
   load: {
-    filter: { id: new RegExp(`^${togetherPrefix}`) },
+    filter: { id: isTogether },
     handler(id: string) {
-      const files = units.find(({ name }) => `${togetherPrefix}${name}` === id)?.files ?? [];
+      const files = units.find(({ name }) => name === id)?.files ?? [];
       const loaded = files.map(
         (file) => `{ name: ${JSON.stringify(file)}, load: () => import(${JSON.stringify(join(root, file))}) },`,
       );
@@ -129,15 +127,8 @@ const togetherPrograms = (units: readonly TestUnit[]) => ({
   },
 });
 
-/** Path of the bundle of a unit, from the directory of bundles, without `.js`. */
-const bundleOf = ({ name, files: [file = '', second] }: TestUnit): string =>
-  second === undefined ? file.replace(/\.ts$/, '') : name.replace(/ .*/, '/together');
-
-/** Program of a unit that is in `directory`. */
-export const programOf = (unit: TestUnit, directory: string): string => join(directory, `${bundleOf(unit)}.js`);
-
-const sourceOf = ({ name, files: [file = '', second] }: TestUnit): string =>
-  second === undefined ? join(root, file) : `${togetherPrefix}${name}`;
+/** Program of the unit of this name, from the directory of bundles. */
+export const programOf = (unit: string): string => unit.replace(isTogether, '/together').replace(/(?:\.ts)?$/, '.js');
 
 async function removeSourceMap(file: string): Promise<void> {
   const code = await readFile(file, 'utf8');
@@ -168,11 +159,13 @@ const sourceLocations = {
  */
 export async function bundleTests(units: readonly TestUnit[], directory: string): Promise<void> {
   await build({
-    input: Object.fromEntries(units.map((unit) => [bundleOf(unit), sourceOf(unit)])),
+    input: Object.fromEntries(
+      units.map(({ name }) => [programOf(name).replace(/\.js$/, ''), isTogether.test(name) ? name : join(root, name)]),
+    ),
     platform: 'node',
     external: isExternal,
     plugins: [
-      togetherPrograms(units),
+      runsTogether(units),
       sharesTap,
       findsItsProgramInDist,
       sourceLocations,

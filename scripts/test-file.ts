@@ -1,4 +1,4 @@
-/** Runs one test file in a process of its own. */
+/** Runs one process of tests: a file, or several that share it (`test-units.ts`). */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -8,7 +8,7 @@ import { type Counts, countsOf } from './tap-output.mjs';
 import { root } from './toolchain.mjs';
 
 export interface TestFile {
-  /** Source, named from the root of the repository. */
+  /** Source, named from the root of the repository, or the name of several. */
   readonly name: string;
   /** Path of the JavaScript or TypeScript that Node runs. */
   readonly program: string;

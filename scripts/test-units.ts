@@ -15,6 +15,9 @@ export interface TestUnit {
   readonly files: readonly string[];
 }
 
+/** Matches the end of the name of a unit of several files. */
+export const isTogether = / \(together\)$/;
+
 /**
  * Words that keep a file from sharing a process: what a process has once, or counts; and a browser or a Hub, beside which the start
  * of one process is little.
@@ -24,7 +27,7 @@ const needsOwnProcess = new RegExp(
     String.raw`\bprocess\.(?:chdir|emit\w*|exit|exitCode|kill|moduleLoadList|on|once|off|set\w+|umask)\b`,
     String.raw`\bprocess\.env(?:\.\w+|\[[^\]]+\]) = `,
     String.raw`\bdelete process\.env\b`,
-    String.raw`\b(?:globalThis|getActiveResourcesInfo|memoryUsage|worker_threads|\bt\.(?:mock|intercept|capture))\b`,
+    String.raw`\b(?:globalThis|getActiveResourcesInfo|memoryUsage|worker_threads|t\.(?:mock|intercept|capture))\b`,
     String.raw`\b(?:start|spawn|launch)\w*(?:Hub|Browser)\b|scene\.ts'`,
   ].join('|'),
 );
