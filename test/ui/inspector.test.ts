@@ -44,18 +44,15 @@ onPage('the token is required, removed from the address and restored after a rel
   t.notMatch(page.url(), token);
   await page.reload();
   await page.locator('.connection.live').waitFor();
-  const unauthenticated =
-    (await page
-      .context()
-      .browser()
-      ?.newContext()
-      .then((context) => context.newPage())) ?? page;
+  const newcomer = await page.context().browser()?.newContext();
+  if (newcomer === undefined) throw new Error('the browser has ended');
+  const unauthenticated = await newcomer.newPage();
   unauthenticated.setDefaultTimeout(180_000);
   await unauthenticated.goto(backend.url);
   await unauthenticated.getByText('oratorio inspect').first().waitFor();
   await unauthenticated.goto(`${backend.url}#token=wrong`);
   await unauthenticated.locator('.gate').waitFor();
-  await unauthenticated.context().close();
+  await newcomer.close();
   t.notOk(backend.requests.some((request) => request.includes(token)));
 });
 
