@@ -35,7 +35,9 @@ export async function runAt({ cwd, env }: Place, ...argv: string[]): Promise<Ran
   const code = await runCommandLine(argv, {
     stdout: collect('stdout'),
     stderr: collect('stderr'),
-    ...{ cwd, env, interruption },
+    cwd,
+    env,
+    interruption,
   });
   return { code, ...shown };
 }

@@ -35,7 +35,8 @@ export async function reviewStage() {
       t.teardown(() => backend.close());
       const at = (await options.prepare?.(backend)) ?? options.at ?? '';
       const { context, page, complaints, foreign } = await openPage(t, {
-        ...{ origin: backend.origin, context: options.context },
+        origin: backend.origin,
+        context: options.context,
       });
       const fragment = new URLSearchParams({ token: options.token ?? reviewToken, ...(at !== '' && { at }) });
       // The root of the server redirects to the page and keeps the fragment.

@@ -37,7 +37,9 @@ export async function stage() {
       t.teardown(() => backend.close());
       options.prepare?.(backend);
       const { context, page, complaints, foreign } = await openPage(t, {
-        ...{ origin: backend.origin, context: options.context, isChanged: options.hasClock },
+        origin: backend.origin,
+        context: options.context,
+        isChanged: options.hasClock,
       });
       if (options.hasClock) await installClock(page);
       const open = async (at: string) => {
