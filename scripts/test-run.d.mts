@@ -1,6 +1,7 @@
 export interface TestRun {
-  readonly env: Readonly<Record<string, string>>;
+  readonly env: Readonly<Record<string, string>> & { readonly TMPDIR: string };
   readonly end: () => Promise<void>;
   readonly isInterrupted: () => boolean;
 }
 export function startRun(beforeEnd?: () => Promise<void>): TestRun;
+export function inMemory(directory: string): readonly string[];

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isBuilt } from './stamp.mjs';
 import { countsOf, isWorthShowing } from './tap-output.mjs';
-import { startRun } from './test-run.mjs';
+import { inMemory, startRun } from './test-run.mjs';
 import { ensureDependencies, node22, root, toolEnvironment } from './toolchain.mjs';
 
 const systemTools = startPreparing('system-tools.mjs', 'ensureSystemTools');
@@ -27,9 +27,13 @@ function startPreparing(module, work) {
   return new Promise((resolve, reject) => child.on('error', reject).on('exit', resolve));
 }
 
-/** Starts Node 22. `ended` resolves with the exit code, 1 for a signal. */
-function start(args, stdout = 'inherit') {
-  const child = spawn(node, args, { cwd: root, env, stdio: ['ignore', stdout, 'inherit'] });
+/**
+ * Starts Node 22. `ended` resolves with the exit code, 1 for a signal.
+ * @param words before the command
+ */
+function start(args, stdout = 'inherit', words = []) {
+  const [command, ...rest] = [...words, node, ...args];
+  const child = spawn(command, rest, { cwd: root, env, stdio: ['ignore', stdout, 'inherit'] });
   const ended = new Promise((resolve, reject) => child.on('error', reject).on('close', (code) => resolve(code ?? 1)));
   return { child, ended };
 }
@@ -37,9 +41,15 @@ function start(args, stdout = 'inherit') {
 /** Runs a script of this checkout; resolves with its exit code. */
 const script = (name) => start([quiet, join(root, 'scripts', name)]).ended;
 
+const testsInMemory = inMemory(run.env.TMPDIR);
+
 /** Runs the test files; shows one line per file and every failure. Resolves with the exit code and all of the TAP stream. */
 async function runTests() {
-  const { child, ended } = start([quiet, join(root, 'scripts', 'run-tests.ts'), ...process.argv.slice(2)], 'pipe');
+  const { child, ended } = start(
+    [quiet, join(root, 'scripts', 'run-tests.ts'), ...process.argv.slice(2)],
+    'pipe',
+    testsInMemory,
+  );
   const isShown = isWorthShowing();
   const lines = [];
   for await (const line of createInterface({ input: child.stdout })) {
@@ -58,7 +68,7 @@ let stackRun;
 /** Runs the story of a review server on a container engine of its own, where root can start one. Elsewhere warns. */
 async function runStack() {
   const main = join(root, 'test', 'stack', 'main.ts');
-  stackRun = start([quiet, '--conditions=development', main, 'test/stack/stack.stack.ts'], 'pipe');
+  stackRun = start([quiet, '--conditions=development', main, 'test/stack/stack.stack.ts'], 'pipe', testsInMemory);
   let counts = { passed: 0, failed: 0 };
   for await (const line of createInterface({ input: stackRun.child.stdout })) {
     const [, passed, failed] = /^(\d+) passed, (\d+) failed$/.exec(line) ?? [];

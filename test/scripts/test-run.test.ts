@@ -1,10 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import packageJson from '../../package.json' with { type: 'json' };
+import { inMemory } from '../../scripts/test-run.mjs';
 import { root } from '../../scripts/toolchain.mjs';
 
 interface Report {
@@ -60,4 +61,16 @@ t.test('a signal for npm reaches the run: the shell that npm starts becomes the 
   const command = packageJson.scripts.test.replace('scripts/test.mjs', '-p process.pid');
   const { pid, stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
   t.equal(stdout.trim(), String(pid), stderr);
+});
+
+t.test('a command with its directory in memory writes there, and leaves nothing where the directory was', (t) => {
+  const directory = t.testdir();
+  const words = inMemory(directory);
+  const [command = '', ...rest] = [...words, 'sh', '-c', 'echo it > "$1/file" && stat -f -c %T "$1"', '-', directory];
+  const { status, stdout, stderr } = spawnSync(command, rest, { encoding: 'utf8' });
+  t.equal(status, 0, stderr);
+  // Who may not mount has the directory as it is.
+  if (words.length > 0) t.equal(stdout, 'tmpfs\n');
+  t.same(readdirSync(directory), words.length > 0 ? [] : ['file']);
+  t.end();
 });
