@@ -69,7 +69,7 @@ t.test('a command with its directory in memory writes there, and leaves nothing 
   const [command = '', ...rest] = [...words, 'sh', '-c', 'echo it > "$1/file" && stat -f -c %T "$1"', '-', directory];
   const { status, stdout, stderr } = spawnSync(command, rest, { encoding: 'utf8' });
   t.equal(status, 0, stderr);
-  // Who may not mount has the directory as it is.
+  // Without the right to mount, the command has the directory as it is.
   if (words.length > 0) t.equal(stdout, 'tmpfs\n');
   t.same(readdirSync(directory), words.length > 0 ? [] : ['file']);
   t.end();
