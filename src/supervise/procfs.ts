@@ -10,15 +10,34 @@ export interface ProcessEntry {
   /** A zombie has ended with all its threads: it only waits for its parent to read the exit code. */
   readonly zombie: boolean;
   readonly startedTicks: string;
+  /** Addresses of its arguments and its environment, which `exec` chooses anew. Absent: this system does not name or show them. */
+  readonly imageAt?: string;
 }
 
-const buffer = Buffer.allocUnsafe(4096);
+/** First 64 KiB of a file of `/proc`; most are smaller. */
+const buffer = Buffer.allocUnsafe(65_536);
 
 /** First 4 KiB of a `/proc` file. `readFileSync` would take twice the system calls, and this is read for every process. */
 function readSmall(path: string): string {
   const fd = openSync(path, 'r');
   try {
-    return buffer.toString('latin1', 0, readSync(fd, buffer, 0, buffer.length, null));
+    return buffer.toString('latin1', 0, readSync(fd, buffer, 0, 4_096, null));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** A whole `/proc` file, of which the next call may overwrite the bytes. `readFileSync` would allocate 64 KiB for each. */
+function readWhole(path: string): Buffer {
+  const fd = openSync(path, 'r');
+  try {
+    for (let length = 0; ; ) {
+      // No room left: the file is larger than the buffer.
+      if (length === buffer.length) return readFileSync(path);
+      const read = readSync(fd, buffer, length, buffer.length - length, null);
+      if (read === 0) return buffer.subarray(0, length);
+      length += read;
+    }
   } finally {
     closeSync(fd);
   }
@@ -30,6 +49,7 @@ export function parseStat(text: string): ProcessEntry | undefined {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, parent, group, session] = fields;
   const [threads, , startedTicks] = fields.slice(17);
+  const addresses = fields.slice(45, 49);
   if (open < 1 || state === undefined || startedTicks === undefined) return undefined;
   return {
     pid: Number(text.slice(0, open)),
@@ -39,6 +59,8 @@ export function parseStat(text: string): ProcessEntry | undefined {
     // The first thread may be dead while others still die, and with them go the ports and locks of the process.
     zombie: (state === 'Z' && Number(threads) <= 1) || state === 'X',
     startedTicks: startedTicks.trim(),
+    // Zeros: of a kernel thread, or not ours to read.
+    ...(addresses.length === 4 && !addresses.includes('0') && { imageAt: addresses.join(' ') }),
   };
 }
 
@@ -65,7 +87,7 @@ export function ownerOf(pid: number): number | undefined {
 export function readVariable(pid: number, name: string): { value: string } | 'absent' | 'empty' | 'gone' | 'unknown' {
   let environ: Buffer;
   try {
-    environ = readFileSync(`/proc/${pid}/environ`);
+    environ = readWhole(`/proc/${pid}/environ`);
   } catch (error) {
     return isNoSuchProcess(error) ? 'gone' : 'unknown';
   }

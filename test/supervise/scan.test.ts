@@ -25,3 +25,19 @@ t.test('a process that was just spawned is found by its marker', onLinux, async 
   const found = (await scanProcesses()).find(({ pid }) => pid === child.pid);
   t.same(found?.marker, { value: marker });
 });
+
+t.test('a process that runs another program with a marker is found by it', onLinux, async (t) => {
+  const marker = `scan-test-exec-${process.pid}`;
+  const program = `exec '${process.execPath}' -e 'console.log("runs"); setInterval(() => {}, 1_000)'`;
+  const child = spawn('/bin/sh', ['-c', `echo waits; read -r _; ${markerVariable}=${marker} ${program}`], {
+    env: { PATH: process.env['PATH'] ?? '' },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  const markerNow = async () => (await scanProcesses()).find(({ pid }) => pid === child.pid)?.marker;
+  await once(child.stdout, 'data');
+  t.equal(await markerNow(), 'absent');
+  child.stdin.write('go\n');
+  await once(child.stdout, 'data');
+  t.same(await markerNow(), { value: marker });
+});
