@@ -36,13 +36,16 @@ function schemaOf(sqlite: DatabaseSync): Schema {
   );
 }
 
-/** The last one that was asked for: nearly every database has had the same migrations. */
+const emptySchema: Schema = new Map();
+
+/** The last one that was asked for, except that of a new database: nearly every other has had the same migrations. */
 let made: { readonly script: string; readonly schema: Schema } | undefined;
 
 /** @param steps the migrations that lead to the schema */
 function schemaAfter(steps: readonly string[]): Schema {
+  if (steps.length === 0) return emptySchema;
   const script = steps.join('\n;\n');
-  if (made?.script !== script) made = { script, schema: script === '' ? new Map() : schemaMadeBy(script) };
+  if (made?.script !== script) made = { script, schema: schemaMadeBy(script) };
   return made.schema;
 }
 
