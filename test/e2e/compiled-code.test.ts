@@ -1,6 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import t from 'tap';
@@ -61,7 +70,9 @@ t.test('an agent server runs the compiled code that another has left, and replac
 t.test('no program imports node:http, which would load a client of WebSockets with it', async (t) => {
   const dist = dirname(dirname(entry));
   const programs = globSync('{appserver,checkpoints,chunks,cli,supervise}/**/*.{js,cjs}', { cwd: dist });
-  const importers = programs.filter((file) => /\bimport\b[^;\n]*["']node:http["']/.test(readFileSync(join(dist, file), 'utf8')));
+  const importers = programs.filter((file) =>
+    /\bimport\b[^;\n]*["']node:http["']/.test(readFileSync(join(dist, file), 'utf8')),
+  );
   t.ok(programs.length > 10);
   t.same(importers, []);
 });
