@@ -1,8 +1,10 @@
 /**
- * Installs what the tests use of the system besides Node: bubblewrap, a browser, curl, Compose, Perl and PostgreSQL. On a Debian
- * machine, as root, a missing package is installed; elsewhere a warning names it, and the tests that need it fail.
+ * Installs what the tests use of the system besides Node: bubblewrap, a browser, curl, Compose, Perl and PostgreSQL; for the
+ * story on a container engine also the engine. On a Debian machine, as root, missing packages are installed; elsewhere a warning
+ * names them, and the tests that need them fail.
  */
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 
 /**
  * By package: names or paths of its program, the variable that names another one, and programs that do the same work more
@@ -24,6 +26,16 @@ const wanted = new Map([
   ['postgresql', { programs: ['postgres', '/usr/lib/postgresql/*/bin/postgres'], variable: 'ORATORIO_TEST_POSTGRES' }],
 ]);
 
+/** Paths of the programs that a container engine of our own needs, by package. */
+export const engineTools = new Map([
+  ['docker.io', '/usr/sbin/dockerd'],
+  ['iptables', '/usr/sbin/iptables'],
+  ['iproute2', '/usr/sbin/ip'],
+  ['openssl', '/usr/bin/openssl'],
+  ['curl', '/usr/bin/curl'],
+  ['git', '/usr/bin/git'],
+]);
+
 const isInstalled = (program) => spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
 const isPresent = ({ programs, variable }) =>
   (variable !== undefined && process.env[variable]) || programs.some(isInstalled);
@@ -37,11 +49,22 @@ function warn(lines) {
 
 /** Installs missing packages where that needs no password, and warns of those that stay missing. */
 export function ensureSystemTools() {
+  ensure([]);
+}
+
+/** Does the same for a run with the story on a container engine, which itself says what stays missing of `engineTools`. */
+export function ensureSystemToolsAndEngine() {
+  ensure([...engineTools].filter(([, path]) => !existsSync(path)));
+}
+
+/** @param {readonly [string, unknown][]} others packages to install as well, without a warning */
+function ensure(others) {
   // Where programs are not on the path of a shell, the tests search for them, and name what is missing.
   if (process.platform !== 'linux') return;
   const missing = [...wanted].filter(([, tool]) => !isPresent(tool));
-  if (missing.length === 0) return;
-  const failure = install(namesOf(missing));
+  const packages = [...new Set(namesOf([...missing, ...others]))];
+  if (packages.length === 0) return;
+  const failure = install(packages);
   const needed = missing.filter(([, tool]) => !isPresent(tool) && !isReplaceable(tool));
   if (needed.length === 0) return;
   const names = namesOf(needed);
@@ -59,9 +82,14 @@ function install(packages) {
   if (process.getuid?.() !== 0 || !isInstalled('apt-get')) return [];
   console.error(`Installing for the tests: ${packages.join(', ')} …`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const apt = (...args) => spawnSync('apt-get', args, { env, stdio: ['ignore', 'ignore', 'inherit'] }).status === 0;
-  if (!apt('update', '-qq')) return ['apt-get update failed.'];
+  const apt = (args, stderr = 'inherit') =>
+    spawnSync('apt-get', args, { env, stdio: ['ignore', 'ignore', stderr] }).status === 0;
+  if (!apt(['update', '-qq'])) return ['apt-get update failed.'];
+  // Never in place of something that is installed, as Docker's own packages instead of Debian's.
+  const words = ['install', '-y', '-qq', '--no-install-recommends', '--no-remove'];
+  // All at once: for each call apt reads its index, and dpkg runs triggers like that of the manual's index.
+  if (apt([...words, ...packages], 'ignore')) return [];
   // One by one: a distribution that lacks one of them has the others.
-  const failed = packages.filter((name) => !apt('install', '-y', '-qq', '--no-install-recommends', name));
+  const failed = packages.filter((name) => !apt([...words, name]));
   return failed.map((name) => `apt-get install ${name} failed.`);
 }

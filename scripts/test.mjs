@@ -12,7 +12,9 @@ import { countsOf, isWorthShowing } from './tap-output.mjs';
 import { inMemory, startRun } from './test-run.mjs';
 import { ensureDependencies, node22, root, toolEnvironment } from './toolchain.mjs';
 
-const systemTools = startPreparing('system-tools.mjs', 'ensureSystemTools');
+/** Without patterns the story on a container engine runs as well. */
+const isWhole = process.argv.length === 2;
+const systemTools = startPreparing('system-tools.mjs', isWhole ? 'ensureSystemToolsAndEngine' : 'ensureSystemTools');
 ensureDependencies();
 const testRunner = startPreparing('toolchain.mjs', 'ensureTestRunner');
 const node = node22();
@@ -100,7 +102,6 @@ async function main() {
   const checked = testRunner.then(() => script('check.ts'));
   const buildCode = isBuilt() ? 0 : await script('build.ts');
   await Promise.all([systemTools, testRunner]);
-  const isWhole = process.argv.length === 2;
   // The story mostly waits, and its downloads run meanwhile.
   const [{ code, tap }, stack, checkCode] = await Promise.all([
     buildCode === 0 ? runTests() : { code: 1, tap: '' },

@@ -4,7 +4,7 @@
  */
 import { existsSync, realpathSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { cachedPackage, installPackage } from './debian.ts';
+import { cachedPackage, installPackages } from './debian.ts';
 import { run } from './run.ts';
 
 interface Tool {
@@ -24,6 +24,7 @@ interface Tool {
 
 const caddyVersion = ['version'];
 const composeVersion = ['version', '--short'];
+const debianCompose = '/usr/bin/docker-compose';
 const plugin = 'cli-plugins/docker-compose';
 
 const tools = {
@@ -33,7 +34,10 @@ const tools = {
     programs: ['docker-compose'],
     versionArgs: composeVersion,
     version: /^1\.29\./,
-    fetch: () => installPackage('docker-compose', '/usr/bin/docker-compose'),
+    fetch: async () => {
+      await installPackages(new Map([['docker-compose', debianCompose]]));
+      return debianCompose;
+    },
     advice: 'On Debian 12: apt-get install --no-install-recommends docker-compose',
   },
   composeV2: {

@@ -1,38 +1,45 @@
 /** The root file system that the images of a run begin with: no registry is asked, Debian's archive is. */
-import { existsSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { cacheDirectory } from '../deploy/debian.ts';
-import { must } from './must.ts';
+import { aptGetOf } from '../deploy/debian-suite.ts';
+import { must } from '../deploy/must.ts';
+import { cacheDirectory, withLock } from '../deploy/tool-cache.ts';
 
 const suite = 'bookworm';
-/** Packages of an image of Node, and those that the product adds where it can reach Debian. */
-const packages = ['ca-certificates', 'git', 'tini'];
+/** Packages that the product adds where it can reach Debian. */
+const added = ['ca-certificates', 'git', 'tini'];
+/** Packages of every image of Debian. The last is the smaller of two that apt may choose. */
+const required = ['?priority(required)', 'apt', 'usr-is-merged'];
+const unpackMs = 300_000;
 
 /** Path of a tar; made the first time, then kept with the other tools of the tests. */
 export async function baseArchive(): Promise<string> {
   const cache = cacheDirectory();
-  const path = join(cache, `stack-${suite}-${packages.join('-')}.tar`);
+  const path = join(cache, `stack-${suite}-slim-${added.join('-')}.tar`);
   if (existsSync(path) && statSync(path).size > 0) return path;
   console.error(`Making a base image of Debian ${suite} (once) …`);
   const work = mkdtempSync(join(cache, '.base-'));
   try {
-    const tree = join(work, 'root');
-    await must('debootstrap', ['--variant=minbase', `--include=${packages.join(',')}`, suite, tree, await mirror()], {
-      timeoutMs: 900_000,
+    const [packages, tree, archive] = [join(work, 'packages'), join(work, 'root'), join(work, 'base.tar')];
+    for (const directory of [join(packages, 'partial'), tree]) mkdirSync(directory, { recursive: true });
+    await withLock(`lock-${suite}`, async () => {
+      const words = ['-y', '--download-only', '--no-install-recommends', '-o', `Dir::Cache::archives=${packages}`];
+      await (await aptGetOf(suite))([...words, 'install', ...required, ...added]);
     });
-    const left = ['./var/cache/apt/archives/*', './var/lib/apt/lists/*', './dev/*', './proc/*', './sys/*'];
-    const words = [...left.map((each) => `--exclude=${each}`), '-C', tree, '-cf', join(work, 'base.tar'), '.'];
-    await must('tar', words, { timeoutMs: 300_000 });
-    renameSync(join(work, 'base.tar'), path);
+    const files = readdirSync(packages).filter((name) => name.endsWith('.deb'));
+    const program = [
+      process.execPath,
+      '--disable-warning=ExperimentalWarning',
+      join(import.meta.dirname, 'debian-root.ts'),
+    ];
+    const words = [...program, tree, archive, ...files.sort().map((name) => join(packages, name))];
+    await must('unshare', [...ownMounts, ...words], { timeoutMs: unpackMs });
+    renameSync(archive, path);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
   return path;
 }
 
-/** The one that this machine uses. */
-async function mirror(): Promise<string> {
-  const format = ['indextargets', '--format', '$(REPO_URI) $(COMPONENT)', 'Identifier: Packages'];
-  const sources = await must('apt-get', format, { timeoutMs: 60_000 });
-  return /^(\S+\/debian)\/? main$/m.exec(sources)?.[1] ?? 'http://deb.debian.org/debian';
-}
+/** For `unshare`: mounts and processes end with the first process in there. */
+const ownMounts = ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];

@@ -2,9 +2,9 @@ import { copyFileSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import packageJson from '../../package.json' with { type: 'json' };
+import { must } from '../deploy/must.ts';
 import { run } from '../deploy/run.ts';
 import { authorityOf } from './images.ts';
-import { must } from './must.ts';
 import { buildProduct, inspectImage } from './product.ts';
 import { images, variable } from './variables.ts';
 

@@ -1,6 +1,6 @@
 /** The image of the product, built as people without a registry build it. */
 import { root } from '../../scripts/toolchain.mjs';
-import { must } from './must.ts';
+import { must } from '../deploy/must.ts';
 import { images } from './variables.ts';
 
 const buildMs = 600_000;

@@ -4,11 +4,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { must } from '../deploy/must.ts';
 import { type Ended, makePlace, oratorio, type Place, type Teardown } from '../e2e/harness.ts';
 import { ReviewApi } from '../e2e/review-harness/api.ts';
 import { issueToken } from '../review/forge/auth.ts';
 import { authorityOf } from './images.ts';
-import { must } from './must.ts';
 import type { Outside } from './outside.ts';
 import { variable } from './variables.ts';
 

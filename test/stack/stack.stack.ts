@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
-import { must } from './must.ts';
+import { must } from '../deploy/must.ts';
 import { startOutside } from './outside.ts';
 import { ownerOf, StackScene, wayTo } from './stack-scene.ts';
 import { images } from './variables.ts';

@@ -1,4 +1,4 @@
-import { type RunSettings, run } from '../deploy/run.ts';
+import { type RunSettings, run } from './run.ts';
 
 /** Runs a program that has to succeed. @returns what it printed @throws Error with the end of what it said */
 export async function must(program: string, args: readonly string[], settings: RunSettings): Promise<string> {
