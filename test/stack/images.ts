@@ -1,8 +1,8 @@
 /** The images of a run, without a registry. */
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { must } from '../deploy/must.ts';
 import { caddy211 } from '../deploy/tools.ts';
-import { must } from './must.ts';
 import { images, variable } from './variables.ts';
 
 const imageMs = 300_000;
@@ -13,16 +13,19 @@ export interface Authority {
   readonly key: string;
 }
 
+/** For `openssl req`: a key that takes no search for primes. */
+export const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+
 export const authorityOf = (directory: string): Authority => ({
   certificate: join(directory, 'authority.crt'),
   key: join(directory, 'authority.key'),
 });
 
 /** Debian, with an authority of this run, and the gateway's image: what a machine on the internet gets from a registry. */
-export async function makeBaseImages(directory: string, env: NodeJS.ProcessEnv): Promise<void> {
-  const docker = (...args: string[]) => must('docker', args, { timeoutMs: imageMs, env });
+export async function makeBaseImages(directory: string): Promise<void> {
+  const docker = (...args: string[]) => must('docker', args, { timeoutMs: imageMs });
   const { certificate, key } = authorityOf(directory);
-  const subject = ['-subj', '/CN=Authority of the tests', '-days', '2', '-newkey', 'rsa:2048', '-nodes'];
+  const subject = ['-subj', '/CN=Authority of the tests', '-days', '2', ...newKey];
   const files = ['-keyout', key, '-out', certificate];
   await must('openssl', ['req', '-x509', ...subject, ...files], { timeoutMs: imageMs });
   await docker('import', variable('base'), 'oratorio-test-debian');

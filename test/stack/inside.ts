@@ -1,34 +1,22 @@
 /** In the namespaces of a run: the engine, its images, then the test files that are named, one after the other. */
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { countsOf, isWorthShowing } from '../../scripts/tap-output.mjs';
-import { root } from '../../scripts/toolchain.mjs';
+import { onEndSignal } from '../../scripts/signals.ts';
+import { runTestFile, type TestResult } from '../../scripts/test-files.ts';
+import { must } from '../deploy/must.ts';
 import { startEngine } from './engine.ts';
 import { makeBaseImages } from './images.ts';
-import { must } from './must.ts';
 import { hostAddress, notTested, variable } from './variables.ts';
 
 const seconds = (since: number): string => `${((performance.now() - since) / 1_000).toFixed(1)} s`;
 
-/** Shows each story and each part of it as it ends, and whatever failed. @returns the exit code */
-async function runTests(files: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const words = ['--disable-warning=ExperimentalWarning', join(root, 'scripts', 'run-tests.ts'), '--jobs=1', ...files];
-  const child = spawn(process.execPath, words, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
-  const ended = new Promise<number>((resolve, reject) => {
-    child.on('error', reject).on('close', (status) => resolve(status ?? 1));
-  });
-  const isShown = isWorthShowing();
-  const lines: string[] = [];
-  for await (const line of createInterface({ input: child.stdout })) {
-    lines.push(line);
-    if (isShown(line) || /^ {4}(not )?ok /.test(line)) console.log(line);
-  }
-  const code = await ended;
-  const { passed, failed } = countsOf(lines.join('\n'));
-  console.log(`${passed} passed, ${failed} failed`);
-  return code === 0 && passed > 0 ? 0 : 1;
+/** Runs them from the sources: bundles pay where many files share them. @returns the exit code */
+async function runTests(files: readonly string[]): Promise<number> {
+  const signal = onEndSignal();
+  const results: TestResult[] = [];
+  for (const file of files) if (!signal.aborted) results.push(await runTestFile(file, signal));
+  const sum = (key: 'passed' | 'failed') => results.reduce((total, each) => total + each[key], 0);
+  console.log(`${sum('passed')} passed, ${sum('failed')} failed`);
+  const isGood = results.length === files.length && results.every((each) => each.isGood);
+  return isGood && sum('passed') > 0 ? 0 : 1;
 }
 
 const began = performance.now();
@@ -39,10 +27,10 @@ const engine = await startEngine(variable('directory'), variable('cgroup')).catc
   process.exit(notTested);
 });
 try {
-  const env = { ...process.env, ...engine.environment };
-  await makeBaseImages(variable('directory'), env);
+  Object.assign(process.env, engine.environment);
+  await makeBaseImages(variable('directory'));
   console.error(`The engine runs (Docker ${engine.version}, ${engine.storage}): ${seconds(began)}`);
-  process.exitCode = await runTests(process.argv.slice(2), env);
+  process.exitCode = await runTests(process.argv.slice(2));
 } finally {
   await engine.stop();
   console.error(`The whole run: ${seconds(began)}`);

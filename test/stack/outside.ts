@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
+import { must } from '../deploy/must.ts';
 import { Reviewer } from '../e2e/review-harness/reviewer.ts';
 import { faults, firstChange, onMain } from '../e2e/review-harness/shop.ts';
 import { commitFiles, Forge, type ForgeRepository } from '../review/forge/index.ts';
-import { authorityOf } from './images.ts';
-import { must } from './must.ts';
+import { authorityOf, newKey } from './images.ts';
 import { hostAddress, variable } from './variables.ts';
 
 interface Teardown {
@@ -84,7 +84,8 @@ async function certificateFor(address: string): Promise<{ key: Buffer; cert: Buf
   const [key, cert] = [join(directory, 'outside.key'), join(directory, 'outside.crt')];
   const words = [
     ...['req', '-x509', '-subj', `/CN=${address}`, '-addext', `subjectAltName=IP:${address}`, '-days', '2'],
-    ...['-newkey', 'rsa:2048', '-nodes', '-CA', authority.certificate, '-CAkey', authority.key],
+    ...newKey,
+    ...['-CA', authority.certificate, '-CAkey', authority.key],
     ...['-addext', 'basicConstraints=critical,CA:FALSE', '-keyout', key, '-out', cert],
   ];
   await must('openssl', words, { timeoutMs: 60_000 });
