@@ -3,10 +3,7 @@
  * of the real machines whose processes are imagined. Tests move them by sending events.
  */
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { extname, join } from 'node:path';
 import { type ActorRefFrom, createActor, fromCallback, fromPromise } from 'xstate';
 import {
   agentServerMachine,
@@ -21,19 +18,13 @@ import {
   type Readiness,
   type SidecarActorInput,
 } from '../../machines/index.ts';
-import { contentSecurityPolicy } from '../../src/http/static-files.ts';
 import { createInspectionSource, createRecorder, loadCharts, projections } from '../../src/inspect/index.ts';
 import type { PageInfo } from '../../src/protocol/index.ts';
 import { answerProof } from '../prove.ts';
+import { pagePort, sendPageFile } from './page-server.ts';
 
 export const token = 'test-token-0123456789';
 const heartbeatMs = 5_000;
-const types: Record<string, string> = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.svg': 'image/svg+xml',
-};
 
 const policy = {
   restart: 'onFailure' as const,
@@ -116,9 +107,11 @@ export async function startBackend(pageDirectory: string) {
     const url = new URL(request.url ?? '/', 'http://localhost');
     requests.push(`${request.method} ${url.pathname}`);
     const json = (status: number, body: string) => {
-      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+      response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(body);
     };
-    if (!url.pathname.startsWith('/v1/')) return servePage(url.pathname, response);
+    if (!url.pathname.startsWith('/v1/')) {
+      return sendPageFile(response, pageDirectory, url.pathname === '/' ? 'index.html' : url.pathname);
+    }
     if (request.headers.authorization !== `Bearer ${token}`) {
       return json(401, '{"error":{"code":"unauthorized","message":"Missing or wrong token.","details":null}}');
     }
@@ -140,17 +133,6 @@ export async function startBackend(pageDirectory: string) {
     if (action === 'stop') workspace.send({ type: 'STOP', reason: 'user' });
     else workspace.send({ type: action === 'ensure' ? 'ENSURE' : 'RESTART' });
     json(200, '{}');
-  }
-
-  async function servePage(path: string, response: ServerResponse): Promise<void> {
-    const file = path === '/' ? 'index.html' : path.slice(1);
-    try {
-      const body = await readFile(join(pageDirectory, file));
-      const type = types[extname(file)] ?? 'application/octet-stream';
-      response.writeHead(200, { 'content-type': type, 'content-security-policy': contentSecurityPolicy }).end(body);
-    } catch {
-      response.writeHead(404).end();
-    }
   }
 
   function serveStream(request: IncomingMessage, response: ServerResponse): void {
@@ -196,9 +178,9 @@ export async function startBackend(pageDirectory: string) {
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
+  const port = await pagePort();
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
 
   return {
     url: `http://127.0.0.1:${port}/`,

@@ -1,8 +1,8 @@
 /**
- * One page for the tests of a process, one after another: its renderer process stays, whose start is a large part of a page load.
- * Each test serves the page from an origin of its own, so storage and caches begin empty; the rest is reset after a test.
+ * One page for the tests of a process, one after another: its renderer process stays, whose start is a large part of a page load,
+ * and so do the files of the page with their compiled code, if its servers use one port (`page-server.ts`). All else is reset after a test.
  */
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions, CDPSession, Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { processTest } from '../../scripts/shared-tap.ts';
 import { launchBrowser } from '../browser.ts';
@@ -18,16 +18,20 @@ export interface WatchedPage {
 
 export interface PageRequest {
   readonly origin: string;
-  /** Options that the kept page does not have: the test gets a context of its own. */
+  /** Options beyond those of `Emulated` give the test a context of its own. */
   readonly context?: BrowserContextOptions | undefined;
   /** The test changes what cannot be reset, such as scripts that run before those of the page. */
   readonly isChanged?: boolean | undefined;
 }
 
+/** Options that an open page can take. */
+type Emulated = Pick<BrowserContextOptions, 'viewport' | 'colorScheme' | 'reducedMotion' | 'forcedColors'>;
+
 const defaults = {
   viewport: { width: 1280, height: 800 },
   reducedMotion: 'reduce',
   colorScheme: 'light',
+  forcedColors: 'none',
   locale: 'en-GB',
   timezoneId: 'Europe/Berlin',
   permissions: ['clipboard-read', 'clipboard-write'],
@@ -39,17 +43,20 @@ class Watch implements WatchedPage {
   readonly page: Page;
   complaints: string[] = [];
   foreign: string[] = [];
+  readonly #debugger: CDPSession;
   #origin = '';
 
-  private constructor(context: BrowserContext, page: Page) {
+  private constructor(context: BrowserContext, page: Page, session: CDPSession) {
     this.context = context;
     this.page = page;
+    this.#debugger = session;
   }
 
   static async open(browser: Browser, options: BrowserContextOptions): Promise<Watch> {
     const context = await browser.newContext(options);
     context.setDefaultTimeout(180_000);
-    const watch = new Watch(context, await context.newPage());
+    const page = await context.newPage();
+    const watch = new Watch(context, page, await context.newCDPSession(page));
     context.on('console', (message) => {
       // An answer that a test refuses or cuts is reported by the browser itself; everything else is a fault of the page.
       const isOfNetwork = /Failed to load resource|net::ERR|WebSocket connection/.test(message.text());
@@ -68,28 +75,43 @@ class Watch implements WatchedPage {
     return watch;
   }
 
-  begin(origin: string): void {
+  async begin(origin: string, { viewport, ...media }: Emulated): Promise<void> {
+    const { page } = this;
     this.#origin = origin;
     this.complaints = [];
     this.foreign = [];
+    const { width, height } = page.viewportSize() ?? {};
+    if (viewport && (viewport.width !== width || viewport.height !== height)) await page.setViewportSize(viewport);
+    await page.emulateMedia(media);
   }
 
-  /** Leaves the page as a new one is. */
-  async reset(viewport: { readonly width: number; readonly height: number }): Promise<void> {
+  /** Whether the page is at its origin, whose storage it then can clear. */
+  get canBeReset(): boolean {
+    return !this.page.isClosed() && new URL(this.page.url()).origin === this.#origin;
+  }
+
+  /** Leaves the page as a new one is, but for files of the page that may be stored for ever. */
+  async reset(): Promise<void> {
     const { context, page } = this;
     for (const other of context.pages()) if (other !== page) await other.close();
+    // As the last listener: a page may store something when it is left. The debugger cannot clear the storage of a session.
+    await page.evaluate(() => {
+      addEventListener('pagehide', () => {
+        sessionStorage.clear();
+        localStorage.clear();
+      });
+    });
     await page.goto('about:blank');
+    await this.#debugger.send('Storage.clearDataForOrigin', { origin: this.#origin, storageTypes: 'all' });
     await context.unrouteAll();
     await page.unrouteAll();
     await context.clearCookies();
-    await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme: defaults.colorScheme, reducedMotion: defaults.reducedMotion });
     await page.mouse.move(0, 0);
   }
 }
 
 let browser: Promise<Browser> | undefined;
-const kept = new Map<string, Watch>();
+let kept: Watch | undefined;
 
 /** Starts the browser of this process, which the files that share the process share. */
 function sharedBrowser(): Promise<Browser> {
@@ -103,17 +125,17 @@ function sharedBrowser(): Promise<Browser> {
 
 /** Returns what gives a test its page. */
 export function keptPage(viewport = defaults.viewport) {
-  const key = JSON.stringify(viewport);
-
   return async function openPage(t: Test, { origin, context, isChanged = false }: PageRequest): Promise<WatchedPage> {
-    const isKept = context === undefined && !isChanged;
-    const watch =
-      (isKept && kept.get(key)) || (await Watch.open(await sharedBrowser(), { ...defaults, viewport, ...context }));
-    if (isKept) kept.set(key, watch);
-    watch.begin(origin);
+    const { colorScheme, reducedMotion, forcedColors } = { ...defaults, ...context };
+    const emulated = { viewport: context?.viewport ?? viewport, colorScheme, reducedMotion, forcedColors };
+    const isKept = !isChanged && Object.keys(context ?? {}).every((option) => option in emulated);
+    const options = { ...defaults, ...context, ...emulated };
+    const watch = (isKept && kept) || (await Watch.open(await sharedBrowser(), options));
+    if (isKept) kept = watch;
+    await watch.begin(new URL(origin).origin, emulated);
     t.teardown(async () => {
-      if (isKept && t.passing() && !watch.page.isClosed()) return watch.reset(viewport);
-      if (isKept) kept.delete(key);
+      if (isKept && t.passing() && watch.canBeReset) return watch.reset();
+      if (isKept) kept = undefined;
       await watch.context.close();
     });
     return watch;

@@ -19,6 +19,7 @@ import {
   type StoredFinding,
   type StoredItem,
 } from '../../src/review/store/index.ts';
+import { pagePort } from './page-server.ts';
 
 export const reviewToken = 'service-token-of-the-tests';
 export const repositoryKey = 'github:github.com/octo/bookshop';
@@ -127,7 +128,7 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
     actions: actionsOn(store, (act, given) => calls.push({ act, given })),
     more: [...observed, ...reviewPageRoutes({ directory: pageDirectory })],
   });
-  const { port } = await server.http.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = await server.http.listen({ host: '127.0.0.1', port: await pagePort() });
   const origin = `http://127.0.0.1:${port}`;
   const emit = (kind: ReviewEventKind, data: Record<string, unknown> = {}) => store.publish(kind, data);
 

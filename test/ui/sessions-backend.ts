@@ -4,14 +4,9 @@
  * Tests and the page's benchmark fill it and make things happen in it.
  */
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { extname, join } from 'node:path';
-import { brotliCompressSync, constants } from 'node:zlib';
 import superjson from 'superjson';
 import * as v from 'valibot';
-import { contentSecurityPolicy } from '../../src/http/static-files.ts';
 import {
   AppServerRecord,
   type DashboardSession,
@@ -29,34 +24,18 @@ import {
   type WorkspaceCondition,
 } from '../../src/protocol/index.ts';
 import { answerProof } from '../prove.ts';
+import { pagePort, sendPageFile } from './page-server.ts';
 import { type EventInput, listed, Session, Stream } from './sessions-record.ts';
 
 export type { EventInput } from './sessions-record.ts';
 
 export const token = 'test-token-0123456789';
-const types: Record<string, string> = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
 
 export interface BackendOptions {
   readonly kind?: 'workspace' | 'hub';
   readonly readOnly?: string;
   /** Whether every answer is held against its schema; default true. */
   readonly checks?: boolean;
-}
-
-const compressedFiles = new Map<string, Buffer>();
-
-/** A file of the page as it is sent. Pressing it hard, or for each test anew, would take longer than all else that tests do. */
-async function compressed(file: string): Promise<Buffer> {
-  const known = compressedFiles.get(file);
-  if (known) return known;
-  const content = brotliCompressSync(await readFile(file), { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } });
-  compressedFiles.set(file, content);
-  return content;
 }
 
 /** @param pageDirectory where the page was built to */
@@ -298,7 +277,9 @@ export async function startBackend(
     const text = Buffer.concat(chunks).toString();
     const [status, content, schema] = apiAnswer(method, url, text === '' ? undefined : JSON.parse(text));
     if (checks && schema) v.parse(schema, content);
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(content));
+    response
+      .writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+      .end(JSON.stringify(content));
   }
 
   async function servePage(path: string, response: ServerResponse): Promise<void> {
@@ -306,19 +287,8 @@ export async function startBackend(
       response.writeHead(200, { 'content-type': 'text/plain' }).end('Another server is here.');
       return;
     }
-    const file = /^\/(dashboard\/?)?$/i.test(path) ? 'index.html' : path.replace(/^\/dashboard\//i, '/').slice(1);
-    try {
-      const content = await compressed(join(pageDirectory, file));
-      const type = types[extname(file)] ?? 'application/octet-stream';
-      response
-        .writeHead(200, {
-          ...{ 'content-type': type, 'content-encoding': 'br', 'cache-control': 'no-cache' },
-          'content-security-policy': contentSecurityPolicy,
-        })
-        .end(content);
-    } catch {
-      response.writeHead(404).end();
-    }
+    const file = /^\/(dashboard\/?)?$/i.test(path) ? 'index.html' : path.replace(/^\/dashboard\//i, '/');
+    await sendPageFile(response, pageDirectory, file);
   }
 
   const failed: unknown[] = [];
@@ -329,9 +299,9 @@ export async function startBackend(
       response.destroy();
     });
   });
-  server.listen(0, '127.0.0.1');
+  const port = await pagePort();
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
 
   function record(sessionKey: string, inputs: readonly EventInput[]): EventSummary[] {

@@ -3,12 +3,8 @@
  * the Dashboard API over values that tests set, and event streams that tests speak on, cut, and resume.
  */
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { extname, join } from 'node:path';
 import { settingsJsonSchema } from '../../src/config/index.ts';
-import { contentSecurityPolicy } from '../../src/http/static-files.ts';
 import type {
   AppServerRecord,
   AutomationRun,
@@ -22,17 +18,11 @@ import type {
   RecentEvent,
 } from '../../src/protocol/index.ts';
 import { answerProof } from '../prove.ts';
+import { pagePort, sendPageFile } from './page-server.ts';
 
 export const token = 'test-token-0123456789';
 export const workspacePath = '/home/ada/projects/demo';
 const heartbeatMs = 5_000;
-
-const types: Record<string, string> = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
 
 interface Frame {
   readonly id: string;
@@ -325,7 +315,9 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
     const url = new URL(request.url ?? '/', 'http://localhost');
     const path = url.pathname;
     requests.push(`${method} ${path}`);
-    if (!/^\/(dashboard\/)?(api|v1)\//i.test(path)) return servePage(path, response);
+    if (!/^\/(dashboard\/)?(api|v1)\//i.test(path)) {
+      return sendPageFile(response, pageDirectory, /^\/(dashboard\/?)?$/i.test(path) ? 'index.html' : path);
+    }
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
@@ -333,7 +325,9 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
     const ifMatch = request.headers['if-match'];
     if (method !== 'GET') bodies.push({ path, method, body, ifMatch });
     const send = ([status, content]: Answer) =>
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(content));
+      response
+        .writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+        .end(JSON.stringify(content));
     if (path === '/dashboard/api/auth') return void send([200, { methods: auth }]);
     if (path === '/dashboard/api/login') return void send(logIn(body));
     const given = request.headers.authorization?.replace('Bearer ', '') ?? '';
@@ -355,23 +349,12 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
     return [200, { token: 'token-of-a-log-in', expiresAt: new Date(Date.now() + 3_600_000).toISOString() }];
   }
 
-  async function servePage(path: string, response: ServerResponse): Promise<void> {
-    const file = /^\/(dashboard\/?)?$/i.test(path) ? 'index.html' : path.slice(1);
-    try {
-      const content = await readFile(join(pageDirectory, file));
-      const type = types[extname(file)] ?? 'application/octet-stream';
-      response.writeHead(200, { 'content-type': type, 'content-security-policy': contentSecurityPolicy }).end(content);
-    } catch {
-      response.writeHead(404).end();
-    }
-  }
-
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
+  const port = await pagePort();
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
 
   return {
