@@ -50,4 +50,3 @@ export { plainText, TextTail } from './text-tail.ts';
 export { isHttpUrl } from './urls.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';
-export { acceptOf, clientFrame, closeCode, type Frame, FrameReader, newKey, opcodes } from './web-socket-frames.ts';
