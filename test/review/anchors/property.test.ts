@@ -91,10 +91,11 @@ const repository = new Repository(t.testdir());
 const oldNameOf = (file: DiffFile) => file.oldPath ?? file.path;
 
 t.test('every line of a parsed diff is the line of that number in that file', async (t) => {
+  const diff = repository.differ(t);
   let lines = 0;
-  fc.assert(
-    fc.property(change, ({ before, after }) => {
-      const files = parseDiff(repository.diff(before, after));
+  await fc.assert(
+    fc.asyncProperty(change, async ({ before, after }) => {
+      const files = parseDiff(await diff(before, after));
       for (const file of files) {
         for (const each of file.hunks.flatMap((hunk) => hunk.lines)) {
           lines += 1;
@@ -121,10 +122,11 @@ const place = fc.record({
 });
 
 t.test('a text that was copied from a file is anchored at exactly that text, or not at a line', async (t) => {
+  const diff = repository.differ(t);
   const seen = { inline: 0, outside: 0, ambiguous: 0 };
-  fc.assert(
-    fc.property(change, fc.array(place, { minLength: 10, maxLength: 10 }), ({ before, after }, places) => {
-      const files = parseDiff(repository.diff(before, after));
+  await fc.assert(
+    fc.asyncProperty(change, fc.array(place, { minLength: 10, maxLength: 10 }), async ({ before, after }, places) => {
+      const files = parseDiff(await diff(before, after));
       for (const { file: index, first, length, isLeft } of places) {
         const file = files[index % Math.max(1, files.length)];
         const whole = file && (isLeft ? before[oldNameOf(file)] : after[file.path]);
@@ -184,9 +186,10 @@ function isInHunk(file: DiffFile, isLeft: boolean, first: number, last: number):
 }
 
 t.test('a suggestion leaves the file as `git apply` of the same change leaves it', async (t) => {
+  const diff = repository.differ(t);
   let applied = 0;
-  fc.assert(
-    fc.property(
+  await fc.assert(
+    fc.asyncProperty(
       change,
       place,
       fc.array(
@@ -194,12 +197,10 @@ t.test('a suggestion leaves the file as `git apply` of the same change leaves it
         { maxLength: 3 },
       ),
       fc.boolean(),
-      ({ before, after }, { file: index, first, length }, fresh, hasLineEnds) => {
+      async ({ before, after }, { file: index, first, length }, fresh, hasLineEnds) => {
         const text = after;
         const unix = Object.fromEntries(Object.entries(text).map(([name, each]) => [name, each.replaceAll('\r', '')]));
-        const files = parseDiff(repository.diff(before, unix)).filter(
-          (each) => each.status !== 'deleted' && !each.isBinary,
-        );
+        const files = parseDiff(await diff(before, unix)).filter((each) => each.status !== 'deleted' && !each.isBinary);
         const file = files[index % Math.max(1, files.length)];
         const head = file && unix[file.path];
         if (!file || !head) return true;
@@ -252,10 +253,11 @@ function asGit(head: string, start: number, old: readonly string[], fresh: reado
   return linesOf(readFileSync(file, 'utf8')).join('\n');
 }
 
-t.test('a diff that was mutated or cut off gives files or none, and never a line twice', async () => {
-  const whole = fc.constantFrom(
-    ...fc.sample(change, { numRuns: 12, seed: 7 }).map(({ before, after }) => repository.diff(before, after)),
-  );
+t.test('a diff that was mutated or cut off gives files or none, and never a line twice', async (t) => {
+  const diffOf = repository.differ(t);
+  const diffs: string[] = [];
+  for (const { before, after } of fc.sample(change, { numRuns: 12, seed: 7 })) diffs.push(await diffOf(before, after));
+  const whole = fc.constantFrom(...diffs);
   const damage = fc.array(
     fc.tuple(
       fc.constantFrom('cut', 'drop', 'insert', 'double'),
@@ -298,7 +300,7 @@ t.test('a diff that was mutated or cut off gives files or none, and never a line
 });
 
 t.test('a hunk that was cut off has only the lines that are whole', async (t) => {
-  const diff = repository.diff({ f: '1\n2\n3\n' }, { f: '1\ntwo\n3\n' });
+  const diff = await repository.differ(t)({ f: '1\n2\n3\n' }, { f: '1\ntwo\n3\n' });
   const lines = (text: string) => parseDiff(text)[0]?.hunks[0]?.lines.map((each) => each.text);
   t.strictSame(lines(diff), ['1', '2', 'two', '3']);
   t.strictSame(lines(diff.slice(0, diff.indexOf('+two') + 3)), ['1', '2'], 'within a line');

@@ -1,7 +1,11 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Test } from 'tap';
 import { Objects } from '../git/objects.ts';
+
+const endOfDiff = 'end\n';
 
 export type Tree = Readonly<Record<string, string>>;
 
@@ -38,9 +42,33 @@ export class Repository {
     );
   }
 
-  /** As the backend asks for it. */
-  diff(before: Tree, after: Tree): string {
-    const [from, to] = [this.tree(before), this.tree(after)];
-    return this.git(['diff-tree', '-r', '-p', '-M', '-U3', '--src-prefix=a/', '--dst-prefix=b/', from, to]);
+  /**
+   * Starts one process for the differences of a test. It ends with the test.
+   * @returns the difference of two trees as the backend asks for it; one at a time
+   */
+  differ(t: Test): (before: Tree, after: Tree) => Promise<string> {
+    const args = ['diff-tree', '--stdin', '-r', '-p', '-M', '-U3', '--src-prefix=a/', '--dst-prefix=b/'];
+    const child = spawn('git', ['-c', 'core.autocrlf=false', '-c', 'core.safecrlf=false', ...args], {
+      cwd: this.directory,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    const ended = once(child, 'close');
+    t.teardown(async () => {
+      child.stdin.end();
+      await ended;
+    });
+    const output = child.stdout.setEncoding('utf8')[Symbol.asyncIterator]();
+    return async (before, after) => {
+      const pair = `${this.tree(before)} ${this.tree(after)}\n`;
+      child.stdin.write(pair + endOfDiff);
+      // Each difference begins with its trees. No line of one is that of the end, which git repeats because it names no tree.
+      let text = '\n';
+      while (!text.endsWith(`\n${endOfDiff}`)) {
+        const { done, value } = await output.next();
+        if (done) throw new Error('git diff-tree has ended');
+        text += value;
+      }
+      return text.slice(1 + pair.length, -endOfDiff.length);
+    };
   }
 }
