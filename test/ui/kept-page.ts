@@ -37,6 +37,9 @@ const defaults = {
   permissions: ['clipboard-read', 'clipboard-write'],
 } satisfies BrowserContextOptions;
 
+/** All but `local_storage`, which the page clears itself, in order with what it writes. */
+const storageTypes = 'indexeddb,cache_storage,service_workers,file_systems,shared_storage,storage_buckets';
+
 /** A page, and what it does that no page may do. */
 class Watch implements WatchedPage {
   readonly context: BrowserContext;
@@ -94,7 +97,7 @@ class Watch implements WatchedPage {
   async reset(): Promise<void> {
     const { context, page } = this;
     for (const other of context.pages()) if (other !== page) await other.close();
-    // As the last listener: a page may store something when it is left. The debugger cannot clear the storage of a session.
+    // As the last listener: a page may store something when it is left.
     await page.evaluate(() => {
       addEventListener('pagehide', () => {
         sessionStorage.clear();
@@ -102,7 +105,7 @@ class Watch implements WatchedPage {
       });
     });
     await page.goto('about:blank');
-    await this.#debugger.send('Storage.clearDataForOrigin', { origin: this.#origin, storageTypes: 'all' });
+    await this.#debugger.send('Storage.clearDataForOrigin', { origin: this.#origin, storageTypes });
     await context.unrouteAll();
     await page.unrouteAll();
     await context.clearCookies();
