@@ -21,11 +21,13 @@ t.test('a file that takes long, and one that runs alone, has a process of its ow
   ]);
 });
 
-t.test('files that drive the page over the same stage share a process and its browser, a few in each', async (t) => {
-  const files = ['automations', 'events', 'logs', 'settings', 'chat-long'].map((name) => `test/ui/${name}.test.ts`);
+t.test('up to four files that drive the page over the same stage share a process and its browser', async (t) => {
+  const files = ['automations', 'events', 'logs', 'settings', 'shell', 'chat-long'].map(
+    (name) => `test/ui/${name}.test.ts`,
+  );
   t.strictSame(testUnits(files, {}), [
-    { name: 'test/ui/scene-1 (together)', files: files.slice(0, 3) },
-    { name: files[3], files: files.slice(3, 4) },
-    { name: files[4], files: files.slice(4) },
+    { name: 'test/ui/scene-1 (together)', files: files.slice(0, 4) },
+    { name: files[4], files: files.slice(4, 5) },
+    { name: files[5], files: files.slice(5) },
   ]);
 });
