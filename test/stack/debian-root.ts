@@ -83,7 +83,13 @@ function conffilesOf(list: string): string[] {
 /** Runs the packages' own scripts. */
 async function configure(): Promise<void> {
   await must('mknod', ['-m', '666', join(root, 'dev/null'), 'c', '1', '3'], { timeoutMs: stepMs });
-  const env = { PATH: '/usr/sbin:/usr/bin', HOME: '/root', LC_ALL: 'C.UTF-8', DEBIAN_FRONTEND: 'noninteractive' };
+  const env = {
+    PATH: '/usr/sbin:/usr/bin',
+    HOME: '/root',
+    TMPDIR: '/tmp',
+    LC_ALL: 'C.UTF-8',
+    DEBIAN_FRONTEND: 'noninteractive',
+  };
   const dpkg = (...words: string[]) =>
     must('chroot', [root, 'dpkg', '--configure', ...words], { timeoutMs: stepMs, env: { ...process.env, ...env } });
   // The scripts of all others expect root among the users.

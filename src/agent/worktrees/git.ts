@@ -1,6 +1,6 @@
 import { runProgram } from '../../supervise/index.ts';
 
-/** A git command that failed. The message is its last words. */
+/** A git command that failed. The message is the reason that git gave. */
 export class GitFailure extends Error {
   override readonly name = 'GitFailure';
 }
@@ -43,6 +43,12 @@ export const gitIn =
     }).catch((error: unknown) => {
       throw new GitFailure(`git cannot be run (${(error as NodeJS.ErrnoException).code ?? 'unknown reason'})`);
     });
-    if (exitCode !== 0) throw new GitFailure(said.trim().split('\n').at(-1) || `git ${args[0]} ended with ${exitCode}`);
+    if (exitCode !== 0) throw new GitFailure(reasonIn(said) || `git ${args[0]} ended with ${exitCode}`);
     return printed.trim();
   };
+
+/** Advice may follow the line with the reason: for a directory on a file system of its own, that git looks no further up. */
+function reasonIn(said: string): string {
+  const lines = said.trim().split('\n');
+  return lines.findLast((line) => line.startsWith('fatal: ')) ?? lines.at(-1) ?? '';
+}

@@ -1,0 +1,21 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { GitFailure, gitIn } from '../../../src/agent/worktrees/git.ts';
+
+const notFound = 'fatal: not a git repository (or any parent up to mount point /w)';
+
+for (const [condition, said, reason] of [
+  ['with advice after the reason', `${notFound}\nStopping at filesystem boundary.\n`, notFound],
+  ['without a fatal error', 'error: patch failed: a.txt:1\nerror: a.txt: no match\n', 'error: a.txt: no match'],
+  ['without a word', '', 'git status ended with 3'],
+] as const) {
+  t.test(`a git that fails ${condition} is reported with its reason`, async (t) => {
+    const directory = t.testdir({ said });
+    const git = join(directory, 'git');
+    writeFileSync(git, `#!/bin/sh\ncat '${join(directory, 'said')}' >&2\nexit 3\n`);
+    chmodSync(git, 0o755);
+    const run = gitIn({ PATH: `${directory}:/usr/bin:/bin` });
+    await t.rejects(run(['status'], { cwd: directory }), new GitFailure(reason));
+  });
+}
