@@ -19,7 +19,7 @@ const hostile = [
 
 scene(
   'without storage, with a hostile answer, a long message and 200 threads, chat works and its document is bounded',
-  { provider: always(say(hostile)) },
+  { provider: always(say(hostile)), isChanged: true },
   async (t, { page, served, go }) => {
     const session = await Session.open(t, served.server.webSocketUrl);
     for (let index = 0; index < threads; index += 1) {

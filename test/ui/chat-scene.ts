@@ -2,12 +2,12 @@
  * The page's chat over a real agent server whose model a test decides, in a real browser. A test fails for a script error, a
  * violation of the content security policy, or a request to another origin.
  */
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { isBuilt } from '../../scripts/stamp.mjs';
 import type { ModelProvider } from '../../src/agent/index.ts';
 import { scene as dashboardScene, type Scene as Served } from '../dashboard/harness.ts';
-import { keptPage } from './kept-page.ts';
+import { keptPage, type PageRequest } from './kept-page.ts';
 
 export interface ChatScene {
   readonly served: Served;
@@ -32,9 +32,9 @@ export async function chatStage() {
     t: Test,
     { url, token }: Pick<Served, 'url' | 'token'>,
     at: string,
-    options?: BrowserContextOptions,
+    options: Omit<PageRequest, 'origin'> = {},
   ) => {
-    const watched = await openPage(t, { origin: url, context: options });
+    const watched = await openPage(t, { origin: url, ...options });
     await watched.page.goto(`${url}/DashBoard#${new URLSearchParams({ token, at })}`);
     return watched;
   };
@@ -45,13 +45,12 @@ export async function chatStage() {
       readonly provider: ModelProvider;
       readonly config?: Readonly<Record<string, unknown>>;
       readonly at?: string;
-      readonly context?: BrowserContextOptions;
-    },
+    } & Omit<PageRequest, 'origin'>,
     play: (t: Test, scene: ChatScene) => Promise<void>,
   ): void {
     t.test(name, async (t) => {
       const served = await dashboardScene(t, options.config ?? {}, options.provider);
-      const { page, complaints, foreign } = await open(t, served, options.at ?? '/chat', options.context);
+      const { page, complaints, foreign } = await open(t, served, options.at ?? '/chat', options);
       const go = async (at: string) => {
         await page.evaluate((hash) => {
           location.hash = hash;
