@@ -36,7 +36,7 @@ const needsOwnProcess = new RegExp(
 const stageOf = /import \{[^}]*\b(?:stage|\w+Stage)\b[^}]*\} from '\.\/([\w-]+)\.ts'/;
 
 /** Such files in one process; with more of them the run would end with one long process beside an idle core. */
-const mostOfStage = 4;
+const mostOfStage = 5;
 
 /** A file that is known to take longer has a core for itself sooner when it has a process for itself. */
 const mostSeconds = 8;
