@@ -1,6 +1,7 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import t from 'tap';
 import { solutionOf } from '../../bench/lab/model.ts';
 import { tasks } from '../../bench/lab/repositories/index.ts';
@@ -17,10 +18,32 @@ const inOneProcess = (task: Task): Task => ({
   test: task.test.replace(/^node --test(?= )/, '$& --experimental-test-isolation=none'),
 });
 
+/**
+ * Makes a directory whose `python3` starts the interpreter itself: the `python3` of a version manager starts sixteen shells
+ * to find it.
+ */
+function pythonDirectory(): string {
+  const directory = join(home, 'bin');
+  const python = execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).trim();
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'python3'), `#!/bin/sh\nexec '${python}' "$@"\n`, { mode: 0o755 });
+  return directory;
+}
+
+const base = {
+  PATH: [pythonDirectory(), process.env['PATH'] ?? ''].join(delimiter),
+  HOME: home,
+  // A repository of a few files needs neither sample hooks nor a git that looks for loose objects after the commit.
+  GIT_TEMPLATE_DIR: '',
+  GIT_CONFIG_COUNT: '1',
+  GIT_CONFIG_KEY_0: 'maintenance.auto',
+  GIT_CONFIG_VALUE_0: 'false',
+};
+
 /** The repository of a task in a directory of its own, with its environment. */
 function repository(task: Task): { readonly directory: string; readonly env: Record<string, string> } {
   const directory = join(home, task.name);
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home, ...task.env?.(directory) };
+  const env = { ...base, ...task.env?.(directory) };
   makeRepository(directory, task, env);
   return { directory, env };
 }
