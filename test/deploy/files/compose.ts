@@ -36,7 +36,8 @@ export async function composeConfig(
   return run(program, args, {
     cwd: directory,
     timeoutMs: 240_000,
-    env: { PATH: process.env['PATH'] ?? '', HOME: directory, ...env },
+    // Version 2 ends before its memory has to be collected, which takes a quarter of its processor time.
+    env: { PATH: process.env['PATH'] ?? '', HOME: directory, GOGC: 'off', ...env },
   });
 }
 
