@@ -16,9 +16,11 @@ export interface Recorder {
 /** A directory whose programs write down how they are called. */
 export function recorder(): Recorder {
   const directory = mkdtempSync(join(tmpdir(), 'oratorio-shells-'));
-  const calls = join(directory, 'calls');
+  // Scripts run where no relative path leads to a program: `./ls` would be recorded as `ls`.
+  const [calls, programs, work] = [join(directory, 'calls'), join(directory, 'programs'), join(directory, 'work')];
+  for (const made of [programs, work]) mkdirSync(made);
   for (const name of names) {
-    const file = join(directory, name);
+    const file = join(programs, name);
     // A file for each process: those of a pipeline write at once. Words end with NUL, which no word contains.
     writeFileSync(file, `#!/bin/sh\nprintf '%s\\0' ${name} "$@" >"${calls}/$$"\n`);
     chmodSync(file, 0o755);
@@ -29,8 +31,8 @@ export function recorder(): Recorder {
       mkdirSync(calls);
       try {
         execFileSync(`/bin/${shell}`, ['-c', `${script}\nwait`], {
-          cwd: directory,
-          env: { PATH: directory, HOME: directory },
+          cwd: work,
+          env: { PATH: programs, HOME: work },
           stdio: 'ignore',
           timeout: 60_000,
         });

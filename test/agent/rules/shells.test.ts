@@ -97,7 +97,7 @@ for (const { kind: name, scripts, runs, fewest } of [
         const listed = new Set(commands.map((each) => JSON.stringify(each)));
         return shells.every((shell) => run(shell, text).every((each) => listed.has(JSON.stringify(each))));
       }),
-      { numRuns: runs },
+      { numRuns: runs, examples: [['./ls']] },
     );
     t.ok(accepted > fewest, `${accepted} of them are plain`);
   });
