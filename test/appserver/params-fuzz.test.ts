@@ -287,16 +287,27 @@ t.test('random parameters and answers get typed errors, and the server stays hea
     for (let attempt = 0; !succeeded.has(method); attempt += 1) {
       const { thread } = await client.call('thread/start', {});
       learn({ result: { thread } });
-      const turn = { threadId: thread.id, input: words('go'), approvalPolicy: 'autoApprove' };
+      const isAnswer = method === 'approval/respond';
+      const turn = {
+        threadId: thread.id,
+        input: words('go'),
+        approvalPolicy: isAnswer ? 'default' : 'autoApprove',
+      };
       learn(await client.ask('turn/start', turn));
-      // Some methods want a turn that has ended, the others one that runs with an input that waits for its end.
-      if (attempt % 2 === 0) {
+      // An answer wants a turn that asks. Some methods want one that has ended, the others one that runs with an input that waits for its end.
+      if (isAnswer) {
+        await client.until(
+          ({ method, params }) =>
+            (method === 'item/approval/request' || method === 'turn/completed') && params.threadId === thread.id,
+          'the turn asks, or ends',
+        );
+      } else if (attempt % 2 === 0) {
         await client.until(
           (message) => message.method === 'turn/completed' && message.params.threadId === thread.id,
           `the turn before ${method} ends`,
         );
       } else learn(await client.ask('turn/enqueue', turn));
-      attend([['accept', null]]);
+      attend([[isAnswer ? 'nothing' : 'accept', null]]);
       if (/^(cron|automation)\//.test(method)) learn(await client.ask('cron/add', job));
       // Chance may have removed the servers of tools that random parameters name.
       if (method.startsWith('mcp/')) await client.call('mcp/upsert', { name: 'one', settings: toolServer });
