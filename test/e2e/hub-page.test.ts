@@ -251,9 +251,12 @@ t.test(
     await tab.locator('.request').first().waitFor();
     t.pass('a tab without a token gets it from the other one');
     const chat = await context.newPage();
+    // Later versions are compared with the first one that a tab reads, once its stream is live.
+    const firstVersion = chat.waitForResponse(`${apiBaseUrl}/v1/page`);
     await chat.goto(`${apiBaseUrl}${record.page}#/chat`);
     await box(chat).fill('a draft that is kept');
     await live(chat);
+    await (await firstVersion).finished();
     await hub.kill('SIGKILL');
     await page.locator('.connection.reconnecting').waitFor();
     // The pages of the next Hub: another version serves, as after an update.
