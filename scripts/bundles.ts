@@ -38,6 +38,9 @@ const isOneOf = (names: readonly string[]) => (id: string) =>
 /** A chunk that is loaded later cannot have parts of an entry with a top-level await: each would wait for the other. */
 const isNoEntryThatWaits = (id: string): boolean => id !== at(program['cli/main']);
 
+/** Commands that need a module of the file that all of them load: half of some fifty. */
+const halfOfCommands = 26;
+
 /** Machines, their library, and servers: several commands run some of them. */
 const ofServers = /[\\/](?:src[\\/](?:http|events|inspect)|machines|node_modules[\\/]xstate)[\\/]/;
 
@@ -50,7 +53,7 @@ const programOutput: OutputOptions = {
   codeSplitting: {
     groups: [
       { name: 'initial', tags: ['$initial'], test: isNoEntryThatWaits, priority: 3 },
-      { name: 'common', minShareCount: 26, test: isNoEntryThatWaits, priority: 2 },
+      { name: 'common', minShareCount: halfOfCommands, test: isNoEntryThatWaits, priority: 2 },
       { name: 'servers', minShareCount: 6, test: ofServers, priority: 1 },
     ],
   },

@@ -14,7 +14,7 @@ export interface ProcessEntry {
   readonly imageAt?: string;
 }
 
-/** First 64 KiB of a file of `/proc`; most are smaller. */
+/** Holds the file that is being read; most files of `/proc` are smaller. */
 const buffer = Buffer.allocUnsafe(65_536);
 
 /** First 4 KiB of a `/proc` file. `readFileSync` would take twice the system calls, and this is read for every process. */

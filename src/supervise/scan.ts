@@ -33,7 +33,7 @@ const keyOf = ({ pid, startedTicks }: ProcessEntry): string => `${pid}:${started
 
 /**
  * Processes in which the last scan found no marker. Their environment, which takes longer to read than all else, is not read again: a
- * process gets another one by `exec`, and then at other addresses.
+ * process gets another one by `exec`, at other addresses, or at least of another length.
  */
 let unmarked: ReadonlyMap<number, ProcessEntry> = new Map();
 
@@ -46,8 +46,9 @@ let running: Promise<unknown> = Promise.resolve();
 let next: Promise<ScannedProcess[]> | undefined;
 
 /**
- * The process table without this process, zombies included. A scan costs about 10 µs for each process of the machine, and as much again
- * for a process that the last scan did not see; it lets the event loop breathe, and all who ask before it begins share it, so that stopping hundreds at once costs few scans.
+ * The process table without this process, zombies included. A scan costs about 10 µs for each process of the machine, and as much
+ * again for a process that the last scan did not see; it lets the event loop breathe, and all who ask before it begins share it, so
+ * that stopping hundreds at once costs few scans.
  */
 export function scanProcesses(): Promise<ScannedProcess[]> {
   next ??= running
@@ -64,7 +65,7 @@ export function scanProcesses(): Promise<ScannedProcess[]> {
 /** The process table without this process and without markers, zombies included: costs less than a scan. */
 export async function readProcesses(): Promise<readonly ProcessEntry[]> {
   if (process.platform !== 'linux') return scanProcesses();
-  return (await readTable((entry) => entry)).filter((entry) => entry !== undefined);
+  return readTable((entry) => entry);
 }
 
 async function scanProc(): Promise<ScannedProcess[]> {
@@ -82,8 +83,9 @@ async function scanProc(): Promise<ScannedProcess[]> {
 }
 
 /**
- * Reads the process table without this process, each process once. Whatever ended during a pass may have forked where the pass had already
- * looked: then another pass looks for new processes.
+ * Reads the process table without this process, each process once. Whatever ended during a pass may have forked where the pass had
+ * already looked: then another pass looks for new processes. A process that has been read stays until a list lacks it, and by then its
+ * children are in that list.
  */
 async function readTable<T>(read: (entry: ProcessEntry) => T): Promise<T[]> {
   const seen = new Map<number, T>();
