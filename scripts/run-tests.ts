@@ -11,9 +11,9 @@ import { join } from 'node:path';
 import { TapConfig } from '@tapjs/config';
 import { fileReport, summaryReport } from './tap-output.mjs';
 import { bundleTests, programOf } from './test-bundles.ts';
-import { runTestFile, type TestFileOptions, type TestFileResult } from './test-file.ts';
 import { realJobs, runTogether } from './test-jobs.ts';
 import { longestFirst, readDurations, writeDurations } from './test-order.ts';
+import { runTestProcess, type TestProcessOptions, type TestProcessResult } from './test-process.ts';
 import { bundleTestPrograms } from './test-programs.ts';
 import { type TestUnit, testUnits } from './test-units.ts';
 import { root } from './toolchain.mjs';
@@ -38,7 +38,7 @@ const programsIn = (directory: string): string => givenPrograms ?? join(director
  * Options of a test file. It must not inherit tap's hooks from a test that runs this script. The files and the programs that
  * they start share compiled code, which saves a fifth of their work.
  */
-function optionsIn(directory: string): TestFileOptions {
+function optionsIn(directory: string): TestProcessOptions {
   const { NODE_OPTIONS: _, TAP: _tap, ...inherited } = process.env;
   return {
     directory,
@@ -54,11 +54,11 @@ function optionsIn(directory: string): TestFileOptions {
 }
 
 /** Runs processes side by side, and those that need the machine for themselves afterwards. */
-async function runAll(units: readonly TestUnit[], directory: string): Promise<readonly TestFileResult[]> {
+async function runAll(units: readonly TestUnit[], directory: string): Promise<readonly TestProcessResult[]> {
   const options = optionsIn(directory);
-  const results: TestFileResult[] = [];
+  const results: TestProcessResult[] = [];
   const run = async (name: string): Promise<void> => {
-    const result = await runTestFile({ name, program: join(directory, programOf(name)) }, options);
+    const result = await runTestProcess({ name, program: join(directory, programOf(name)) }, options);
     results.push(result);
     process.stdout.write(fileReport(result, results.length));
   };

@@ -2,7 +2,7 @@ export interface Counts {
   readonly passed: number;
   readonly failed: number;
 }
-export function countsOf(tap: string): Counts;
+export function countsOf(tap: string): Counts | undefined;
 export function isWorthShowing(): (line: string) => boolean;
 
 interface Result {

@@ -102,7 +102,7 @@ export async function runTestFile(file: string, signal: AbortSignal): Promise<Te
   }
   const [code] = (await ended) as [number | null];
   signal.removeEventListener('abort', stop);
-  const counts = readCounts(lines.join('\n'));
+  const counts = countsOf(lines.join('\n'));
   const isGood = code === 0 && counts !== undefined && counts.failed === 0;
   const died = code === null && !signal.aborted ? ` (killed by ${child.signalCode})` : '';
   const ms = performance.now() - began;
@@ -115,13 +115,4 @@ export async function runTestFile(file: string, signal: AbortSignal): Promise<Te
 
 function end({ pid }: ChildProcess): void {
   if (pid !== undefined) killTree(pid);
-}
-
-/** Undefined for a run that wrote no summary: it did not come to its end. */
-function readCounts(tap: string): { readonly passed: number; readonly failed: number } | undefined {
-  try {
-    return countsOf(tap);
-  } catch {
-    return undefined;
-  }
 }

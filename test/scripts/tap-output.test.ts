@@ -7,7 +7,7 @@ t.test('the counts are those of the last summary', async (t) => {
     passed: 3,
     failed: 2,
   });
-  t.throws(() => countsOf('ok 1\nok 2\n'), /no summary/, 'a run that broke off has no counts');
+  t.equal(countsOf('ok 1\nok 2\n'), undefined, 'a run that broke off has no counts');
 });
 
 t.test('a log shows files and failures', async (t) => {

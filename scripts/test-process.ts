@@ -7,14 +7,14 @@ import { withSourcePlaces } from './source-places.ts';
 import { type Counts, countsOf } from './tap-output.mjs';
 import { root } from './toolchain.mjs';
 
-export interface TestFile {
+export interface TestProgram {
   /** Source, named from the root of the repository, or the name of several. */
   readonly name: string;
   /** Path of the JavaScript or TypeScript that Node runs. */
   readonly program: string;
 }
 
-export interface TestFileOptions {
+export interface TestProcessOptions {
   /** Of the bundles. */
   readonly directory: string;
   readonly nodeArguments: readonly string[];
@@ -22,7 +22,7 @@ export interface TestFileOptions {
   readonly timeoutMs: number;
 }
 
-export interface TestFileResult {
+export interface TestProcessResult {
   readonly name: string;
   readonly isGood: boolean;
   /** Assertions. A file that fails without a failed assertion counts as one. */
@@ -41,7 +41,10 @@ export interface TestFileResult {
 const reportMs = 5_000;
 
 /** Runs a file to its end; never rejects for a file that fails. */
-export async function runTestFile({ name, program }: TestFile, options: TestFileOptions): Promise<TestFileResult> {
+export async function runTestProcess(
+  { name, program }: TestProgram,
+  options: TestProcessOptions,
+): Promise<TestProcessResult> {
   const began = performance.now();
   const child = spawn(process.execPath, [...options.nodeArguments, program], {
     cwd: root,
@@ -79,17 +82,9 @@ export async function runTestFile({ name, program }: TestFile, options: TestFile
 }
 
 /** A file without a summary broke off. */
-function judge(tap: string, hasEndedWell: boolean): Pick<TestFileResult, 'isGood' | 'counts'> {
-  const counts = readCounts(tap);
+function judge(tap: string, hasEndedWell: boolean): Pick<TestProcessResult, 'isGood' | 'counts'> {
+  const counts = countsOf(tap);
   const isGood = hasEndedWell && counts !== undefined && counts.failed === 0;
   const { passed, failed } = counts ?? { passed: 0, failed: 0 };
   return { isGood, counts: { passed, failed: isGood ? 0 : Math.max(1, failed) } };
-}
-
-function readCounts(tap: string): Counts | undefined {
-  try {
-    return countsOf(tap);
-  } catch {
-    return undefined;
-  }
 }
