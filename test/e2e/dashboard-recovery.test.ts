@@ -35,7 +35,7 @@ const untilCut = (page: Page) => page.evaluate(() => (globalThis as unknown as C
 const names = (page: Page) => page.locator('.c-name a').allTextContents();
 
 scene('pages of one server', {}, async (t, stage) => {
-  const { connect, workspacePath, open, hub, place, context, complaints, ask } = stage;
+  const { connect, workspacePath, open, hub, place, context, watch, ask } = stage;
   await t.test('the Hub page shows the states of kill and recovery in their order', async (t) => {
     const page = await context.newPage();
     const { stdout } = await oratorio(place, ['inspect', '--print-url']);
@@ -68,7 +68,7 @@ scene('pages of one server', {}, async (t, stage) => {
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByText(basename(workspacePath)).first().waitFor();
     await page.close();
-    isBlameless(t, complaints);
+    isBlameless(t, watch);
   });
 
   const client = await connect(approver('accept'));
@@ -100,7 +100,7 @@ scene('pages of one server', {}, async (t, stage) => {
         await shows(t, 'same', async () => (await names(tab)).sort(), ['After', 'Before'], 'each once');
         t.equal(tab.url(), address);
       }
-      isBlameless(t, complaints);
+      isBlameless(t, watch);
     },
   );
 
@@ -118,7 +118,7 @@ scene('pages of one server', {}, async (t, stage) => {
     await one.getByRole('heading', { name: 'digest' }).waitFor();
     await one.locator('.bar-row', { hasText: 'Exec' }).first().waitFor();
     t.match(one.url(), '#/sessions/');
-    isBlameless(t, complaints);
+    isBlameless(t, watch);
   });
 
   await t.test('saved settings are in the file, and the page requests a restart', async (t) => {

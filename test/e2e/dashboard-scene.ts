@@ -4,6 +4,7 @@ import t, { type Test } from 'tap';
 import type { AppServerClientOptions } from '../../src/client/index.ts';
 import type { EventPage, TraceEvent } from '../../src/protocol/index.ts';
 import { launchBrowser } from '../browser.ts';
+import { type PageWatch, watchPages } from '../page-watch.ts';
 import { type Bookshop, clientOf, dashboardUrl, makeBookshop } from './bookshop.ts';
 import { type BuiltHub, makePlace, type Place, startHub } from './harness.ts';
 
@@ -11,8 +12,7 @@ export interface DashboardScene extends Bookshop {
   readonly place: Place;
   readonly hub: BuiltHub;
   readonly context: BrowserContext;
-  /** Script errors, violations of the policy, requests to another origin. */
-  readonly complaints: readonly string[];
+  readonly watch: PageWatch;
   /** Opens the dashboard in a tab of its own, at this view. */
   open(at?: string): Promise<Page>;
   connect(options?: AppServerClientOptions): ReturnType<typeof clientOf>;
@@ -51,7 +51,10 @@ export function theatre() {
         });
         t.teardown(() => context.close());
         context.setDefaultTimeout(180_000);
-        const complaints = await watch(context);
+        const watch = await watchPages(context, {
+          isOwn: (url) => /^http:\/\/127\.0\.0\.1:\d+\//.test(url),
+          cutsRequests: true,
+        });
         const open = async (at = '') => {
           const page = await context.newPage();
           await page.goto(await dashboardUrl(place, hub.client, workspacePath, at));
@@ -65,8 +68,8 @@ export function theatre() {
             headers: { authorization: `Bearer ${new URLSearchParams(hash.slice(1)).get('token')}` },
           });
         };
-        await play(t, { ...shop, place, hub, context, complaints, open, connect, ask });
-        isBlameless(t, complaints);
+        await play(t, { ...shop, place, hub, context, watch, open, connect, ask });
+        isBlameless(t, watch);
         await context.close();
         await hub.client.stop(workspacePath);
       });
@@ -80,32 +83,9 @@ export function theatre() {
 }
 
 /** Checks that no page of a scene has done so far what no page may do. */
-export const isBlameless = (t: Test, complaints: readonly string[]): void => {
-  t.same(complaints, [], 'no script error, no violation of the policy, no request to another origin');
+export const isBlameless = (t: Test, { complaints, foreign }: PageWatch): void => {
+  t.same([...complaints, ...foreign], [], 'no script error, no violation of the policy, no request to another origin');
 };
-
-async function watch(context: BrowserContext): Promise<string[]> {
-  const complaints: string[] = [];
-  context.on('console', (message) => {
-    // The browser logs each refused request and each cut connection; those are expected.
-    const isOfNetwork = /Failed to load resource|net::ERR/.test(message.text());
-    if (message.type() === 'error' && !isOfNetwork) complaints.push(message.text());
-  });
-  context.on('weberror', (error) => complaints.push(String(error.error())));
-  context.on('request', (request) => {
-    if (!/^(http:\/\/127\.0\.0\.1:\d+\/|blob:|about:)/.test(request.url()))
-      complaints.push(`foreign: ${request.url()}`);
-  });
-  await context.exposeFunction('reportViolation', (text: string) => complaints.push(text));
-  await context.addInitScript(() => {
-    addEventListener('securitypolicyviolation', (event) => {
-      (globalThis as unknown as { reportViolation(text: string): void }).reportViolation(
-        `${event.violatedDirective} ${event.blockedURI}`,
-      );
-    });
-  });
-  return complaints;
-}
 
 /** All events of a session, as the dashboard's API has them. */
 export async function eventsOf({ ask }: DashboardScene, sessionKey: string): Promise<EventPage> {

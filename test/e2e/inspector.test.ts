@@ -10,6 +10,7 @@ import t, { type Test } from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, isAlive } from '../hub/harness.ts';
+import { watchPages } from '../page-watch.ts';
 import { unusedPort } from '../ports.ts';
 import { shows } from '../ui/shows.ts';
 import { answerOf, type BuiltHub, makePlace, oratorio, type Place, say, startHub } from './harness.ts';
@@ -48,21 +49,15 @@ async function playOn(t: Test, { place, hub }: Omit<Scene, 'page'>, play: Play, 
   t.teardown(() => context.close());
   const page = await context.newPage();
   page.setDefaultTimeout(180_000);
-  const complaints: string[] = [];
-  const foreign: string[] = [];
+  const { complaints, foreign } = await watchPages(context, { isOwn: (url) => url.startsWith(hub.lock.apiBaseUrl) });
   page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+    if (message.type() === 'warning') complaints.push(message.text());
   });
-  page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('requestfailed', (request) => {
     // Streams are cut by every reload; nothing else may fail.
     if (!/\/v1\/(inspect|events)$/.test(request.url()))
       complaints.push(`${request.url()} ${request.failure()?.errorText}`);
   });
-  page.on('request', (request) => {
-    if (!request.url().startsWith(hub.lock.apiBaseUrl)) foreign.push(request.url());
-  });
-  await page.exposeFunction('reportViolation', (text: string) => complaints.push(text));
   await page.addInitScript(watchPage);
   const { stdout } = await oratorio(place, ['inspect', ...(workspace ? [workspace] : []), '--print-url']);
   await page.goto(workspace ? stdout.trim() : `${stdout.trim()}&at=%2Factors`);
@@ -74,14 +69,11 @@ async function playOn(t: Test, { place, hub }: Omit<Scene, 'page'>, play: Play, 
   await page.goto('about:blank');
 }
 
-/** Runs in the page: records each active leaf state, and violations of the content security policy. */
+/** Runs in the page: records each active leaf state. */
 function watchPage(): void {
-  const page = globalThis as unknown as { lit: string[]; flashed: string[]; reportViolation(text: string): void };
+  const page = globalThis as unknown as { lit: string[]; flashed: string[] };
   page.lit = [];
   page.flashed = [];
-  addEventListener('securitypolicyviolation', (event) =>
-    page.reportViolation(`${event.violatedDirective} ${event.blockedURI}`),
-  );
   const look = () => {
     const active = [...document.querySelectorAll<SVGElement>('.node.active')].map(
       (node) => node.dataset['state'] ?? '',

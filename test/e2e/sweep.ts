@@ -1,6 +1,7 @@
 /** Checks views of the product as it is served: two sizes of screen, light and dark, its real Content-Security-Policy. */
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import type { Test } from 'tap';
+import { type PageWatch, watchPages } from '../page-watch.ts';
 import { axe } from '../ui/scene.ts';
 
 const screens = [
@@ -8,29 +9,15 @@ const screens = [
   { width: 390, height: 844 },
 ] as const;
 
-/** A browser that holds everything against its page that no page may do. */
-export interface Watched {
-  readonly context: BrowserContext;
-  /** Script errors, violations of the Content-Security-Policy. */
-  readonly complaints: string[];
-  /** Requests to other origins. */
-  readonly foreign: string[];
-}
-
-export async function watched(t: Pick<Test, 'teardown'>, browser: Browser, origin: string): Promise<Watched> {
+export async function watched(
+  t: Pick<Test, 'teardown'>,
+  browser: Browser,
+  origin: string,
+): Promise<PageWatch & { readonly context: BrowserContext }> {
   const context = await browser.newContext({ reducedMotion: 'reduce', viewport: screens[0] });
   t.teardown(() => context.close());
   context.setDefaultTimeout(120_000);
-  const [complaints, foreign]: [string[], string[]] = [[], []];
-  context.on('weberror', (error) => complaints.push(String(error.error())));
-  context.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text());
-  });
-  context.on('request', (request) => {
-    const url = new URL(request.url());
-    if (url.protocol !== 'blob:' && url.protocol !== 'data:' && url.origin !== origin) foreign.push(request.url());
-  });
-  return { context, complaints, foreign };
+  return { context, ...(await watchPages(context, { isOwn: (url) => new URL(url).origin === origin })) };
 }
 
 /** Elements that are there once a view is, where its class is not its name. */

@@ -6,14 +6,11 @@ import type { Browser, BrowserContext, BrowserContextOptions, CDPSession, Page }
 import type { Test } from 'tap';
 import { processTest } from '../../scripts/shared-tap.ts';
 import { launchBrowser } from '../browser.ts';
+import { type PageWatch, watchPages } from '../page-watch.ts';
 
-export interface WatchedPage {
+export interface WatchedPage extends PageWatch {
   readonly context: BrowserContext;
   readonly page: Page;
-  /** Script errors and violations of the content security policy. */
-  readonly complaints: string[];
-  /** Requests to other origins. */
-  readonly foreign: string[];
 }
 
 export interface PageRequest {
@@ -60,21 +57,7 @@ class Watch implements WatchedPage {
     context.setDefaultTimeout(180_000);
     const page = await context.newPage();
     const watch = new Watch(context, page, await context.newCDPSession(page));
-    context.on('console', (message) => {
-      // An answer that a test refuses or cuts is reported by the browser itself; everything else is a fault of the page.
-      const isOfNetwork = /Failed to load resource|net::ERR|WebSocket connection/.test(message.text());
-      if (message.type() === 'error' && !isOfNetwork) watch.complaints.push(message.text());
-    });
-    await context.addInitScript(() => {
-      addEventListener('securitypolicyviolation', (event) => {
-        console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`);
-      });
-    });
-    context.on('weberror', (error) => watch.complaints.push(String(error.error())));
-    context.on('request', (request) => {
-      const url = request.url();
-      if (!url.startsWith(watch.#origin) && !/^(?:blob|data|about):/.test(url)) watch.foreign.push(url);
-    });
+    await watchPages(context, { isOwn: (url) => url.startsWith(watch.#origin), cutsRequests: true }, watch);
     return watch;
   }
 
