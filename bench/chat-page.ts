@@ -175,7 +175,7 @@ async function run({ rounds }: Context): Promise<Result> {
       threadId = makeTalk(workspacePath, stateDirectory, turns);
     },
   });
-  const browser = await launchBrowser({ isMeasured: true });
+  const browser = await launchBrowser();
   try {
     // The first tab pays for the start of the browser's processes.
     await firstUse(browser, server);

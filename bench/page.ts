@@ -203,7 +203,7 @@ async function run({ quick, rounds, long }: Context): Promise<Result> {
   const pageDirectory = join(directory, 'page');
   const dataDirectory = join(directory, 'data');
   mkdirSync(dataDirectory);
-  const browser = await launchBrowser({ isMeasured: true });
+  const browser = await launchBrowser();
   try {
     await build({
       configFile: join(import.meta.dirname, '../src/ui/vite.config.ts'),

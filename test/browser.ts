@@ -38,14 +38,8 @@ export function findBrowser(): string {
   );
 }
 
-/** A page of a test lives for a second: to optimise its code takes a seventh of the processor time and gives back less. */
-const withoutOptimisedCode = '--js-flags=--no-opt --no-maglev';
-
-/**
- * Starts the browser; the caller closes it.
- * @param isMeasured the page is to be as fast as in a browser of a user
- */
-export function launchBrowser({ isMeasured = false } = {}): Promise<Browser> {
+/** Starts the browser; the caller closes it. */
+export function launchBrowser(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
     executablePath: findBrowser(),
     timeout: 180_000,
@@ -56,13 +50,15 @@ export function launchBrowser({ isMeasured = false } = {}): Promise<Browser> {
       '--in-process-gpu',
       // Pages of one site share a process: a tenth of the processor time of a load.
       '--renderer-process-limit=1',
+      // Code for a hot loop costs more than a page of a test, which lives for a second, gets back: a seventh of the processor time.
+      '--js-flags=--no-opt --no-maglev',
       '--disable-quic',
       '--no-first-run',
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
       '--hide-scrollbars',
-      ...(isMeasured ? [] : [withoutOptimisedCode]),
+      ...args,
     ],
   });
 }
