@@ -50,8 +50,6 @@ export function launchBrowser(args: readonly string[] = []): Promise<Browser> {
       '--in-process-gpu',
       // Pages of one site share a process: a tenth of the processor time of a load.
       '--renderer-process-limit=1',
-      // Code for a hot loop costs more than a page of a test, which lives for a second, gets back: a seventh of the processor time.
-      '--js-flags=--no-opt --no-maglev',
       '--disable-quic',
       '--no-first-run',
       '--disable-background-networking',
