@@ -113,7 +113,7 @@ scene(
     await write(page, 'Run it');
     const threadId = await openThread(page);
     const approval = page.getByRole('region', { name: 'Approval' });
-    await approval.getByText('END').waitFor();
+    await approval.locator('pre', { hasText: /END$/ }).waitFor();
     t.match(await approval.locator('pre').textContent(), /^touch allowed\.txt && echo (long )+END$/);
     await button(page, 'Allow').click();
     await page.locator('.answer', { hasText: 'It ran.' }).waitFor();
