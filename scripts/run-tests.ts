@@ -9,11 +9,11 @@
 import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { TapConfig } from '@tapjs/config';
-import { fileReport, summaryReport } from './tap-output.mjs';
+import { fileReport, summaryReport, type TestProcessResult } from './tap-output.mjs';
 import { bundleTests, programOf } from './test-bundles.ts';
 import { realJobs, runTogether } from './test-jobs.ts';
 import { longestFirst, readDurations, writeDurations } from './test-order.ts';
-import { runTestProcess, type TestProcessOptions, type TestProcessResult } from './test-process.ts';
+import { runTestProcess, type TestProcessOptions } from './test-process.ts';
 import { bundleTestPrograms } from './test-programs.ts';
 import { type TestUnit, testUnits } from './test-units.ts';
 import { root } from './toolchain.mjs';

@@ -5,16 +5,19 @@ export interface Counts {
 export function countsOf(tap: string): Counts | undefined;
 export function isWorthShowing(): (line: string) => boolean;
 
-interface Result {
+export interface TestProcessResult {
   readonly name: string;
   readonly isGood: boolean;
+  /** Assertions. A process that fails without a failed assertion counts as one. */
   readonly counts: Counts;
   readonly milliseconds: number;
+  /** Processor time, as the process reports it at its end (`cpu-time.mjs`). */
   readonly cpuSeconds?: number;
   readonly exitCode: number | null;
-  readonly signal: string | null;
+  readonly signal: NodeJS.Signals | null;
   readonly isTimedOut: boolean;
+  /** TAP of the process. */
   readonly output: string;
 }
-export function fileReport(result: Result, number: number): string;
-export function summaryReport(results: readonly Result[]): string;
+export function fileReport(result: TestProcessResult, number: number): string;
+export function summaryReport(results: readonly TestProcessResult[]): string;

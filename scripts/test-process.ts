@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { withSourcePlaces } from './source-places.ts';
-import { type Counts, countsOf } from './tap-output.mjs';
+import { countsOf, type TestProcessResult } from './tap-output.mjs';
 import { root } from './toolchain.mjs';
 
 export interface TestProgram {
@@ -22,25 +22,10 @@ export interface TestProcessOptions {
   readonly timeoutMs: number;
 }
 
-export interface TestProcessResult {
-  readonly name: string;
-  readonly isGood: boolean;
-  /** Assertions. A file that fails without a failed assertion counts as one. */
-  readonly counts: Counts;
-  readonly milliseconds: number;
-  /** Processor time, as the file reports it at its end (`cpu-time.mjs`). */
-  readonly cpuSeconds?: number;
-  readonly exitCode: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly isTimedOut: boolean;
-  /** TAP of the file. */
-  readonly output: string;
-}
-
 /** Between SIGTERM, on which tap reports the unfinished tests, and SIGKILL; also for output that follows the exit. */
 const reportMs = 5_000;
 
-/** Runs a file to its end; never rejects for a file that fails. */
+/** Runs a process to its end; never rejects for one that fails. */
 export async function runTestProcess(
   { name, program }: TestProgram,
   options: TestProcessOptions,
@@ -69,7 +54,7 @@ export async function runTestProcess(
   const closed = once(child, 'close');
   const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
   for (const timer of timers) clearTimeout(timer);
-  // A process that the file left behind may hold the pipe open.
+  // A process that this one left behind may hold the pipe open.
   await Promise.race([closed, pause(reportMs, undefined, { ref: false })]);
   child.stdout.destroy();
   child.stderr.destroy();

@@ -1,4 +1,4 @@
-/** Holds against pages what none of Oratorio may do. */
+/** Collects what no page of Oratorio may do: errors, violations of its policy, requests to other origins. */
 import type { BrowserContext } from 'playwright-core';
 
 export interface PageWatch {

@@ -50,7 +50,14 @@ t.test('the report of a file is its TAP as a subtest, with the end of the proces
     '# Subtest: a.ts\n    ok 1 - x\n\n    1..1\nok 3 - a.ts # time=1234ms\n\n',
   );
   t.match(fileReport({ ...passed, cpuSeconds: 0.456, output: '' }, 3), /^ok 3 - a\.ts # time=1234ms cpu=0\.46s$/m);
-  const dead = { ...passed, isGood: false, exitCode: null, signal: 'SIGTERM', isTimedOut: true, output: 'ok 1' };
+  const dead = {
+    ...passed,
+    isGood: false,
+    exitCode: null,
+    signal: 'SIGTERM',
+    isTimedOut: true,
+    output: 'ok 1',
+  } as const;
   t.match(
     fileReport(dead, 4),
     /^ {4}ok 1\nnot ok 4 - a\.ts # time=1234ms\n {2}---\n[\s\S]*signal: SIGTERM\n {2}timeout: true/m,
