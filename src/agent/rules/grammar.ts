@@ -17,30 +17,55 @@ export function bashParser(): Promise<ParseScript> {
 }
 
 /**
- * Keeps V8 from optimising WebAssembly: already at the first script it spent 400 ms of processor time on the parser, whose
- * baseline code reads a script in less than a millisecond.
+ * Lets V8 optimise WebAssembly or not: already at the first script it spent 400 ms of processor time on the parser, whose
+ * baseline code reads a script in less than a millisecond. V8 decides when it compiles a module, and again at the first call of
+ * each function. At all other times the flags have their defaults: V8 rejects code stored under other flags, and the next agent
+ * server would compile all of its own again.
  */
-function keepBaselineCode(): void {
-  for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag);
-}
+const setOptimising = (isOn: boolean, ...flags: readonly ('tier-up' | 'dynamic-tiering')[]): void => {
+  for (const flag of flags) setFlagsFromString(`--${isOn ? '' : 'no-'}wasm-${flag}`);
+};
 
 async function load(): Promise<ParseScript> {
-  keepBaselineCode();
-  const { Parser, Language } = await import('web-tree-sitter');
-  // The default export of the option's type is that of Emscripten, which takes the bytes themselves, too.
-  await Parser.init({ wasmBinary: await readFile(wasmFile('web-tree-sitter', 'web-tree-sitter.wasm')) });
-  const language = await Language.load(await readFile(wasmFile('tree-sitter-bash', 'tree-sitter-bash.wasm')));
-  const parser: Parser = new Parser();
-  parser.setLanguage(language);
+  const [{ Parser, Language }, ...modules] = await Promise.all([
+    import('web-tree-sitter'),
+    readFile(wasmFile('web-tree-sitter', 'web-tree-sitter.wasm')),
+    readFile(wasmFile('tree-sitter-bash', 'tree-sitter-bash.wasm')),
+  ]);
+  const parser = await compile(Parser, Language, ...modules);
   return (script, read) => {
-    const tree = parser.parse(script);
-    if (!tree) throw new Error('the parser of shell scripts gave nothing');
+    setOptimising(false, 'tier-up');
     try {
-      return read(tree.rootNode);
+      const tree = parser.parse(script);
+      if (!tree) throw new Error('the parser of shell scripts gave nothing');
+      try {
+        return read(tree.rootNode);
+      } finally {
+        tree.delete();
+      }
     } finally {
-      tree.delete();
+      setOptimising(true, 'tier-up');
     }
   };
+}
+
+type TreeSitter = typeof import('web-tree-sitter');
+
+async function compile(
+  parsers: TreeSitter['Parser'],
+  languages: TreeSitter['Language'],
+  wasmBinary: Buffer,
+  grammar: Buffer,
+): Promise<Parser> {
+  setOptimising(false, 'tier-up', 'dynamic-tiering');
+  try {
+    // The default export of the option's type is that of Emscripten, which takes the bytes themselves, too.
+    await parsers.init({ wasmBinary });
+    const parser = new parsers();
+    return parser.setLanguage(await languages.load(grammar));
+  } finally {
+    setOptimising(true, 'tier-up', 'dynamic-tiering');
+  }
 }
 
 /** In the built product beside its bundles, in the sources where the package manager puts it. */

@@ -1,5 +1,6 @@
 /** Plain scripts, as they are parsed here and as real shells run them. */
 import { existsSync } from 'node:fs';
+import { cachedDataVersionTag } from 'node:v8';
 import fc from 'fast-check';
 import t from 'tap';
 import { parseScript } from '../../../src/agent/index.ts';
@@ -7,6 +8,7 @@ import { recorder } from './real-shells.ts';
 
 /** More rounds: `ORATORIO_FUZZ_ROUNDS=300000`, which takes minutes. */
 const numRuns = Number(process.env['ORATORIO_FUZZ_ROUNDS'] ?? 3_000);
+const versionBefore = cachedDataVersionTag();
 const shells = (['bash', 'dash'] as const).filter((shell) => existsSync(`/bin/${shell}`));
 
 const programs = ['ls', 'cat', 'npm', 'git', 'rm', 'touch'];
@@ -102,6 +104,11 @@ for (const { kind: name, scripts, runs, fewest } of [
     t.ok(accepted > fewest, `${accepted} of them are plain`);
   });
 }
+
+t.test('a parsed script leaves the flags of V8 as they were, under which compiled code is stored', async (t) => {
+  await parseScript('ls');
+  t.equal(cachedDataVersionTag(), versionBefore);
+});
 
 t.test('the words of plain scripts are those that a shell makes of them', async (t) => {
   const { run, close } = recorder();
