@@ -1,12 +1,12 @@
 /**
- * First file of the built agent server: runs `program.cjs`, which the build makes of `main.ts`, from its compiled code. Node's own
- * cache (`NODE_COMPILE_CACHE`) has of a file what is compiled before it runs, so that nine tenths of the functions of a start are
- * compiled at each start. This one has what an earlier server had compiled when it ended.
+ * First file of the built agent server: runs `program.cjs`, which the build makes of `main.ts`, and its parts from their compiled code.
+ * Node's own cache (`NODE_COMPILE_CACHE`) has of a file what is compiled before it runs, so that nine tenths of the functions of a start
+ * are compiled at each start. This one has what earlier servers had compiled when they ended.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createRequire, getCompileCacheDir, Module } from 'node:module';
-import { join } from 'node:path';
+import { createRequire, getCompileCacheDir } from 'node:module';
+import { basename, dirname, join } from 'node:path';
 import { constants, Script } from 'node:vm';
 import { writeFileAtomic } from '../lib/index.ts';
 
@@ -38,11 +38,17 @@ function store(file: string, script: Script): void {
   }
 }
 
+/** Scripts of this process, by the files of their compiled code. */
+const scripts = new Map<string, Script>();
+/** Whether every script has run from stored code. */
+let areStored = true;
+
 /** @param directory of this version of Node, with its flags: of Node's cache */
-function runCompiled(directory: string): void {
+function runCompiled(module: NodeModule, filename: string, directory: string): void {
   const source = readFileSync(filename, 'utf8');
+  const name = basename(filename) === 'program.cjs' ? 'agent-server' : 'agent-server-part';
   // V8 compares only lengths of sources.
-  const file = join(directory, `agent-server-${digestOf(source).toString('hex').slice(0, 16)}`);
+  const file = join(directory, `${name}-${digestOf(source).toString('hex').slice(0, 16)}`);
   const cachedData = readCompiled(file);
   const head = '(function (exports, require, module, __filename, __dirname) { ';
   const script = new Script(`${head}${source}\n})`, {
@@ -51,20 +57,21 @@ function runCompiled(directory: string): void {
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
     ...(cachedData && { cachedData }),
   });
-  if (cachedData === undefined || script.cachedDataRejected === true) {
-    // An orderly end has a whole life behind it; a failed start would leave next to nothing.
-    process.once('exit', (code) => {
-      if (code === 0) store(file, script);
-    });
-  }
-  const program = new Module(filename);
-  program.filename = filename;
-  // Parts that are loaded later ask for this one.
-  load.cache[filename] = program;
-  script.runInThisContext()(program.exports, load, program, filename, import.meta.dirname);
-  program.loaded = true;
+  scripts.set(file, script);
+  if (cachedData === undefined || script.cachedDataRejected === true) areStored = false;
+  script.runInThisContext()(module.exports, createRequire(filename), module, filename, dirname(filename));
+}
+
+function runProgram(directory: string): void {
+  process.once('exit', (code) => {
+    // An orderly end has a whole life behind it; a failed start would leave next to nothing. A process that is the first to load a
+    // part has run more of the others, too.
+    if (code === 0 && !areStored) for (const [file, script] of scripts) store(file, script);
+  });
+  load.extensions['.cjs'] = (module, filename) => runCompiled(module, filename, directory);
+  load(filename);
 }
 
 const directory = getCompileCacheDir();
 if (directory === undefined) load(filename);
-else runCompiled(directory);
+else runProgram(directory);

@@ -8,6 +8,7 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -52,19 +53,36 @@ t.test('an agent server runs the compiled code that another has left, and replac
     const [code] = await once(child, 'close');
     t.equal(code, 0, output);
   }
+  /** Inodes of the stored code, by file: a file that is stored anew is another one. */
   const compiled = () =>
-    readdirSync(cache, { recursive: true, encoding: 'utf8' }).filter((name) => /agent-server-[0-9a-f]{16}$/.test(name));
+    new Map(
+      readdirSync(cache, { recursive: true, encoding: 'utf8' })
+        .filter((name) => /agent-server-(part-)?[0-9a-f]{16}$/.test(name))
+        .sort()
+        .map((name) => [join(cache, name), statSync(join(cache, name)).ino]),
+    );
 
   await serveOnce();
-  t.equal(compiled().length, 1, 'one file for this build and this Node');
-  const file = join(cache, compiled()[0] ?? '');
-  const first = readFileSync(file);
+  const first = compiled();
+  const [programs, parts] = [/server-[^-]+$/, /part-[^-]+$/].map((kind) =>
+    [...first.keys()].filter((file) => kind.test(file)),
+  );
+  t.equal(programs?.length, 1, 'one program for this build and this Node');
+  t.ok((parts?.length ?? 0) > 0, 'the parts that it has loaded');
   await serveOnce();
-  t.ok(readFileSync(file).equals(first), 'it was used: it would have been written anew');
-  const damaged = Buffer.concat([first.subarray(0, -1), Buffer.from([(first.at(-1) ?? 0) ^ 1])]);
+  t.same(compiled(), first, 'they were used: they would have been written anew');
+  const [file = '', part = ''] = [programs?.[0], parts?.[0]];
+  const whole = readFileSync(file);
+  const damaged = Buffer.concat([whole.subarray(0, -1), Buffer.from([(whole.at(-1) ?? 0) ^ 1])]);
   writeFileSync(file, damaged);
   await serveOnce();
   t.notOk(readFileSync(file).equals(damaged), 'damaged code is not run');
+  const second = compiled();
+  rmSync(part);
+  await serveOnce();
+  const third = compiled();
+  t.same([...third.keys()], [...second.keys()], 'a part without compiled code gets some');
+  t.not(third.get(file), second.get(file), 'and the program again, of which such a server may have run more');
 });
 
 t.test('no program imports node:http, which would load a client of WebSockets with it', async (t) => {
