@@ -8,8 +8,9 @@ import './styles/tokens.css';
 import './styles/base.css';
 import './styles/parts.css';
 import './styles/shell.css';
-import { createApp } from './app/app.ts';
+import { type App, createApp } from './app/app.ts';
 import { Frame } from './shell/frame.tsx';
+import { fetchView } from './shell/outlet.tsx';
 
 /** Longest wait for a first frame: a hidden tab draws none. */
 const noFrameMs = 100;
@@ -27,10 +28,35 @@ function afterFirstPaint(run: () => void): void {
   }
 }
 
+/** Fetches the view while the server is asked for the facts of the page. After its proof: without one no view is shown. */
+async function prefetch(app: App): Promise<void> {
+  if ((await app.token()) !== null) await fetchView(app.router.route.peek().view);
+}
+
+/** Longest wait for the server before the page shows that it waits. */
+const noAnswerMs = 150;
+
+/** Runs once the server has answered; until then the document shows the same as the page would. */
+function onceKnown({ entry }: App, run: () => void): void {
+  const timer = setTimeout(begin, noAnswerMs);
+  const stop = entry.subscribe((now) => now !== 'knocking' && begin());
+  function begin(): void {
+    clearTimeout(timer);
+    queueMicrotask(() => stop());
+    run();
+  }
+}
+
 function start(root: HTMLElement): void {
-  // Preact would keep and reuse what the document came with; the page is drawn anew.
-  root.replaceChildren();
-  render(<Frame app={createApp()} />, root);
+  const app = createApp();
+  onceKnown(app, () => {
+    // Preact would keep and reuse what the document came with; the page is drawn anew.
+    root.replaceChildren();
+    render(<Frame app={app} />, root);
+  });
+  prefetch(app).catch(() => {
+    // The page asks again, and shows why.
+  });
   // A link with a token that is pasted into this tab only changes the fragment: start over with it.
   addEventListener('hashchange', () => {
     if (location.hash.includes('token=')) location.reload();

@@ -5,7 +5,18 @@ import type { ViewName } from '../app/server.ts';
 import { Empty, Skeleton } from '../parts/empty.tsx';
 import { views } from './views.ts';
 
-type View = ComponentType<{ readonly app: App }>;
+interface Fetched {
+  readonly View: ComponentType<{ readonly app: App }>;
+}
+
+const fetched = new Map<ViewName, Fetched>();
+
+/** Fetches a view, which is shown without a pause from then on. Rejects when it cannot be fetched. */
+export async function fetchView(view: ViewName): Promise<Fetched> {
+  const part = { View: (await views[view].load()).default };
+  fetched.set(view, part);
+  return part;
+}
 
 /** One view, fetched when it is first opened. When it fails, the rest of the page continues. */
 export function Outlet({
@@ -17,13 +28,13 @@ export function Outlet({
   readonly view: ViewName;
   readonly isThere: boolean;
 }) {
-  const [loaded, setLoaded] = useState<{ readonly View: View } | null>(null);
+  const [loaded, setLoaded] = useState(fetched.get(view) ?? null);
   const [hasFailed, setHasFailed] = useState(false);
   useEffect(() => {
-    if (!isThere) return;
+    if (!isThere || loaded) return;
     let isCurrent = true;
-    views[view].load().then(
-      (module) => isCurrent && setLoaded({ View: module.default }),
+    fetchView(view).then(
+      (part) => isCurrent && setLoaded(part),
       () => isCurrent && setHasFailed(true),
     );
     return () => {

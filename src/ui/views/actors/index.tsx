@@ -1,5 +1,5 @@
 /** The actors of this server: who lives below whom, in which state each is, how it got there, and how it was before. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { App } from '../../app/app.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import './actors.css';
@@ -15,7 +15,8 @@ import { endedId } from './tree-rows.ts';
 
 export default function ActorsView({ app }: { readonly app: App }) {
   const [store, setStore] = useState<Store | null>(null);
-  useEffect(() => {
+  // Before the first frame, which would be empty.
+  useLayoutEffect(() => {
     const made = createStore(app);
     setStore(made);
     const takeBack = app.commands.provide(finderOf(made));

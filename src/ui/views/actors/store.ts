@@ -104,12 +104,19 @@ export function createStore(app: App): Store {
       const list = await app.api.get<Chart[]>(app.server.machines);
       fetched.value = new Map(list.map((chart) => [chart.name, chart]));
     } catch (error) {
-      notice.value = `The charts could not be loaded: ${messageOf(error)}`;
+      // Before the stream has begun they are asked for again when it does.
+      if (feed.isTold.peek()) notice.value = `The charts could not be loaded: ${messageOf(error)}`;
     }
   }
-  // Again when the server comes back after it could not be reached.
+  // At once, and again when the server comes back after it could not be reached.
+  let isLoading = false;
   const stopCharts = effect(() => {
-    if (feed.isTold.value && fetched.peek().size === 0) void loadCharts();
+    void feed.isTold.value;
+    if (isLoading || fetched.peek().size > 0) return;
+    isLoading = true;
+    void loadCharts().finally(() => {
+      isLoading = false;
+    });
   });
   const chart = computed(() => charts.value.get(machine.value));
   const drawings = signal<Drawings | null | undefined>(undefined);
