@@ -141,7 +141,13 @@ const encoder = new TextEncoder();
 const mac = (token: string, message: string): string =>
   base64Url(hmac(sha256, encoder.encode(token), encoder.encode(message)));
 
-const keyIdOf = (token: string): string => mac(token, keyIdMessage).slice(0, keyIdLength);
+let lastKey = { token: '', id: '' };
+
+/** Key id of a token, which is computed once for the token of the tab. */
+function keyIdOf(token: string): string {
+  if (lastKey.token !== token) lastKey = { token, id: mac(token, keyIdMessage).slice(0, keyIdLength) };
+  return lastKey.id;
+}
 
 const makeNonce = (): string => base64Url(crypto.getRandomValues(new Uint8Array(nonceBytes)));
 

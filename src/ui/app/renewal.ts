@@ -14,7 +14,8 @@ export interface Renewal {
 }
 
 /**
- * Compares versions whenever the stream connects, as a server of another version is another process.
+ * Compares versions whenever the stream connects, as a server of another version is another process. The first connection needs
+ * no comparison if no attempt failed: a server that is replaced between the facts of the page and the stream refuses one.
  *
  * @param opened version with which the page was opened; undefined: the first that is read
  * @param read resolves with the version that serves now
@@ -27,9 +28,12 @@ export function watchRenewal(
   const renewal = signal<Renewal | null>(null);
   let from: string | undefined;
   let wasLive = false;
+  let isFirst = true;
   effect(() => {
-    const live = connection.value.state === 'live';
-    if (live && !wasLive) {
+    const { state } = connection.value;
+    const live = state === 'live';
+    if (live && isFirst) from = opened();
+    if (live && !wasLive && !(isFirst && from !== undefined)) {
       read().then(
         (to) => {
           from ??= opened() ?? to;
@@ -40,6 +44,7 @@ export function watchRenewal(
       );
     }
     wasLive = live;
+    if (live || state === 'reconnecting') isFirst = false;
   });
   return renewal;
 }
