@@ -118,6 +118,8 @@ onPage(
   async (t, { place, hub, page }) => {
     const workspacePath = place.workspace('atelier', { Supervision: { BackoffBaseMs: 5000 } });
     await isLit(page, 'serving.steady');
+    await page.getByRole('button', { name: 'Simulate from here' }).waitFor();
+    t.ok(await page.evaluate(() => document.activeElement === document.body), 'opening the page moves no focus');
     await shows(t, 'match', () => page.locator('.hint').textContent(), 'oratorio up');
     await hub.client.ensure({ workspacePath, startIfMissing: false });
     const ensured = hub.client.ensure({ workspacePath });

@@ -301,7 +301,7 @@ interface ToolsProps {
 function Tools({ store, mode, setMode, isFollowing, isAll, toggleAll, zoom, scale, simulate }: ToolsProps) {
   const { counts, heat } = store.shows.value;
   const start = useRef<HTMLButtonElement>(null);
-  useFocusInsteadOf(start, simulate === undefined);
+  useFocusInsteadOf(start, store.simulation.simulated.value === null);
   return (
     <fieldset class="tools" aria-label="View">
       {simulate && (
