@@ -24,22 +24,25 @@ function refuse(error: unknown): never {
 }
 
 /** Everything from the network, by the variables that say where it is. */
-async function fetchAll(): Promise<Record<string, string>> {
+async function fetchAll(files: readonly string[]): Promise<Record<string, string>> {
   await demandPrograms();
   return {
     [variables.base]: await baseArchive(),
-    ORATORIO_TEST_COMPOSE_V1: await composeV1(),
+    ...(files.some((file) => file.includes('compose-v1')) && { ORATORIO_TEST_COMPOSE_V1: await composeV1() }),
     ORATORIO_TEST_COMPOSE_V2: await composeV2(),
     ORATORIO_TEST_CADDY_211: await caddy211(),
   };
 }
 
-async function runInside(directory: string, fetched: Readonly<Record<string, string>>): Promise<number> {
+async function runInside(
+  directory: string,
+  files: readonly string[],
+  fetched: Readonly<Record<string, string>>,
+): Promise<number> {
   const cgroup = basename(directory);
   const temporary = join(directory, 'tmp');
   mkdirSync(temporary);
-  const files = process.argv.length > 2 ? process.argv.slice(2) : globSync('test/stack/*.stack.ts', { cwd: root });
-  const program = [process.execPath, ...nodeWords, join(root, 'test', 'stack', 'inside.ts'), ...files.sort()];
+  const program = [process.execPath, ...nodeWords, join(root, 'test', 'stack', 'inside.ts'), ...files];
   const env = {
     ...toolEnvironment(),
     ...fetched,
@@ -76,12 +79,14 @@ function groupsUnder(directory: string): string[] {
   }
 }
 
-const fetched = await fetchAll().catch(refuse);
+const files = process.argv.length > 2 ? process.argv.slice(2) : globSync('test/stack/*.stack.ts', { cwd: root });
+files.sort();
+const fetched = await fetchAll(files).catch(refuse);
 ensureTestRunner();
 if (!isBuilt()) run(process.execPath, [join(root, 'scripts', 'node22.mjs'), join(root, 'scripts', 'build.ts')]);
 const directory = mkdtempSync(join(tmpdir(), 'oratorio-stack-'));
 try {
-  process.exitCode = await runInside(directory, fetched);
+  process.exitCode = await runInside(directory, files, fetched);
 } finally {
   // Images are unpacked in it: `rmSync` took over 20 seconds for them, `rm` seven.
   spawnSync('rm', ['-rf', '--', directory]);
