@@ -25,7 +25,6 @@ import { type FileText, readTexts, type StackTexts, secretsOf, textOf, valueIn }
 import type { DoctorOptions, GatewayAddress, HostProbes, RunGit } from './types.ts';
 
 interface InsideOptions {
-  readonly args?: readonly string[];
   /** Standard input: arguments can be seen by everybody on this host. */
   readonly input?: string;
   readonly signal: AbortSignal;
@@ -139,20 +138,12 @@ export class DoctorContext {
     return (await this.services()).find(({ service }) => service === name);
   }
 
-  /** Runs a script of Node inside of a running container. */
-  async inside(service: ServiceName, script: string, options: InsideOptions): Promise<RunResult> {
+  /** Runs a program inside of a running container. */
+  async inside(service: ServiceName, program: readonly string[], options: InsideOptions): Promise<RunResult> {
     const state = await this.service(service);
     if (state === undefined) throw new DeployError('engineFailed', `There is no container of ${service}.`);
-    const { args = [], input, signal } = options;
-    const command = [
-      'exec',
-      ...(input === undefined ? [] : ['--interactive']),
-      state.container,
-      'node',
-      '-e',
-      script,
-      ...args,
-    ];
+    const { input, signal } = options;
+    const command = ['exec', ...(input === undefined ? [] : ['--interactive']), state.container, ...program];
     return this.engine().run(command, { ...this.asking(signal), ...(input !== undefined && { input }) });
   }
 

@@ -65,7 +65,8 @@ const words: Readonly<Record<string, Finding>> = {
 
 /** The agent server takes a connection of the backend. */
 export async function agent(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
-  const { stdout } = await context.inside('backend', handshake, { args: [String(limits.handshakeMs)], signal });
+  const program = ['node', '-e', handshake, String(limits.handshakeMs)];
+  const { stdout } = await context.inside('backend', program, { signal });
   return (
     words[stdout.trim()] ??
     fail('The container of the backend cannot be asked.', 'oratorio server logs --service backend')

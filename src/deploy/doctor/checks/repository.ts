@@ -93,14 +93,13 @@ export const clean: Look = async ({ workspacePath }, context, signal) => {
       );
 };
 
-const numberScript = `const {dev, ino} = require('node:fs').statSync(process.argv[1]); console.log(dev + ':' + ino)`;
-
 /** Both containers see the same directory by the same name: by its device and number. */
 export const sameDirectory: Look = async ({ workspacePath }, context, signal) => {
   if (workspacePath === null) return fail('It has no route.', null);
   const numbers = await Promise.all(
     (['backend', 'agent'] as const).map(async (service) => {
-      const { exitCode, stdout } = await context.inside(service, numberScript, { args: [workspacePath], signal });
+      const numbers = ['stat', '--dereference', '--format', '%d:%i', workspacePath];
+      const { exitCode, stdout } = await context.inside(service, numbers, { signal });
       return exitCode === 0 ? stdout.trim() : null;
     }),
   );

@@ -34,7 +34,10 @@ export async function secret(context: DoctorContext, signal: AbortSignal): Promi
   if (value === '') return fail('Missing.', 'oratorio server webhook enable makes one.');
   const nonce = randomBytes(16).toString('hex');
   const proof = createHmac('sha256', nonce).update(sha256(value)).digest('hex');
-  const { stdout } = await context.inside('backend', compare, { input: `${nonce}\n${proof}\n`, signal });
+  const { stdout } = await context.inside('backend', ['node', '-e', compare], {
+    input: `${nonce}\n${proof}\n`,
+    signal,
+  });
   return (
     words[stdout.trim()] ??
     fail('The container of the backend cannot be asked.', 'oratorio server logs --service backend')

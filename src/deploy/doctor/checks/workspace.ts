@@ -5,23 +5,22 @@ import { fail, ok } from '../finding.ts';
 import { limits } from '../limits.ts';
 import type { Finding } from '../types.ts';
 
-const write = `require('node:fs').writeFileSync(process.argv[1], process.argv[2], {flag: 'wx', mode: 0o600})`;
-const read = `console.log(require('node:fs').readFileSync(process.argv[1], 'utf8') === process.argv[2] ? 'same' : 'other')`;
-const remove = `require('node:fs').rmSync(process.argv[1], {force: true})`;
+/** Creates a file; fails where there is one already. By the shell, which starts in a fraction of Node's time. */
+const write = 'umask 077; set -o noclobber; printf %s "$2" > "$1"';
 
 /** Checks that backend and agent server have the workspace at the same path (specification §4.4, rule 8). */
 export async function workspace(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
   const nonce = randomUUID();
   const path = `${containerPaths.workspace}/.oratorio-doctor-${nonce}`;
   try {
-    const written = await context.inside('backend', write, { args: [path, nonce], signal });
+    const written = await context.inside('backend', ['sh', '-c', write, 'sh', path, nonce], { signal });
     if (written.exitCode !== 0)
       return fail(
         `The backend cannot write to ${containerPaths.workspace}.`,
         `chown -R ${context.value('ORATORIO_UID')} ${context.layout.workspace}; on a host with SELinux run oratorio server init again.`,
       );
-    const seen = await context.inside('agent', read, { args: [path, nonce], signal });
-    return seen.exitCode === 0 && seen.stdout.trim() === 'same'
+    const seen = await context.inside('agent', ['cat', path], { signal });
+    return seen.exitCode === 0 && seen.stdout === nonce
       ? ok(`Both containers have it at ${containerPaths.workspace}.`)
       : fail(
           'The agent server does not read what the backend has written.',
@@ -29,6 +28,6 @@ export async function workspace(context: DoctorContext, signal: AbortSignal): Pr
         );
   } finally {
     // Also when the check itself was stopped.
-    await context.inside('backend', remove, { args: [path], signal: AbortSignal.timeout(limits.askMs) });
+    await context.inside('backend', ['rm', '--force', path], { signal: AbortSignal.timeout(limits.askMs) });
   }
 }
