@@ -1,7 +1,7 @@
 import { defaults } from '../defaults.ts';
 import { stackFiles } from '../layout.ts';
 import { containerPaths as inside } from './container-paths.ts';
-import { composed, hardened, healthcheckByFetch, type MountOptions, mount } from './service.ts';
+import { composed, hardened, healthcheckByGet, type MountOptions, mount } from './service.ts';
 import { environmentOf, reference, type VariableName, variables } from './variables.ts';
 
 const { containerPorts: ports } = defaults;
@@ -47,7 +47,7 @@ function agent(options: MountOptions) {
     ],
     networks: ['core'],
     ports: [onLoopback('ORATORIO_AGENT_PORT', ports.agent), onLoopback('ORATORIO_DASHBOARD_PORT', ports.dashboard)],
-    healthcheck: healthcheckByFetch(`http://127.0.0.1:${ports.agent}/healthz`),
+    healthcheck: healthcheckByGet({ port: ports.agent, path: '/healthz' }),
     ...hardened({ memory: reference('ORATORIO_AGENT_MEMORY'), pids: 1024 }),
   };
 }
@@ -80,7 +80,7 @@ function backend(options: MountOptions) {
     ],
     networks: ['core'],
     ports: [onLoopback('ORATORIO_BACKEND_PORT', ports.backend)],
-    healthcheck: healthcheckByFetch(`http://127.0.0.1:${ports.backend}/health`),
+    healthcheck: healthcheckByGet({ port: ports.backend, path: '/health' }),
     ...hardened({ memory: reference('ORATORIO_BACKEND_MEMORY'), pids: 512 }),
   };
 }

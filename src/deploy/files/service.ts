@@ -33,10 +33,19 @@ export function healthcheck(test: readonly string[]) {
   return { test: [...test], interval: '5s', timeout: '5s', retries: 6, start_period: '30s' };
 }
 
-/** Healthy when a GET of `url` is answered well. With the Node of the image: there is no curl in it. */
-export function healthcheckByFetch(url: string) {
-  const script = `fetch('${url}', {signal: AbortSignal.timeout(4000)}).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))`;
-  return healthcheck(['CMD', 'node', '-e', script]);
+/**
+ * Healthy when a GET is answered with 2xx. By the shell of the image: it has no curl, and starting Node takes twenty times the
+ * processor time, every five seconds for as long as the stack runs. Without `$`, which Compose would replace.
+ */
+export function healthcheckByGet({ port, path }: { readonly port: number; readonly path: string }) {
+  const host = `127.0.0.1:${port}`;
+  const request = [`GET ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', '', ''].join('\\r\\n');
+  const script = [
+    `exec 3<>/dev/tcp/${host.replace(':', '/')}`,
+    `printf '${request}' >&3`,
+    "head -n 1 <&3 | grep -q '^HTTP/1.1 2'",
+  ].join(' && ');
+  return healthcheck(['CMD', 'timeout', '4', 'bash', '-c', script]);
 }
 
 /** A file of the composition: our mark, what it is, and the document. Compose v1 reads YAML 1.1, where `0:0` is a number. */
