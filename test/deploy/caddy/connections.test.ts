@@ -2,7 +2,7 @@ import t from 'tap';
 import { defaults } from '../../../src/deploy/defaults.ts';
 import { type Answer, sendHttp2, sendRaw, type Target } from './clients.ts';
 import { authorityOf } from './hosts.ts';
-import { combinations, deliveryHead, encrypted, http2Delivery, type Setup, setUp } from './setup.ts';
+import { combinations, deliveryHead, encrypted, http2Delivery, type Setup, sharedSetups } from './setup.ts';
 import { headerOf, sha256 } from './upstream.ts';
 
 const body = '{"action":"created"}';
@@ -11,6 +11,8 @@ const sized = `Content-Length: ${body.length}`;
 
 const deliver = (setup: Setup, to: Target = encrypted(setup), headers: readonly string[] = [sized, close]) =>
   sendRaw(to, `${deliveryHead(setup, headers)}${body}`);
+
+const shared = sharedSetups(t);
 
 /** How many answers came on one connection. */
 const answersIn = ({ text }: Answer): string[] =>
@@ -21,7 +23,7 @@ for (const combination of combinations) {
   const isNamed = host.kind === 'dns';
 
   t.test(`Caddy ${name}: another TLS version, protocol or server name is refused`, async (t) => {
-    const setup = await setUp(t, combination);
+    const setup = await shared(combination);
     const { ports } = setup.gateway;
     const at = (tls: Parameters<typeof encrypted>[1]) => encrypted(setup, tls);
     const status = async (answer: Promise<Answer>): Promise<Answer['status']> => (await answer).status;
@@ -46,14 +48,14 @@ for (const combination of combinations) {
   });
 
   t.test(`Caddy ${name}: a handshake without a server name ${isNamed ? 'fails' : 'is served'}`, async (t) => {
-    const setup = await setUp(t, combination);
+    const setup = await shared(combination);
     const { status } = await deliver(setup, encrypted(setup, { serverName: '' }));
     t.equal(status, isNamed ? 'closed' : 202);
     t.equal(setup.upstream.deliveries.length, isNamed ? 0 : 1);
   });
 
   t.test(`Caddy ${name}: no second request hides in a delivery`, async (t) => {
-    const setup = await setUp(t, combination);
+    const setup = await shared(combination);
     const { deliveries } = setup.upstream;
     const hidden = `GET /api/v1/settings HTTP/1.1\r\nHost: ${authorityOf(host)}\r\n${close}\r\n\r\n`;
     const send = (headers: readonly string[], text: string) =>
@@ -99,7 +101,7 @@ for (const combination of combinations) {
   });
 
   t.test(`Caddy ${name}: a delivery does not become a tunnel`, async (t) => {
-    const setup = await setUp(t, combination);
+    const setup = await shared(combination);
     const upgrades = [
       [
         'Connection: Upgrade',

@@ -7,7 +7,7 @@ import { defaults } from '../../../src/deploy/defaults.ts';
 import { caddy26 } from '../tools.ts';
 import { sendHttp2, sendRaw } from './clients.ts';
 import { authorityOf, serverNameOf } from './hosts.ts';
-import { combinations, deliveryHead, encrypted, http2Delivery, type Setup, setUp } from './setup.ts';
+import { combinations, deliveryHead, encrypted, http2Delivery, type Setup, setUp, sharedSetups } from './setup.ts';
 import { headerOf, sha256 } from './upstream.ts';
 
 const close = 'Connection: close';
@@ -20,12 +20,68 @@ const chunkedBody = (body: Uint8Array): (string | Uint8Array)[] => [
   '\r\n0\r\n\r\n',
 ];
 
+const shared = sharedSetups(t);
+
+t.test('a delivery reaches the backend as GitHub sent it', async (t) => {
+  const sent = [
+    ['User-Agent', 'GitHub-Hookshot/abc123'],
+    ['Accept', '*/*'],
+    ['Content-Type', 'application/json'],
+    ['X-GitHub-Delivery', '72d3162e-cc78-11e3-81ab-4c9367dc0958'],
+    ['X-GitHub-Event', 'issue_comment'],
+    ['X-GitHub-Hook-ID', '292430182'],
+    ['X-GitHub-Hook-Installation-Target-ID', '79929171'],
+    ['X-GitHub-Hook-Installation-Target-Type', 'integration'],
+    ['X-Hub-Signature', 'sha1=7d38cdd689735b008b3c702edd92eea23791c5f6'],
+    ['X-Hub-Signature-256', 'sha256=d57c68ca6f92289e6987922ff26938930f6e66a2d161ef06abdf1859230aa23c'],
+  ] as const;
+  const claims = [
+    ['X-Forwarded-For', '10.9.8.7'],
+    ['X-Forwarded-Proto', 'gopher'],
+    ['X-Forwarded-Host', 'evil.test'],
+    ['Forwarded', 'for=10.9.8.7'],
+    ['X-Real-IP', '10.9.8.7'],
+  ] as const;
+  const body = '{"utf8":"\u4e2d\u00e9","odd":"\\u0000"}\n';
+  for (const combination of combinations) {
+    const setup = await shared(combination);
+    const headers = [...sent, ...claims].map(([name, value]) => `${name}: ${value}`);
+    const length = `Content-Length: ${Buffer.byteLength(body)}`;
+    const answer = await sendRaw(encrypted(setup), `${deliveryHead(setup, [...headers, length, close])}${body}`);
+    t.match(answer.text, /\{"accepted":true\}/);
+    const [delivery] = setup.upstream.deliveries;
+    if (!delivery) throw new Error('nothing arrived');
+    t.equal(delivery.sha256, sha256(body));
+    const values = new Map(delivery.headers.map(([name, value]) => [name.toLowerCase(), value]));
+    t.equal(values.size, delivery.headers.length, 'none stands there twice');
+    for (const [name, value] of sent) t.equal(values.get(name.toLowerCase()), value, name);
+    t.equal(values.get('host'), 'localhost', 'a name that the backend knows');
+    t.equal(values.get('accept-encoding'), undefined);
+    t.equal(values.get('x-forwarded-for'), '127.0.0.1', 'who connected, not who somebody says');
+    t.equal(values.get('x-forwarded-proto'), 'https');
+    t.equal(values.get('x-forwarded-host'), authorityOf(setup.host));
+    t.equal(headerOf(delivery, 'forwarded') ?? headerOf(delivery, 'x-real-ip'), undefined);
+  }
+});
+
 // Limits do not depend on the host: an address is served by the later version alone.
 for (const combination of combinations.filter(({ host }) => host.kind !== 'ipv6')) {
   const { name, find } = combination;
 
+  t.test(`Caddy ${name}: too many headers are no delivery`, async (t) => {
+    const setup = await shared(combination);
+    const send = (bytes: number) =>
+      sendRaw(encrypted(setup), deliveryHead(setup, [`X-Long: ${'x'.repeat(bytes)}`, 'Content-Length: 0', close]));
+    t.equal((await send(8 * 1024)).status, 202);
+    t.match((await send(32 * 1024)).status, /^(?:431|closed)$/);
+    const long = { ...http2Delivery(setup), 'x-long': 'x'.repeat(32 * 1024) };
+    t.match((await sendHttp2(encrypted(setup), long, null)).status, /^(?:431|closed)$/);
+    t.equal(setup.upstream.deliveries.length, 1);
+  });
+
+  // The last on this gateway: what is broken off may reach the backend's list late.
   t.test(`Caddy ${name}: 25 MiB are delivered, one byte more is not`, async (t) => {
-    const setup = await setUp(t, combination);
+    const setup = await shared(combination);
     const { deliveries } = setup.upstream;
     const sized = (body: Uint8Array) =>
       sendRaw(encrypted(setup), [deliveryHead(setup, [`Content-Length: ${body.length}`, close]), body]);
@@ -44,17 +100,6 @@ for (const combination of combinations.filter(({ host }) => host.kind !== 'ipv6'
       'what got to the backend of those was broken off',
     );
     t.equal((await sized(Buffer.from('{}'))).status, 202, 'and it goes on');
-  });
-
-  t.test(`Caddy ${name}: too many headers are no delivery`, async (t) => {
-    const setup = await setUp(t, combination);
-    const send = (bytes: number) =>
-      sendRaw(encrypted(setup), deliveryHead(setup, [`X-Long: ${'x'.repeat(bytes)}`, 'Content-Length: 0', close]));
-    t.equal((await send(8 * 1024)).status, 202);
-    t.match((await send(32 * 1024)).status, /^(?:431|closed)$/);
-    const long = { ...http2Delivery(setup), 'x-long': 'x'.repeat(32 * 1024) };
-    t.match((await sendHttp2(encrypted(setup), long, null)).status, /^(?:431|closed)$/);
-    t.equal(setup.upstream.deliveries.length, 1);
   });
 
   t.test(`Caddy ${name}: a connection without progress is closed`, async (t) => {
@@ -84,50 +129,6 @@ for (const combination of combinations.filter(({ host }) => host.kind !== 'ipv6'
 }
 
 const [oldest] = combinations;
-
-t.test('a delivery reaches the backend as GitHub sent it', async (t) => {
-  const sent = [
-    ['User-Agent', 'GitHub-Hookshot/abc123'],
-    ['Accept', '*/*'],
-    ['Content-Type', 'application/json'],
-    ['X-GitHub-Delivery', '72d3162e-cc78-11e3-81ab-4c9367dc0958'],
-    ['X-GitHub-Event', 'issue_comment'],
-    ['X-GitHub-Hook-ID', '292430182'],
-    ['X-GitHub-Hook-Installation-Target-ID', '79929171'],
-    ['X-GitHub-Hook-Installation-Target-Type', 'integration'],
-    ['X-Hub-Signature', 'sha1=7d38cdd689735b008b3c702edd92eea23791c5f6'],
-    ['X-Hub-Signature-256', 'sha256=d57c68ca6f92289e6987922ff26938930f6e66a2d161ef06abdf1859230aa23c'],
-  ] as const;
-  const claims = [
-    ['X-Forwarded-For', '10.9.8.7'],
-    ['X-Forwarded-Proto', 'gopher'],
-    ['X-Forwarded-Host', 'evil.test'],
-    ['Forwarded', 'for=10.9.8.7'],
-    ['X-Real-IP', '10.9.8.7'],
-  ] as const;
-  const body = '{"utf8":"\u4e2d\u00e9","odd":"\\u0000"}\n';
-  for (const combination of combinations) {
-    const setup = await setUp(t, combination);
-    const headers = [...sent, ...claims].map(([name, value]) => `${name}: ${value}`);
-    const length = `Content-Length: ${Buffer.byteLength(body)}`;
-    const answer = await sendRaw(encrypted(setup), `${deliveryHead(setup, [...headers, length, close])}${body}`);
-    t.match(answer.text, /\{"accepted":true\}/);
-    const [delivery] = setup.upstream.deliveries;
-    if (!delivery) throw new Error('nothing arrived');
-    t.equal(delivery.sha256, sha256(body));
-    const values = new Map(delivery.headers.map(([name, value]) => [name.toLowerCase(), value]));
-    t.equal(values.size, delivery.headers.length, 'none stands there twice');
-    for (const [name, value] of sent) t.equal(values.get(name.toLowerCase()), value, name);
-    t.equal(values.get('host'), 'localhost', 'a name that the backend knows');
-    t.equal(values.get('accept-encoding'), undefined);
-    t.equal(values.get('x-forwarded-for'), '127.0.0.1', 'who connected, not who somebody says');
-    t.equal(values.get('x-forwarded-proto'), 'https');
-    t.equal(values.get('x-forwarded-host'), authorityOf(setup.host));
-    t.equal(headerOf(delivery, 'forwarded') ?? headerOf(delivery, 'x-real-ip'), undefined);
-    // The next one gets the same directory.
-    await setup.gateway.stop();
-  }
-});
 
 t.test('with an unreachable backend the answer is 502, and no part of a delivery is logged', async (t) => {
   for (const combination of [oldest, combinations[2]]) {

@@ -24,15 +24,37 @@ export const combinations = [
   { name: '2.11, an IPv6 host', find: caddy211, host: hosts.ipv6 },
 ] as const;
 
-export async function setUp(
+type Combination = Pick<(typeof combinations)[number], 'find' | 'host'>;
+
+/** A gateway for one test. */
+export const setUp = (t: Test, combination: Combination, timeouts: Partial<GatewayTimeouts> = {}): Promise<Setup> =>
+  start(t, combination, join(t.testdir({}), 'caddy'), timeouts);
+
+/**
+ * Gateways for the tests of a file that run one after the other and leave no request unfinished: one for each combination, which
+ * ends with `t`. Each call returns its backend empty.
+ */
+export function sharedSetups(t: Test): (combination: Combination) => Promise<Setup> {
+  const directory = t.testdir({});
+  const started = new Map<Combination, Promise<Setup>>();
+  return async (combination) => {
+    const starting = started.get(combination) ?? start(t, combination, join(directory, `caddy-${started.size}`), {});
+    started.set(combination, starting);
+    const setup = await starting;
+    setup.upstream.forget();
+    return setup;
+  };
+}
+
+async function start(
   t: Test,
-  { find, host }: { readonly find: () => Promise<string>; readonly host: PublicHost },
-  timeouts: Partial<GatewayTimeouts> = {},
+  { find, host }: Combination,
+  directory: string,
+  timeouts: Partial<GatewayTimeouts>,
 ): Promise<Setup> {
   const program = await find();
   const upstream = await startUpstream();
   t.teardown(() => upstream.close());
-  const directory = join(t.testdir({}), 'caddy');
   const gateway = await startGateway(program, directory, { host, upstream: upstream.address, timeouts });
   t.teardown(() => gateway.stop());
   return { host, gateway, upstream };

@@ -16,6 +16,8 @@ export interface Delivery {
 export interface Upstream {
   readonly address: string;
   readonly deliveries: readonly Delivery[];
+  /** Empties `deliveries`. */
+  forget(): void;
   close(): Promise<void>;
 }
 
@@ -39,6 +41,7 @@ export async function startUpstream(): Promise<Upstream> {
   return {
     address: `127.0.0.1:${port}`,
     deliveries,
+    forget: () => void deliveries.splice(0),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
