@@ -2,10 +2,13 @@
  * Programs that the tests of a stack run, each of a known version: of this machine, or Debian's own packages. Compose 1.29 is
  * installed with apt-get where we are root; the others are unpacked into a cache of this user, and nothing is installed.
  */
-import { existsSync, realpathSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { writeFileAtomic } from '../../src/lib/index.ts';
 import { cachedPackage, installPackages } from './debian.ts';
 import { run } from './run.ts';
+import { cacheDirectory } from './tool-cache.ts';
 
 interface Tool {
   /** As people call it, with the version that is wanted. */
@@ -123,18 +126,30 @@ async function isWanted({ versionArgs, version }: Tool, path: string): Promise<b
   return version.test(await printedBy(path, versionArgs));
 }
 
-/**
- * Versions that programs have printed, by program and arguments. Compose 1.29 takes half a second for it, and is a candidate
- * of two tools, on Debian by two paths.
- */
+/** Versions that programs have printed, by path. */
 const printed = new Map<string, Promise<string>>();
 
 /** The version that a program prints; empty when it fails. */
 function printedBy(path: string, args: readonly string[]): Promise<string> {
-  const key = JSON.stringify([existsSync(path) ? realpathSync(path) : path, ...args]);
-  const text =
-    printed.get(key) ??
-    run(path, args, { timeoutMs: 60_000 }).then(({ exitCode, stdout }) => (exitCode === 0 ? stdout.trim() : ''));
-  printed.set(key, text);
+  const program = realpathSync(path, { encoding: 'utf8' });
+  const text = printed.get(program) ?? storedOrPrinted(program, args);
+  printed.set(program, text);
   return text;
+}
+
+/**
+ * Stores the version in the cache, for as long as the file of the program stays as it is: Compose 1.29 takes half a second to
+ * print it, and is a candidate of two tools in each process that uses one.
+ */
+async function storedOrPrinted(program: string, args: readonly string[]): Promise<string> {
+  const { ino, size, mtimeMs, ctimeMs } = statSync(program);
+  const key = createHash('sha256')
+    .update(JSON.stringify([program, ino, size, mtimeMs, ctimeMs, args]))
+    .digest('hex');
+  const file = join(cacheDirectory(), `version-${key.slice(0, 32)}`);
+  if (existsSync(file)) return readFileSync(file, 'utf8');
+  const { exitCode, stdout } = await run(program, args, { timeoutMs: 60_000 });
+  if (exitCode !== 0) return '';
+  writeFileAtomic(file, stdout.trim());
+  return stdout.trim();
 }
