@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { ModelProvider } from '../agent/index.ts';
+import type { Engines } from '../checkpoints/index.ts';
 import { ConfigError, homeDirectory, type LoadedConfig, loadConfig } from '../config/index.ts';
 import { type Logger, RecentLog } from '../log/index.ts';
 import { defaults, type LaunchDocument, type ModelInUse } from '../protocol/index.ts';
@@ -26,6 +27,8 @@ export interface AppServerOptions {
   readonly mode?: Exclude<Mode, 'managed'> | undefined;
   /** Another model provider than the configured one, for those who embed the server. */
   readonly provider?: () => Promise<ModelProvider>;
+  /** Engines of checkpoints that servers of one process share; default: a thread for each server. */
+  readonly checkpointEngines?: Engines;
 }
 
 /** A server that answers. */

@@ -34,6 +34,7 @@ import {
   worktreesOf,
 } from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
+import type { Engines } from '../checkpoints/index.ts';
 import { type Config, homeDirectory, restartPolicyOf } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
@@ -77,6 +78,7 @@ export interface AssemblyOptions {
   readonly logger: Logger;
   /** Another model provider than the configured one. */
   readonly provider: (() => Promise<ModelProvider>) | undefined;
+  readonly checkpointEngines: Engines | undefined;
   /** Sees the root actor of every turn, MCP server and automation before it starts. */
   readonly observe: (actor: AnyActorRef, observable: Observable) => void;
   readonly onTurnEnd: (thread: StoredThread, turn: Turn) => void;
@@ -210,6 +212,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     ? new LazyCheckpoints({
         directory: join(options.stateDirectory, 'checkpoints'),
         settings: config.Checkpoints,
+        engines: options.checkpointEngines,
         ownDirectories: [homeDirectory(env)],
         gitEnvironment: gitEnvironmentOf(env),
         takeBack: (threadId, turnIds) => threads.takeBack(threadId, turnIds),

@@ -80,7 +80,7 @@ export class RunningServer implements AppServer {
     options: AppServerOptions,
     log: KeptLog,
   ) {
-    const { launch, logger, env, provider } = options;
+    const { launch, logger, env, provider, checkpointEngines } = options;
     this.workspacePath = workspace.path;
     this.#workspace = workspace;
     this.#config = config;
@@ -105,6 +105,7 @@ export class RunningServer implements AppServer {
       secrets,
       logger,
       provider,
+      checkpointEngines,
       observe: (actor, observable) => {
         this.#active.observe(actor, observable);
         this.#observatory.add(actor, observable);

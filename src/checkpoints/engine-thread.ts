@@ -31,6 +31,13 @@ function program(): string {
   return join(packageRoot(), 'dist', 'checkpoints', 'thread-main.cjs');
 }
 
+export interface EngineThreadOptions {
+  /** Program of the thread; another one for tests. */
+  readonly file?: string | URL;
+  /** The thread stays when the last store is released: for a process of many servers, one after the other. */
+  readonly isKept?: boolean;
+}
+
 /**
  * Engines in a thread of their own, so that nothing they do blocks the event loop. The thread begins with the first call, ends when the last
  * store is released, and keeps the process alive only while it works.
@@ -42,11 +49,12 @@ export class EngineThread implements Engines {
   #waiting: ThreadRequest[] = [];
   #worker: Worker | undefined;
   readonly #program: string | URL;
+  readonly #isKept: boolean;
   #nextId = 1;
 
-  /** @param file program of the thread; another one for tests */
-  constructor(file: string | URL = program()) {
+  constructor({ file = program(), isKept = false }: EngineThreadOptions = {}) {
     this.#program = file;
+    this.#isKept = isKept;
   }
 
   async call<N extends CallName>(place: TreePlace, name: N, args: CallArguments<N>): Promise<CallResult<N>> {
@@ -63,7 +71,7 @@ export class EngineThread implements Engines {
   async release(treeId: string): Promise<void> {
     if (!this.#open.delete(treeId) || (!this.#worker && this.#waiting.length === 0)) return;
     await this.#ask((id) => ({ id, kind: 'release', treeId }));
-    if (this.#open.size > 0 || this.#pending.size > 0) return;
+    if (this.#isKept || this.#open.size > 0 || this.#pending.size > 0) return;
     const worker = this.#worker;
     this.#worker = undefined;
     await worker?.terminate();

@@ -3,8 +3,9 @@
  * in the home, never in the workspace. Git is run for the names that it ignores, for HEAD, branches and the index, for merges of texts and
  * for worktrees of removed forks. Never here: conversations, approvals.
  */
+export type { Engines } from './calls.ts';
 export type { ChangedFile, TurnDiff } from './diff.ts';
-export { EngineThread } from './engine-thread.ts';
+export { EngineThread, type EngineThreadOptions } from './engine-thread.ts';
 export type { NotCovered, SkipReason } from './entry.ts';
 export { CheckpointError } from './errors.ts';
 export { type CheckpointLimits, defaultLimits } from './limits.ts';

@@ -16,6 +16,7 @@ import type { ModelProvider } from '../../src/agent/index.ts';
 import { type AppServer, startAppServer } from '../../src/appserver/index.ts';
 import { AppServerClient } from '../../src/client/index.ts';
 import { createLogger } from '../../src/log/index.ts';
+import { enginesOfServer } from '../appserver/shared-engines.ts';
 import { configureWorkspace } from '../workspace-config.ts';
 
 interface Teardown {
@@ -40,6 +41,7 @@ export async function surroundings(t: Teardown, provider: ModelProvider, config:
     env: { ORATORIO_HOME: home },
     logger: createLogger({ name: 'test', level: 'silent' }),
     provider: async () => provider,
+    checkpointEngines: enginesOfServer(),
   });
   t.teardown(() => server.close());
   return { home, workspace, server };

@@ -10,6 +10,7 @@ import { callTool, say, script } from '../agent/scripted-provider.ts';
 import { small } from '../mcp/helpers.ts';
 import { unusedPort } from '../ports.ts';
 import { eventually, makeWorkspace, readLock } from './harness.ts';
+import { enginesOfServer } from './shared-engines.ts';
 
 interface Faces {
   readonly server: AppServer;
@@ -23,7 +24,13 @@ async function serve(t: Test, config: unknown, options: Partial<AppServerOptions
   const log: string[] = [];
   const stream = { write: (line: string) => log.push(line) };
   const logger = createLogger({ name: 'test', level: 'debug', pretty: false, stream });
-  const server = await startAppServer({ workspacePath: path, env: { ORATORIO_HOME: home }, logger, ...options });
+  const server = await startAppServer({
+    workspacePath: path,
+    env: { ORATORIO_HOME: home },
+    logger,
+    checkpointEngines: enginesOfServer(),
+    ...options,
+  });
   t.teardown(() => server.close());
   return { server, path, log };
 }

@@ -13,6 +13,7 @@ import { createLogger } from '../../src/log/index.ts';
 import type { AppServerLock, LaunchDocument } from '../../src/protocol/index.ts';
 import { program, programEnvironment } from '../programs.ts';
 import { configureWorkspace } from '../workspace-config.ts';
+import { enginesOfServer } from './shared-engines.ts';
 
 interface Teardown {
   teardown(work: () => unknown): void;
@@ -78,6 +79,7 @@ export async function startServer(
     env: { ORATORIO_HOME: home },
     logger,
     ...(provider && { provider: async () => provider }),
+    checkpointEngines: enginesOfServer(),
     ...more,
   });
   t.teardown(() => server.close());

@@ -64,11 +64,36 @@ t.test('a thread that is begun ahead of the first call serves it, and ends as an
   t.same(resources(), atRest);
 });
 
+t.test(
+  'a kept thread serves the stores that are opened after the last release, and keeps no process alive',
+  async (t) => {
+    const { root, stores: directory, write, read } = bench(t);
+    const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
+    const engines = new EngineThread({ isKept: true });
+    const atRest = resources();
+    write('a.txt', 'before');
+    await engines.call(place, 'mark', [[{ edge: 'start', ...turn }]]);
+    write('a.txt', 'after');
+    await engines.call(place, 'mark', [[{ edge: 'end', ...turn }]]);
+    await engines.release('tree');
+    t.same(resources(), atRest);
+
+    const order = { thread: 'thread', turns: ['turn_001'], paths: undefined, force: false, conversation: [] };
+    const prepared = engines.call(place, 'prepare', [order]);
+    t.notOk(resources().includes('Immediate'), 'the call goes to the thread that there is');
+    const { number = 0 } = await prepared;
+    await engines.call(place, 'conclude', [number, await engines.call(place, 'apply', [number])]);
+    t.equal(read('a.txt'), 'before');
+    await engines.release('tree');
+    t.same(resources(), atRest);
+  },
+);
+
 t.test('a thread that is lost fails the requests that wait, and the next request begins another', async (t) => {
   const { root, stores: directory } = bench(t);
   const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
   const program = "import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => process.exit(3));";
-  const engines = new EngineThread(new URL(`data:text/javascript,${encodeURIComponent(program)}`));
+  const engines = new EngineThread({ file: new URL(`data:text/javascript,${encodeURIComponent(program)}`) });
   const lost = new CheckpointError('the thread of the checkpoints failed: it ended');
   await Promise.all([
     t.rejects(engines.call(place, 'turns', ['thread']), lost),
@@ -81,7 +106,7 @@ t.test('a thread that is lost fails the requests that wait, and the next request
 t.test('a thread that cannot begin fails the requests that wait', async (t) => {
   const { root, stores: directory } = bench(t);
   const place = { treeId: 'tree', root, directory, limits, ownDirectories: [], gitEnvironment: undefined };
-  const engines = new EngineThread('no path');
+  const engines = new EngineThread({ file: 'no path' });
   const threads = ['thread', 'other'];
   await Promise.all(threads.map((thread) => t.rejects(engines.call(place, 'turns', [thread]), CheckpointError)));
   await engines.release('tree');
