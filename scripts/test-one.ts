@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { ImportGraph } from './import-graph.ts';
 import { onEndSignal } from './signals.ts';
 import { NoSuchTestError, needsBuild, resolveTestFiles, runTestFile, type TestResult } from './test-files.ts';
-import { ensureTestRunner, root } from './toolchain.mjs';
+import { root } from './toolchain.mjs';
 
 const usage = `Usage: npm run test:one -- FILE…
 
@@ -43,7 +43,6 @@ function build(): boolean {
 
 async function runAll(files: readonly string[]): Promise<number> {
   const graph = new ImportGraph();
-  ensureTestRunner();
   if (files.some((file) => needsBuild(graph, file)) && !build()) {
     console.error('✖ The build failed: no test was run.');
     return 1;

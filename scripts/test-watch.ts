@@ -3,7 +3,6 @@ import { parseArgs } from 'node:util';
 import { ImportGraph } from './import-graph.ts';
 import { onEndSignal } from './signals.ts';
 import { allTestFiles, NoSuchTestError, needsBuild, resolveTestFiles, runTestFile } from './test-files.ts';
-import { ensureTestRunner } from './toolchain.mjs';
 import { watchSources } from './watch-sources.ts';
 
 const usage = `Usage: npm run test:watch [-- FILE…]
@@ -105,6 +104,5 @@ const files = readArguments();
 if (typeof files === 'number') {
   process.exitCode = files;
 } else {
-  ensureTestRunner();
   await new TestWatch(files, onEndSignal()).watch();
 }

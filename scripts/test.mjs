@@ -16,7 +16,6 @@ import { ensureDependencies, node22, root, toolEnvironment } from './toolchain.m
 const isWhole = process.argv.length === 2;
 const systemTools = startPreparing('system-tools.mjs', isWhole ? 'ensureSystemToolsAndEngine' : 'ensureSystemTools');
 ensureDependencies();
-const testRunner = startPreparing('toolchain.mjs', 'ensureTestRunner');
 const node = node22();
 const run = startRun(endOthers);
 const env = { ...toolEnvironment(), ...run.env };
@@ -84,15 +83,15 @@ async function runStack() {
 async function endOthers() {
   stackRun?.child.kill('SIGTERM');
   await Promise.race([stackRun?.ended, pause(stackEndMs)]);
-  await Promise.all([systemTools, testRunner]);
+  await systemTools;
 }
 
 /** Builds, checks and tests. Prints the verdict and sets the exit code. */
 async function main() {
-  // The checks read the sources and tap's types only: they use the core that the build leaves idle while it draws charts.
-  const checked = testRunner.then(() => script('check.ts'));
+  // The checks read the sources only: they use the core that the build leaves idle while it draws charts.
+  const checked = script('check.ts');
   const buildCode = isBuilt() ? 0 : await script('build.ts');
-  await Promise.all([systemTools, testRunner]);
+  await systemTools;
   // The story mostly waits, and its downloads run meanwhile.
   const [{ code, tap }, stack, checkCode] = await Promise.all([
     buildCode === 0 ? runTests() : { code: 1, tap: '' },

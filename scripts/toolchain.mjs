@@ -11,16 +11,6 @@ import { fileURLToPath } from 'node:url';
 import { replacesHost, withAddressedLock } from './lock-addresses.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** Does `work` unless it was done for this package-lock.json; what it made lives in node_modules and goes with it. */
-function oncePerLock(name, work) {
-  const stamp = join(root, 'node_modules', `.oratorio-${name}`);
-  const wanted = createHash('sha256')
-    .update(readFileSync(join(root, 'package-lock.json')))
-    .digest('hex');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-  work();
-  writeFileSync(stamp, wanted);
-}
 
 /**
  * Installs dependencies unless node_modules already matches package-lock.json. Not `npm ci`: it refuses a lock that does
@@ -28,30 +18,23 @@ function oncePerLock(name, work) {
  * Versions are exact in package.json, the rest comes from the lock, and `--no-save` leaves both alone.
  */
 export function ensureDependencies() {
-  oncePerLock('installed', () => {
-    console.error('Installing dependencies …');
-    const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
-    const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
-    // The cache of npm suffices unless a version is newer. A registry that has tarballs elsewhere is asked without addresses.
-    const offline = withAddressedLock(root, () =>
-      spawnSync(npm, [...args, '--prefer-offline', replacesHost], {
-        stdio: ['ignore', 'inherit', 'ignore'],
-        cwd: root,
-      }),
-    );
-    if (offline.status !== 0) run(npm, args);
-  });
-}
-
-/**
- * Builds tap's test class without its TypeScript plugin (`.taprc`), which cannot load TypeScript 7; Node strips types itself.
- * `overrides` of package.json gives tap the compiler of the checkout, which takes a third of the time of tap's own.
- */
-export function ensureTestRunner() {
-  oncePerLock('tap-built', () => {
-    const tap = join(root, 'node_modules', 'tap', 'dist', 'esm', 'run.mjs');
-    run(node22(), [tap, 'build'], { env: toolEnvironment(), stdio: ['ignore', 'ignore', 'inherit'] });
-  });
+  const stamp = join(root, 'node_modules', '.oratorio-installed');
+  const wanted = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  console.error('Installing dependencies …');
+  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
+  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
+  // The cache of npm suffices unless a version is newer. A registry that has tarballs elsewhere is asked without addresses.
+  const offline = withAddressedLock(root, () =>
+    spawnSync(npm, [...args, '--prefer-offline', replacesHost], {
+      stdio: ['ignore', 'inherit', 'ignore'],
+      cwd: root,
+    }),
+  );
+  if (offline.status !== 0) run(npm, args);
+  writeFileSync(stamp, wanted);
 }
 
 /** @returns {string} absolute path of a Node 22 binary: this process if it is one, else the one npm installed. */

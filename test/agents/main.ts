@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { isBuilt } from '../../scripts/stamp.mjs';
 import { ensureSystemTools } from '../../scripts/system-tools.mjs';
-import { ensureTestRunner, root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
+import { root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
 import { presetNames } from '../../src/external/index.ts';
 import { agentCache, agentPrograms } from './programs.ts';
 import { victims } from './results.ts';
@@ -62,7 +62,6 @@ function install(name: string): void {
 }
 
 ensureSystemTools();
-ensureTestRunner();
 if (!isBuilt()) run('npm', ['run', 'build']);
 const env = {
   ...toolEnvironment(),

@@ -8,7 +8,7 @@ import { globSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isBuilt } from '../../scripts/stamp.mjs';
-import { ensureTestRunner, root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
+import { root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
 import { caddy211, composeV1, composeV2 } from '../deploy/tools.ts';
 import { baseArchive } from './base-archive.ts';
 import { demandPrograms, ownNamespaces } from './prerequisites.ts';
@@ -82,7 +82,6 @@ function groupsUnder(directory: string): string[] {
 const files = process.argv.length > 2 ? process.argv.slice(2) : globSync('test/stack/*.stack.ts', { cwd: root });
 files.sort();
 const fetched = await fetchAll(files).catch(refuse);
-ensureTestRunner();
 if (!isBuilt()) run(process.execPath, [join(root, 'scripts', 'node22.mjs'), join(root, 'scripts', 'build.ts')]);
 const directory = mkdtempSync(join(tmpdir(), 'oratorio-stack-'));
 try {
