@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { replacesHost, withAddressedLock } from './lock-addresses.mjs';
@@ -26,16 +27,24 @@ export function ensureDependencies() {
   console.error('Installing dependencies …');
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
   const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
+  const env = { UV_THREADPOOL_SIZE: threadsForFiles(), ...process.env };
   // The cache of npm suffices unless a version is newer. A registry that has tarballs elsewhere is asked without addresses.
   const offline = withAddressedLock(root, () =>
     spawnSync(npm, [...args, '--prefer-offline', replacesHost], {
       stdio: ['ignore', 'inherit', 'ignore'],
       cwd: root,
+      env,
     }),
   );
-  if (offline.status !== 0) run(npm, args);
+  if (offline.status !== 0) run(npm, args, { env });
   writeFileSync(stamp, wanted);
 }
+
+/**
+ * Threads with which npm writes files, beside its own. It hands over each step of each file, some half a million: on two
+ * cores four threads spend a fifth of the installation waking each other. Otherwise as many as Node starts by itself.
+ */
+const threadsForFiles = () => String(Math.max(1, Math.min(4, availableParallelism() - 1)));
 
 /** @returns {string} absolute path of a Node 22 binary: this process if it is one, else the one npm installed. */
 export function node22() {
