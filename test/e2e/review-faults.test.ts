@@ -18,11 +18,15 @@ const file = (...lines: readonly string[]) => ({ 'src/new.ts': `${lines.join('\n
 
 /** The last run of a pull request, when it has ended and `fits`. */
 const ended = (scene: Scene, number: number, fits: (run: ReviewRun) => boolean = () => true) =>
-  scene.until(`the review of ${number} has ended`, async () => {
-    const found = await scene.api.pull(number);
-    const [run] = found?.runs ?? [];
-    return found && run && ends.includes(run.state) && fits(run) && { run, ...found };
-  });
+  scene.until(
+    `the review of ${number} has ended`,
+    async () => {
+      const found = await scene.api.pull(number);
+      const [run] = found?.runs ?? [];
+      return found && run && ends.includes(run.state) && fits(run) && { run, ...found };
+    },
+    scene.api.newsOf(number),
+  );
 
 t.test('each change is reviewed exactly once under faults', async (t) => {
   const scene = await startScene(t, {

@@ -12,6 +12,7 @@ import {
   commentsOf,
   conversationOf,
   ends,
+  ofWrites,
   reviewsOf,
   type Scene,
   type SceneOptions,
@@ -80,16 +81,18 @@ async function crashAtEnd(scene: Scene, first: number, victim: Victim): Promise<
 
 async function reviewedOnce(t: Test, scene: Scene, number: number, what: string): Promise<void> {
   const { api, repo, until } = scene;
-  const run = await until(`${what}: ${number} is reviewed`, async () => {
+  const reviewed = async () => {
     const found = await api.pull(number);
     const [last] = found?.runs ?? [];
     return last && ends.includes(last.state) && last;
-  });
+  };
+  const run = await until(`${what}: ${number} is reviewed`, reviewed, api.newsOf(number));
   t.match(run, { state: 'done' }, `${what}: the review is done`);
-  await until(`${what}: everything of ${number} is written`, async () => {
+  const written = async () => {
     const writes = await api.writes(run.runId);
     return writes.every(({ status }) => status !== 'pending');
-  });
+  };
+  await until(`${what}: everything of ${number} is written`, written, ofWrites);
   t.equal(reviewsOf(scene, number).length, 1, `${what}: one published review`);
   const comments = commentsOf(scene, number);
   t.match(comments, [{ path: pathOf(number), line: lineOf(content, faults.half), body: faults.half.title }]);
@@ -103,13 +106,12 @@ async function reviewedOnce(t: Test, scene: Scene, number: number, what: string)
 /** Checks that a cancelled review publishes nothing, and that a new request is reviewed. */
 async function endedOnce(t: Test, scene: Scene, number: number): Promise<void> {
   const { api, forge, repo, until } = scene;
-  await until(`${number} is cancelled`, async () => {
-    const found = await api.pull(number);
-    return found?.runs[0]?.state === 'cancelled';
-  });
+  const cancelled = async () => (await api.pull(number))?.runs[0]?.state === 'cancelled';
+  await until(`${number} is cancelled`, cancelled, api.newsOf(number));
   t.equal(reviewsOf(scene, number).length, 0, 'a cancelled review publishes nothing');
   forge.comment(repo, number, 'ada', '@oratorio review');
-  await until(`${number} is reviewed again`, async () => (await api.pull(number))?.runs[0]?.trigger === 'mention');
+  const again = async () => (await api.pull(number))?.runs[0]?.trigger === 'mention';
+  await until(`${number} is reviewed again`, again, api.newsOf(number));
   await reviewedOnce(t, scene, number, 'after the cancellation');
 }
 

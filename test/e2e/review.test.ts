@@ -8,6 +8,8 @@ import {
   commentsOf,
   conversationOf,
   ends,
+  ofRuns,
+  ofWrites,
   reviewsOf,
   type Scene,
   type SceneOptions,
@@ -25,19 +27,27 @@ const draftOf = (drafts: readonly ReviewDraft[], run: ReviewRun) => drafts.find(
 
 /** The run of this head and trigger when it has ended, with its draft. */
 const ended = (scene: Scene, headSha: string, trigger: ReviewRun['trigger'], of = number) =>
-  scene.until(`the ${trigger} review of ${headSha} has ended`, async () => {
-    const found = await scene.api.pull(of);
-    const run = found?.runs.find((each) => each.headSha === headSha && each.trigger === trigger);
-    if (!found || !run || !ends.includes(run.state)) return;
-    return { run, draft: draftOf(found.drafts, run) };
-  });
+  scene.until(
+    `the ${trigger} review of ${headSha} has ended`,
+    async () => {
+      const found = await scene.api.pull(of);
+      const run = found?.runs.find((each) => each.headSha === headSha && each.trigger === trigger);
+      if (!found || !run || !ends.includes(run.state)) return;
+      return { run, draft: draftOf(found.drafts, run) };
+    },
+    scene.api.newsOf(of),
+  );
 
 /** Every write of a run has been settled. */
 const settled = (scene: Scene, { runId }: ReviewRun) =>
-  scene.until(`the writes of ${runId} are sent`, async () => {
-    const writes = await scene.api.writes(runId);
-    return writes.length > 0 && writes.every(({ status }) => status !== 'pending') && writes;
-  });
+  scene.until(
+    `the writes of ${runId} are sent`,
+    async () => {
+      const writes = await scene.api.writes(runId);
+      return writes.length > 0 && writes.every(({ status }) => status !== 'pending') && writes;
+    },
+    ofWrites,
+  );
 
 async function story(t: Test, options: Partial<SceneOptions>): Promise<void> {
   const scene = await startScene(t, {
@@ -129,10 +139,11 @@ async function published(t: Test, scene: Scene, { headSha, draft }: First): Prom
   const skipped = await api.call('PATCH', `/findings/${unwanted?.findingId}`, { status: 'skipped' });
   t.match(skipped, { status: 200, body: { status: 'skipped' } });
   await api.post(`/review-drafts/${draft.draftId}/publish`, {});
-  const now = await until('the draft is published', async () => {
+  const isPublished = async () => {
     const found = await api.draft(draft.draftId);
     return found.status === 'published' && found;
-  });
+  };
+  const now = await until('the draft is published', isPublished, ofRuns);
   t.match(
     reviewsOf(scene, number),
     [{ state: 'COMMENTED', commitId: headSha, author: bot }],

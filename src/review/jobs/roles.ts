@@ -4,7 +4,7 @@ import { type BackendSettings, configuredRepositories } from '../settings/index.
 import type { NewJob, ReviewStore, StoredRepository } from '../store/index.ts';
 import { limits } from './limits.ts';
 
-type RoleStore = Pick<ReviewStore, 'takeRole' | 'enqueueJob' | 'repositories' | 'now'>;
+type RoleStore = Pick<ReviewStore, 'takeRoles' | 'enqueueJob' | 'repositories' | 'now'>;
 export interface RolesOptions {
   readonly store: RoleStore;
   readonly settings: () => BackendSettings;
@@ -84,29 +84,41 @@ export class Roles {
     this.#timer = undefined;
     await this.#checking;
     const { store, node } = this.#options;
-    await Promise.all([...this.#held].map((name) => store.takeRole(name, node, 0).catch(() => false)));
+    await store.takeRoles([...this.#held], node, 0).catch(() => {});
     this.#held.clear();
   }
 
   async #checkAll(): Promise<void> {
-    for (const role of this.#roles) await this.#check(role);
+    const { hasSource } = this.#options;
+    const wanted = this.#roles.filter(({ needsSource }) => !needsSource || hasSource());
+    await this.#attempt('all', async () => {
+      const now = await this.#take(wanted);
+      const held = wanted.filter(({ name }) => this.#held.has(name));
+      for (const { name, queueDue } of held) await this.#attempt(name, () => queueDue(now));
+    });
   }
 
-  async #check({ name, needsSource, queueDue }: Role): Promise<void> {
-    const { store, node, logger, hasSource } = this.#options;
-    if (needsSource && !hasSource()) return;
+  /** Takes or renews roles. @returns the time by the clock of the database */
+  async #take(wanted: readonly Role[]): Promise<number> {
+    const { store, node } = this.#options;
+    const names = wanted.map(({ name }) => name);
+    const taken = await store.takeRoles(names, node, limits.roleMs);
+    for (const name of names) {
+      if (taken.has(name)) this.#held.add(name);
+      else this.#held.delete(name);
+    }
+    return store.now();
+  }
+
+  async #attempt(role: string, work: () => Promise<void>): Promise<void> {
     try {
-      if (!(await store.takeRole(name, node, limits.roleMs))) {
-        this.#held.delete(name);
-        return;
-      }
-      this.#held.add(name);
-      await queueDue(await store.now());
-      this.#failing.delete(name);
+      await work();
+      this.#failing.delete(role);
     } catch (error) {
       // Logged once per outage: the next check follows after `roleTickMs`.
-      if (!this.#failing.has(name)) logger.warn('could not queue recurring work; retrying', { role: name, error });
-      this.#failing.add(name);
+      if (!this.#failing.has(role))
+        this.#options.logger.warn('could not queue recurring work; retrying', { role, error });
+      this.#failing.add(role);
     }
   }
 }

@@ -23,17 +23,14 @@ export async function publishRun(
   signal: AbortSignal,
 ): Promise<Published> {
   const { clock, times } = session.context;
-  const check = async () => {
-    const draft = await draftOf(session);
-    return { draft, end: ends[draft.status]() };
-  };
-  const { draft, end } = await check();
+  const draft = await draftOf(session);
+  const end = ends[draft.status]();
   if (end) return end;
   await publication.begin(draft);
   const until = clock.now() + times.writesMs;
   while (!signal.aborted) {
     const hint = nextHint(session, publication, signal, until);
-    const { end: reached } = await check();
+    const reached = ends[await statusOf(session)]();
     if (reached || clock.now() >= until) hint.cancel();
     if (reached) return reached;
     if (clock.now() >= until) return { outcome: 'pending' };
@@ -42,10 +39,18 @@ export async function publishRun(
   throw signal.reason;
 }
 
+const missing = () => new ReviewRunError('draftMissing', 'The draft is missing from the store.');
+
 async function draftOf({ context, run }: RunSession): Promise<StoredDraft> {
   const draft = await context.store.draftOfRun(run.runId);
-  if (!draft) throw new ReviewRunError('draftMissing', 'The draft is missing from the store.');
+  if (!draft) throw missing();
   return draft;
+}
+
+async function statusOf({ context, run }: RunSession): Promise<StoredDraft['status']> {
+  const status = await context.store.draftStatus(run.runId);
+  if (!status) throw missing();
+  return status;
 }
 
 /** Waits for a hint that the draft may have changed, until `until`. Create it before reading the draft, so that no change is missed. */
@@ -53,7 +58,9 @@ function nextHint({ context }: RunSession, publication: Publication, signal: Abo
   const { store, clock } = context;
   const { promise, resolve } = Promise.withResolvers<void>();
   const done = () => resolve();
-  const removers = [publication.onSettled(done), store.onWake(done), () => signal.removeEventListener('abort', done)];
+  // Each change of a draft publishes an event, on whichever replica it is made.
+  const stopListening = store.onWake((what) => what === 'events' && done());
+  const removers = [publication.onSettled(done), stopListening, () => signal.removeEventListener('abort', done)];
   signal.addEventListener('abort', done, { once: true });
   const timer = clock.setTimeout(done, Math.max(0, until - clock.now()));
   const removeListeners = () => {

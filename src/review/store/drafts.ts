@@ -3,12 +3,21 @@ import { ReviewStoreError } from './errors.ts';
 import { isOpenFinding } from './items.ts';
 import { isHeldRun, lost } from './leases.ts';
 import { pageOf, pageSize, positionOf } from './paging.ts';
+import { prepared } from './prepared.ts';
 import { draftRow, findingRow } from './tables.ts';
 import type { ReviewStore, StoredDraft, StoredFinding } from './types.ts';
 
 type Methods = Pick<
   ReviewStore,
-  'putDraft' | 'draft' | 'draftOfRun' | 'drafts' | 'updateDraft' | 'updateFinding' | 'finding' | 'openFindings'
+  | 'putDraft'
+  | 'draft'
+  | 'draftOfRun'
+  | 'draftStatus'
+  | 'drafts'
+  | 'updateDraft'
+  | 'updateFinding'
+  | 'finding'
+  | 'openFindings'
 >;
 type NewDraft = Parameters<ReviewStore['putDraft']>[1];
 
@@ -36,6 +45,12 @@ export function drafts(database: Database): Methods {
     draft: (draftId) => by('draftId', draftId),
 
     draftOfRun: (runId) => by('runId', runId),
+
+    draftStatus: (runId) =>
+      database.read(async (rows) => {
+        const { rows: found } = await statusOf(database, rows, { runId });
+        return found[0]?.status as StoredDraft['status'] | undefined;
+      }),
 
     drafts: (filter) => database.snapshot((rows) => listed(rows, filter)),
 
@@ -75,6 +90,10 @@ export function drafts(database: Database): Methods {
       }),
   };
 }
+
+const statusOf = prepared((_, rows, { runId }: { readonly runId: string }) =>
+  rows.selectFrom('drafts').select('status').where('runId', '=', runId),
+);
 
 /** Fields that users edit before publication. The other fields record the result of the publication. */
 const edited: ReadonlySet<string> = new Set([

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Database, Rows } from './database.ts';
+import type { Database } from './database.ts';
 import { pageSize } from './paging.ts';
+import { prepared } from './prepared.ts';
 import { eventRow } from './tables.ts';
 import type { ReviewStore } from './types.ts';
 import type { Wakes } from './wakes.ts';
@@ -21,20 +22,14 @@ export function events(database: Database, wakes: Wakes): Methods {
     publish: async (kind, data) => {
       await database.write(async (rows) => {
         await database.lock(rows, 'events');
-        await insert(database, rows, kind, data);
+        await insert(database, rows, { kind, data: JSON.stringify(data) });
       });
       wakes.notify('events');
     },
 
     events: (after, limit) =>
       database.read(async (rows) => {
-        const found = await rows
-          .selectFrom('events')
-          .selectAll()
-          .where('seq', '>', after)
-          .orderBy('seq')
-          .limit(pageSize(limit))
-          .execute();
+        const { rows: found } = await newer(database, rows, { after, limit: pageSize(limit) });
         return found.map(eventRow.decode);
       }),
 
@@ -44,8 +39,10 @@ export function events(database: Database, wakes: Wakes): Methods {
   };
 }
 
-const insert = (database: Database, rows: Rows, kind: string, data: Readonly<Record<string, unknown>>) =>
-  rows
-    .insertInto('events')
-    .values({ kind, data: JSON.stringify(data), at: database.now })
-    .execute();
+const newer = prepared((_, rows, { after, limit }: { readonly after: number; readonly limit: number }) =>
+  rows.selectFrom('events').selectAll().where('seq', '>', after).orderBy('seq').limit(limit),
+);
+
+const insert = prepared(({ now }, rows, { kind, data }: { readonly kind: string; readonly data: string }) =>
+  rows.insertInto('events').values({ kind, data, at: now }),
+);

@@ -131,35 +131,49 @@ interface Claim {
 }
 
 async function claim(database: Database, rows: Rows, { owner, kinds, limit, leaseMs }: Claim): Promise<Job[]> {
-  const found = await rows
-    .with('picked', (all) =>
-      all
-        .selectFrom('jobs')
-        .select('jobId')
-        .where('dueAt', '<=', database.now)
-        .where(isOneOf(kinds))
-        .where(
-          sql<boolean>`not exists (select 1 from "jobs" as "earlier"
-            where "earlier"."key" = "jobs"."key" and "earlier"."jobId" < "jobs"."jobId")`,
-        )
-        .orderBy('dueAt')
-        .orderBy('jobId')
-        .limit(pageSize(limit))
-        .$if(locksRows(database), (query) => query.forUpdate().skipLocked()),
-    )
-    .updateTable('jobs')
-    .set({
-      leaseOwner: owner,
-      leaseToken: sql`"leaseToken" + 1`,
-      dueAt: sql`${database.now} + ${leaseMs}`,
-      attempt: sql`"attempt" + 1`,
-      again: 0,
-    })
-    .where('jobId', 'in', (all) => all.selectFrom('picked').select('jobId'))
-    .returning(['jobId', 'kind', 'key', 'payload', 'attempt', 'leaseToken', 'dueAt'])
-    .execute();
+  const { rows: found } = await claimOf(kinds)(database, rows, { owner, limit: pageSize(limit), leaseMs });
   return found.map((row) => jobOf(row, owner)).sort((a, b) => a.jobId - b.jobId);
 }
+
+/** Claims by their kinds, which are those of a lane: each wake-up claims for all lanes, most of them without a due job. */
+const claims = new Map<string, ReturnType<typeof preparedClaim>>();
+
+function claimOf(kinds: Claim['kinds']) {
+  const key = kinds.join(' ');
+  const known = claims.get(key) ?? preparedClaim(kinds);
+  claims.set(key, known);
+  return known;
+}
+
+const preparedClaim = (kinds: Claim['kinds']) =>
+  prepared((database, rows, { owner, limit, leaseMs }: Omit<Claim, 'kinds'>) =>
+    rows
+      .with('picked', (all) =>
+        all
+          .selectFrom('jobs')
+          .select('jobId')
+          .where('dueAt', '<=', database.now)
+          .where(isOneOf(kinds))
+          .where(
+            sql<boolean>`not exists (select 1 from "jobs" as "earlier"
+            where "earlier"."key" = "jobs"."key" and "earlier"."jobId" < "jobs"."jobId")`,
+          )
+          .orderBy('dueAt')
+          .orderBy('jobId')
+          .limit(limit)
+          .$if(locksRows(database), (query) => query.forUpdate().skipLocked()),
+      )
+      .updateTable('jobs')
+      .set({
+        leaseOwner: owner,
+        leaseToken: sql`"leaseToken" + 1`,
+        dueAt: sql`${database.now} + ${leaseMs}`,
+        attempt: sql`"attempt" + 1`,
+        again: 0,
+      })
+      .where('jobId', 'in', (all) => all.selectFrom('picked').select('jobId'))
+      .returning(['jobId', 'kind', 'key', 'payload', 'attempt', 'leaseToken', 'dueAt']),
+  );
 
 /**
  * A `case` expression, because both planners would take a plain `in` for selective: they would then read and sort all jobs of these

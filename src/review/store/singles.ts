@@ -4,7 +4,7 @@ import { pageSize } from './paging.ts';
 import { syncJobRow } from './tables.ts';
 import type { ReviewStore } from './types.ts';
 
-type Methods = Pick<ReviewStore, 'putSyncJob' | 'syncJobs' | 'takeRole' | 'fact' | 'setFact' | 'now'>;
+type Methods = Pick<ReviewStore, 'putSyncJob' | 'syncJobs' | 'takeRoles' | 'fact' | 'setFact' | 'now'>;
 
 /** Stores sync jobs, roles and facts, and reads the database's clock. */
 export function singles(database: Database): Methods {
@@ -35,12 +35,14 @@ export function singles(database: Database): Methods {
         return found.map(syncJobRow.decode);
       }),
 
-    takeRole: (role, owner, leaseMs) =>
+    takeRoles: (roles, owner, leaseMs) =>
       database.statement(async (rows) => {
+        if (roles.length === 0) return new Set();
         const until = sql<number>`${database.now} + ${leaseMs}`;
         const taken = await rows
           .insertInto('roles')
-          .values({ role, owner, until })
+          // Sorted: two processes that lock the rows in different orders could wait for each other.
+          .values(roles.toSorted().map((role) => ({ role, owner, until })))
           .onConflict((conflict) =>
             conflict
               .column('role')
@@ -48,8 +50,8 @@ export function singles(database: Database): Methods {
               .where(({ or, eb }) => or([eb('roles.owner', '=', owner), eb('roles.until', '<=', database.now)])),
           )
           .returning('role')
-          .executeTakeFirst();
-        return taken !== undefined;
+          .execute();
+        return new Set(taken.map(({ role }) => role));
       }),
 
     fact: (name) =>

@@ -133,6 +133,8 @@ export interface ReviewStore {
   putDraft(lease: Lease, draft: Omit<StoredDraft, 'version' | 'publishedAt' | 'url'>): Promise<StoredDraft>;
   draft(draftId: string): Promise<StoredDraft | undefined>;
   draftOfRun(runId: string): Promise<StoredDraft | undefined>;
+  /** Status of the draft of a run, for a caller that polls it. */
+  draftStatus(runId: string): Promise<StoredDraft['status'] | undefined>;
   drafts(filter: {
     readonly itemId?: string;
     readonly status?: string;
@@ -227,10 +229,10 @@ export interface ReviewStore {
   syncJobs(limit: number): Promise<readonly SyncJob[]>;
 
   /**
-   * Takes or renews the lease of a role (sync scheduler, reconciler, cleaner); 0 ms releases it.
-   * @returns false when another process holds it
+   * Takes or renews the leases of roles (sync scheduler, reconciler, cleaner); 0 ms releases them.
+   * @returns the taken ones, without those that another process holds
    */
-  takeRole(role: string, owner: string, leaseMs: number): Promise<boolean>;
+  takeRoles(roles: readonly string[], owner: string, leaseMs: number): Promise<ReadonlySet<string>>;
 
   // Facts by name: cursors, tokens of the reconciler, …
   fact(name: string): Promise<string | undefined>;

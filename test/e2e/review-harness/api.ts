@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { Delivery, Repository, ReviewDraft, ReviewItem, ReviewRun, SourceWrite } from '../../../src/protocol/index.ts';
+import { type IsNews, ofRuns } from './events.ts';
 
 const Page = <const S extends v.GenericSchema>(row: S) => v.object({ rows: v.array(row) });
 const Detail = v.object({ item: ReviewItem, runs: v.array(ReviewRun), drafts: v.array(ReviewDraft) });
@@ -9,6 +10,8 @@ export type ItemDetail = v.InferOutput<typeof Detail>;
 export class ReviewApi {
   readonly #url: string;
   readonly #token: () => string;
+  /** Ids of the pull requests that were listed, by number. */
+  readonly #items = new Map<number, string>();
 
   constructor(url: string, token: () => string) {
     this.#url = url;
@@ -59,7 +62,17 @@ export class ReviewApi {
 
   /** A pull request with all that belongs to it; undefined while it is not known. */
   async pull(number: number): Promise<ItemDetail | undefined> {
-    const found = (await this.items()).find((item) => item.number === number);
-    return found && this.#get(`/items/${found.itemId}`, Detail);
+    const itemId = this.#items.get(number) ?? (await this.#find(number));
+    return itemId === undefined ? undefined : this.#get(`/items/${itemId}`, Detail);
+  }
+
+  /** News of the runs and drafts of a pull request; of every one while it has not been found. */
+  newsOf(number: number): IsNews {
+    return (event) => ofRuns(event) && [undefined, event.data['itemId']].includes(this.#items.get(number));
+  }
+
+  async #find(number: number): Promise<string | undefined> {
+    for (const item of await this.items()) this.#items.set(item.number, item.itemId);
+    return this.#items.get(number);
   }
 }

@@ -46,11 +46,12 @@ export class Crash {
   /** Resolves when the backend reports the run of a pull request in `state`. */
   #isIn(number: number, state: ReviewRunState): Promise<ReviewRun> {
     const { until, api } = this.scene;
-    return until(`${number} is ${state}`, async () => {
-      const run = (await api.runs()).find((each) => each.number === number);
+    const look = async () => {
+      const run = (await api.pull(number))?.runs[0];
       if (run && ends.includes(run.state)) throw new Error(`${number} was ${run.state} before it was ${state}`);
       return run?.state === state && run;
-    });
+    };
+    return until(`${number} is ${state}`, look, api.newsOf(number));
   }
 
   /** @param round - of the model: 0 before its first request, 2 after it has submitted its draft */

@@ -1,11 +1,19 @@
 import type { ReviewEvent } from '../../../src/protocol/index.ts';
 
+/** Whether an event may have changed what a test waits for. */
+export type IsNews = (event: ReviewEvent) => boolean;
+
+/** News of runs and of their drafts. */
+export const ofRuns: IsNews = ({ kind }) => kind === 'run.changed' || kind === 'draft.changed';
+/** News of what is written to the forge. */
+export const ofWrites: IsNews = ({ kind }) => kind === 'write.changed';
+
 /** The backend's event stream, followed through every restart of the backend: each event once and in order. */
 export class EventReader {
   readonly events: ReviewEvent[] = [];
   readonly #url: string;
   readonly #token: () => string;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(event?: ReviewEvent) => void>();
   readonly #stop = new AbortController();
   #last = 0;
 
@@ -15,7 +23,8 @@ export class EventReader {
     void this.#follow();
   }
 
-  on(listener: () => void): () => void {
+  /** Calls `listener` with each event, and without one when the stream is open again: the backend can be asked then. */
+  on(listener: (event?: ReviewEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -36,6 +45,7 @@ export class EventReader {
     const headers = { authorization: `Bearer ${this.#token()}`, 'last-event-id': String(this.#last) };
     const response = await fetch(`${this.#url}/api/v1/events`, { headers, signal });
     if (!response.ok) throw new Error(`${response.status}`);
+    for (const listener of this.#listeners) listener();
     let text = '';
     for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       const blocks = (text + chunk).split('\n\n');
@@ -50,7 +60,8 @@ export class EventReader {
     if (id > this.#last) this.#last = id;
     const data = /^data: (.*)$/m.exec(block)?.[1];
     if (data === undefined) return;
-    this.events.push(JSON.parse(data) as ReviewEvent);
-    for (const listener of this.#listeners) listener();
+    const event = JSON.parse(data) as ReviewEvent;
+    this.events.push(event);
+    for (const listener of this.#listeners) listener(event);
   }
 }

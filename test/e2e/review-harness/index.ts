@@ -4,6 +4,7 @@
  */
 export type { ItemDetail, ReviewApi } from './api.ts';
 export { type Caught, Crash, ends, type Victim } from './crash.ts';
+export { ofRuns, ofWrites } from './events.ts';
 export type { BackendProcess } from './process.ts';
 export { bot, commentsOf, conversationOf, reviewsOf } from './published.ts';
 export type { HeldAnswer, KnownFault, Reviewer, ReviewTurn } from './reviewer.ts';

@@ -6,7 +6,7 @@ import { commitFiles, Forge, type ForgePull, type ForgeRepository } from '../../
 import { type BuiltHub, hubLog, makePlace, type Place, startHub, type Teardown } from '../harness.ts';
 import { ReviewApi } from './api.ts';
 import { startEntrance } from './entrance.ts';
-import { EventReader } from './events.ts';
+import { EventReader, type IsNews } from './events.ts';
 import { BackendProcess } from './process.ts';
 import { type KnownFault, Reviewer } from './reviewer.ts';
 
@@ -24,6 +24,8 @@ export interface SceneOptions {
   /** Makes the workspace of the route. Default: a clone of the forge's repository, trusted, with the address of the model. */
   readonly checkout?: (place: Place, reviewer: Reviewer) => string;
 }
+
+type Look<T> = () => Promise<T | undefined | false> | T | undefined | false;
 
 /** A forge, a model, a Hub with the agent server of one workspace, and the backends: each but the first two in processes. */
 export interface Scene {
@@ -44,8 +46,12 @@ export interface Scene {
     files: Readonly<Record<string, string | null>>,
     own?: Partial<ForgePull>,
   ): Promise<ForgePull>;
-  /** Looks again whenever the backend or the forge has something new, until there is something. */
-  until<T>(what: string, look: () => Promise<T | undefined | false> | T | undefined | false): Promise<T>;
+  /**
+   * Looks again whenever the backend or the forge has something new, until there is something.
+   *
+   * @param isNews - events after which to look; default: every event of the backend, and every request to the forge
+   */
+  until<T>(what: string, look: Look<T>, isNews?: IsNews): Promise<T>;
 }
 
 const owner = 'acme';
@@ -107,7 +113,8 @@ export async function startScene(t: Teardown, options: SceneOptions): Promise<Sc
       await commit(headRef, files);
       return forge.openPull(repo, { number, ...own, headRef });
     },
-    until: (what, look) => until({ events, forge, what, look, told: () => toldBy(place, backends, api) }),
+    until: (what, look, isNews) =>
+      until({ events, forge, what, look, isNews, told: () => toldBy(place, backends, api) }),
   };
 }
 
@@ -156,14 +163,15 @@ interface Wait<T> {
   readonly events: EventReader;
   readonly forge: Forge;
   readonly what: string;
-  readonly look: () => Promise<T | undefined | false> | T | undefined | false;
+  readonly look: Look<T>;
+  readonly isNews: IsNews | undefined;
   readonly told: () => Promise<string>;
 }
 
-async function until<T>({ events, forge, what, look, told }: Wait<T>): Promise<T> {
+async function until<T>({ events, forge, what, look, isNews, told }: Wait<T>): Promise<T> {
   const deadline = Date.now() + deadlineMs;
   for (;;) {
-    const news = nextNews(events, forge);
+    const news = nextNews(events, forge, isNews);
     // A backend that is down just now cannot be asked.
     const found = await Promise.resolve(look()).catch((error: unknown) => {
       if (error instanceof TypeError) return undefined;
@@ -179,11 +187,13 @@ async function until<T>({ events, forge, what, look, told }: Wait<T>): Promise<T
   }
 }
 
-/** Something happened; at the latest after two seconds. */
-function nextNews(events: EventReader, forge: Forge) {
+/** Something happened that is news; at the latest after two seconds. */
+function nextNews(events: EventReader, forge: Forge, isNews: IsNews | undefined) {
   const { promise: come, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, 2_000);
-  const leave = [events.on(resolve), forge.onRequest(resolve)];
+  const leave = isNews
+    ? [events.on((event) => (!event || isNews(event)) && resolve())]
+    : [events.on(() => resolve()), forge.onRequest(resolve)];
   const cancel = () => {
     clearTimeout(timer);
     for (const each of leave) each();

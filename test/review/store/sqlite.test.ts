@@ -50,11 +50,11 @@ t.test('opening the database alone makes work of an exited process available at 
   const gone = await open(directory);
   await gone.enqueueJob({ kind: 'sync', key: 'a', payload: {} });
   const [job] = await gone.claimJobs('gone', ['sync'], 1, hour);
-  await gone.takeRole('sync', 'gone', hour);
+  await gone.takeRoles(['sync'], 'gone', hour);
   const others = await open(directory);
   t.strictSame(await others.claimJobs('other', ['sync'], 1, hour), []);
   const alone = await openReviewStore({ directory, owner: 'new', isAlone: true, logger: quiet });
-  t.ok(await alone.takeRole('sync', 'new', hour));
+  t.ok((await alone.takeRoles(['sync'], 'new', hour)).has('sync'));
   t.match(await alone.claimJobs('new', ['sync'], 1, hour), [{ jobId: job?.jobId, attempt: 2 }]);
   t.equal(job && (await gone.completeJob(job)), false, 'its token is worth nothing');
   await Promise.all([gone, others, alone].map((store) => store.close()));

@@ -253,13 +253,15 @@ onBoth(t, 'a write is added once, with the job that sends it', async (t, subject
 onBoth(t, 'one process at a time has a role; facts and sync jobs are stored', async (t, subject) => {
   const store = await subject.open();
   const other = await subject.open('two');
-  t.equal(await store.takeRole('sync', 'one', minute), true);
-  t.equal(await store.takeRole('sync', 'one', minute), true, 'it is renewed');
-  t.equal(await other.takeRole('sync', 'two', minute), false);
-  t.equal(await other.takeRole('clean', 'two', minute), true);
-  t.equal(await store.takeRole('sync', 'one', 0), true, 'and let go');
-  const both = await Promise.all([store.takeRole('sync', 'one', minute), other.takeRole('sync', 'two', minute)]);
-  t.equal(both.filter(Boolean).length, 1);
+  const sync = ['sync'];
+  t.strictSame([...(await store.takeRoles(sync, 'one', minute))], sync);
+  t.strictSame([...(await store.takeRoles(sync, 'one', minute))], sync, 'it is renewed');
+  t.strictSame([...(await other.takeRoles(sync, 'two', minute))], []);
+  t.strictSame([...(await other.takeRoles(['sync', 'clean'], 'two', minute))], ['clean'], 'each role for itself');
+  t.strictSame([...(await store.takeRoles(['clean', 'sync'], 'one', 0))], sync, 'and let go');
+  t.strictSame([...(await store.takeRoles([], 'one', minute))], []);
+  const both = await Promise.all([store.takeRoles(sync, 'one', minute), other.takeRoles(sync, 'two', minute)]);
+  t.equal(both.filter((taken) => taken.has('sync')).length, 1);
 
   t.equal(await store.fact('cursor'), undefined);
   await store.setFact('cursor', 'a');
