@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Faults } from './faults.ts';
-import { changedFiles, commitFiles, createBare, git } from './git.ts';
+import { changedFiles, commitFiles, createBare, refOf, setRef } from './git.ts';
 import { type DeliveryOptions, Hooks } from './hooks.ts';
 import {
   ForgeApp,
@@ -202,9 +202,9 @@ export class Forge {
   }
 
   async #readHead(repo: ForgeRepository, directory: string, pull: ForgePull): Promise<void> {
-    const headSha = await git(directory, ['rev-parse', `refs/heads/${pull.headRef}`]);
-    const baseSha = await git(directory, ['rev-parse', `refs/heads/${pull.baseRef}`]);
-    await git(directory, ['update-ref', `refs/pull/${pull.number}/head`, headSha]);
+    const headSha = refOf(directory, `refs/heads/${pull.headRef}`);
+    const baseSha = refOf(directory, `refs/heads/${pull.baseRef}`);
+    setRef(directory, `refs/pull/${pull.number}/head`, headSha);
     Object.assign(pull, { headSha, baseSha, files: await changedFiles(directory, baseSha, headSha) });
     pull.commits.push(headSha);
     repo.version += 1;

@@ -1,8 +1,8 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { bearer, permits, tokenOf } from './auth.ts';
@@ -41,6 +41,15 @@ export async function createBare(directory: string): Promise<void> {
   appendFileSync(join(directory, 'config'), settings);
 }
 
+/** SHA of a ref: git writes each new one into a file of its own, and nothing here packs them. @throws for a missing one */
+export const refOf = (directory: string, ref: string): string => readFileSync(join(directory, ref), 'utf8').trim();
+
+export function setRef(directory: string, ref: string, sha: string): void {
+  const file = join(directory, ref);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${sha}\n`);
+}
+
 const dataOf = (content: string): string => `data ${Buffer.byteLength(content)}\n${content}\n`;
 
 /** Commands of `git fast-import` that make one commit, and print its SHA. */
@@ -70,9 +79,8 @@ export async function commitFiles(
   files: Readonly<Record<string, string | null>>,
   { from = branch, message = 'A change' }: { readonly from?: string; readonly message?: string } = {},
 ): Promise<string> {
-  const parent = await git(directory, ['rev-parse', '--verify', '--quiet', `refs/heads/${from}`]).catch(
-    () => undefined,
-  );
+  const hasParent = existsSync(join(directory, `refs/heads/${from}`));
+  const parent = hasParent ? refOf(directory, `refs/heads/${from}`) : undefined;
   // One program in place of three and two for each file. With `force`, a branch may begin anew elsewhere.
   const child = spawn('git', ['--git-dir', directory, 'fast-import', '--quiet', '--done', '--force'], {
     env: environment,
@@ -90,16 +98,22 @@ const statuses: Readonly<Record<string, string>> = { A: 'added', M: 'modified', 
 
 /** Files as in the files API: compared with three dots, as GitHub does. */
 export async function changedFiles(directory: string, base: string, head: string): Promise<ForgeFile[]> {
-  const names = (await git(directory, ['diff', '--name-status', '-z', '-M', `${base}...${head}`])).split('\0');
+  // First `:modes SHAs letter`, path and, of what was renamed, new path for each file; after an empty field their patches.
+  const [entries = '', ...rest] = (
+    await git(directory, ['diff', '--raw', '-p', '-z', '-M', `${base}...${head}`])
+  ).split('\0\0');
+  const fields = entries.split('\0');
+  const patches = rest
+    .join('\0\0')
+    .split(/^diff --git .*\n/m)
+    .slice(1);
   const files: ForgeFile[] = [];
-  for (let at = 0; at + 1 < names.length; ) {
-    const letter = (names[at] ?? '').slice(0, 1);
+  for (let at = 0; at + 1 < fields.length; ) {
+    const letter = /[A-Z](?=\d*$)/.exec(fields[at] ?? '')?.[0] ?? '';
     const width = letter === 'R' ? 3 : 2;
-    const paths = names.slice(at + 1, at + width);
-    const filename = paths.at(-1) ?? '';
-    const diff = await git(directory, ['diff', '-M', `${base}...${head}`, '--', ...paths]);
-    const start = diff.search(/^@@ /m);
-    files.push({ filename, status: statuses[letter] ?? 'changed', ...(start >= 0 && { patch: diff.slice(start) }) });
+    const filename = fields[at + width - 1] ?? '';
+    const patch = /^@@ [\s\S]*/m.exec(patches[files.length] ?? '')?.[0].replace(/\n$/, '');
+    files.push({ filename, status: statuses[letter] ?? 'changed', ...(patch !== undefined && { patch }) });
     at += width;
   }
   return files;
