@@ -5,19 +5,20 @@ import { build, type OutputOptions, type Plugin } from 'rolldown';
 import packageJson from '../package.json' with { type: 'json' };
 import { runtimePackages } from '../src/deploy/engine/image-packages.ts';
 import { asciiBundles } from './ascii-code.ts';
-import { takesBuiltinsWithoutImport } from './builtin-modules.ts';
 import { bundledForms, onLog } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
 const at = (path: string): string => join(root, path);
 
-/** Started by users. It contains its libraries: resolving them one by one would double its start-up time. */
-const program = { 'cli/main': 'src/cli/main.ts' };
-
-/** Started by the Hub, once per workspace, while a user waits: CommonJS, because Node loads it faster. */
+/**
+ * Started by users, and by the Hub once per workspace, while a user waits. They contain their libraries: resolving them one by one would
+ * double the time of a start. CommonJS, because Node loads it faster.
+ */
+const commandLine = { 'cli/program': 'src/cli/main.ts' };
 const agentServer = { 'appserver/program': 'src/appserver/main.ts' };
 
-/** Runs it from its compiled code. */
+/** Run them from their compiled code. */
+const commandLineStart = { 'cli/main': 'src/cli/cached-main.ts' };
 const agentServerStart = { 'appserver/main': 'src/appserver/cached-main.ts' };
 
 /** Started by the Hub beside a sidecar, whose output it copies into the log files. */
@@ -35,9 +36,6 @@ const neverBundled = [...runtimePackages, 'elkjs'];
 const isOneOf = (names: readonly string[]) => (id: string) =>
   id.startsWith('node:') || names.some((name) => id === name || id.startsWith(`${name}/`));
 
-/** A chunk that is loaded later cannot have parts of an entry with a top-level await: each would wait for the other. */
-const isNoEntryThatWaits = (id: string): boolean => id !== at(program['cli/main']);
-
 /** Commands that need a module of the file that all of them load: half of some fifty. */
 const halfOfCommands = 26;
 
@@ -52,8 +50,8 @@ const programOutput: OutputOptions = {
   comments: { legal: true, annotation: false, jsdoc: false },
   codeSplitting: {
     groups: [
-      { name: 'initial', tags: ['$initial'], test: isNoEntryThatWaits, priority: 3 },
-      { name: 'common', minShareCount: halfOfCommands, test: isNoEntryThatWaits, priority: 2 },
+      { name: 'initial', tags: ['$initial'], priority: 3 },
+      { name: 'common', minShareCount: halfOfCommands, priority: 2 },
       { name: 'servers', minShareCount: 6, test: ofServers, priority: 1 },
     ],
   },
@@ -82,7 +80,7 @@ async function bundle(options: BundleOptions): Promise<void> {
     treeshake: {
       moduleSideEffects: [
         {
-          test: /[\\/]((cli|appserver)[\\/]main|appserver[\\/]cached-main|supervise[\\/]redact-main|checkpoints[\\/]thread-main)\.ts$/,
+          test: /[\\/]((cli|appserver)[\\/](cached-)?main|supervise[\\/]redact-main|checkpoints[\\/]thread-main)\.ts$/,
           sideEffects: true,
         },
         { external: false, sideEffects: false },
@@ -113,7 +111,10 @@ interface Product {
 const products = {
   cli: {
     directory: 'chunks',
-    bundles: [{ ...common, entries: program, chunks: 'chunks', plugins: [takesBuiltinsWithoutImport, asciiBundles] }],
+    bundles: [
+      { ...commonJs, entries: commandLine, chunks: 'chunks' },
+      { ...commonJs, entries: commandLineStart, chunks: 'chunks/start' },
+    ],
   },
   appserver: {
     directory: 'appserver',

@@ -5,7 +5,7 @@ const at = (path: string): string => fileURLToPath(new URL(`../${path}`, import.
 
 /** Of these there is a shipped form. */
 const shipped: Readonly<Record<string, string>> = {
-  'src/cli/main.ts': 'dist/cli/main.js',
+  'src/cli/main.ts': 'dist/cli/main.cjs',
   'src/appserver/main.ts': 'dist/appserver/main.cjs',
 };
 

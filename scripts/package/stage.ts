@@ -79,7 +79,7 @@ function packagesOfThePage(): readonly string[] {
 export function stage(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(join(directory, 'bin'), { recursive: true });
-  copyFileSync(at('bin/oratorio.js'), join(directory, 'bin', 'oratorio.js'));
+  for (const name of ['oratorio.js', 'package.json']) copyFileSync(at(`bin/${name}`), join(directory, 'bin', name));
   for (const name of ['README.md', 'CHANGELOG.md', 'LICENSE']) copyFileSync(at(name), join(directory, name));
   cpSync(at('docs'), join(directory, 'docs'), { recursive: true, filter: (file) => file !== at('docs/images') });
   cpSync(at('deploy'), join(directory, 'deploy'), { recursive: true });

@@ -55,14 +55,19 @@ function interruption(): Interruption {
 
 const argv = process.argv.slice(2);
 const isServer = runsServer(argv);
-const { stdout, stderr, env } = process;
-stdout.on('error', endUnwritten);
-// Without a reader of standard error only explanations are lost.
-stderr.on('error', () => undefined);
-const exitCode = await runCommandLine(argv, { stdout, stderr, env, cwd: process.cwd(), interruption });
-if (isServer) setTimeout(() => process.exit(exitCode), flushDeadlineMs).unref();
-// The output is flushed first; an open keep-alive connection must not hold the process.
-stdout.write('', (error) => {
-  if (error) endUnwritten(error);
-  process.exit(exitCode);
-});
+
+async function main(): Promise<void> {
+  const { stdout, stderr, env } = process;
+  stdout.on('error', endUnwritten);
+  // Without a reader of standard error only explanations are lost.
+  stderr.on('error', () => undefined);
+  const exitCode = await runCommandLine(argv, { stdout, stderr, env, cwd: process.cwd(), interruption });
+  if (isServer) setTimeout(() => process.exit(exitCode), flushDeadlineMs).unref();
+  // The output is flushed first; an open keep-alive connection must not hold the process.
+  stdout.write('', (error) => {
+    if (error) endUnwritten(error);
+    process.exit(exitCode);
+  });
+}
+
+void main();

@@ -45,7 +45,7 @@ export const hubFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-sp
  */
 export function hubCommand(): Command {
   const here = import.meta.url;
-  const candidates = here.endsWith('.ts') ? ['../cli/main.ts'] : ['../cli/main.js', './cli/main.js'];
+  const candidates = here.endsWith('.ts') ? ['../cli/main.ts'] : ['../cli/main.cjs', './cli/main.cjs'];
   const entry = candidates.map((path) => fileURLToPath(new URL(path, here))).find((path) => existsSync(path));
   if (entry === undefined)
     throw new HubUnavailableError('The command line tool that could start a Hub is not installed.');

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   globSync,
@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import t from 'tap';
 import { programEnvironment } from '../programs.ts';
 import { command } from './harness.ts';
@@ -83,6 +84,40 @@ t.test('an agent server runs the compiled code that another has left, and replac
   const third = compiled();
   t.same([...third.keys()], [...second.keys()], 'a part without compiled code gets some');
   t.not(third.get(file), second.get(file), 'and the program again, of which such a server may have run more');
+});
+
+t.test('a command runs the compiled code that the same command has left, and replaces what is damaged', async (t) => {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-compiled-')));
+  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  const cache = join(home, 'compiled');
+  const env = { ...programEnvironment, ORATORIO_HOME: home, NODE_COMPILE_CACHE: cache };
+  const run = (...args: string[]) => promisify(execFile)(process.execPath, [command, ...args], { cwd: home, env });
+  const compiled = () =>
+    new Map(
+      readdirSync(cache, { recursive: true, encoding: 'utf8' })
+        .filter((name) => /cli-[a-z-]+-[0-9a-f]{16}$/.test(name))
+        .sort()
+        .map((name) => [join(cache, name), statSync(join(cache, name)).ino]),
+    );
+
+  t.match(await run('completion', 'bash'), { stdout: 'complete -' });
+  const first = compiled();
+  t.ok(first.size > 1, 'the program and parts of it');
+  t.ok([...first.keys()].every((file) => /cli-completion-(?:part-)?[^-]+$/.test(file)));
+  t.match(await run('completion', 'bash'), { stdout: 'complete -' });
+  t.same(compiled(), first, 'they were used: they would have been written anew');
+  for (const file of first.keys()) {
+    const whole = readFileSync(file);
+    const damaged = Buffer.concat([whole.subarray(0, -1), Buffer.from([(whole.at(-1) ?? 0) ^ 1])]);
+    writeFileSync(file, damaged);
+    t.match(await run('completion', 'bash'), { stdout: 'complete -' });
+    t.notOk(readFileSync(file).equals(damaged), 'damaged code is not run');
+  }
+  const own = compiled();
+  t.match(await run('--version'), { stdout: /^\d/ });
+  const all = compiled();
+  for (const [file, inode] of own) t.equal(all.get(file), inode, 'another command has code of its own');
+  t.ok(all.size > own.size);
 });
 
 t.test('no program imports node:http, which would load a client of WebSockets with it', async (t) => {

@@ -43,7 +43,7 @@ import { configureWorkspace } from '../workspace-config.ts';
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 export const command = at('bin/oratorio.js');
 
-for (const built of ['dist/cli/main.js', 'dist/appserver/main.cjs', 'dist/ui/index.html']) {
+for (const built of ['dist/cli/main.cjs', 'dist/appserver/main.cjs', 'dist/ui/index.html']) {
   if (!existsSync(at(built))) throw new Error(`These tests run what is built, and there is no ${built}: npm run build`);
 }
 

@@ -51,7 +51,7 @@ const deadDirectories = new Set([
  * @throws DeployError `imageFailed`
  */
 export async function writeApp({ root, directory, epoch, arch = process.arch, signal }: AppOptions): Promise<void> {
-  if (!existsSync(join(root, 'dist/cli/main.js')))
+  if (!existsSync(join(root, 'dist/cli/main.cjs')))
     throw new DeployError('imageFailed', `${root} has not been built`, 'Run: npm run build');
   await mkdir(directory, { recursive: true });
   await copyFile(join(root, 'package.json'), join(directory, 'package.json'));
