@@ -139,7 +139,7 @@ t.test('api-proxy', (t) =>
       actions: { notifyRunning() {}, notifyUnhealthy() {}, notifyExited() {}, notifyStopped() {} },
     }),
     input: { workspacePath: '/w', policy: watchful, seed: 1, adopt: false, sidecar: 7 },
-    createWorld: () => new SidecarWorld(watchful),
+    createWorld: () => new SidecarWorld(watchful, false, false),
     valueOf: (world: SidecarWorld) => world.actor.getSnapshot().value,
     alsoDecides: ({ context }) => [context.hasServed, context.startFollows],
     // It takes more failures than a path without a loop has.
@@ -211,7 +211,7 @@ t.test('agent-server', (t) =>
   replayAll(t, {
     machine: agentServerMachine,
     input: { policy: patient, seed: 1, workspacePath: '/w' },
-    createWorld: () => new Workspace(patient),
+    createWorld: () => new Workspace(patient, false),
     valueOf: (world: Workspace) => world.actor.getSnapshot().value,
     alsoDecides: ({ context }) => context.stopReason,
     // The sidecar's part in it is walked with its own machine in agent-server/.

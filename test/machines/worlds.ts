@@ -50,11 +50,12 @@ export class Workspace {
   readonly errors: unknown[] = [];
   readonly actor: ActorRefFrom<typeof agentServerMachine>;
 
-  constructor(changes: Partial<SupervisionPolicy> = {}) {
+  /** @param isLogged - fills `taken`: an inspector costs a tenth of a long history */
+  constructor(changes: Partial<SupervisionPolicy> = {}, isLogged = true) {
     this.actor = createActor(fakeAgentServer, {
       clock: this.clock,
       input: { workspacePath: '/w', policy: { ...policy, ...changes }, seed: 1 },
-      inspect: transitionLog(this.taken, (actor) => actor === this.actor),
+      ...(isLogged && { inspect: transitionLog(this.taken, (actor) => actor === this.actor) }),
     });
     workspaces.add(this.actor, this);
     this.actor.subscribe({ error: (error) => this.errors.push(error) });
@@ -219,7 +220,8 @@ export class SidecarWorld {
   readonly taken: string[] = [];
   readonly actor: ActorRefFrom<typeof apiProxyMachine>;
 
-  constructor(changes: Partial<SupervisionPolicy> = {}, adopt = false) {
+  /** @param isLogged - fills `taken` */
+  constructor(changes: Partial<SupervisionPolicy> = {}, adopt = false, isLogged = true) {
     const listener = fromCallback<{ readonly type: string }>(({ receive }) => {
       receive((event) => {
         this.reported.push(event);
@@ -227,7 +229,7 @@ export class SidecarWorld {
     });
     // A child shares the clock and the inspector of the system above it.
     const inspect = transitionLog(this.taken, (actor) => actor === this.actor);
-    const parent = createActor(listener, { clock: this.clock, inspect }).start();
+    const parent = createActor(listener, { clock: this.clock, ...(isLogged && { inspect }) }).start();
     sidecars.add(parent, this);
     this.actor = createActor(fakeSidecar, {
       parent,
