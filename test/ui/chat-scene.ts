@@ -4,9 +4,9 @@
  */
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { isBuilt } from '../../scripts/stamp.mjs';
 import type { ModelProvider } from '../../src/agent/index.ts';
 import { scene as dashboardScene, type Scene as Served } from '../dashboard/harness.ts';
+import { hasBuiltPage } from './built-page.ts';
 import { keptPage, type PageRequest } from './kept-page.ts';
 
 export interface ChatScene {
@@ -18,7 +18,7 @@ export interface ChatScene {
 
 /** Has the page of these sources in `dist/`, from which the agent server serves it. `npm test` has built it before. */
 async function buildPage(): Promise<void> {
-  if (isBuilt()) return;
+  if (hasBuiltPage()) return;
   const { build } = await import('vite');
   await build({ configFile: 'src/ui/vite.config.ts', logLevel: 'error' });
 }
