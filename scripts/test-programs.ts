@@ -16,7 +16,7 @@ const patterns = [
   'test/fixtures/agent-servers/*.ts',
   'test/fixtures/mcp/stdio-server.mjs',
   'test/fixtures/process/takes-lock.mjs',
-  'test/agent/store/writer.ts',
+  'test/agent/store/{appender,counter,writer}.ts',
   'test/checkpoints/victim.ts',
   'test/deploy/apply/kill-child.ts',
   'test/review/store/store-worker.ts',

@@ -3,7 +3,10 @@ import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { DayLedger } from '../../../src/agent/index.ts';
+import { program } from '../../programs.ts';
 import { temporaryDirectory } from './helpers.ts';
+
+const counter = program('test/agent/store/counter.ts');
 
 t.test('spending is summed by local day, over workspaces and processes', async (t) => {
   const file = join(temporaryDirectory(t), 'home', 'spending.db');
@@ -27,24 +30,11 @@ t.test('spending is summed by local day, over workspaces and processes', async (
 
 t.test('processes that are killed while they count lose nothing that was counted', async (t) => {
   const file = join(temporaryDirectory(t), 'spending.db');
-  const script = `
-    import { writeSync } from 'node:fs';
-    import { DayLedger } from '${new URL('../../../src/agent/index.ts', import.meta.url).href}';
-    const ledger = new DayLedger({ file: process.argv[1], workspace: process.argv[2] });
-    for (;;) { ledger.add(1); writeSync(1, '.'); }`;
-  // Not `process.stdout`: once the pipe is full, it keeps what is to be written, and a kill loses that.
   const counted = await Promise.all(
     ['/a', '/b'].map(
       (workspace) =>
         new Promise<number>((resolve) => {
-          const child = spawn(process.execPath, [
-            '--conditions=development',
-            '--input-type=module',
-            '-e',
-            script,
-            file,
-            workspace,
-          ]);
+          const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', counter, file, workspace]);
           let dots = 0;
           child.stdout.on('data', (chunk: Buffer) => {
             dots += chunk.length;

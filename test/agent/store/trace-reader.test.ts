@@ -4,33 +4,19 @@ import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { openStore, openTraceReader } from '../../../src/agent/index.ts';
 import { migrations } from '../../../src/agent/store/migrations.ts';
+import { program } from '../../programs.ts';
 import { event, temporaryDirectory } from './helpers.ts';
 
-/** Another process that has the store open, appends an event for every line it reads, and answers with the newest id. */
+const appender = program('test/agent/store/appender.ts');
+
+/** Another process that has the store open: `appender.ts`. */
 function otherProcess(t: Test, directory: string) {
-  const room = fileURLToPath(new URL('../../../src/agent/store/index.ts', import.meta.url));
-  const helpers = fileURLToPath(new URL('./helpers.ts', import.meta.url));
-  const script = `
-    const { openStore } = await import(${JSON.stringify(room)});
-    const { event } = await import(${JSON.stringify(helpers)});
-    const { traces, close } = openStore(${JSON.stringify(directory)});
-    const { createInterface } = await import('node:readline');
-    for await (const line of createInterface({ input: process.stdin })) {
-      traces.append(event(line, { type: 'turn.started', data: { text: line } }));
-      traces.flush();
-      console.log(traces.newestId);
-    }
-    close();
-  `;
-  const child = spawn(
-    process.execPath,
-    ['--conditions=development', '--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script],
-    { stdio: ['pipe', 'pipe', 'inherit'] },
-  );
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', appender, directory], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   t.teardown(() => child.kill('SIGKILL'));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {

@@ -1,0 +1,11 @@
+/** Counts one dollar after the other in the ledger at `argv[2]` for the workspace `argv[3]`, and writes a dot after each. Its parent kills it. */
+import { writeSync } from 'node:fs';
+import { DayLedger } from '../../../src/agent/store/day-ledger.ts';
+
+const [, , file = '', workspace = ''] = process.argv;
+const ledger = new DayLedger({ file, workspace });
+for (;;) {
+  ledger.add(1);
+  // Not `process.stdout`: once the pipe is full, it keeps what is to be written, and a kill loses that.
+  writeSync(1, '.');
+}
