@@ -4,7 +4,7 @@
 # Plain Dockerfile syntax only: the builder of every engine since 20.10 takes it.
 ARG BASE_IMAGE=node:22.23.3-bookworm-slim
 
-# --- what runs: from this checkout, or made on the host before (prepared/) ---
+# --- what runs: from this checkout; left out where it was made on the host before ---
 FROM ${BASE_IMAGE} AS build
 ARG SOURCE_DATE_EPOCH=315532800
 ARG REVISION=unknown

@@ -9,7 +9,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import packageJson from '../package.json' with { type: 'json' };
-import { buildImageArguments, imageOrigin, prepareContext } from '../src/deploy/engine/build-image.ts';
+import {
+  buildImageArguments,
+  imageOrigin,
+  isOurNode,
+  nodeVersionArguments,
+  prepareContext,
+} from '../src/deploy/engine/build-image.ts';
 import { writeApp } from '../src/deploy/engine/image-app.ts';
 import { softwareBill } from '../src/deploy/engine/image-sbom.ts';
 import { isBuilt } from './stamp.mjs';
@@ -41,11 +47,17 @@ async function build(): Promise<void> {
   if (!isBuilt()) run(process.execPath, [join(root, 'scripts', 'node22.mjs'), join(root, 'scripts', 'build.ts')]);
   const context = mkdtempSync(join(tmpdir(), 'oratorio-image-'));
   try {
-    await prepareContext({ root, directory: context, epoch: origin.epoch });
+    await prepareContext({ root, directory: context, epoch: origin.epoch, hasNode: hasOurNode(base) });
     engine(buildImageArguments({ ...common, context }));
   } finally {
     rmSync(context, { recursive: true, force: true });
   }
+}
+
+/** Whether a local image has the Node of the product. */
+function hasOurNode(image: string): boolean {
+  const { status, stdout } = spawnSync(values.engine, nodeVersionArguments(image), { encoding: 'utf8' });
+  return status === 0 && isOurNode(stdout);
 }
 
 function engine(args: readonly string[]): void {

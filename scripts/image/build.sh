@@ -6,6 +6,7 @@ umask 022
 cd /source
 mkdir -p /product/usr/local/bin /node/usr/local/bin
 
+# Prepared by an earlier version of the command; today's leaves this stage out (src/deploy/engine/build-image.ts).
 if [ -d prepared ]; then
   mv prepared/app /product/app
   # The base brings its own Node 22, or gets the one that the checkout was installed with.

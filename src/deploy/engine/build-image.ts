@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, cp, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, cp, lutimes, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { basename, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { DeployError } from '../errors.ts';
 import { writeApp } from './image-app.ts';
@@ -45,10 +45,16 @@ export function buildImageArguments({ image, context, base, origin, isFresh = fa
   ];
 }
 
-const buildFiles = ['Dockerfile', 'scripts/image'];
-
 /** Whether an image can be built from here: a checkout can, an installed package has no Dockerfile. */
 export const isCheckout = (root: string): boolean => existsSync(join(root, 'Dockerfile'));
+
+/** Words for the engine that print the version of a local image's Node. They fail where it has none. */
+export const nodeVersionArguments = (image: string): string[] => [
+  ...['run', '--rm', '--pull', 'never', '--network', 'none', '--entrypoint', 'node', image, '--version'],
+];
+
+/** Whether a version that Node has printed is that of the product. */
+export const isOurNode = (version: string): boolean => version.startsWith('v22.');
 
 /**
  * Writes a build context that needs no network to `directory`: what runs, made from the checkout `root` as it is installed
@@ -59,26 +65,70 @@ export async function prepareContext(options: {
   readonly root: string;
   readonly directory: string;
   readonly epoch: number;
+  /** The base has the Node of the product. */
+  readonly hasNode: boolean;
   readonly signal?: AbortSignal;
 }): Promise<void> {
-  const { root, directory, epoch, signal } = options;
+  const { root, directory, epoch, hasNode, signal } = options;
   if (!isCheckout(root))
     throw new DeployError('imageFailed', `${root} has no Dockerfile`, 'Build images from a checkout of the repository');
-  const prepared = join(directory, 'prepared');
-  await mkdir(prepared, { recursive: true });
-  for (const file of buildFiles) await cp(join(root, file), join(directory, file), { recursive: true });
-  await writeApp({ root, directory: join(prepared, 'app'), epoch, ...(signal && { signal }) });
-  const node = installedNode(root);
-  if (node !== undefined) {
-    await cp(node, join(prepared, 'node'));
-    await chmod(join(prepared, 'node'), 0o755);
-  }
+  await cp(join(root, 'scripts/image'), join(directory, 'scripts/image'), { recursive: true });
+  await writeFile(join(directory, 'Dockerfile'), preparedDockerfile(await readFile(join(root, 'Dockerfile'), 'utf8')));
+  const [product, node] = [join(directory, 'product'), join(directory, 'node')];
+  const programs = 'usr/local/bin';
+  for (const tree of [product, node]) await mkdir(join(tree, programs), { recursive: true });
+  const app = join(product, 'app');
+  await writeApp({ root, directory: app, epoch, ...(signal && { signal }) });
+  await symlink('/app/bin/oratorio.js', join(product, programs, 'oratorio'));
+  await symlink(`/app/${await ripgrepIn(app)}`, join(product, programs, 'rg'));
+  if (!hasNode) await copyNode(root, join(node, programs, 'node'));
+  for (const tree of [product, node]) await settleParents(tree, epoch);
 }
 
-/** Only the one that npm installed: it needs nothing of the machine it was made on. */
-function installedNode(root: string): string | undefined {
-  const path = join(root, 'node_modules', `node-linux-${process.arch}`, 'bin', 'node');
-  return existsSync(path) ? path : undefined;
+/**
+ * The Dockerfile for a context that has been prepared: the directories of the context are what its stage `build` makes otherwise.
+ * Each instruction that they would go through reads, hashes and unpacks them once more.
+ * @throws DeployError `imageFailed`
+ */
+export function preparedDockerfile(text: string): string {
+  const prepared = text.replace(/^# --- what runs.*\nFROM .* AS build\n[\s\S]*?(?=^# --- )/m, '');
+  const result = prepared.replaceAll('COPY --from=build ', 'COPY ');
+  if (prepared !== text && result !== prepared && !result.includes('build.sh')) return result;
+  throw new DeployError('imageFailed', 'The Dockerfile is of another version', 'Build images with their own version');
+}
+
+/** Path of the ripgrep that came with the production dependencies, from `app` on: one copy, for the tools and for shells. */
+async function ripgrepIn(app: string): Promise<string> {
+  const files = await readdir(join(app, 'node_modules/@vscode'), { withFileTypes: true, recursive: true });
+  const found = files.find((file) => file.isFile() && file.name === 'rg' && basename(file.parentPath) === 'bin');
+  if (found !== undefined) return relative(app, join(found.parentPath, found.name));
+  throw new DeployError('imageFailed', 'ripgrep is not installed', 'Run: npm install');
+}
+
+async function copyNode(root: string, target: string): Promise<void> {
+  const source = join(root, 'node_modules', `node-linux-${process.arch}`, 'bin', 'node');
+  // Only the one that npm installed needs nothing of the machine it was made on.
+  if (!existsSync(source))
+    throw new DeployError(
+      'imageFailed',
+      'The base image has no Node 22, and none is installed here',
+      'Run: npm install',
+    );
+  await cp(source, target);
+  await chmod(target, 0o755);
+}
+
+/** Gives what lies beside `/app` of the image, the directories above included, a time and modes that depend on nothing else. */
+async function settleParents(tree: string, epoch: number): Promise<void> {
+  const entries = await readdir(tree, { withFileTypes: true, recursive: true });
+  const own = entries.filter(({ parentPath }) => !`${parentPath}/`.startsWith(`${join(tree, 'app')}/`));
+  for (const entry of own) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isDirectory()) await chmod(path, 0o755);
+    await lutimes(path, epoch, epoch);
+  }
+  await chmod(tree, 0o755);
+  await lutimes(tree, epoch, epoch);
 }
 
 /** 1980: the earliest time that every archive can hold. */

@@ -6,7 +6,13 @@
  * Never here: choice and order of steps (`plan`, `apply`), the text of files (`files`), a prompt.
  */
 export { type AwaitOptions, awaitHealthy, UnhealthyError } from './await-healthy.ts';
-export { buildImageArguments, imageOrigin, prepareContext } from './build-image.ts';
+export {
+  buildImageArguments,
+  imageOrigin,
+  isOurNode,
+  nodeVersionArguments,
+  prepareContext,
+} from './build-image.ts';
 export { checkComposition } from './check-composition.ts';
 export { checkGateway } from './check-gateway.ts';
 export { checkPorts, firstFreePort, type PortsWanted, type TakenPort, takenPorts } from './check-ports.ts';

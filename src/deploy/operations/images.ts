@@ -10,7 +10,9 @@ import {
   type Engine,
   hasImage,
   imageOrigin,
+  isOurNode,
   must,
+  nodeVersionArguments,
   type OperationOptions,
   pinImage,
   prepareContext,
@@ -117,8 +119,10 @@ async function buildImage(
   try {
     const origin = await imageOrigin(context, version);
     const { signal } = options;
-    if (base !== null)
-      await prepareContext({ root: context, directory, epoch: origin.epoch, ...(signal && { signal }) });
+    if (base !== null) {
+      const hasNode = await hasOurNode(engine, base, options);
+      await prepareContext({ root: context, directory, epoch: origin.epoch, hasNode, ...(signal && { signal }) });
+    }
     const args = buildImageArguments({ image, context: base === null ? context : directory, base, origin });
     await must(
       `Building ${image}`,
@@ -128,4 +132,10 @@ async function buildImage(
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+async function hasOurNode(engine: Engine, base: string, { signal }: OperationOptions): Promise<boolean> {
+  const settings = { ...(signal && { signal }), timeoutMs: defaults.timeouts.checkMs };
+  const { exitCode, stdout } = await engine.run(nodeVersionArguments(base), settings);
+  return exitCode === 0 && isOurNode(stdout);
 }
