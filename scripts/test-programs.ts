@@ -12,7 +12,6 @@ import { bundledForms, onLog } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
 const patterns = [
-  'test/fixtures/hub/hub.ts',
   'test/fixtures/agent-servers/*.ts',
   'test/fixtures/mcp/stdio-server.mjs',
   'test/fixtures/process/takes-lock.mjs',
@@ -23,6 +22,12 @@ const patterns = [
   'test/review/jobs/lane-worker.ts',
   'test/review/git/prepare-elsewhere.ts',
 ];
+
+/** The Hub, which tests start most, and the file that runs it from compiled code. */
+const hub = {
+  'test/fixtures/hub/hub-program': 'test/fixtures/hub/hub.ts',
+  'test/fixtures/hub/hub': 'test/fixtures/hub/cached-hub.ts',
+};
 
 /**
  * Packages found by name at run time, or loaded on first use: as in `build.ts`; and those that `ws` uses where they are installed. `ws`
@@ -47,20 +52,39 @@ export const findsItsProgramInDist = {
   },
 };
 
+const entriesOf = (sources: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(sources).map(([name, source]) => [name, join(root, source)]));
+
 /**
- * Writes `NAME.js` into `directory` for each source `NAME.ts` or `NAME.mjs`, for `program` in `test/programs.ts`. The directory has to be in
- * the checkout, where a bundle finds the packages that it does not contain.
+ * Writes `NAME.js` into `directory` for each source `NAME.ts` or `NAME.mjs`, and `NAME.cjs` for the Hub, for `program` in
+ * `test/programs.ts`. The directory has to be in the checkout, where a bundle finds the packages that it does not contain.
  */
 export async function bundleTestPrograms(directory: string): Promise<void> {
   const sources = globSync(patterns, { cwd: root });
-  await build({
-    input: Object.fromEntries(sources.map((source) => [source.replace(/\.m?[jt]s$/, ''), join(root, source)])),
+  const common = {
     platform: 'node',
     external: isExternal,
     resolve: { alias: bundledForms },
-    plugins: [findsItsProgramInDist, takesBuiltinsWithoutImport, asciiBundles],
     logLevel: 'warn',
     onLog,
-    output: { dir: directory, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
-  });
+  } as const;
+  await Promise.all([
+    build({
+      ...common,
+      input: entriesOf(Object.fromEntries(sources.map((source) => [source.replace(/\.m?[jt]s$/, ''), source]))),
+      plugins: [findsItsProgramInDist, takesBuiltinsWithoutImport, asciiBundles],
+      output: { dir: directory, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
+    }),
+    build({
+      ...common,
+      input: entriesOf(hub),
+      plugins: [findsItsProgramInDist, asciiBundles],
+      output: {
+        dir: directory,
+        format: 'cjs',
+        entryFileNames: '[name].cjs',
+        chunkFileNames: 'chunks/[name]-[hash].cjs',
+      },
+    }),
+  ]);
 }

@@ -9,6 +9,9 @@ const shipped: Readonly<Record<string, string>> = {
   'src/appserver/main.ts': 'dist/appserver/main.cjs',
 };
 
+/** Bundled as CommonJS that runs from compiled code. */
+const compiled = new Set(['test/fixtures/hub/hub.ts']);
+
 /**
  * The file to start for a program whose source is `source`, named from the root of the repository. `npm test` has built it, or
  * bundled it (`scripts/test-programs.ts`); where a test file is run without that, it is the source itself.
@@ -17,7 +20,9 @@ export function program(source: string): string {
   const bundles = process.env['ORATORIO_TEST_PROGRAMS'];
   if (bundles === undefined) return at(source);
   const built = shipped[source];
-  return built === undefined ? `${bundles}/${source.replace(/\.m?[jt]s$/, '.js')}` : at(built);
+  return built === undefined
+    ? `${bundles}/${source.replace(/\.m?[jt]s$/, compiled.has(source) ? '.cjs' : '.js')}`
+    : at(built);
 }
 
 /** Variables of this process that every program of this checkout may have: its commands, and the compiled code of the run. */
