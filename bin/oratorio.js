@@ -8,11 +8,13 @@ const { dirname, join } = require('node:path');
 
 const main = join(__dirname, '..', 'dist', 'cli', 'main.cjs');
 
-/** node:sqlite holds our locks; that it is marked experimental in Node 22 is no news for users. */
-function silenceSqliteWarning() {
+/** Features that Node 22 marks as experimental: locks need node:sqlite, compiled code needs the loader. That is no news for users. */
+const known = /^(?:SQLite is an experimental feature|vm\.USE_MAIN_CONTEXT_DEFAULT_LOADER )/;
+
+function silenceKnownWarnings() {
   const emitWarning = process.emitWarning;
   process.emitWarning = (warning, ...rest) => {
-    if (!String(warning).startsWith('SQLite is an experimental feature')) emitWarning.call(process, warning, ...rest);
+    if (!known.test(String(warning))) emitWarning.call(process, warning, ...rest);
   };
 }
 
@@ -50,7 +52,7 @@ if (!existsSync(main)) {
   console.error('✖ This checkout of Oratorio has not been built.\n  Run: npm run build');
   process.exitCode = 1;
 } else if (process.versions.node.startsWith('22.')) {
-  silenceSqliteWarning();
+  silenceKnownWarnings();
   require(main);
 } else {
   const node = bundledNode();
