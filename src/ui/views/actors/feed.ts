@@ -4,7 +4,7 @@ import type { InspectionRecord } from '../../../protocol/index.ts';
 import type { Live, StreamEvent } from '../../app/live.ts';
 import { type Actors, apply, noActors } from './model.ts';
 
-/** The server sends its present actors at once; later records are news. */
+/** The server sends its present actors at once. */
 const quietMs = 300;
 /** A hidden tab draws no frames, but must not accumulate records without limit. */
 const unseenMs = 500;
@@ -25,7 +25,6 @@ export function createFeed(live: Live): Feed {
   let frame = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let quiet: ReturnType<typeof setTimeout> | undefined;
-  let isHistory = true;
 
   const flush = () => {
     cancelAnimationFrame(frame);
@@ -33,22 +32,17 @@ export function createFeed(live: Live): Feed {
     timer = undefined;
     const events = waiting.splice(0);
     const records = events.map((event) => superjson.parse<InspectionRecord>(event.data));
-    actors.value = apply(actors.peek(), records, isHistory ? 0 : Date.now());
-  };
-  const settle = () => {
-    isHistory = false;
-    isTold.value = true;
+    actors.value = apply(actors.peek(), records, Date.now());
   };
   const stop = live.listen('inspect', {
     onReset: () => {
       waiting.length = 0;
       actors.value = noActors;
-      isHistory = true;
       clearTimeout(quiet);
       // Without actors the server sends nothing: the empty tree is then complete.
       quiet = setTimeout(() => {
         if (waiting.length > 0) flush();
-        settle();
+        isTold.value = true;
       }, quietMs);
     },
     onEvents: (events) => {
