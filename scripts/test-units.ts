@@ -32,18 +32,21 @@ const needsOwnProcess = new RegExp(
   ].join('|'),
 );
 
-/** The stage of a file that drives the page: the module that starts a browser, which such files of one process share. */
-const stageOf = /import \{[^}]*\b(?:stage|\w+Stage)\b[^}]*\} from '\.\/([\w-]+)\.ts'/;
+/** Matches a file that drives the page: it has a stage from the module that starts a browser, which such files of one process share. */
+const drivesPage = /import \{[^}]*\b(?:stage|\w+Stage)\b[^}]*\} from '\.\/[\w-]+\.ts'/;
 
-/** Such files in one process; with more of them the run would end with one long process beside an idle core. */
-const mostOfStage = 5;
+/**
+ * Such files in one process, half of all. The start of one more, with a browser that has to fetch and compile the page, is two seconds
+ * of processor time; with all in one the run would end with one long process beside an idle core.
+ */
+const mostOfPage = 11;
 
 /** A file that is known to take longer has a core for itself sooner when it has a process for itself. */
 const mostSeconds = 8;
 
 /**
- * Divides the files: short ones of a folder that leave their process as it was share one, a few that drive the page over the same
- * stage share one and its browser, all others have one of their own.
+ * Divides the files: short ones of a folder that leave their process as it was share one, some that drive the page share one and
+ * its browser, all others have one of their own.
  * @param seconds by file, of earlier runs
  * @param alone files that run while no other does
  */
@@ -52,14 +55,12 @@ export function testUnits(
   seconds: Durations,
   alone: readonly string[] = [],
 ): readonly TestUnit[] {
-  const ofStage = new Map<string, number>();
+  let ofPage = 0;
   const units = Map.groupBy(files, (file) => {
     if (alone.includes(file)) return file;
-    const stage = stageOf.exec(textOf(file))?.[1];
-    if (stage === undefined) return canShare(file, seconds) ? dirname(file) : file;
-    const before = ofStage.get(stage) ?? 0;
-    ofStage.set(stage, before + 1);
-    return `${dirname(file)}/${stage}-${Math.floor(before / mostOfStage) + 1}`;
+    if (!drivesPage.test(textOf(file))) return canShare(file, seconds) ? dirname(file) : file;
+    ofPage += 1;
+    return `${dirname(file)}/pages-${Math.ceil(ofPage / mostOfPage)}`;
   });
   return [...units].map(([name, inIt]) =>
     inIt.length === 1 ? { name: inIt[0] ?? name, files: inIt } : { name: `${name} (together)`, files: inIt },

@@ -21,14 +21,12 @@ t.test('a file that takes long, and one that runs alone, has a process of its ow
   ]);
 });
 
-t.test('up to five files that drive the page over the same stage share a process and its browser', async (t) => {
-  // The last of six is a file given twice: no stage has six.
-  const files = ['automations', 'events', 'logs', 'settings', 'shell', 'shell', 'chat-long'].map(
-    (name) => `test/ui/${name}.test.ts`,
-  );
+t.test('up to eleven files that drive the page share a process and its browser', async (t) => {
+  const files = ['automations', 'chat', 'chat-changes', 'events', 'inspector', 'logs', 'overview']
+    .concat(['review-pull', 'review-queue', 'sessions', 'settings', 'shell', 'session-live'])
+    .map((name) => `test/ui/${name}.test.ts`);
   t.strictSame(testUnits(files, {}), [
-    { name: 'test/ui/scene-1 (together)', files: files.slice(0, 5) },
-    { name: files[5], files: files.slice(5, 6) },
-    { name: files[6], files: files.slice(6) },
+    { name: 'test/ui/pages-1 (together)', files: files.slice(0, 11) },
+    { name: 'test/ui/pages-2 (together)', files: files.slice(11) },
   ]);
 });
