@@ -8,6 +8,7 @@ import type { ModelProvider } from '../../src/agent/index.ts';
 import { scene as dashboardScene, type Scene as Served } from '../dashboard/harness.ts';
 import { hasBuiltPage } from './built-page.ts';
 import { keptPage, type PageRequest } from './kept-page.ts';
+import { pagePort } from './page-server.ts';
 
 export interface ChatScene {
   readonly served: Served;
@@ -49,7 +50,8 @@ export async function chatStage() {
     play: (t: Test, scene: ChatScene) => Promise<void>,
   ): void {
     t.test(name, async (t) => {
-      const served = await dashboardScene(t, options.config ?? {}, options.provider);
+      const config = { DashBoard: { Port: await pagePort() }, ...options.config };
+      const served = await dashboardScene(t, config, options.provider);
       const { page, complaints, foreign } = await open(t, served, options.at ?? '/chat', options);
       const go = async (at: string) => {
         await page.evaluate((hash) => {
