@@ -1,6 +1,7 @@
 /** The automations view: schedules, runs and actions. */
 import type { Page } from 'playwright-core';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
+import { goTo } from './kept-page.ts';
 import { axe, stage } from './scene.ts';
 import { shows } from './shows.ts';
 import { untilToast } from './toast.ts';
@@ -64,48 +65,63 @@ function fill(backend: WorkspaceBackend): void {
 const row = (page: Page, name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name }) });
 
 scene(
-  'jobs and tasks show state, schedule, next run, last runs and error',
+  'jobs and tasks',
   { at: '/automations', prepare: fill },
-  async (t, { page }) => {
-    const first = row(page, 'morning report');
-    await first.waitFor();
-    t.same(await axe(page), []);
-    const text = () => first.textContent();
-    await shows(t, 'match', text, 'Waiting');
-    await shows(t, 'match', text, 'Every day at 07:30');
-    await shows(t, 'match', text, 'in 3 h');
-    await shows(t, 'match', text, 'GMT+9', 'in the zone of the schedule');
-    await shows(t, 'match', text, 'The provider is not reachable.');
-    await first.getByRole('img', { name: '3 runs: 1 failed, 1 completed, 1 missed' }).waitFor();
-    await shows(t, 'match', () => row(page, 'weekly review').textContent(), 'Off');
-    await shows(t, 'match', () => row(page, 'tidy up').textContent(), 'Running');
-    await page.getByText('3 in all, 1 running').waitFor();
-    await page.keyboard.press('/');
-    await page.keyboard.type('weekly');
-    await first.waitFor({ state: 'detached' });
-  },
-);
-
-scene(
-  'a selected automation shows its prompt, next runs and each run with its session',
-  { at: '/automations/a1', prepare: fill },
-  async (t, { page }) => {
-    const drawer = page.getByRole('complementary', { name: 'Selected automation' });
-    await drawer.getByText('Please look at morning report.').waitFor();
-    await shows(t, 'equal', () => drawer.locator('.upcoming li').count(), 5);
-    await drawer.getByText('The provider is not reachable.').waitFor();
-    await shows(t, 'match', () => drawer.textContent(), 'attempt 2');
-    await shows(t, 'match', () => drawer.textContent(), 'stands for 3 due times');
-    await shows(
-      t,
-      'equal',
-      () => drawer.getByRole('link', { name: 'Session' }).getAttribute('href'),
-      '#/sessions/thread_9?turn=turn_4',
-    );
-    t.same(await axe(page), []);
-    await page.keyboard.press('Escape');
-    await drawer.waitFor({ state: 'detached' });
-    t.match(page.url(), /#\/automations$/);
+  {
+    'jobs and tasks show state, schedule, next run, last runs and error': async (t, { page }) => {
+      const first = row(page, 'morning report');
+      await first.waitFor();
+      t.same(await axe(page), []);
+      const text = () => first.textContent();
+      await shows(t, 'match', text, 'Waiting');
+      await shows(t, 'match', text, 'Every day at 07:30');
+      await shows(t, 'match', text, 'in 3 h');
+      await shows(t, 'match', text, 'GMT+9', 'in the zone of the schedule');
+      await shows(t, 'match', text, 'The provider is not reachable.');
+      await first.getByRole('img', { name: '3 runs: 1 failed, 1 completed, 1 missed' }).waitFor();
+      await shows(t, 'match', () => row(page, 'weekly review').textContent(), 'Off');
+      await shows(t, 'match', () => row(page, 'tidy up').textContent(), 'Running');
+      await page.getByText('3 in all, 1 running').waitFor();
+      await page.keyboard.press('/');
+      await page.keyboard.type('weekly');
+      await first.waitFor({ state: 'detached' });
+      // Clears the filter, then leaves it.
+      await page.keyboard.press('Escape');
+      await first.waitFor();
+      await page.keyboard.press('Escape');
+    },
+    'a selected automation shows its prompt, next runs and each run with its session': async (t, { page }) => {
+      await goTo(page, '/automations/a1');
+      const drawer = page.getByRole('complementary', { name: 'Selected automation' });
+      await drawer.getByText('Please look at morning report.').waitFor();
+      await shows(t, 'equal', () => drawer.locator('.upcoming li').count(), 5);
+      await drawer.getByText('The provider is not reachable.').waitFor();
+      await shows(t, 'match', () => drawer.textContent(), 'attempt 2');
+      await shows(t, 'match', () => drawer.textContent(), 'stands for 3 due times');
+      await shows(
+        t,
+        'equal',
+        () => drawer.getByRole('link', { name: 'Session' }).getAttribute('href'),
+        '#/sessions/thread_9?turn=turn_4',
+      );
+      t.same(await axe(page), []);
+      await page.keyboard.press('Escape');
+      await drawer.waitFor({ state: 'detached' });
+      t.match(page.url(), /#\/automations$/);
+    },
+    'a refused action shows the message of the server and leaves the row unchanged': async (t, { page, backend }) => {
+      await row(page, 'morning report').waitFor();
+      backend.state.failWith = 503;
+      const refused = untilToast(page, 'The disk is full.');
+      await page.getByRole('button', { name: 'Run “morning report” now' }).click();
+      await refused;
+      await page.locator('.banner').getByText('The disk is full.').waitFor();
+      await shows(t, 'match', () => row(page, 'morning report').textContent(), 'Waiting', 'the row is unchanged');
+      backend.state.failWith = undefined;
+      // Not `click()`, which waits for a stable button: the page retries by itself and may remove the banner first.
+      await page.locator('.banner').evaluateAll(([banner]) => banner?.querySelector('button')?.click());
+      await page.locator('.banner').waitFor({ state: 'detached' });
+    },
   },
 );
 
@@ -133,24 +149,6 @@ scene(
     await dialog.getByRole('button', { name: 'Delete it' }).click();
     await row(page, 'weekly review').waitFor({ state: 'detached' });
     t.ok(backend.requests.includes('DELETE /dashboard/api/automations/a2'));
-  },
-);
-
-scene(
-  'a refused action shows the message of the server and leaves the row unchanged',
-  { at: '/automations', prepare: fill },
-  async (t, { page, backend }) => {
-    await row(page, 'morning report').waitFor();
-    backend.state.failWith = 503;
-    const refused = untilToast(page, 'The disk is full.');
-    await page.getByRole('button', { name: 'Run “morning report” now' }).click();
-    await refused;
-    await page.locator('.banner').getByText('The disk is full.').waitFor();
-    await shows(t, 'match', () => row(page, 'morning report').textContent(), 'Waiting', 'the row is unchanged');
-    backend.state.failWith = undefined;
-    // Not `click()`, which waits for a stable button: the page retries by itself and may remove the banner first.
-    await page.locator('.banner').evaluateAll(([banner]) => banner?.querySelector('button')?.click());
-    await page.locator('.banner').waitFor({ state: 'detached' });
   },
 );
 

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap';
 import type { ModelProvider } from '../../src/agent/index.ts';
 import { scene as dashboardScene, type Scene as Served } from '../dashboard/harness.ts';
 import { hasBuiltPage } from './built-page.ts';
-import { keptPage, type PageRequest } from './kept-page.ts';
+import { goTo, keptPage, type PageRequest } from './kept-page.ts';
 import { pagePort } from './page-server.ts';
 
 export interface ChatScene {
@@ -53,12 +53,7 @@ export async function chatStage() {
       const config = { DashBoard: { Port: await pagePort() }, ...options.config };
       const served = await dashboardScene(t, config, options.provider);
       const { page, complaints, foreign } = await open(t, served, options.at ?? '/chat', options);
-      const go = async (at: string) => {
-        await page.evaluate((hash) => {
-          location.hash = hash;
-        }, `#${at}`);
-      };
-      await play(t, { served, page, go });
+      await play(t, { served, page, go: (at) => goTo(page, at) });
       t.same(
         [...complaints, ...foreign],
         [],

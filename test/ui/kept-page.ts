@@ -21,6 +21,31 @@ export interface PageRequest {
   readonly isChanged?: boolean | undefined;
 }
 
+/** One test, or several by name that share a page, each beginning where the one before it has left the page. */
+export type Plays<Scene> = Play<Scene> | Readonly<Record<string, Play<Scene>>>;
+type Play<Scene> = (t: Test, scene: Scene) => Promise<void>;
+
+/** Runs the tests of a scene. @param check asserts after each of them what no page may do */
+export async function playAll<Scene>(
+  t: Test,
+  plays: Plays<Scene>,
+  scene: Scene,
+  check: (t: Test) => void,
+): Promise<void> {
+  const playOne = async (t: Test, play: Play<Scene>) => {
+    await play(t, scene);
+    check(t);
+  };
+  if (typeof plays === 'function') return playOne(t, plays);
+  for (const [name, play] of Object.entries(plays)) await t.test(name, (t) => playOne(t, play));
+}
+
+/** Goes to another place of the page without loading it, as its links do. */
+export const goTo = (page: Page, at: string): Promise<void> =>
+  page.evaluate((hash) => {
+    location.hash = hash;
+  }, at);
+
 /** Options that an open page can take. */
 type Emulated = Pick<BrowserContextOptions, 'viewport' | 'colorScheme' | 'reducedMotion' | 'forcedColors'>;
 

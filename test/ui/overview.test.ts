@@ -1,5 +1,7 @@
 /** Overview in a real browser: of one workspace, and of a Hub with many workspaces. */
 import type { Locator, Page } from 'playwright-core';
+import type { Test } from 'tap';
+import { goTo } from './kept-page.ts';
 import { recordOf } from './records.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import type { Backend } from './sessions-backend.ts';
@@ -9,6 +11,15 @@ import { ago, minute, row, story } from './stories.ts';
 
 const scene = await stage();
 const part = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true });
+
+/** Asserts that the page in its present state, but not in its present width, has no findings, and fits a phone. */
+const fits = async (t: Test, page: Page): Promise<void> => {
+  t.same(await axe(page), []);
+  t.same(await smallTargets(page), []);
+  t.notOk(await overflowsAt(page, 360));
+  t.same(await axe(page), []);
+  await page.setViewportSize({ width: 1280, height: 800 });
+};
 
 const fill = (backend: Backend) => {
   backend.seed('thread_a', { displayName: 'Alpha', model: 'gpt-test' }, story(ago(10 * minute), 3, 2));
@@ -64,15 +75,25 @@ scene(
   },
 );
 
-scene('an event links to its place in its session', { at: '/overview', prepare: fill }, async (t, { page }) => {
-  const link = part(page, 'Recent events')
-    .getByRole('link', { name: /turn\.completed/ })
-    .first();
-  await link.click();
-  await page.waitForURL(/#\/sessions\/thread_a\?event=\d+/);
-  await page.locator('.detail h2', { hasText: 'turn_003' }).waitFor();
-  await shows(t, 'match', () => page.locator('.detail h2').textContent(), 'turn_003');
-});
+scene(
+  'the overview of a workspace',
+  { at: '/overview', prepare: fill },
+  {
+    'it has no findings of axe in light and dark, and fits a phone': async (t, { page }) => {
+      await page.locator('.part').first().waitFor();
+      await fits(t, page);
+    },
+    'an event links to its place in its session': async (t, { page }) => {
+      const link = part(page, 'Recent events')
+        .getByRole('link', { name: /turn\.completed/ })
+        .first();
+      await link.click();
+      await page.waitForURL(/#\/sessions\/thread_a\?event=\d+/);
+      await page.locator('.detail h2', { hasText: 'turn_003' }).waitFor();
+      await shows(t, 'match', () => page.locator('.detail h2').textContent(), 'turn_003');
+    },
+  },
+);
 
 scene('a workspace without sessions shows a command to begin with', { at: '/overview' }, async (t, { page }) => {
   await page.getByText('No session yet').waitFor();
@@ -202,8 +223,15 @@ scene(
 
 scene(
   'a Hub with a few workspaces',
-  { kind: 'hub', at: '/overview', prepare: few },
+  { kind: 'hub', at: '/overview?workspace=/w/beta', prepare: few },
   {
+    'the overview has no findings of axe in light and dark, and fits a phone': async (t, { page }) => {
+      const facts = page.locator('.drawer');
+      await facts.first().waitFor();
+      await fits(t, page);
+      await goTo(page, '/overview');
+      await facts.waitFor({ state: 'detached' });
+    },
     'the Dashboard of a workspace opens in a new tab without an opener': async (t, { page, backend, context }) => {
       const waiting = row(page, 'alpha').getByRole('link', { name: '2 approvals waiting' });
       await shows(t, 'equal', () => waiting.getAttribute('href'), '#/inbox', 'what waits is answered there');
@@ -425,20 +453,3 @@ scene(
     t.notOk(await overflowsAt(page, 390));
   },
 );
-
-for (const kind of ['workspace', 'hub'] as const) {
-  scene(
-    `the overview of a ${kind} has no findings of axe in light and dark, and fits a phone`,
-    { kind, at: kind === 'hub' ? '/overview?workspace=/w/beta' : '/overview', prepare: kind === 'hub' ? few : fill },
-    async (t, { page }) => {
-      await page
-        .locator(kind === 'hub' ? '.drawer' : '.part')
-        .first()
-        .waitFor();
-      t.same(await axe(page), []);
-      t.same(await smallTargets(page), []);
-      t.notOk(await overflowsAt(page, 360));
-      t.same(await axe(page), []);
-    },
-  );
-}

@@ -1,8 +1,8 @@
 /** Page of the review backend in a real browser. Tests fail for a script error or a request to another origin. */
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { builtPage } from './built-page.ts';
-import { keptPage } from './kept-page.ts';
+import { keptPage, type Plays, playAll } from './kept-page.ts';
 import { type ReviewBackend, reviewToken, startReviewBackend } from './review-backend.ts';
 
 export interface ReviewScene {
@@ -21,15 +21,12 @@ interface SceneOptions {
   readonly context?: BrowserContextOptions;
 }
 
-type Play = (t: Test, scene: ReviewScene) => Promise<void>;
-
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function reviewStage() {
   const pageDirectory = await builtPage(t.testdir());
   const openPage = keptPage();
 
-  /** One test, or several by name that share a page, each beginning where the one before it has left the page. */
-  return function scene(name: string, options: SceneOptions, plays: Play | Readonly<Record<string, Play>>): void {
+  return function scene(name: string, options: SceneOptions, plays: Plays<ReviewScene>): void {
     t.test(name, async (t) => {
       const backend = await startReviewBackend(pageDirectory, options.repositories);
       t.teardown(() => backend.close());
@@ -41,16 +38,13 @@ export async function reviewStage() {
       const fragment = new URLSearchParams({ token: options.token ?? reviewToken, ...(at !== '' && { at }) });
       // The root of the server redirects to the page and keeps the fragment.
       await page.goto(options.isUnauthenticated ? `${backend.origin}/` : `${backend.origin}/#${fragment}`);
-      const playIn = async (t: Test, play: Play) => {
-        await play(t, { backend, context, page });
+      await playAll(t, plays, { backend, context, page }, (t) => {
         t.same(
           [...complaints, ...foreign],
           [],
           'no script error, no violation of the content security policy, no request elsewhere',
         );
-      };
-      if (typeof plays === 'function') return playIn(t, plays);
-      for (const [name, play] of Object.entries(plays)) await t.test(name, (t) => playIn(t, play));
+      });
     });
   };
 }

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { builtPage } from './built-page.ts';
-import { keptPage } from './kept-page.ts';
+import { keptPage, type Plays, playAll } from './kept-page.ts';
 import { type BackendOptions, startWorkspaceBackend, token, type WorkspaceBackend } from './workspace-backend.ts';
 
 export interface Scene {
@@ -30,17 +30,18 @@ export async function stage() {
   const pageDirectory = await builtPage(t.testdir());
   const openPage = keptPage();
 
-  return function scene(name: string, options: SceneOptions, play: (t: Test, scene: Scene) => Promise<void>): void {
+  return function scene(name: string, options: SceneOptions, plays: Plays<Scene>): void {
     t.test(name, async (t) => {
       const backend = await startWorkspaceBackend(pageDirectory, options);
       t.teardown(() => backend.close());
       options.prepare?.(backend);
       const { context, page, complaints, foreign } = await openPage(t, { ...options, origin: backend.origin });
       await page.goto(options.isUnauthenticated ? backend.url : entrance(backend, options.at));
-      await play(t, { backend, context, page });
-      const unexpected = complaints.filter((text) => !options.complains?.test(text));
-      t.same(unexpected, [], 'no script error, no violation of the content security policy');
-      t.same(foreign, [], 'no request to another origin');
+      await playAll(t, plays, { backend, context, page }, (t) => {
+        const unexpected = complaints.filter((text) => !options.complains?.test(text));
+        t.same(unexpected, [], 'no script error, no violation of the content security policy');
+        t.same(foreign, [], 'no request to another origin');
+      });
     });
   };
 }

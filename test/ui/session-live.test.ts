@@ -1,5 +1,7 @@
 /** One session in a real browser: live events, gaps, hostile text, many events and exports. */
 import { readFileSync } from 'node:fs';
+import type { Locator } from 'playwright-core';
+import { goTo } from './kept-page.ts';
 import type { Backend, EventInput } from './sessions-backend.ts';
 import { clipboard, stage } from './sessions-scene.ts';
 import { shows } from './shows.ts';
@@ -13,7 +15,7 @@ const hostile =
 scene(
   'markup of a model or a tool is shown as text',
   {
-    at: '/sessions',
+    at: '/sessions?peek=thread_x',
     prepare: (backend) =>
       backend.seed('thread_x', { displayName: hostile, model: hostile }, [
         { type: 'session.started', at: ago(minute), data: { displayName: hostile } },
@@ -30,18 +32,20 @@ scene(
         { type: hostile, at: ago(minute), data: { [hostile]: hostile } },
       ]),
   },
-  async (t, { page, open }) => {
+  async (t, { page }) => {
     await row(page, 'evil.example').waitFor();
-    for (const at of [
-      '/sessions?peek=thread_x',
-      '/sessions/thread_x',
-      '/sessions/thread_x?view=log',
-      '/sessions/thread_x?view=list',
-      '/overview',
-    ]) {
-      await open(at);
-      await page.getByText('evil.example').first().waitFor();
-      if (at.includes('thread_x?') || at.endsWith('thread_x')) {
+    const told = (part: Locator) => part.getByText('evil.example').first();
+    for (const [at, shown] of [
+      ['/sessions?peek=thread_x', page.locator('.peek')],
+      ['/sessions/thread_x', told(page.getByRole('treegrid'))],
+      ['/sessions/thread_x?view=log', told(page.getByRole('grid', { name: 'What was thought' }))],
+      ['/sessions/thread_x?view=list', told(page.getByRole('grid', { name: 'Events' }))],
+      ['/overview', told(page.getByRole('region', { name: 'Recent events', exact: true }))],
+    ] as const) {
+      await goTo(page, at);
+      await shown.waitFor();
+      if (at.includes('thread_x?')) await page.locator('.drawer').waitFor({ state: 'detached' });
+      if (at.includes('thread_x')) {
         await rows(page).last().click();
         await page.locator('.drawer').first().waitFor();
       }
@@ -60,9 +64,9 @@ scene(
       backend.seed('thread_many', { displayName: 'Many' }, [...story(ago(10 * minute), 6, 6), ...begun()]);
     },
   },
-  async (t, { page, open }) => {
+  async (t, { page }) => {
     for (const name of ['Few', 'Many']) {
-      await open('/sessions');
+      await goTo(page, '/sessions');
       await row(page, name).dblclick();
       await bar(page, 'Exec').last().waitFor();
       const list = page.locator('.waterfall .vlist');

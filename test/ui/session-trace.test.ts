@@ -1,6 +1,9 @@
 /** One session in a real browser: its three views, keys, links, filters, details. */
+import type { Locator, Page } from 'playwright-core';
+import type { Test } from 'tap';
+import { goTo } from './kept-page.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
-import { clipboard, stage } from './sessions-scene.ts';
+import { clipboard, type Scene, stage } from './sessions-scene.ts';
 import { shows } from './shows.ts';
 import { ago, bar, minute, prepareThree, row, rows, selectedText, story } from './stories.ts';
 import { untilToast } from './toast.ts';
@@ -251,22 +254,29 @@ scene(
   },
 );
 
-for (const [name, at, ready] of [
-  ['the waterfall', '/sessions/thread_b?event=EVENT', '.detail pre'],
-  ['the log', '/sessions/thread_b?view=log&event=EVENT', '.detail pre'],
-  ['the list', '/sessions/thread_b?view=list&q=type:tool&event=EVENT', '.detail pre'],
-] as const) {
-  scene(
-    `${name} has no findings of axe in light and dark, and fits a phone`,
-    { at: '/sessions', prepare: prepareThree },
-    async (t, { page, backend, open }) => {
-      const id = backend.sessions.get('thread_b')?.events.find(({ type }) => type === 'tool.failed')?.id;
-      await open(at.replace('EVENT', String(id)));
-      await page.locator(ready).first().waitFor();
-      t.same(await axe(page), []);
-      t.same(await smallTargets(page), []);
-      t.notOk(await overflowsAt(page, 360));
-      t.same(await axe(page), []);
-    },
-  );
-}
+scene(
+  'the views of a session with a selected event',
+  { at: '/sessions', prepare: prepareThree },
+  Object.fromEntries(
+    (
+      [
+        ['the waterfall', '', (page) => page.getByRole('treegrid')],
+        ['the log', 'view=log&', (page) => page.getByRole('grid', { name: 'What was thought' })],
+        ['the list', 'view=list&q=type:tool&', (page) => page.getByRole('grid', { name: 'Events' })],
+      ] satisfies [string, string, (page: Page) => Locator][]
+    ).map(([name, query, view]) => [
+      `${name} has no findings of axe in light and dark, and fits a phone`,
+      async (t: Test, { page, backend }: Scene) => {
+        const id = backend.sessions.get('thread_b')?.events.find(({ type }) => type === 'tool.failed')?.id;
+        await page.setViewportSize({ width: 1280, height: 800 });
+        await goTo(page, `/sessions/thread_b?${query}event=${id}`);
+        await view(page).waitFor();
+        await page.locator('.detail pre').first().waitFor();
+        t.same(await axe(page), []);
+        t.same(await smallTargets(page), []);
+        t.notOk(await overflowsAt(page, 360));
+        t.same(await axe(page), []);
+      },
+    ]),
+  ),
+);

@@ -1,8 +1,8 @@
 /** Page of the built UI over the backend with traces, in a real browser. Tests fail for a script error or a request to another origin. */
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { builtPage } from './built-page.ts';
-import { keptPage } from './kept-page.ts';
+import { keptPage, type Plays, playAll } from './kept-page.ts';
 import { type Backend, type BackendOptions, startBackend, token } from './sessions-backend.ts';
 
 export interface Scene {
@@ -23,15 +23,12 @@ export interface SceneOptions extends BackendOptions {
   readonly prepare?: (backend: Backend) => void;
 }
 
-type Play = (t: Test, scene: Scene) => Promise<void>;
-
 /** Has the built page at hand, and starts a browser for a test file. */
 export async function stage() {
   const pageDirectory = await builtPage(t.testdir());
   const openPage = keptPage();
 
-  /** One test, or several by name that share a page, each beginning where the one before it has left the page. */
-  return function scene(name: string, options: SceneOptions, plays: Play | Readonly<Record<string, Play>>): void {
+  return function scene(name: string, options: SceneOptions, plays: Plays<Scene>): void {
     t.test(name, async (t) => {
       const backend = await startBackend(pageDirectory, options);
       t.teardown(() => backend.close());
@@ -48,14 +45,11 @@ export async function stage() {
         await page.goto(`${backend.url}#${new URLSearchParams({ token, at })}`);
       };
       await open(options.at);
-      const playIn = async (t: Test, play: Play) => {
-        await play(t, { backend, context, page, open });
+      await playAll(t, plays, { backend, context, page, open }, (t) => {
         t.same(complaints, [], 'no script error, no violation of the content security policy');
         t.same(foreign, [], 'no request to another origin');
         t.same(backend.failed, [], 'every answer is what its schema says');
-      };
-      if (typeof plays === 'function') return playIn(t, plays);
-      for (const [name, play] of Object.entries(plays)) await t.test(name, (t) => playIn(t, play));
+      });
     });
   };
 }
