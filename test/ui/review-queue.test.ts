@@ -51,8 +51,41 @@ scene(
       t.same(await smallTargets(page), []);
       await row(page, 'Sort by price').getByText('Failed').waitFor();
     },
-    'the palette finds pull requests': async (t, { page }) => {
+    'filter, search and closed pull requests can be chosen and are in the address': async (t, { page }) => {
       await page.setViewportSize({ width: 1280, height: 800 });
+      await row(page, 'Typos').waitFor();
+      await page.getByRole('button', { name: 'Failed 1' }).click();
+      await row(page, 'Typos').waitFor({ state: 'detached' });
+      t.match(page.url(), 'show=failed');
+      await page.reload();
+      await row(page, 'Sort by price').waitFor();
+      await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'a reload restores the filter');
+      await page.getByRole('button', { name: 'Failed 1' }).click();
+      await page.getByRole('button', { name: 'Closed too' }).click();
+      await row(page, 'Merged long ago').waitFor();
+      await page.keyboard.press('/');
+      await page.keyboard.type('grace');
+      await row(page, 'Typos').waitFor({ state: 'detached' });
+      await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'authors are searched too');
+      await page.keyboard.type('nobody');
+      await page.getByRole('button', { name: 'Show all pull requests' }).click();
+      await row(page, 'Typos').waitFor();
+    },
+    'a new state of a run appears without a reload': async (_t, { page, backend }) => {
+      await row(page, 'Not looked at').waitFor();
+      const item = await backend.store.itemByNumber('github:github.com/octo/bookshop', 5);
+      if (!item) throw new Error('the item is gone');
+      await backend.run(item, 'preparing');
+      await row(page, 'Not looked at').getByText('Preparing').waitFor();
+      await backend.pull(7, { title: 'Just opened' });
+      await row(page, 'Just opened').waitFor();
+    },
+    'a failed review can be retried by its button': async (t, { page, backend }) => {
+      await row(page, 'Sort by price').getByRole('button', { name: 'Try again' }).click();
+      await row(page, 'Sort by price').getByText('Waiting').waitFor();
+      t.match(backend.calls.at(-1), { act: 'dispatch', given: { number: 2 } });
+    },
+    'the palette finds pull requests': async (t, { page }) => {
       await row(page, 'Vouchers').waitFor();
       await page.keyboard.press('Control+k');
       await page.keyboard.type('vouch');
@@ -62,40 +95,6 @@ scene(
     },
   },
 );
-
-scene(
-  'filter, search and closed pull requests can be chosen and are in the address',
-  { prepare: fill },
-  async (t, { page }) => {
-    await row(page, 'Typos').waitFor();
-    await page.getByRole('button', { name: 'Failed 1' }).click();
-    await row(page, 'Typos').waitFor({ state: 'detached' });
-    t.match(page.url(), 'show=failed');
-    await page.reload();
-    await row(page, 'Sort by price').waitFor();
-    await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'a reload restores the filter');
-    await page.getByRole('button', { name: 'Failed 1' }).click();
-    await page.getByRole('button', { name: 'Closed too' }).click();
-    await row(page, 'Merged long ago').waitFor();
-    await page.keyboard.press('/');
-    await page.keyboard.type('grace');
-    await row(page, 'Typos').waitFor({ state: 'detached' });
-    await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'authors are searched too');
-    await page.keyboard.type('nobody');
-    await page.getByRole('button', { name: 'Show all pull requests' }).click();
-    await row(page, 'Typos').waitFor();
-  },
-);
-
-scene('a new state of a run appears without a reload', { prepare: fill }, async (_t, { page, backend }) => {
-  await row(page, 'Not looked at').waitFor();
-  const item = await backend.store.itemByNumber('github:github.com/octo/bookshop', 5);
-  if (!item) throw new Error('the item is gone');
-  await backend.run(item, 'preparing');
-  await row(page, 'Not looked at').getByText('Preparing').waitFor();
-  await backend.pull(7, { title: 'Just opened' });
-  await row(page, 'Just opened').waitFor();
-});
 
 scene(
   'a review can be selected, retried, cancelled, synced and opened by keyboard',
@@ -120,12 +119,6 @@ scene(
     await row(page, 'Sort by price').waitFor();
   },
 );
-
-scene('a failed review can be retried by its button', { prepare: fill }, async (t, { page, backend }) => {
-  await row(page, 'Sort by price').getByRole('button', { name: 'Try again' }).click();
-  await row(page, 'Sort by price').getByText('Waiting').waitFor();
-  t.match(backend.calls.at(-1), { act: 'dispatch', given: { number: 2 } });
-});
 
 scene('without open pull requests the watched repositories are shown', {}, async (t, { page }) => {
   await page.getByRole('heading', { name: 'No open pull request' }).waitFor();

@@ -1,6 +1,7 @@
 /** Frame of the views in a real browser: gate, palette, keys, appearance, and the stream that tabs share. */
 import type { Page } from 'playwright-core';
 import type { EventSummary } from '../../src/protocol/index.ts';
+import { goTo } from './kept-page.ts';
 import { axe, entrance, overflowsAt, smallTargets, stage } from './scene.ts';
 import { shows } from './shows.ts';
 import { sessionOf, token } from './workspace-backend.ts';
@@ -77,92 +78,94 @@ scene(
   },
 );
 
-scene('the palette finds commands by a few letters, and sessions', { at: '/events' }, async (t, { page, backend }) => {
-  await live(page);
-  backend.state.sessions = [sessionOf('thread_7', 'fugue in d minor')];
-  await page.keyboard.press('Control+k');
-  const palette = page.getByRole('dialog', { name: 'Search and commands' });
-  await palette.waitFor();
-  t.same(await axe(page), []);
-  await page.keyboard.type('goaut');
-  const first = palette.getByRole('option').first();
-  await shows(t, 'match', () => first.textContent(), /Go to automations.*gt/);
-  await page.keyboard.press('Enter');
-  await palette.waitFor({ state: 'detached' });
-  await page.getByRole('heading', { name: 'Automations' }).waitFor();
-  t.match(page.url(), '#/automations');
-  await shows(t, 'match', () => page.title(), /^Automations · demo · Oratorio$/);
-
-  await page.keyboard.press('Control+k');
-  await shows(
-    t,
-    'match',
-    () => palette.getByRole('option').first().textContent(),
-    'Go to automations',
-    'what was used last comes first',
-  );
-  await page.keyboard.type('fugue');
-  await palette.getByRole('option', { name: 'fugue in d minor' }).waitFor();
-  await page.keyboard.press('ArrowUp');
-  await page.keyboard.press('Enter');
-  await palette.waitFor({ state: 'detached' });
-  t.match(page.url(), '#/sessions/thread_7');
-
-  await page.keyboard.press('Control+k');
-  await page.keyboard.type('qqqq');
-  await palette.getByText('No results').waitFor();
-  await page.keyboard.press('Escape');
-  await palette.waitFor({ state: 'detached' });
-});
-
 scene(
-  'key sequences work except while typing, are listed, and can be disabled',
+  'keys and palette',
   { at: '/events' },
-  async (t, { page }) => {
-    await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
-    // Both at once: the second key of a sequence does not have long.
-    await Promise.all([page.keyboard.press('g'), page.keyboard.press('l')]);
-    await page.getByRole('heading', { name: 'Logs' }).waitFor();
-    await page.keyboard.press('/');
-    await page.keyboard.type('g e?');
-    await shows(t, 'equal', () => page.getByLabel('Search the log').inputValue(), 'g e?', 'what is typed is text');
-    t.equal(await page.getByRole('dialog').count(), 0);
-    await page.keyboard.press('Escape');
-    await page.keyboard.press('Escape');
-    await page.keyboard.press('?');
-    const sheet = page.getByRole('dialog', { name: 'Keys' });
-    await sheet.waitFor();
-    await shows(t, 'match', () => sheet.textContent(), /Go to logs/);
-    await shows(t, 'match', () => sheet.textContent(), /Wrap long lines/, 'keys of the view are in it');
-    t.same(await axe(page), []);
-    await sheet.getByLabel('Single letters are shortcuts').uncheck();
-    await page.keyboard.press('Escape');
-    await sheet.waitFor({ state: 'detached' });
-    await page.keyboard.press('g');
-    await page.keyboard.press('e');
-    await page.keyboard.press('?');
-    t.match(page.url(), '#/logs');
-    t.equal(await page.getByRole('dialog').count(), 0);
-    await page.keyboard.press('Control+k');
-    await page.getByRole('dialog', { name: 'Search and commands' }).waitFor();
+  {
+    'the palette finds commands by a few letters, and sessions': async (t, { page, backend }) => {
+      await live(page);
+      backend.state.sessions = [sessionOf('thread_7', 'fugue in d minor')];
+      await page.keyboard.press('Control+k');
+      const palette = page.getByRole('dialog', { name: 'Search and commands' });
+      await palette.waitFor();
+      t.same(await axe(page), []);
+      await page.keyboard.type('goaut');
+      const first = palette.getByRole('option').first();
+      await shows(t, 'match', () => first.textContent(), /Go to automations.*gt/);
+      await page.keyboard.press('Enter');
+      await palette.waitFor({ state: 'detached' });
+      await page.getByRole('heading', { name: 'Automations' }).waitFor();
+      t.match(page.url(), '#/automations');
+      await shows(t, 'match', () => page.title(), /^Automations · demo · Oratorio$/);
+
+      await page.keyboard.press('Control+k');
+      await shows(
+        t,
+        'match',
+        () => palette.getByRole('option').first().textContent(),
+        'Go to automations',
+        'what was used last comes first',
+      );
+      await page.keyboard.type('fugue');
+      await palette.getByRole('option', { name: 'fugue in d minor' }).waitFor();
+      await page.keyboard.press('ArrowUp');
+      await page.keyboard.press('Enter');
+      await palette.waitFor({ state: 'detached' });
+      t.match(page.url(), '#/sessions/thread_7');
+
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('qqqq');
+      await palette.getByText('No results').waitFor();
+      await page.keyboard.press('Escape');
+      await palette.waitFor({ state: 'detached' });
+    },
+    'a key pressed while a view appears is not lost': async (t, { page }) => {
+      await goTo(page, '/events');
+      await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
+      await page.evaluate(() => {
+        const observer = new MutationObserver(() => {
+          if (document.querySelector('main h1')?.textContent !== 'Logs') return;
+          observer.disconnect();
+          document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true }));
+        });
+        observer.observe(document.body, { childList: true, subtree: true });
+      });
+      await page.locator('.rail a[href="#/logs"]').click();
+      await page.getByRole('heading', { name: 'Logs' }).waitFor();
+      await page.waitForFunction(() => document.activeElement?.getAttribute('aria-label') === 'Search the log');
+      t.equal(await page.getByLabel('Search the log').inputValue(), '');
+    },
+    'key sequences work except while typing, are listed, and can be disabled': async (t, { page }) => {
+      await goTo(page, '/events');
+      await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
+      // Both at once: the second key of a sequence does not have long.
+      await Promise.all([page.keyboard.press('g'), page.keyboard.press('l')]);
+      await page.getByRole('heading', { name: 'Logs' }).waitFor();
+      await page.keyboard.press('/');
+      await page.keyboard.type('g e?');
+      await shows(t, 'equal', () => page.getByLabel('Search the log').inputValue(), 'g e?', 'what is typed is text');
+      t.equal(await page.getByRole('dialog').count(), 0);
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('?');
+      const sheet = page.getByRole('dialog', { name: 'Keys' });
+      await sheet.waitFor();
+      await shows(t, 'match', () => sheet.textContent(), /Go to logs/);
+      await shows(t, 'match', () => sheet.textContent(), /Wrap long lines/, 'keys of the view are in it');
+      t.same(await axe(page), []);
+      await sheet.getByLabel('Single letters are shortcuts').uncheck();
+      await page.keyboard.press('Escape');
+      await sheet.waitFor({ state: 'detached' });
+      await page.keyboard.press('g');
+      await page.keyboard.press('e');
+      await page.keyboard.press('?');
+      t.match(page.url(), '#/logs');
+      t.equal(await page.getByRole('dialog').count(), 0);
+      await page.keyboard.press('Control+k');
+      await page.getByRole('dialog', { name: 'Search and commands' }).waitFor();
+    },
   },
 );
-
-scene('a key pressed while a view appears is not lost', { at: '/events' }, async (t, { page }) => {
-  await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
-  await page.evaluate(() => {
-    const observer = new MutationObserver(() => {
-      if (document.querySelector('main h1')?.textContent !== 'Logs') return;
-      observer.disconnect();
-      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true }));
-    });
-    observer.observe(document.body, { childList: true, subtree: true });
-  });
-  await page.locator('.rail a[href="#/logs"]').click();
-  await page.getByRole('heading', { name: 'Logs' }).waitFor();
-  await page.waitForFunction(() => document.activeElement?.getAttribute('aria-label') === 'Search the log');
-  t.equal(await page.getByLabel('Search the log').inputValue(), '');
-});
 
 scene(
   'theme and density apply from the first paint, in every tab',
