@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 /**
- * The installed command. Plain JavaScript for any Node >= 18, CommonJS (`package.json` beside it), which Node starts faster: on Node 22 it runs the command line tool right here,
- * otherwise under the Node 22 binary that came with the package.
+ * The installed command. Plain JavaScript for any Node >= 18: on Node 22 it runs the command line tool right here, otherwise under
+ * the Node 22 binary that came with the package. CommonJS (`package.json` beside it), which Node starts faster.
  */
 const { existsSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 
 const main = join(__dirname, '..', 'dist', 'cli', 'main.cjs');
 
-/** Features that Node 22 marks as experimental: locks need node:sqlite, compiled code needs the loader. That is no news for users. */
+/** Features that Node 22 marks as experimental, which is no news for users: locks need node:sqlite, compiled code the loader. */
 const known = /^(?:SQLite is an experimental feature|vm\.USE_MAIN_CONTEXT_DEFAULT_LOADER )/;
 
 function silenceKnownWarnings() {
