@@ -135,6 +135,27 @@ scene(
       await page.waitForFunction(() => document.activeElement?.getAttribute('aria-label') === 'Search the log');
       t.equal(await page.getByLabel('Search the log').inputValue(), '');
     },
+    'regression: the focus that a key moves in a view that was fetched before stays there': async (t, { page }) => {
+      await goTo(page, '/events');
+      await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
+      const focused = await page.evaluate(
+        () =>
+          new Promise<string | null>((resolve) => {
+            const observer = new MutationObserver(() => {
+              if (document.querySelector('main h1')?.textContent !== 'Logs') return;
+              observer.disconnect();
+              document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true }));
+              // The title comes with the last effects of the frame.
+              new MutationObserver(() => {
+                setTimeout(() => resolve(document.activeElement?.getAttribute('aria-label') ?? null));
+              }).observe(document.head, { childList: true, characterData: true, subtree: true });
+            });
+            observer.observe(document.body, { childList: true, subtree: true });
+            location.hash = '/logs';
+          }),
+      );
+      t.equal(focused, 'Search the log');
+    },
     'key sequences work except while typing, are listed, and can be disabled': async (t, { page }) => {
       await goTo(page, '/events');
       await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();

@@ -1,5 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { visible } from '../../lib/browser.ts';
 import type { App } from '../app/app.ts';
 import type { Renewal } from '../app/renewal.ts';
@@ -102,7 +102,8 @@ function useShell(app: App, page: Page, overlay: Signal<Overlay>): void {
 function useTitle(app: App, page: Page): void {
   const { view } = app.router.route.value;
   const subject = app.subject.value;
-  useEffect(() => {
+  // Before the effects of a view, which may be drawn in the same frame and name its subject.
+  useLayoutEffect(() => {
     app.subject.value = null;
   }, [view]);
   useEffect(() => {
@@ -116,7 +117,8 @@ function useTitle(app: App, page: Page): void {
 function useFocusOnArrival(view: string) {
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
-  useEffect(() => {
+  // At once: a key pressed in the view may move the focus on.
+  useLayoutEffect(() => {
     if (isFirst.current) isFirst.current = false;
     else main.current?.focus({ preventScroll: true });
   }, [view]);
