@@ -41,10 +41,13 @@ export async function playAll<Scene>(
 }
 
 /** Goes to another place of the page without loading it, as its links do. */
-export const goTo = (page: Page, at: string): Promise<void> =>
-  page.evaluate((hash) => {
+export async function goTo(page: Page, at: string): Promise<void> {
+  // The page takes its token from the fragment after its first frame, which may be later than its load.
+  await page.waitForFunction(() => !location.hash.includes('token='));
+  await page.evaluate((hash) => {
     location.hash = hash;
   }, at);
+}
 
 /** Options that an open page can take. */
 type Emulated = Pick<BrowserContextOptions, 'viewport' | 'colorScheme' | 'reducedMotion' | 'forcedColors'>;
