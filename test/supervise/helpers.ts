@@ -40,6 +40,9 @@ export async function until(what: string, condition: () => boolean | Promise<boo
   }
 }
 
+/** True for a process that SIGSTOP has suspended. Linux only. */
+export const isStopped = (pid: number): boolean => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') T ');
+
 /** Starts a fixture as a managed process and ends it with the test. */
 export async function start(
   t: Test,

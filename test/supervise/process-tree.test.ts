@@ -11,7 +11,16 @@ import {
 } from '../../src/supervise/index.ts';
 import { ProcessTree } from '../../src/supervise/process-tree.ts';
 import { sendToGroup, signalProcess } from '../../src/supervise/signals.ts';
-import { firstLine, newMarker, nothingLeft, start, startPlain, temporaryDirectory } from './helpers.ts';
+import {
+  firstLine,
+  isStopped,
+  newMarker,
+  nothingLeft,
+  start,
+  startPlain,
+  temporaryDirectory,
+  until,
+} from './helpers.ts';
 
 /** Identity of the running process with this pid. @throws if it cannot be identified */
 function identify(pid: number): ProcessIdentity {
@@ -33,6 +42,8 @@ t.test('a process that ignores SIGTERM is killed', async (t) => {
 t.test('sweep gives SIGTERM a chance before it kills', async (t) => {
   const polite = await start(t, 'stops-itself');
   await firstLine(polite);
+  // It stops after its line: of signals sent before, none continues it.
+  await until('stopped', () => isStopped(polite.pid));
   await new ProcessTree(polite.identity, polite.marker).end(600_000);
   t.match(await polite.exited, { exitCode: 7 });
   const stubborn = await start(t, 'ignores-sigterm');

@@ -5,6 +5,7 @@ import { adoptManaged, isAlive, readIdentity, SpawnError, spawnManaged } from '.
 import {
   endWithTest,
   firstLine,
+  isStopped,
   newMarker,
   nothingLeft,
   start,
@@ -94,7 +95,7 @@ t.test('a failed spawn is a typed error that names the faulty file', async (t) =
 t.test('a process suspended by SIGSTOP is resumed to be terminated', async (t) => {
   const child = await start(t, 'stops-itself');
   await firstLine(child);
-  await until('stopped', () => readFileSync(`/proc/${child.pid}/stat`, 'utf8').includes(') T '));
+  await until('stopped', () => isStopped(child.pid));
   child.terminate();
   t.match(await child.exited, { exitCode: 7 });
 });
