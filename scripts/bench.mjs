@@ -3,26 +3,18 @@
  * and brings the peers that only the benchmarks need (bench/package.json). Plain JavaScript, any Node >= 20.
  */
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isBuilt } from './stamp.mjs';
 import { ensureSystemTools } from './system-tools.mjs';
-import { ensureDependencies, node22, root, run, toolEnvironment } from './toolchain.mjs';
+import { ensureDependencies, installOnce, node22, root, run, toolEnvironment } from './toolchain.mjs';
 
 const bench = join(root, 'bench');
 
-function ensurePeers() {
-  const stamp = join(bench, 'node_modules', '.oratorio-lock-hash');
-  const wanted = createHash('sha256')
-    .update(readFileSync(join(bench, 'package-lock.json')))
-    .digest('hex');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-  console.error('Installing the peers (npm ci in bench) …');
-  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
-  run(npm, ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: bench });
-  writeFileSync(stamp, wanted);
-}
+const ensurePeers = () =>
+  installOnce(bench, (npm) => {
+    console.error('Installing the peers (npm ci in bench) …');
+    run(npm, ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: bench });
+  });
 
 ensureDependencies();
 ensurePeers();

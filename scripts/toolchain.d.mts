@@ -1,6 +1,7 @@
 import type { SpawnSyncOptions } from 'node:child_process';
 
 export const root: string;
+export function installOnce(directory: string, install: (npm: string) => void): void;
 export function ensureDependencies(): void;
 export function node22(): string;
 export function toolEnvironment(): NodeJS.ProcessEnv;

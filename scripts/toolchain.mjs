@@ -14,31 +14,41 @@ import { replacesHost, withAddressedLock } from './lock-addresses.mjs';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
+ * Installs what package-lock.json of a directory names, unless that was done for this very lock.
+ *
+ * @param {string} directory absolute
+ * @param {(npm: string) => void} install throws when it fails
+ */
+export function installOnce(directory, install) {
+  const stamp = join(directory, 'node_modules', '.oratorio-installed');
+  const wanted = createHash('sha256')
+    .update(readFileSync(join(directory, 'package-lock.json')))
+    .digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  install(process.platform === 'win32' ? 'npm.cmd' : 'npm');
+  writeFileSync(stamp, wanted);
+}
+
+/**
  * Installs dependencies unless node_modules already matches package-lock.json. Not `npm ci`: it refuses a lock that does
  * not name the optional binaries of every platform, and no single machine can write such a lock from every registry.
  * Versions are exact in package.json, the rest comes from the lock, and `--no-save` leaves both alone.
  */
-export function ensureDependencies() {
-  const stamp = join(root, 'node_modules', '.oratorio-installed');
-  const wanted = createHash('sha256')
-    .update(readFileSync(join(root, 'package-lock.json')))
-    .digest('hex');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-  console.error('Installing dependencies …');
-  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
-  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
-  const env = { UV_THREADPOOL_SIZE: threadsForFiles(), ...process.env };
-  // The cache of npm suffices unless a version is newer. A registry that has tarballs elsewhere is asked without addresses.
-  const offline = withAddressedLock(root, () =>
-    spawnSync(npm, [...args, '--prefer-offline', replacesHost], {
-      stdio: ['ignore', 'inherit', 'ignore'],
-      cwd: root,
-      env,
-    }),
-  );
-  if (offline.status !== 0) run(npm, args, { env });
-  writeFileSync(stamp, wanted);
-}
+export const ensureDependencies = () =>
+  installOnce(root, (npm) => {
+    console.error('Installing dependencies …');
+    const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
+    const env = { UV_THREADPOOL_SIZE: threadsForFiles(), ...process.env };
+    // The cache of npm suffices unless a version is newer. A registry that has tarballs elsewhere is asked without addresses.
+    const offline = withAddressedLock(root, () =>
+      spawnSync(npm, [...args, '--prefer-offline', replacesHost], {
+        stdio: ['ignore', 'inherit', 'ignore'],
+        cwd: root,
+        env,
+      }),
+    );
+    if (offline.status !== 0) run(npm, args, { env });
+  });
 
 /**
  * Threads with which npm writes files, beside its own. It hands over each step of each file, some half a million: on two
