@@ -11,8 +11,8 @@ import { root } from './toolchain.mjs';
 const at = (path: string): string => join(root, path);
 
 /**
- * Started by users, and by the Hub once per workspace, while a user waits. They contain their libraries: resolving them one by one would
- * double the time of a start. CommonJS, because Node loads it faster.
+ * Started by users, and by the Hub once per workspace, while a user waits. They contain their libraries: resolving them one by
+ * one would double the time of a start. CommonJS, because Node loads it faster.
  */
 const commandLine = { 'cli/program': 'src/cli/main.ts' };
 const agentServer = { 'appserver/program': 'src/appserver/main.ts' };

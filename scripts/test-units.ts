@@ -32,12 +32,12 @@ const needsOwnProcess = new RegExp(
   ].join('|'),
 );
 
-/** Matches a file that drives the page: it has a stage from the module that starts a browser, which such files of one process share. */
+/** Matches a file that drives the page: it has a stage, whose module starts a browser, which such files of one process share. */
 const drivesPage = /import \{[^}]*\b(?:stage|\w+Stage)\b[^}]*\} from '\.\/[\w-]+\.ts'/;
 
 /**
- * Such files in one process, half of all. The start of one more, with a browser that has to fetch and compile the page, is two seconds
- * of processor time; with all in one the run would end with one long process beside an idle core.
+ * Such files in one process: half of all. The start of one more process, with a browser that has to fetch and compile the page,
+ * is two seconds of processor time; with all in one the run would end with one long process beside an idle core.
  */
 const mostOfPage = 11;
 

@@ -6,20 +6,10 @@ umask 022
 cd /source
 mkdir -p /product/usr/local/bin /node/usr/local/bin
 
-# Prepared by an earlier version of the command; today's leaves this stage out (src/deploy/engine/build-image.ts).
-if [ -d prepared ]; then
-  mv prepared/app /product/app
-  # The base brings its own Node 22, or gets the one that the checkout was installed with.
-  if ! node --version 2>/dev/null | grep -q '^v22\.'; then
-    [ -f prepared/node ] || { echo 'The base image has no Node 22, and none was prepared' >&2; exit 1; }
-    install -m 755 prepared/node /node/usr/local/bin/node
-  fi
-else
-  # Not `npm ci`: see scripts/toolchain.mjs.
-  npm install --no-save --no-audit --no-fund --loglevel=error
-  node scripts/node22.mjs scripts/build.ts
-  node scripts/node22.mjs scripts/image.ts app --out /product/app --epoch "$SOURCE_DATE_EPOCH"
-fi
+# Not `npm ci`: see scripts/toolchain.mjs.
+npm install --no-save --no-audit --no-fund --loglevel=error
+node scripts/node22.mjs scripts/build.ts
+node scripts/node22.mjs scripts/image.ts app --out /product/app --epoch "$SOURCE_DATE_EPOCH"
 
 ln -s /app/bin/oratorio.js /product/usr/local/bin/oratorio
 # ripgrep came with the production dependencies: one copy, for the tools and for shells.

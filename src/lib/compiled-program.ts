@@ -59,8 +59,8 @@ class CompiledModules {
   }
 
   /**
-   * Stores the code after an orderly end, which has a whole life behind it; a failed start would leave next to nothing. A process that is
-   * the first to load a part has run more of the others, too. V8 takes no code that was made with other flags.
+   * Stores the code after an orderly end, which has a whole life behind it; a failed start would leave next to nothing. A process
+   * that is the first to load a part has run more of the others, too. V8 takes no code that was made with other flags.
    */
   end(code: number): void {
     if (code !== 0 || this.#areStored || cachedDataVersionTag() !== this.#flags) return;
@@ -70,9 +70,9 @@ class CompiledModules {
 
 /**
  * Runs a program, which is a CommonJS module (`.cjs`), and its parts from their compiled code. Node's own cache
- * (`NODE_COMPILE_CACHE`) has of a file what is compiled before it runs, so that nine tenths of the functions of a start are compiled at each
- * start. This one has what earlier processes of this kind had compiled when they ended. Without a directory for Node's cache, Node runs
- * the program.
+ * (`NODE_COMPILE_CACHE`) has of a file what is compiled before it runs, so that nine tenths of the functions of a start are
+ * compiled at each start. This one has what earlier processes of this kind had compiled when they ended. Without a directory for
+ * Node's cache, Node runs the program.
  *
  * @param filename absolute
  * @param kind of life, for which code is stored apart: a word

@@ -1,4 +1,4 @@
-/** Counts one dollar after the other in the ledger at `argv[2]` for the workspace `argv[3]`, and writes a dot after each. Its parent kills it. */
+/** Counts one dollar after the other in the ledger `argv[2]` for the workspace `argv[3]`, with a dot after each, until it is killed. */
 import { writeSync } from 'node:fs';
 import { DayLedger } from '../../../src/agent/store/day-ledger.ts';
 
