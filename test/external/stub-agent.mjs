@@ -334,8 +334,9 @@ async function act(sessionId, word, argument, session) {
       return say(sessionId, `exported ${await exportRequest(sessionId, JSON.parse(argument))}`);
     case 'exportlate':
       session.afterwards = async () => {
-        await exportRequest(sessionId, JSON.parse(argument));
+        // The word first: after the export none can come into the next turn.
         say(sessionId, 'a word after the turn');
+        await exportRequest(sessionId, JSON.parse(argument));
       };
       return;
     case 'telemetry':
