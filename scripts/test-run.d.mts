@@ -4,4 +4,5 @@ export interface TestRun {
   readonly isInterrupted: () => boolean;
 }
 export function startRun(beforeEnd?: () => Promise<void>): TestRun;
+export function asBatch(): readonly string[];
 export function inMemory(directory: string): readonly string[];

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isBuilt } from './stamp.mjs';
 import { countsOf, isWorthShowing } from './tap-output.mjs';
-import { inMemory, startRun } from './test-run.mjs';
+import { asBatch, inMemory, startRun } from './test-run.mjs';
 import { ensureDependencies, node22, root, toolEnvironment } from './toolchain.mjs';
 
 /** Without patterns the story on a container engine runs as well. */
@@ -42,14 +42,14 @@ function start(args, stdout = 'inherit', words = []) {
 /** Runs a script of this checkout; resolves with its exit code. */
 const script = (name) => start([quiet, join(root, 'scripts', name)]).ended;
 
-const testsInMemory = inMemory(run.env.TMPDIR);
+const wordsBeforeTests = [...asBatch(), ...inMemory(run.env.TMPDIR)];
 
 /** Runs the test files; shows one line per file and every failure. Resolves with the exit code and all of the TAP stream. */
 async function runTests() {
   const { child, ended } = start(
     [quiet, join(root, 'scripts', 'run-tests.ts'), ...process.argv.slice(2)],
     'pipe',
-    testsInMemory,
+    wordsBeforeTests,
   );
   const isShown = isWorthShowing();
   const lines = [];
@@ -69,7 +69,7 @@ let stackRun;
 /** Runs the story of a review server on a container engine of its own, where root can start one. Elsewhere warns. */
 async function runStack() {
   const main = join(root, 'test', 'stack', 'main.ts');
-  stackRun = start([quiet, '--conditions=development', main, 'test/stack/stack.stack.ts'], 'pipe', testsInMemory);
+  stackRun = start([quiet, '--conditions=development', main, 'test/stack/stack.stack.ts'], 'pipe', wordsBeforeTests);
   let counts = { passed: 0, failed: 0 };
   for await (const line of createInterface({ input: stackRun.child.stdout })) {
     const [, passed, failed] = /^(\d+) passed, (\d+) failed$/.exec(line) ?? [];

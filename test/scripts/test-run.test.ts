@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import packageJson from '../../package.json' with { type: 'json' };
-import { inMemory } from '../../scripts/test-run.mjs';
+import { asBatch, inMemory } from '../../scripts/test-run.mjs';
 import { root } from '../../scripts/toolchain.mjs';
 
 interface Report {
@@ -72,5 +72,18 @@ t.test('a command with its directory in memory writes there, and leaves nothing 
   // Without the right to mount, the command has the directory as it is.
   if (words.length > 0) t.equal(stdout, 'tmpfs\n');
   t.same(readdirSync(directory), words.length > 0 ? [] : ['file']);
+  t.end();
+});
+
+/** Field of `/proc/PID/stat` after the name, and its value for SCHED_BATCH; proc(5). */
+const policyField = 38;
+const batchPolicy = '3';
+
+t.test('what a command starts is scheduled as a batch, where there is such a policy', (t) => {
+  const words = asBatch();
+  const [command = '', ...rest] = [...words, 'sh', '-c', 'true; cat /proc/self/stat'];
+  const { stdout, stderr } = spawnSync(command, rest, { encoding: 'utf8' });
+  const fields = stdout.slice(stdout.lastIndexOf(')') + 2).split(' ');
+  t.equal(fields[policyField], words.length > 0 ? batchPolicy : '0', stderr);
   t.end();
 });
