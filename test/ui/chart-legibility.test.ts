@@ -76,14 +76,19 @@ async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measur
   return page.evaluate(
     async ({ subjects, isPhone }) => {
       const pause = () => new Promise((resolve) => requestAnimationFrame(resolve));
-      const area = ({ width, height }: { width: number; height: number }) => width * height;
-      const common = (a: DOMRect, b: DOMRect) =>
-        new DOMRect(
-          Math.max(a.left, b.left),
-          Math.max(a.top, b.top),
-          Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)),
-          Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)),
-        );
+      // Plain numbers: each text is compared with each other one, and reading a `DOMRect` is a call into the browser.
+      type Box = Pick<DOMRect, 'left' | 'right' | 'top' | 'bottom'>;
+      const boxOf = (element: Element): Box => {
+        const { left, right, top, bottom } = element.getBoundingClientRect();
+        return { left, right, top, bottom };
+      };
+      const area = ({ left, right, top, bottom }: Box) => Math.max(0, right - left) * Math.max(0, bottom - top);
+      const common = (a: Box, b: Box): Box => ({
+        left: Math.max(a.left, b.left),
+        right: Math.min(a.right, b.right),
+        top: Math.max(a.top, b.top),
+        bottom: Math.min(a.bottom, b.bottom),
+      });
       const open = async ({ id, leaf }: (typeof subjects)[number]): Promise<SVGSVGElement> => {
         location.hash = `#/actors/${encodeURIComponent(id)}`;
         for (;;) {
@@ -93,18 +98,22 @@ async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measur
           if (isShown && svg?.querySelector(`.node.active[data-state="${leaf}"] .name`)) return svg;
         }
       };
-      const faultOf = (text: SVGTextElement, view: DOMRect, others: readonly DOMRect[]): string | null => {
-        const box = text.getBoundingClientRect();
+      interface Drawn {
+        readonly text: SVGTextElement;
+        readonly box: Box;
+      }
+      const faultOf = ({ text, box }: Drawn, view: Box, all: readonly Drawn[]): string | null => {
         const matrix = text.getScreenCTM();
         const scale = matrix ? Math.sqrt(Math.abs(matrix.a * matrix.d - matrix.b * matrix.c)) : 0;
         const size = Number.parseFloat(getComputedStyle(text).fontSize) * scale;
         if (size < 11) return `${size.toFixed(1)} px`;
         if (area(common(box, view)) < 0.98 * area(box)) return 'outside';
-        const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+        const top = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
         if (top !== text) return `covered by ${top?.outerHTML.slice(0, 80)}`;
-        if (others.some((other) => area(common(box, other)) > 0.12 * area(box))) return 'over another word';
+        const isOver = (other: Drawn) => other.text !== text && area(common(box, other.box)) > 0.12 * area(box);
+        if (all.some(isOver)) return 'over another word';
         const frame = text.classList.contains('name') && text.parentElement?.querySelector('.box');
-        if (frame && area(common(box, frame.getBoundingClientRect())) < 0.98 * area(box))
+        if (frame && area(common(box, boxOf(frame))) < 0.98 * area(box))
           return 'spills out of its box';
         return null;
       };
@@ -119,14 +128,15 @@ async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measur
         fit?.click();
         svg.scrollIntoView({ block: 'center' });
         await pause();
-        const view = common(svg.getBoundingClientRect(), new DOMRect(0, 0, innerWidth, innerHeight));
-        const texts = [...svg.querySelectorAll('text')].filter((text) => area(text.getBoundingClientRect()) > 0);
-        const boxes = texts.map((text) => text.getBoundingClientRect());
-        const faults = texts.flatMap((text, index) => {
-          const fault = faultOf(text, view, boxes.toSpliced(index, 1));
-          return fault === null ? [] : [`“${text.textContent}”: ${fault}`];
+        const view = common(boxOf(svg), { left: 0, right: innerWidth, top: 0, bottom: innerHeight });
+        const texts = [...svg.querySelectorAll('text')]
+          .map((text) => ({ text, box: boxOf(text) }))
+          .filter(({ box }) => area(box) > 0);
+        const faults = texts.flatMap((one) => {
+          const fault = faultOf(one, view, texts);
+          return fault === null ? [] : [`“${one.text.textContent}”: ${fault}`];
         });
-        const drawn = texts.map(({ textContent }) => textContent);
+        const drawn = texts.map(({ text }) => text.textContent);
         const list = document.querySelector('figure.chart .next-events')?.textContent ?? '';
         const required = [...new Set([...subject.names, ...(isPhone ? [] : subject.beside)])];
         const gone = [
