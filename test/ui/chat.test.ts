@@ -68,6 +68,35 @@ scene(
   },
 );
 
+scene(
+  'regression: a thread that is archived before the connection is open is archived once it is',
+  { provider: always(say('Yes.')), at: '/overview' },
+  async (t, { page, served, go }) => {
+    const threadId = await served.say('An earlier talk');
+    let isHeld = false;
+    const held: (() => void)[] = [];
+    await page.routeWebSocket(/\/dashboard\/ws$/, (socket) => {
+      const server = socket.connectToServer();
+      socket.onMessage((frame) => {
+        if (isHeld) held.push(() => server.send(frame));
+        else server.send(frame);
+      });
+    });
+    await page.reload();
+    await go(`/chat/${threadId}`);
+    await page.locator('.answer', { hasText: 'Yes.' }).waitFor();
+    isHeld = true;
+    await go('/chat');
+    await page.getByRole('heading', { name: 'New conversation' }).waitFor();
+    const threads = page.getByRole('region', { name: 'Threads' });
+    await threads.getByRole('button', { name: /^Archive/ }).click();
+    isHeld = false;
+    for (const send of held) send();
+    await threads.getByText('No threads yet.').waitFor();
+    t.equal(await page.getByText('There is no connection').count(), 0);
+  },
+);
+
 const running = gate();
 scene(
   'while a turn runs Enter queues, Ctrl+Enter adds to the turn, and Esc stops it; what waits stays until it is sent',

@@ -59,6 +59,8 @@ export class Conversation {
   readonly #countsBefore = new Map<string, number>();
   #rpc: Rpc | undefined;
   readonly #whenOpen = new Set<() => void>();
+  /** Calls that wait for the connection that is being opened. */
+  readonly #waiting = new Set<PromiseWithResolvers<Rpc>>();
   #number = 0;
   #isLoadingOlder = false;
   readonly #leave: () => void;
@@ -161,10 +163,17 @@ export class Conversation {
     this.#actor.send({ type: 'RETRY' });
   }
 
-  /** Calls a method; rejects without a connection. */
-  call<M extends RpcMethod>(method: M, params: RpcParams<M>): Promise<RpcResult<M>> {
-    if (!this.#rpc) return Promise.reject(new Error('There is no connection to the server.'));
-    return this.#rpc.call(method, params);
+  /** Calls a method, while the connection is being opened as soon as it is; rejects without a connection. */
+  async call<M extends RpcMethod>(method: M, params: RpcParams<M>): Promise<RpcResult<M>> {
+    const rpc = this.#rpc ?? (await this.#opened());
+    return rpc.call(method, params);
+  }
+
+  #opened(): Promise<Rpc> {
+    const waiting = Promise.withResolvers<Rpc>();
+    if (this.isOpen && this.#actor.getSnapshot().hasTag('connecting')) this.#waiting.add(waiting);
+    else waiting.reject(new Error('There is no connection to the server.'));
+    return waiting.promise;
   }
 
   /** Begins a thread with this message as soon as there is a connection; until then the message is shown as unsent. */
@@ -280,11 +289,15 @@ export class Conversation {
         this.#followers.onOpen(this);
         for (const resolve of this.#whenOpen) resolve();
         this.#whenOpen.clear();
+        for (const { resolve } of this.#waiting) resolve(rpc);
+        this.#waiting.clear();
       },
       onRead: (thread, outbox) => this.#read(thread, outbox),
       onTold: (told) => this.#take(told),
       onClosed: () => {
         this.#rpc = undefined;
+        for (const { reject } of this.#waiting) reject(new Error('The connection was lost.'));
+        this.#waiting.clear();
       },
       inputOf: (messageId) => this.#inputOf(messageId),
       onAccepted: (messageId, { queuedInputs }) => {
