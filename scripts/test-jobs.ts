@@ -13,8 +13,8 @@ export interface Jobs {
 }
 
 /**
- * Share of the machine that a file more can use: what is left idle settles far below it. With half of it and twice as many files from the
- * beginning, the files take a twentieth more processor time, because each drives the data of the others out of the caches.
+ * Share of the machine that a file more can use: what is left idle settles far below it. With less, more files run at a time and take more
+ * processor time, because each drives the data of the others out of the caches.
  */
 const worthUsing = 0.1;
 const lookMs = 250;
@@ -23,7 +23,7 @@ const lookMs = 250;
 export const realJobs = (most: number): Jobs => {
   let before = processorTimes();
   return {
-    least: Math.min(most, availableParallelism()),
+    least: Math.min(most, 2 * availableParallelism()),
     most,
     idleShare: () => {
       const now = processorTimes();

@@ -113,8 +113,7 @@ async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measur
         const isOver = (other: Drawn) => other.text !== text && area(common(box, other.box)) > 0.12 * area(box);
         if (all.some(isOver)) return 'over another word';
         const frame = text.classList.contains('name') && text.parentElement?.querySelector('.box');
-        if (frame && area(common(box, boxOf(frame))) < 0.98 * area(box))
-          return 'spills out of its box';
+        if (frame && area(common(box, boxOf(frame))) < 0.98 * area(box)) return 'spills out of its box';
         return null;
       };
       const measured: Measured[] = [];
