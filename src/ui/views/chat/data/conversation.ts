@@ -1,5 +1,5 @@
 import { batch, type ReadonlySignal, signal } from '@preact/signals';
-import { type ActorRefFrom, createActor, type SnapshotFrom } from 'xstate';
+import { type ActorRefFrom, createActor, type SnapshotFrom, waitFor } from 'xstate';
 import { type ConversationDecision, conversationMachine } from '../../../../../machines/browser.ts';
 import { messageOf } from '../../../../lib/browser.ts';
 import { checkpointBefore, conversationDefaults } from '../../../../protocol/browser.ts';
@@ -59,8 +59,6 @@ export class Conversation {
   readonly #countsBefore = new Map<string, number>();
   #rpc: Rpc | undefined;
   readonly #whenOpen = new Set<() => void>();
-  /** Calls that wait for the connection that is being opened. */
-  readonly #waiting = new Set<PromiseWithResolvers<Rpc>>();
   #number = 0;
   #isLoadingOlder = false;
   readonly #leave: () => void;
@@ -165,15 +163,14 @@ export class Conversation {
 
   /** Calls a method, while the connection is being opened as soon as it is; rejects without a connection. */
   async call<M extends RpcMethod>(method: M, params: RpcParams<M>): Promise<RpcResult<M>> {
-    const rpc = this.#rpc ?? (await this.#opened());
-    return rpc.call(method, params);
+    if (!this.#rpc) await this.#settled();
+    if (!this.#rpc) throw new Error('There is no connection to the server.');
+    return this.#rpc.call(method, params);
   }
 
-  #opened(): Promise<Rpc> {
-    const waiting = Promise.withResolvers<Rpc>();
-    if (this.isOpen && this.#actor.getSnapshot().hasTag('connecting')) this.#waiting.add(waiting);
-    else waiting.reject(new Error('There is no connection to the server.'));
-    return waiting.promise;
+  /** Resolves when the connection is open or has failed, or when the conversation was closed, with which the actor ends. */
+  async #settled(): Promise<void> {
+    if (this.isOpen) await waitFor(this.#actor, (snapshot) => !snapshot.hasTag('connecting')).catch(() => {});
   }
 
   /** Begins a thread with this message as soon as there is a connection; until then the message is shown as unsent. */
@@ -289,15 +286,11 @@ export class Conversation {
         this.#followers.onOpen(this);
         for (const resolve of this.#whenOpen) resolve();
         this.#whenOpen.clear();
-        for (const { resolve } of this.#waiting) resolve(rpc);
-        this.#waiting.clear();
       },
       onRead: (thread, outbox) => this.#read(thread, outbox),
       onTold: (told) => this.#take(told),
       onClosed: () => {
         this.#rpc = undefined;
-        for (const { reject } of this.#waiting) reject(new Error('The connection was lost.'));
-        this.#waiting.clear();
       },
       inputOf: (messageId) => this.#inputOf(messageId),
       onAccepted: (messageId, { queuedInputs }) => {
