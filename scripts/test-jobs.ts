@@ -13,8 +13,8 @@ export interface Jobs {
 }
 
 /**
- * Share of the machine that a file more can use: what is left idle settles far below it. With less, more files run at a time and take more
- * processor time, because each drives the data of the others out of the caches.
+ * Share of the machine that is idle when one more file starts; over a run, far less stays idle. With a smaller share more files run
+ * at a time and take more processor time, because each drives the data of the others out of the caches.
  */
 const worthUsing = 0.1;
 const lookMs = 250;

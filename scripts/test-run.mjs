@@ -65,8 +65,8 @@ export function inMemory(directory) {
 }
 
 /**
- * Words before a command with which no process that it starts interrupts another when it is woken. Tests and the programs that they
- * start wake each other all the time: cores then change from one to another a third less often.
+ * Words before a command that has it scheduled as a batch, with all that it starts: a process that is woken does not interrupt the
+ * running one. Tests and their programs wake each other all the time; a core then changes from one to another a third less often.
  * @returns {readonly string[]} no words where there is no such policy
  */
 export function asBatch() {

@@ -334,7 +334,7 @@ async function act(sessionId, word, argument, session) {
       return say(sessionId, `exported ${await exportRequest(sessionId, JSON.parse(argument))}`);
     case 'exportlate':
       session.afterwards = async () => {
-        // The word first: after the export none can come into the next turn.
+        // The word first: a test that has seen the export begins the next turn, into which a later word would come.
         say(sessionId, 'a word after the turn');
         await exportRequest(sessionId, JSON.parse(argument));
       };
