@@ -6,6 +6,10 @@ import { invisible } from './hidden-text.ts';
 const shortestBare = 16;
 /** So many letters and digits in a row of a longer secret are a part of it, and no accident. */
 const partLength = 24;
+/** Length of the pieces that are looked up first. */
+const seedLength = 8;
+/** Every part of a text begins at most so many characters before a piece at a multiple of this number, which lies within the part. */
+const seedStep = partLength - seedLength + 1;
 
 /**
  * Names the kind of secret in a text; undefined when it holds none. Searches the text as it is and without white space, marks
@@ -56,22 +60,32 @@ function decodedFrom(run: string, encoding: 'base64' | 'hex', shifts: number): s
   return decoded.flatMap((text) => text.match(/[ -~]{8,}/g) ?? []);
 }
 
-const squashed = (text: string): string => text.replace(/[^\p{L}\p{N}]/gu, '');
+const squashed = (text: string): string => text.replace(/[^\p{L}\p{N}]+/gu, '');
 
 function hasSecret(views: readonly string[], secrets: readonly string[]): boolean {
   const parts = new Set<string>();
+  const seeds = new Set<string>();
   const wholes = secrets.flatMap((secret) => {
     const bare = squashed(secret.normalize('NFKC'));
     for (let at = 0; at + partLength <= bare.length; at += 1) parts.add(bare.slice(at, at + partLength));
+    for (let at = 0; at + seedLength <= bare.length; at += 1) seeds.add(bare.slice(at, at + seedLength));
     return bare.length >= shortestBare ? [bare] : [];
   });
   return views.some((view) => {
     if (secrets.some((secret) => view.includes(secret))) return true;
     const bare = squashed(view);
     if (wholes.some((whole) => bare.includes(whole))) return true;
-    for (let at = 0; parts.size > 0 && at + partLength <= bare.length; at += 1) {
-      if (parts.has(bare.slice(at, at + partLength))) return true;
-    }
-    return false;
+    return parts.size > 0 && hasPart(bare, parts, seeds);
   });
+}
+
+/** Looks up pieces of the text, and the parts around a piece only if a secret has the piece. */
+function hasPart(text: string, parts: ReadonlySet<string>, seeds: ReadonlySet<string>): boolean {
+  for (let at = 0; at + seedLength <= text.length; at += seedStep) {
+    if (!seeds.has(text.slice(at, at + seedLength))) continue;
+    for (let from = Math.max(0, at - seedStep + 1); from <= at; from += 1) {
+      if (parts.has(text.slice(from, from + partLength))) return true;
+    }
+  }
+  return false;
 }

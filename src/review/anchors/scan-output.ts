@@ -107,7 +107,7 @@ function scan(
   const seen = change(unix, { what: 'invisible characters', pattern: invisible, by: () => '' });
   const clean = tame(change(seen, { what: 'control characters', pattern: control, by: () => '' }), changes);
   // Once more: what was taken out may have stood between the halves of a secret.
-  const leaked = leakIn(text, secrets) ?? leakIn(clean, secrets);
+  const leaked = leakIn(text, secrets) ?? (clean === text ? undefined : leakIn(clean, secrets));
   if (leaked === undefined) return { text: clean, blockedBy: null, changes: [...changes] };
   return {
     text: '',

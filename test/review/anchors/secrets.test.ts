@@ -8,8 +8,8 @@ const letters = 'q7Zk2Vw9Xb4Nt6Lp8Rm3Hs5Jd1Gf0Cy';
 const random = (length: number) => letters.repeat(Math.ceil(length / letters.length)).slice(0, length);
 const hex = (length: number) => '9f8a7b6c5d4e3f2a1b0c'.repeat(9).slice(0, length);
 const jwt = ['eyJhbGciOiJIUzI1NiJ9', `eyJzdWIiOiI${random(12)}`, random(32)].join('.');
-const pem = (type: 'pkcs1' | 'pkcs8') =>
-  generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type, format: 'pem' }).toString();
+const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const pem = (type: 'pkcs1' | 'pkcs8') => privateKey.export({ type, format: 'pem' }).toString();
 
 const credentials: Readonly<Record<string, string>> = {
   'GitHub, personal': `ghp_${random(36)}`,
