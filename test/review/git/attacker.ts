@@ -45,12 +45,11 @@ export class Canary {
   }
 }
 
-/** The whole life of a review. */
+/** The whole life of a review, which reads all files at once. */
 export async function live(reviews: ReviewGit, target: Parameters<ReviewGit['prepare']>[0]): Promise<PreparedReview> {
   const found = await reviews.prepare(target);
-  for (const { path, status, isNameBroken } of found.files) {
-    if (status !== 'deleted' && !isNameBroken) await found.readHead(path).catch(() => null);
-  }
+  const readable = found.files.filter(({ status, isNameBroken }) => status !== 'deleted' && !isNameBroken);
+  await Promise.allSettled(readable.map(({ path }) => found.readHead(path)));
   await reviews.verifyClean(found.worktreePath);
   return found;
 }

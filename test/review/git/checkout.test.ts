@@ -6,6 +6,25 @@ import { git, Lab, photograph, put, Upstream } from './helpers.ts';
 
 const changes = (change: PreparedReview) => change.files.map(({ path, status }) => `${status} ${path}`);
 
+t.test('a checkout that tests write is a clone', async (t) => {
+  const lab = new Lab(t);
+  const { base } = lab.begin();
+  lab.upstream.setRef('refs/heads/side/branch', lab.upstream.commitFiles({ 'dir/b.txt': 'b\n' }, [base]));
+  const told = () =>
+    [
+      ['for-each-ref'],
+      ['rev-list', '--all', '--objects'],
+      ['config', '--local', '--list'],
+      ['symbolic-ref', 'HEAD'],
+    ].map((args) => git(lab.workspace, args).split('\n').sort());
+  lab.copy();
+  const copied = told();
+  git(lab.workspace, ['fsck', '--strict']);
+  rmSync(lab.workspace, { recursive: true });
+  lab.clone('--no-checkout');
+  t.strictSame(copied, told());
+});
+
 t.test('every kind of checkout can lend its objects', async (t) => {
   const kinds: Readonly<Record<string, (lab: Lab) => string>> = {
     bare: (lab) => {

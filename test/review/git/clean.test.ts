@@ -28,7 +28,7 @@ const storeOf = (lab: Lab) =>
 t.test('worktrees are kept for the time of their outcome', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const reviews = await lab.open();
   for (const runId of ['good', 'bad', 'running', 'dead']) await reviews.prepare(lab.target(story, { runId }));
   await reviews.release('good', 'succeeded');
@@ -55,7 +55,7 @@ t.test('worktrees are kept for the time of their outcome', async (t) => {
 t.test('the same run again takes the place of what was there', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const reviews = await lab.open();
   const first = await reviews.prepare(lab.target(story));
   const second = await reviews.prepare(lab.target(story));
@@ -70,7 +70,7 @@ t.test('a change in the worktree is seen, however it is hidden', async (t) => {
   lab.upstream.setRef('refs/heads/main', base);
   const head = lab.upstream.commitFiles({ 'a.txt': 'two\n', '.gitignore': '*.log\n', 'sub/b.txt': 'b' }, [base]);
   lab.upstream.setHead(7, head);
-  lab.clone();
+  lab.copy();
   const reviews = await lab.open();
   const tamper: Readonly<Record<string, (path: string) => void>> = {
     'a changed file': (path) => writeFileSync(join(path, 'a.txt'), 'TWO\n'),
@@ -110,7 +110,7 @@ t.test('a change in the worktree is seen, however it is hidden', async (t) => {
 t.test('what crashes have left is removed, and nothing else', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const reviews = await lab.open();
   const { worktreePath: half } = await reviews.prepare(lab.target(story, { runId: 'half-removed' }));
   const { worktreePath: kept } = await reviews.prepare(lab.target(story, { runId: 'kept' }));
@@ -151,7 +151,7 @@ t.test('what crashes have left is removed, and nothing else', async (t) => {
 t.test('records that lie lead nowhere outside', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const reviews = await lab.open();
   const outside = join(lab.directory, 'outside');
   put(join(outside, 'file'), 'precious');
@@ -183,7 +183,7 @@ t.test('records that lie lead nowhere outside', async (t) => {
 t.test('a store that nobody uses any more goes, and a root with something in our places is refused', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const reviews = await lab.open();
   await reviews.prepare(lab.target(story));
   await reviews.release('run-1', 'succeeded');
@@ -206,14 +206,13 @@ t.test('a store that nobody uses any more goes, and a root with something in our
 t.test('many small packs become few', async (t) => {
   const lab = new Lab(t);
   const { base } = lab.begin();
-  lab.clone();
+  lab.copy();
   const reviews = await lab.open();
   await reviews.prepare(lab.target({ base, head: lab.begin().head }));
   const store = storeOf(lab);
-  for (let index = 0; index < 45; index += 1) {
-    const sha = git(store, ['hash-object', '-w', '--stdin'], `content ${index}`);
-    git(store, ['pack-objects', '--quiet', join(store, 'objects/pack/pack')], `${sha}\n`);
-  }
+  // Each checkpoint ends a pack.
+  const blobs = Array.from({ length: 45 }, (_, index) => `blob\ndata <<end\ncontent ${index}\nend\n\ncheckpoint\n\n`);
+  git(store, ['-c', 'fastimport.unpackLimit=0', 'fast-import', '--quiet'], blobs.join(''));
   const packs = () => readdirSync(join(store, 'objects/pack')).filter((name) => name.endsWith('.pack')).length;
   t.ok(packs() > 40);
   await reviews.clean(later(1), () => true);
@@ -224,7 +223,7 @@ t.test('many small packs become few', async (t) => {
 t.test('a process that is killed in the middle of a fetch leaves nothing in the way', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const remote = await HttpRemote.start(t, join(lab.directory, 'forge'));
   for (let round = 0; round < 3; round += 1) {
     const asked = Promise.withResolvers<void>();
@@ -248,7 +247,7 @@ t.test('a process that is killed in the middle of a fetch leaves nothing in the 
 t.test('two processes at once do not disturb each other', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const children = Array.from({ length: 3 }, (_, index) =>
     prepareElsewhere(lab, story, lab.endpoint, `other-${index}`),
   );

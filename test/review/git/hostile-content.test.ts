@@ -19,7 +19,7 @@ t.test('a huge file stays out of the worktree and out of memory', async (t) => {
   const changed = Buffer.concat([lines, Buffer.from('one more\n')]);
   const head = { 'zeros.bin': Buffer.alloc(sizes.huge), 'lines.txt': changed, 'b.txt': 'b\n' };
   const target = lab.target(story(lab, head, { 'lines.txt': lines }));
-  lab.clone('--no-checkout');
+  lab.copy();
   const reviews = await lab.open({ limits: sizes.limits });
   const found = await live(reviews, target);
   t.strictSame(found.omitted, [
@@ -42,7 +42,7 @@ t.test('renames of huge files are not looked for when that needs too much memory
   const lines = Buffer.alloc(sizes.huge, 'all work and no play\n');
   const moved = Buffer.concat([lines, Buffer.from('one more\n')]);
   const target = lab.target(story(lab, { 'new.txt': moved, 'b.txt': 'b\n' }, { 'old.txt': lines, 'b.txt': 'a\n' }));
-  lab.clone('--no-checkout');
+  lab.copy();
   const found = await live(await lab.open({ limits: sizes.limits }), target);
   t.strictSame(
     found.files.map(({ path, status }) => `${status} ${path}`),
@@ -56,7 +56,7 @@ t.test('git that needs more memory than it may have is a failure that stays', as
   const lines = Buffer.alloc(sizes.huge, 'all work and no play\n');
   const changed = Buffer.concat([lines, Buffer.from('one more\n')]);
   const target = lab.target(story(lab, { 'lines.txt': changed }, { 'lines.txt': lines }));
-  lab.clone('--no-checkout');
+  lab.copy();
   const large = { bigFileBytes: 2 * sizes.huge, worktreeFileBytes: 2 * sizes.huge };
   const reviews = await lab.open({ limits: { ...sizes.limits, ...large } });
   await t.rejects(reviews.prepare(target), {
@@ -81,7 +81,7 @@ t.test('what is read at once is bounded', async (t) => {
   const lab = new Lab(t);
   const files = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`f${index}`, `${index}`.repeat(1_000)]));
   const target = lab.target(story(lab, files));
-  lab.clone('--no-checkout');
+  lab.copy();
   const found = await live(await lab.open({ limits: { readAllBytes: 3_500 } }), target);
   const texts = await found.readHeadFiles(Object.keys(files));
   t.strictSame(
@@ -103,7 +103,7 @@ t.test('a tree of trees of trees is refused before anything is written', async (
   const head = upstream.commit(tree, [base]);
   upstream.setRef('refs/heads/main', base);
   upstream.setHead(7, head);
-  lab.clone('--no-checkout');
+  lab.copy();
   const reviews = await lab.open({ limits: { listingBytes: 1_000_000 } });
   await t.rejects(reviews.prepare(lab.target({ base, head })), { code: 'treeTooLarge', isRetryable: false });
   t.strictSame(
@@ -116,19 +116,19 @@ t.test('a tree of trees of trees is refused before anything is written', async (
   await t.rejects(small.prepare(lab.target({ base, head: two })), { code: 'treeTooLarge' });
 });
 
-t.test('five thousand files', async (t) => {
+t.test('a thousand files', async (t) => {
   const lab = new Lab(t);
   const files: Record<string, Content> = {};
   const sha = lab.upstream.blob('same\n');
-  for (let index = 0; index < 5_000; index += 1) {
+  for (let index = 0; index < 1_000; index += 1) {
     files[`d${index % 100}/f${index}.ts`] = { mode: '100644', sha };
   }
   const target = lab.target(story(lab, files));
-  lab.clone('--no-checkout');
+  lab.copy();
   const reviews = await lab.open();
   const found = await reviews.prepare(target);
-  t.equal(found.files.length, 5_001);
-  t.equal(parseDiff(found.diff).length, 5_001);
+  t.equal(found.files.length, 1_001);
+  t.equal(parseDiff(found.diff).length, 1_001);
   await reviews.verifyClean(found.worktreePath);
   const some = Array.from({ length: 500 }, (_, index) => `d${index % 100}/f${index}.ts`);
   t.equal(
@@ -150,7 +150,7 @@ t.test('text in odd encodings is read without an error, line by line', async (t)
     'cr.txt': Buffer.from('a\rb\r\nc'),
   };
   const target = lab.target(story(lab, { 'a.txt': 'one\n', ...contents }));
-  lab.clone();
+  lab.copy();
   const found = await live(await lab.open(), target);
   for (const [path, bytes] of Object.entries(contents)) {
     t.equal(await found.readHead(path), bytes.toString('utf8'), path);

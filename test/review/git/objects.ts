@@ -3,7 +3,7 @@
  * object would take longer than what is tested, and some of what is wanted no git would write.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { deflateSync } from 'node:zlib';
 
@@ -19,6 +19,8 @@ export interface Signature {
 /** A directory `objects` that is added to. */
 export class Objects {
   readonly #directory: string;
+  /** Objects that a tree or commit names, those of other repositories left out. */
+  readonly #named = new Map<string, readonly string[]>();
 
   /** @param gitDir its repository; need not be there yet */
   constructor(gitDir: string) {
@@ -28,7 +30,7 @@ export class Objects {
   #write(type: 'blob' | 'tree' | 'commit', content: Buffer): string {
     const whole = Buffer.concat([Buffer.from(`${type} ${content.length}\0`), content]);
     const sha = createHash('sha1').update(whole).digest('hex');
-    const file = join(this.#directory, sha.slice(0, 2), sha.slice(2));
+    const file = this.#fileOf(this.#directory, sha);
     if (existsSync(file)) return sha;
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, deflateSync(whole, { level: 1 }), { mode: 0o444 });
@@ -36,7 +38,7 @@ export class Objects {
   }
 
   blob(content: string | Buffer): string {
-    return this.#write('blob', Buffer.from(content));
+    return this.#write('blob', typeof content === 'string' ? Buffer.from(content) : content);
   }
 
   /** In git's order; names may be anything, and may be there twice. */
@@ -48,7 +50,12 @@ export class Objects {
         return { key: type === 'tree' ? Buffer.concat([bytes, Buffer.from('/')]) : bytes, entry };
       })
       .sort((one, other) => Buffer.compare(one.key, other.key));
-    return this.#write('tree', Buffer.concat(sorted.flatMap(({ entry }) => entry)));
+    const made = this.#write('tree', Buffer.concat(sorted.flatMap(({ entry }) => entry)));
+    this.#named.set(
+      made,
+      lines.flatMap(([, type, sha]) => (type === 'commit' ? [] : [sha])),
+    );
+    return made;
   }
 
   /** A tree of entries by their paths. */
@@ -76,6 +83,29 @@ export class Objects {
       ...parents.map((sha) => `parent ${sha}`),
       ...[`author ${by}`, `committer ${by}`, '', `${message}\n`],
     ];
-    return this.#write('commit', Buffer.from(lines.join('\n')));
+    const made = this.#write('commit', Buffer.from(lines.join('\n')));
+    this.#named.set(made, [tree, ...parents]);
+    return made;
+  }
+
+  /**
+   * Links what is reachable from `tips` into the directory `objects` of another repository.
+   *
+   * @throws for objects that were not written by this class
+   */
+  lend(gitDir: string, tips: readonly string[]): void {
+    const directory = join(gitDir, 'objects');
+    const left = [...tips];
+    for (let sha = left.pop(); sha !== undefined; sha = left.pop()) {
+      const file = this.#fileOf(directory, sha);
+      if (existsSync(file)) continue;
+      mkdirSync(dirname(file), { recursive: true });
+      linkSync(this.#fileOf(this.#directory, sha), file);
+      left.push(...(this.#named.get(sha) ?? []));
+    }
+  }
+
+  #fileOf(directory: string, sha: string): string {
+    return join(directory, sha.slice(0, 2), sha.slice(2));
   }
 }

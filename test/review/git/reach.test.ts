@@ -9,7 +9,7 @@ import { HttpRemote } from './http-remote.ts';
 t.test('variables of our own environment do not reach git', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const remote = await HttpRemote.start(t, join(lab.directory, 'forge'));
   const reviews = await lab.open({ gitEndpoint: remote.endpoint });
   const canary = join(lab.directory, 'canary');

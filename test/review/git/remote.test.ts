@@ -21,7 +21,7 @@ interface Scene {
 async function scene(t: Test, limits = {}): Promise<Scene> {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const remote = await HttpRemote.start(t, join(lab.directory, 'forge'));
   const reviews = await lab.open({ gitEndpoint: remote.endpoint, allowFileProtocol: false, limits });
   return { lab, remote, story, reviews };

@@ -136,7 +136,7 @@ t.test('a missing git and one that is too old fail at once', async (t) => {
 t.test('after closing nothing starts', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const reviews = await lab.open();
   await reviews.close();
   await t.rejects(reviews.prepare(lab.target(story)), { code: 'gitCommandFailed', isRetryable: true });
@@ -158,7 +158,7 @@ t.test('names of worktrees', (t) => {
 t.test('the directory where hooks are looked for stays empty', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
-  lab.clone();
+  lab.copy();
   const reviews = await lab.open();
   await reviews.prepare(lab.target(story));
   await reviews.release('run-1', 'succeeded');
