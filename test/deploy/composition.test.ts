@@ -75,9 +75,9 @@ const pairs = combinations.filter(
 const base = 'docker-compose.yml';
 const overlay = 'docker-compose.webhook.yml';
 
-for (const { version, program } of composeVersions) {
+for (const { version, start } of composeVersions) {
   t.test(`Compose ${version}`, { buffered: true }, async (t) => {
-    const compose = await program();
+    const compose = await start(t);
     for (const combination of version === 'v2' ? combinations : pairs) {
       await t.test(`${combination.title} is what it should be`, async (t) => {
         const directory = stackOf(t, combination);

@@ -1,9 +1,11 @@
 /** Reads a stack with both versions of Compose, in one form. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Test } from 'tap';
 import { parse } from 'yaml';
 import { type Ran, run } from '../run.ts';
-import { composeV1, composeV2 } from '../tools.ts';
+import { composeV2 } from '../tools.ts';
+import { type RunCompose, startComposeV1 } from './compose-v1.ts';
 
 export interface Service {
   readonly [key: string]: unknown;
@@ -20,20 +22,31 @@ export interface Composition {
   readonly volumes: Readonly<Record<string, unknown>>;
 }
 
-export const composeVersions = [
-  { version: 'v1.29', program: composeV1 },
-  { version: 'v2', program: composeV2 },
-] as const;
+async function startComposeV2(): Promise<RunCompose> {
+  const program = await composeV2();
+  return (args, settings) => run(program, args, settings);
+}
+
+interface ComposeVersion {
+  readonly version: string;
+  /** Makes what runs it until the test ends. */
+  readonly start: (t: Test) => Promise<RunCompose>;
+}
+
+export const composeVersions: readonly ComposeVersion[] = [
+  { version: 'v1.29', start: startComposeV1 },
+  { version: 'v2', start: startComposeV2 },
+];
 
 /** `compose config` of the files in a directory. Nothing of the environment of the tests reaches it. */
 export async function composeConfig(
-  program: string,
+  compose: RunCompose,
   directory: string,
   files: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
   const args = [...files.flatMap((file) => ['-f', file]), 'config'];
-  return run(program, args, {
+  return compose(args, {
     cwd: directory,
     timeoutMs: 240_000,
     // Version 2 ends before its memory has to be collected, which takes a quarter of its processor time.

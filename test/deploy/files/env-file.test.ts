@@ -3,6 +3,7 @@ import t from 'tap';
 import { DeployError } from '../../../src/deploy/errors.ts';
 import { changeEnv, newEnv, parseEnv } from '../../../src/deploy/files/index.ts';
 import { composeConfig, composeVersions, compositionOf, writeStack } from './compose.ts';
+import type { RunCompose } from './compose-v1.ts';
 
 const codes = (text: string) => parseEnv(text).problems.map(({ code }) => code);
 const valuesOf = (text: string) => Object.fromEntries(parseEnv(text).values);
@@ -170,12 +171,14 @@ t.test('a value that was set is read back, and nothing else changes', (t) => {
   t.end();
 });
 
-for (const { version, program } of composeVersions) {
+for (const { version, start } of composeVersions) {
+  let started: Promise<RunCompose> | undefined;
   /** Every value as this version of Compose hands it to a container. */
   const asComposed = async (directory: string, text: string, names: readonly string[]) => {
     const compose = `services:\n  one:\n    image: none\n    environment:\n${names.map((name) => `      ${name}: "\${${name}}"\n`).join('')}`;
     writeStack(directory, { 'docker-compose.yml': compose, '.env': text });
-    const ran = await composeConfig(await program(), directory, ['docker-compose.yml']);
+    started ??= start(t);
+    const ran = await composeConfig(await started, directory, ['docker-compose.yml']);
     if (ran.exitCode !== 0) throw new Error(ran.stderr);
     return compositionOf(ran.stdout, directory).services['one']?.environment ?? {};
   };
