@@ -20,8 +20,10 @@ function diagramOf(document: string): string[] {
   return text.split('\n').map((line) => line.trim());
 }
 
+const documents = machineDocuments();
+
 for (const [name, machine] of Object.entries(catalogue)) {
-  const document = machineDocuments().get(`docs/machines/${name}.md`) ?? '';
+  const document = documents.get(`docs/machines/${name}.md`) ?? '';
 
   t.test(`${name}: Mermaid parses its diagram`, async (t) => {
     const [first, ...lines] = diagramOf(document);
@@ -67,7 +69,7 @@ function matrixLines(document: string): string[] {
 }
 
 for (const [name, machine] of Object.entries(catalogue)) {
-  const lines = matrixLines(machineDocuments().get(`docs/machines/${name}.md`) ?? '');
+  const lines = matrixLines(documents.get(`docs/machines/${name}.md`) ?? '');
 
   t.test(`${name}: its matrix has every state and event and fits on a screen`, async (t) => {
     const { nodes, edges } = graphOf(name, machine);
@@ -86,7 +88,7 @@ for (const [name, machine] of Object.entries(catalogue)) {
 }
 
 t.test('the index links to every machine', async (t) => {
-  for (const name of Object.keys(catalogue)) t.match(machineDocuments().get('docs/machines/README.md'), `(${name}.md)`);
+  for (const name of Object.keys(catalogue)) t.match(documents.get('docs/machines/README.md'), `(${name}.md)`);
 });
 
 t.test('the Hub API document has every route, error and event, and its links resolve', async (t) => {

@@ -165,7 +165,7 @@ t.test('a service that exits, restarts or is missing fails at once with the end 
 t.test('one that stays unhealthy fails at the deadline, and waiting can be cancelled', async (t) => {
   const { engine, stack } = setUp(t, { services: { backend: { is: 'unhealthy' } } });
   await engines.startServices(engine, stack, ['backend'], { recreate: false });
-  await t.rejects(engines.awaitHealthy(engine, stack, ['backend'], { timeoutMs: 3_000, pollMs: 1 }), {
+  await t.rejects(engines.awaitHealthy(engine, stack, ['backend'], { timeoutMs: 3_000, pollMs: 500 }), {
     code: 'unhealthy',
   });
   const controller = new AbortController();
