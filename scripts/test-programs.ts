@@ -14,7 +14,7 @@ import { root } from './toolchain.mjs';
 const patterns = [
   'test/fixtures/agent-servers/*.ts',
   'test/fixtures/mcp/stdio-server.mjs',
-  'test/fixtures/process/takes-lock.mjs',
+  'test/fixtures/process/{first-lock,holds-stack-lock,spawns-counter,takes-lock,trusts-workspaces}.mjs',
   'test/agent/store/{appender,counter,writer}.ts',
   'test/checkpoints/victim.ts',
   'test/deploy/apply/kill-child.ts',

@@ -16,6 +16,7 @@ import {
   workspaceTrust,
 } from '../../src/config/index.ts';
 import { canBecomeOther, otherUid } from '../other-user.ts';
+import { program } from '../programs.ts';
 
 const run = promisify(execFile);
 
@@ -181,10 +182,7 @@ t.test('concurrent decisions are all recorded, also when a writer is killed', as
   for (const workspace of workspaces) mkdirSync(join(workspace, '.oratorio'), { recursive: true });
   const dead = execFileSync(process.execPath, ['-p', 'process.pid'], { encoding: 'utf8' }).trim();
   writeFileSync(`${trustFile(at.home)}.lock`, `${dead} abc`);
-  const module = new URL('../../src/config/index.ts', import.meta.url).href;
-  const code = `const { trustWorkspace } = await import(${JSON.stringify(module)});
-    for (const workspace of process.argv.slice(2)) trustWorkspace({ home: process.argv[1], workspace });`;
-  const args = ['--conditions=development', '--input-type=module', '-e', code, '--', at.home];
+  const args = ['--conditions=development', program('test/fixtures/process/trusts-workspaces.mjs'), at.home];
   await Promise.all([0, 2, 4].map((from) => run(process.execPath, [...args, ...workspaces.slice(from, from + 2)])));
   t.same(
     trustedWorkspaces(at.home).workspaces.map(({ path, trust }) => [path, trust]),

@@ -17,7 +17,7 @@ let count = 0;
 export const newMarker = (): string => `${prefix}${count++}`;
 
 /** Fixtures that import sources of the product. */
-const bundled = ['takes-lock'];
+const bundled = ['first-lock', 'spawns-counter', 'takes-lock'];
 
 export const fixture = (name: string): string =>
   bundled.includes(name)

@@ -2,12 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { acquireLock, LockError, lockHolder, probeLock } from '../../src/supervise/index.ts';
 import { parseLocks } from '../../src/supervise/lock-holder.ts';
 import { programEnvironment } from '../programs.ts';
-import { startPlain, temporaryDirectory } from './helpers.ts';
+import { fixture, startPlain, temporaryDirectory } from './helpers.ts';
 
 t.test('a lock excludes all others until its release, and leaves only its file', async (t) => {
   const directory = temporaryDirectory(t);
@@ -94,19 +93,9 @@ t.test('the mode of a lock file open to others is restricted', async (t) => {
 });
 
 t.test('sqlite is loaded with the first lock, without its warning and with all other warnings', async (t) => {
-  const room = fileURLToPath(new URL('../../src/supervise/index.ts', import.meta.url));
-  const script = `
-    const loaded = () => process.moduleLoadList.includes('NativeModule sqlite');
-    const { acquireLock } = await import(${JSON.stringify(room)});
-    const before = loaded();
-    acquireLock(${JSON.stringify(join(temporaryDirectory(t), 'x.mutex'))});
-    process.on('warning', (warning) => console.log('warning', warning.message));
-    process.emitWarning('mine', 'ExperimentalWarning');
-    setImmediate(() => console.log(before, loaded()));
-  `;
-  const env = programEnvironment;
-  const output = execFileSync(process.execPath, ['--input-type=module', '--disable-warning=StripTypes', '-e', script], {
-    env,
+  const args = ['--disable-warning=StripTypes', fixture('first-lock'), join(temporaryDirectory(t), 'x.mutex')];
+  const output = execFileSync(process.execPath, args, {
+    env: programEnvironment,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'pipe'],
   });

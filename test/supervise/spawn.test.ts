@@ -5,6 +5,7 @@ import { adoptManaged, isAlive, readIdentity, SpawnError, spawnManaged } from '.
 import {
   endWithTest,
   firstLine,
+  fixture,
   isStopped,
   newMarker,
   nothingLeft,
@@ -110,7 +111,7 @@ t.test('the exit is reported while a descendant holds the output open', async (t
 t.test('a managed process and its log outlive their parent, killed by SIGKILL', async (t) => {
   const logDirectory = temporaryDirectory(t);
   const marker = newMarker();
-  const parent = await startPlain(t, 'spawns-counter', [logDirectory, marker]);
+  const parent = await startPlain(t, 'spawns-counter', [fixture('counts'), logDirectory, marker]);
   const child = adoptManaged(JSON.parse(parent.line), { logDirectory, marker, pollMs: 20 });
   endWithTest(t, child);
   await firstLine(child);

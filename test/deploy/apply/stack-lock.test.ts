@@ -2,11 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { lockHolder, withStackLock } from '../../../src/deploy/apply/index.ts';
 import { layoutOf } from '../../../src/deploy/layout.ts';
-import { programEnvironment } from '../../programs.ts';
+import { program, programEnvironment } from '../../programs.ts';
 import { temporaryDirectory } from './helpers.ts';
 
 const { signal } = new AbortController();
@@ -70,18 +69,8 @@ t.test('a waiting command gets the lock when it is free, and a wait can be cance
 
 t.test('the lock of a killed command is free at once', async (t) => {
   const layout = layoutOf(temporaryDirectory(t));
-  const face = fileURLToPath(new URL('../../../src/deploy/apply/index.ts', import.meta.url));
-  const places = fileURLToPath(new URL('../../../src/deploy/layout.ts', import.meta.url));
-  const script = `
-    import { withStackLock } from ${JSON.stringify(face)};
-    import { layoutOf } from ${JSON.stringify(places)};
-    const options = { command: 'restart', waitMs: 0, signal: new AbortController().signal };
-    await withStackLock(layoutOf(${JSON.stringify(layout.directory)}), options, async () => {
-      process.stdout.write('locked');
-      setInterval(() => {}, 1000);
-      await new Promise(() => {});
-    });`;
-  const child = spawn(process.execPath, ['--input-type=module', '--conditions=development', '-e', script], {
+  const args = ['--conditions=development', program('test/fixtures/process/holds-stack-lock.mjs'), layout.directory];
+  const child = spawn(process.execPath, args, {
     env: { ...programEnvironment, NODE_NO_WARNINGS: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
