@@ -16,6 +16,7 @@ import { machineDocuments } from './machine-docs.ts';
 import { observabilityDocument } from './metrics-docs.ts';
 import { providerDocument } from './provider-docs.ts';
 import { reviewDocument } from './review-docs.ts';
+import { storeSchema } from './store-schema.ts';
 import { root } from './toolchain.mjs';
 
 const documents = new Map([
@@ -30,6 +31,7 @@ const documents = new Map([
   ['docs/observability.md', observabilityDocument()],
   ['docs/providers.md', providerDocument()],
   ['docs/review-backend.md', reviewDocument()],
+  ['src/agent/store/schema.generated.json', storeSchema()],
 ]);
 const strays = globSync('docs/machines/*.md', { cwd: root })
   .map((file) => file.split(sep).join('/'))

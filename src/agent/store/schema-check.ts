@@ -24,25 +24,28 @@ const isStatistics = (name: string): boolean => /^sqlite_stat\d$/.test(name);
 
 const objects = "SELECT type, name, tbl_name AS of, ifnull(sql, '') AS sql FROM sqlite_schema";
 
-type Schema = ReadonlyMap<string, string>;
-
 /** Every object by name, with what it is. */
+export type Schema = ReadonlyMap<string, string>;
+
 function schemaOf(sqlite: DatabaseSync): Schema {
   const rows = sqlite.prepare(objects).all();
   return new Map(
     rows
       .filter(({ name }) => !isStatistics(String(name)))
-      .map(({ type, name, of, sql }) => [String(name), JSON.stringify([type, of, sql])]),
+      .map(({ type, name, of, sql }) => [String(name), objectText(type, of, sql)]),
   );
 }
+
+/** Text of an object in a `Schema`. @param of the table that it belongs to */
+export const objectText = (type: unknown, of: unknown, sql: unknown): string => JSON.stringify([type, of, sql]);
 
 const emptySchema: Schema = new Map();
 
 /** The last one that was asked for, except that of a new database: nearly every other has had the same migrations. */
 let made: { readonly script: string; readonly schema: Schema } | undefined;
 
-/** @param steps the migrations that lead to the schema */
-function schemaAfter(steps: readonly string[]): Schema {
+/** Schema that migrations lead to. */
+export function schemaAfter(steps: readonly string[]): Schema {
   if (steps.length === 0) return emptySchema;
   const script = steps.join('\n;\n');
   if (made?.script !== script) made = { script, schema: schemaMadeBy(script) };
@@ -63,11 +66,10 @@ function schemaMadeBy(script: string): Schema {
  * Compares the objects of a database with those that our own migrations make, before any statement reads from one: a view
  * or a trigger in the place of a table runs what its author wrote.
  *
- * @param steps the migrations that the database says it has had
+ * @param expected schema after the migrations that the database says it has had
  * @throws StorageError corrupt
  */
-export function checkSchema(sqlite: DatabaseSync, file: string, steps: readonly string[]): void {
-  const expected = schemaAfter(steps);
+export function checkSchema(sqlite: DatabaseSync, file: string, expected: Schema): void {
   const found = schemaOf(sqlite);
   const different = [...new Set([...expected.keys(), ...found.keys()])].find(
     (name) => expected.get(name) !== found.get(name),

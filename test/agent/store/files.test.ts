@@ -75,6 +75,26 @@ t.test('a database is migrated once', async (t) => {
   t.match(sqlite.prepare('PRAGMA user_version').get(), { user_version: 2 });
 });
 
+t.test('a new database has the objects and rows that the migrations make one after the other', async (t) => {
+  const [made, migrated] = [new DatabaseSync(':memory:'), new DatabaseSync(':memory:')];
+  t.teardown(() => [made, migrated].map((each) => each.close()));
+  migrate(made, 'made');
+  for (const version of migrations.keys()) migrate(migrated, 'migrated', migrations.slice(0, version + 1));
+  const all = (sqlite: DatabaseSync, sql: string) => sqlite.prepare(sql).all();
+  const schema = 'SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name';
+  t.strictSame(all(made, schema), all(migrated, schema));
+  for (const { name } of all(migrated, "SELECT name FROM sqlite_schema WHERE type = 'table'")) {
+    t.strictSame(all(made, `SELECT * FROM "${name}"`), all(migrated, `SELECT * FROM "${name}"`), String(name));
+  }
+  t.match(all(made, 'PRAGMA user_version'), all(migrated, 'PRAGMA user_version'));
+  migrate(migrated, 'migrated');
+  t.match(
+    all(migrated, 'SELECT count(*) AS count FROM traceTotals'),
+    [{ count: 1 }],
+    'and is accepted as one of the newest version',
+  );
+});
+
 t.test('a failed migration step changes nothing', async (t) => {
   const file = join(temporaryDirectory(t), 'old.db');
   const sqlite = new DatabaseSync(file);
