@@ -1,4 +1,8 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket } from 'uWebSockets.js';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Core } from './core.ts';
 import { headerBytes } from './framing.ts';
 import { methods } from './methods.ts';
@@ -34,15 +38,36 @@ export async function loadUws(): Promise<Uws> {
   const before = process.env[name];
   process.env[name] = String(parserBytes);
   try {
-    return await import('uWebSockets.js');
-  } catch (error) {
+    const installed = installedBinary();
     // The published package has the binaries in `dist/` instead.
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    return (await import('./packed-uws.ts')).loadPackedUws();
+    if (installed === undefined) return (await import('./packed-uws.ts')).loadPackedUws();
+    return createRequire(import.meta.url)(installed) as Uws;
   } finally {
     if (before === undefined) delete process.env[name];
     else process.env[name] = before;
   }
+}
+
+/**
+ * Path of the binary in the installed package. Importing the package, an ES module, would have Node load its loader of such modules: 5 ms
+ * of the start of each agent server and Hub.
+ */
+function installedBinary(): string | undefined {
+  const { platform, arch, versions } = process;
+  const binary = join(
+    'node_modules',
+    'uWebSockets.js',
+    'dist',
+    'bin',
+    `uws_${platform}_${arch}_${versions.modules}.node`,
+  );
+  let directory = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(directory, binary))) {
+    const above = dirname(directory);
+    if (above === directory) return undefined;
+    directory = above;
+  }
+  return join(directory, binary);
 }
 
 /** The errno of a bind that uWebSockets.js only reports as failed: the same bind is tried once with node:net. */
