@@ -82,7 +82,7 @@ class StaticFile {
     const headers: Header[] = [['etag', `W/"${this.#etag}"`], ...this.#headers];
     if (coding === 'identity') return bytes(200, this.#type, this.#body, headers);
     headers.push(['content-encoding', coding]);
-    return bytes(200, this.#type, compressed(this.#body, coding), headers);
+    return bytes(200, this.#type, compressed(this.#body, this.#etag, coding), headers);
   }
 }
 
@@ -98,8 +98,18 @@ function acceptedCoding(header: string): Coding | 'identity' {
   return accepted.has('gzip') ? 'gzip' : 'identity';
 }
 
-/** Once per file and coding, when first asked for: most visitors sit on this machine, and starting must not wait for it. */
-function compressed(body: Buffer, coding: Coding): Buffer {
+/** By coding and digest: servers of one process, as those of a test, have the same files. */
+const compressedBodies = new Map<string, Buffer>();
+
+/** Once per content and coding, when first asked for: most visitors sit on this machine, and starting must not wait for it. */
+function compressed(body: Buffer, digest: string, coding: Coding): Buffer {
+  const key = `${coding} ${digest}`;
+  const made = compressedBodies.get(key) ?? compress(body, coding);
+  compressedBodies.set(key, made);
+  return made;
+}
+
+function compress(body: Buffer, coding: Coding): Buffer {
   const zlib = process.getBuiltinModule('node:zlib');
   if (coding === 'gzip') return zlib.gzipSync(body);
   return zlib.brotliCompressSync(body, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 6 } });

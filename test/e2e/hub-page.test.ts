@@ -40,6 +40,18 @@ async function ask(name: string, command: string, { of = hub, at = workspace } =
 
 const live = (page: Page) => page.locator('.connection.live').waitFor();
 
+t.test('an asset of the page is served, and a name beside it is unknown', async (t) => {
+  const html = await (await fetch(`${apiBaseUrl}/`)).text();
+  const asset = /assets\/[\w.-]+\.js/.exec(html)?.[0] ?? '';
+  const found = await fetch(`${apiBaseUrl}/${asset}`);
+  t.equal(found.status, 200);
+  t.match(found.headers.get('content-type'), /^text\/javascript/);
+  for (const path of ['assets/none.js', 'assets/..%2findex.html', 'assets/', 'none.txt']) {
+    const answer = await fetch(`${apiBaseUrl}/${path}`);
+    t.match([answer.status, await answer.json()], [404, { error: { code: 'notFound' } }], path);
+  }
+});
+
 t.test('a request appears on a phone, is not answered at once, and is decided there or elsewhere', async (t) => {
   const page = await context.newPage();
   await page.setViewportSize({ width: 390, height: 844 });
