@@ -263,16 +263,21 @@ export interface FoundProcess {
  * Processes whose command line, environment or working directory lead into `root`.
  *
  * @param fits whether a process with this command line counts: of the others nothing more is read
+ * @param isRead whether its command line is read at all
  */
-export function processesUnder(root: string, fits: (argv: readonly string[]) => boolean = () => true): FoundProcess[] {
+export function processesUnder(
+  root: string,
+  fits: (argv: readonly string[], pid: number) => boolean = () => true,
+  isRead: (pid: number) => boolean = () => true,
+): FoundProcess[] {
   const found: FoundProcess[] = [];
   for (const name of readdirSync('/proc')) {
     const pid = Number(name);
-    if (!Number.isInteger(pid) || pid === process.pid) continue;
+    if (!Number.isInteger(pid) || pid === process.pid || !isRead(pid)) continue;
     try {
       const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
       const argv = commandLine.split('\0');
-      if (!fits(argv)) continue;
+      if (!fits(argv, pid)) continue;
       const variables = readFileSync(`/proc/${pid}/environ`, 'utf8');
       const traces = [commandLine, variables, readlinkSync(`/proc/${pid}/cwd`)];
       if (!traces.some((trace) => trace.includes(root))) continue;
@@ -288,9 +293,25 @@ export function processesUnder(root: string, fits: (argv: readonly string[]) => 
   return found;
 }
 
-/** Agent servers of a Hub among them, by workspace. */
-export function agentServersUnder(root: string): { readonly pid: number; readonly workspace: string }[] {
-  const managed = processesUnder(root, (argv) => argv.includes('--managed'));
+/** Reads after which a child has executed its own program: until then it has the command line of its parent. */
+const enoughReads = 10;
+
+/**
+ * Agent servers of a Hub among them, by workspace.
+ *
+ * @param reads for a caller that polls: counts the reads of every other process, which is left out after some
+ */
+export function agentServersUnder(
+  root: string,
+  reads = new Map<number, number>(),
+): { readonly pid: number; readonly workspace: string }[] {
+  const readsOf = (pid: number): number => reads.get(pid) ?? 0;
+  const isManaged = (argv: readonly string[], pid: number): boolean => {
+    if (argv.includes('--managed')) return true;
+    reads.set(pid, readsOf(pid) + 1);
+    return false;
+  };
+  const managed = processesUnder(root, isManaged, (pid) => readsOf(pid) < enoughReads);
   const pids = new Set(managed.map(({ pid }) => pid));
   return (
     managed
