@@ -1,5 +1,4 @@
 /** Reviews by a real agent server in a process of its own, whose model does what the test says. */
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
@@ -12,6 +11,7 @@ import { BackendSettings } from '../../../src/review/settings/index.ts';
 import type { StoredFinding, StoredItem, StoredRun } from '../../../src/review/store/index.ts';
 import { makeWorkspace, type ServerProcess, serving, spawnServer } from '../../appserver/harness.ts';
 import { type MockUpstream, type Reply, startMockUpstream } from '../../fixtures/upstream/mock-upstream.ts';
+import { Repository } from '../anchors/repository.ts';
 
 export interface Teardown {
   teardown(work: () => unknown): void;
@@ -110,7 +110,7 @@ export const openFinding = (findingId: string, more: Partial<StoredFinding> = {}
 
 const knownDiffs = new Map<string, string>();
 
-/** Diff by git of two states of a tree; git, six processes, is asked once for the same states. */
+/** Diff by git of two states of a tree; git is asked once for the same states. */
 export function diffOf(directory: string, old: Files, now: Files): string {
   const key = JSON.stringify([old, now]);
   const diff = knownDiffs.get(key) ?? diffByGit(directory, old, now);
@@ -119,22 +119,8 @@ export function diffOf(directory: string, old: Files, now: Files): string {
 }
 
 function diffByGit(directory: string, old: Files, now: Files): string {
-  const repository = join(directory, `repository-${Math.random().toString(36).slice(2)}`);
-  const git = (...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@t', '-c', 'core.autocrlf=false', ...args], {
-      cwd: repository,
-      encoding: 'utf8',
-      maxBuffer: 64 * 1024 * 1024,
-    });
-  mkdirSync(repository, { recursive: true });
-  git('init', '-q');
-  writeFiles(repository, old);
-  git('add', '-A');
-  git('commit', '-qm', 'before', '--allow-empty');
-  git('rm', '-rq', '--ignore-unmatch', '.');
-  writeFiles(repository, now);
-  git('add', '-A');
-  return git('diff', '--cached', '--no-color');
+  const repository = new Repository(join(directory, `repository-${Math.random().toString(36).slice(2)}`));
+  return repository.git(['diff', '--no-color', repository.tree(old), repository.tree(now)]);
 }
 
 export function writeFiles(directory: string, files: Files): void {

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { Objects } from '../git/objects.ts';
@@ -17,7 +17,9 @@ export class Repository {
   constructor(directory: string) {
     this.directory = directory;
     this.#objects = new Objects(join(directory, '.git'));
-    this.git(['init', '-q']);
+    mkdirSync(join(directory, '.git/objects'), { recursive: true });
+    mkdirSync(join(directory, '.git/refs'));
+    writeFileSync(join(directory, '.git/HEAD'), 'ref: refs/heads/main\n');
   }
 
   git(args: readonly string[], input = ''): string {

@@ -28,11 +28,7 @@ type Body = (t: Test, subject: Subject) => Promise<unknown>;
 /** Runs `body` on an empty database of either kind. It must not change tables. `isNew`: without tables. */
 export function onBoth(t: Test, name: string, body: Body, { isNew = false } = {}): void {
   t.test(`${name} (SQLite)`, (t) => body(t, sqliteSubject(t)));
-  t.test(`${name} (PostgreSQL)`, async (t) => {
-    const connectionString = (isNew ? undefined : await emptied()) ?? (await (await postgres()).database());
-    t.teardown(() => used.push(connectionString));
-    await body(t, subjectAt(t, connectionString));
-  });
+  t.test(`${name} (PostgreSQL)`, async (t) => await body(t, await postgresSubject(t, { isNew })));
 }
 
 /** The server learns a moment later than its client that a connection was closed. */
@@ -120,9 +116,14 @@ export function sqliteSubject(t: Test): Subject {
   };
 }
 
-/** On a new database, in which a test may change tables. */
-export async function postgresSubject(t: Test): Promise<Subject> {
-  return subjectAt(t, await (await postgres()).database());
+/** An empty database. `isNew`: without tables; `changesTables`: no later test gets it. */
+export async function postgresSubject(
+  t: Test,
+  { isNew = false, changesTables = false }: { readonly isNew?: boolean; readonly changesTables?: boolean } = {},
+): Promise<Subject> {
+  const connectionString = (isNew ? undefined : await emptied()) ?? (await (await postgres()).database());
+  if (!changesTables) t.teardown(() => used.push(connectionString));
+  return subjectAt(t, connectionString);
 }
 
 function subjectAt(t: Test, connectionString: string): Subject {

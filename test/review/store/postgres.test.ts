@@ -229,7 +229,7 @@ t.test('an unreachable server is a retryable error', async (t) => {
 });
 
 t.test('replicas starting at once create the tables once; a newer schema is rejected', async (t) => {
-  const subject = await postgresSubject(t);
+  const subject = await postgresSubject(t, { isNew: true, changesTables: true });
   const stores = await Promise.all(['a', 'b', 'c', 'd'].map((owner) => subject.open(owner)));
   await Promise.all(stores.map((store) => store.publish('run.changed', {})));
   t.equal((await stores[0]?.events(0, 9))?.length, 4);
