@@ -43,9 +43,11 @@ async function areGone({ kind, sql }: Subject, workers: readonly string[]): Prom
   while ((await sql(left)).length > 0) await pause(20);
 }
 
+/** Jobs of one key are added one after the other: of two at once either may be the first. */
 async function fill(store: ReviewStore, count: number, keys: number): Promise<void> {
-  for (let from = 0; from < count; from += 100) {
-    const numbers = Array.from({ length: Math.min(100, count - from) }, (_, index) => from + index);
+  const atOnce = Math.min(100, keys);
+  for (let from = 0; from < count; from += atOnce) {
+    const numbers = Array.from({ length: Math.min(atOnce, count - from) }, (_, index) => from + index);
     await Promise.all(
       numbers.map((number) =>
         store.enqueueJob({ kind: 'delivery', key: `key ${number % keys}`, payload: { number }, dedupe: `${number}` }),
