@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -119,6 +119,14 @@ export async function changedFiles(directory: string, base: string, head: string
   return files;
 }
 
+let backend: string | undefined;
+
+/** Path of git's own CGI program. `git http-backend` would be two processes. */
+function httpBackend(): string {
+  backend ??= join(execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(), 'git-http-backend');
+  return backend;
+}
+
 /** Git over HTTP, by git's own CGI program; the token as GitHub wants it: basic, user `x-access-token`. */
 export function serveGit(forge: Forge, request: IncomingMessage, response: ServerResponse): void {
   const url = new URL(request.url ?? '/', 'http://forge.test');
@@ -132,7 +140,7 @@ export function serveGit(forge: Forge, request: IncomingMessage, response: Serve
     response.writeHead(404).end('Repository not found');
     return;
   }
-  const cgi = spawn('git', ['http-backend'], {
+  const cgi = spawn(httpBackend(), [], {
     env: {
       ...environment,
       GIT_PROJECT_ROOT: repo.gitDirectory,
