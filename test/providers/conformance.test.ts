@@ -19,7 +19,7 @@ const picture = Buffer.from('a small picture').toString('base64');
 for (const subject of subjects) {
   t.test(subject.name, async (t) => {
     t.test(capabilities.toolLoop.test, async (t) => {
-      const { fake, provider } = await running(t, subject, { chunkBytes: 7 });
+      const { fake, provider } = await running(t, subject, { pieceBytes: [7, 41, 41, 41] });
       const { last, rounds, messages } = await converse(provider, [user('tool loop 5')], { cacheKey: 'thread-1' });
       t.equal(last.text, `Found: ${[0, 1, 2, 3, 4].map((round) => lookUp(`k${round}`)).join(', ')}`);
       t.same([rounds.length, fake.answered.length, last.finish], [6, 6, 'stop']);

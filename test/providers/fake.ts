@@ -61,8 +61,8 @@ export interface Dialect {
 }
 
 export interface FakeOptions {
-  /** Answers are sent in pieces of so many bytes, so that events are torn anywhere. */
-  readonly chunkBytes?: number;
+  /** Sizes of the pieces in which answers are sent, so that events are torn anywhere: one size for each answer, in turn. */
+  readonly pieceBytes?: readonly number[];
 }
 
 export interface Fake {
@@ -109,7 +109,8 @@ export async function startFake(t: Pick<Test, 'teardown'>, dialect: Dialect, opt
       answered.push(received);
       const bytes = Buffer.from(framesOf(answer.frames, fault).join(''));
       answerBytes = bytes.length;
-      await stream(response, bytes, fault, options.chunkBytes ?? bytes.length);
+      const sizes = options.pieceBytes ?? [bytes.length];
+      await stream(response, bytes, fault, sizes[(answered.length - 1) % sizes.length] ?? bytes.length);
     })().catch((error: unknown) => {
       response.destroy(error as Error);
       throw error;

@@ -8,7 +8,7 @@ import { lookUp, toolSchema } from './script.ts';
 type Messages = Anthropic.MessageParam[];
 
 async function client(t: Test) {
-  const fake = await startFake(t, anthropicFake(), { chunkBytes: 11 });
+  const fake = await startFake(t, anthropicFake(), { pieceBytes: [11] });
   const sdk = new Anthropic({ apiKey: fake.apiKey, baseURL: new URL(fake.endPoint).origin, maxRetries: 0 });
   const ask = (messages: Messages, more: Partial<Anthropic.MessageStreamParams> = {}) =>
     sdk.messages

@@ -15,7 +15,7 @@ interface Call {
 }
 
 async function client(t: Test, rules: ChatRules) {
-  const fake = await startFake(t, chatFake(rules), { chunkBytes: 19 });
+  const fake = await startFake(t, chatFake(rules), { pieceBytes: [19] });
   const sdk = new OpenAI({
     apiKey: fake.apiKey,
     baseURL: fake.endPoint,

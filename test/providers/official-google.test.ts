@@ -6,7 +6,7 @@ import { googleFake } from './fakes/google.ts';
 import { lookUp, toolSchema } from './script.ts';
 
 async function client(t: Test) {
-  const fake = await startFake(t, googleFake(), { chunkBytes: 17 });
+  const fake = await startFake(t, googleFake(), { pieceBytes: [17] });
   const { origin } = new URL(fake.endPoint);
   const connect = (apiKey: string) =>
     new GoogleGenAI({ apiKey, httpOptions: { baseUrl: origin, apiVersion: 'v1beta' } });

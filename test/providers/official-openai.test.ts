@@ -8,7 +8,7 @@ import { lookUp, toolSchema } from './script.ts';
 type Input = OpenAI.Responses.ResponseInputItem[];
 
 async function client(t: Test) {
-  const fake = await startFake(t, responsesFake(), { chunkBytes: 13 });
+  const fake = await startFake(t, responsesFake(), { pieceBytes: [13] });
   const sdk = new OpenAI({ apiKey: fake.apiKey, baseURL: fake.endPoint, maxRetries: 0 });
   const ask = (input: Input, more: Partial<OpenAI.Responses.ResponseCreateParamsNonStreaming> = {}) =>
     sdk.responses
