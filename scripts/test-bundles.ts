@@ -50,8 +50,10 @@ const isOfTap = (id: string): boolean =>
  */
 const tapChunk = 'node_modules/@tapjs/tap.mjs';
 
-/** Has each test process report its processor time. */
-const reportsCpuTime = `import ${JSON.stringify(new URL('cpu-time.mjs', import.meta.url).href)};`;
+/** Modules that each test process loads first: it gathers its output, and reports its processor time. */
+const loadedFirst = ['gathered-output.mjs', 'cpu-time.mjs']
+  .map((name) => `import ${JSON.stringify(new URL(name, import.meta.url).href)};`)
+  .join(' ');
 
 /** Prints elements of React for tap, which loads it and React itself in every process; no test has such an element. */
 const printsReactElements = {
@@ -180,7 +182,7 @@ export async function bundleTests(units: readonly TestUnit[], directory: string)
       dir: directory,
       entryFileNames: '[name].js',
       chunkFileNames: ({ name }) => (name === 'tap' ? tapChunk : 'chunks/[name]-[hash].js'),
-      banner: ({ isEntry }) => (isEntry ? reportsCpuTime : ''),
+      banner: ({ isEntry }) => (isEntry ? loadedFirst : ''),
       codeSplitting: { groups: [{ name: 'tap', test: isOfTap }] },
       sourcemap: true,
       sourcemapExcludeSources: true,

@@ -1,0 +1,31 @@
+/**
+ * Loaded by the bundle of a test file: what a test process writes within one turn of the event loop goes out at once. tap writes each
+ * line by itself, and each write wakes the runner.
+ */
+const { stdout } = process;
+const write = stdout.write;
+const later = setImmediate;
+let waiting = '';
+let isExiting = false;
+
+function flush() {
+  const text = waiting;
+  waiting = '';
+  if (text !== '') Reflect.apply(write, stdout, [text]);
+}
+
+stdout.write = (text, ...more) => {
+  if (isExiting || typeof text !== 'string' || more.length > 0) {
+    flush();
+    return Reflect.apply(write, stdout, [text, ...more]);
+  }
+  // Does not hold up the end of the process: it flushes as well.
+  if (waiting === '') later(flush).unref();
+  waiting += text;
+  return true;
+};
+
+process.on('exit', () => {
+  isExiting = true;
+  flush();
+});
