@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire, getCompileCacheDir } from 'node:module';
@@ -6,7 +7,7 @@ import { cachedDataVersionTag } from 'node:v8';
 import { constants, Script } from 'node:vm';
 import { writeFileAtomic } from './files.ts';
 
-const digestOf = (content: string | Buffer): Buffer => createHash('sha256').update(content).digest();
+const digestOf = (content: Buffer): Buffer => createHash('sha256').update(content).digest();
 const digestBytes = 32;
 
 /** Compiled code with its digest before it: V8 does not find a damaged byte. */
@@ -43,9 +44,11 @@ class CompiledModules {
 
   /** @param begin of the path of a file with compiled code */
   run(module: NodeModule, filename: string, begin: string): void {
-    const source = readFileSync(filename, 'utf8');
+    const content = readFileSync(filename);
     // V8 compares only lengths of sources.
-    const file = `${begin}-${digestOf(source).toString('hex').slice(0, 16)}`;
+    const file = `${begin}-${digestOf(content).toString('hex').slice(0, 16)}`;
+    // Bundles are ASCII: so read, and hashed as bytes, the largest takes 2 ms less.
+    const source = content.toString(isAscii(content) ? 'latin1' : 'utf8');
     const cachedData = readCompiled(file);
     const script = new Script(`${head}${source}\n})`, {
       filename,
