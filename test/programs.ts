@@ -9,8 +9,8 @@ const shipped: Readonly<Record<string, string>> = {
   'src/appserver/main.ts': 'dist/appserver/main.cjs',
 };
 
-/** Bundled as CommonJS that runs from compiled code. */
-const compiled = new Set(['test/fixtures/hub/hub.ts']);
+/** Matches a program that is bundled as CommonJS. */
+const isCommonJs = /^test\/fixtures\/(?:hub|agent-servers)\//;
 
 /**
  * The file to start for a program whose source is `source`, named from the root of the repository. `npm test` has built it, or
@@ -21,7 +21,7 @@ export function program(source: string): string {
   if (bundles === undefined) return at(source);
   const built = shipped[source];
   return built === undefined
-    ? `${bundles}/${source.replace(/\.m?[jt]s$/, compiled.has(source) ? '.cjs' : '.js')}`
+    ? `${bundles}/${source.replace(/\.m?[jt]s$/, isCommonJs.test(source) ? '.cjs' : '.js')}`
     : at(built);
 }
 
