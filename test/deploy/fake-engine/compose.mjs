@@ -45,10 +45,19 @@ function readValues(file) {
   return Object.fromEntries(entries.map(([key, value]) => [key, call().env[key] ?? value]));
 }
 
+const documents = new Map();
+
+/** Each file of a stack is read at every command on it; nothing changes what is parsed. */
+function parsed(text) {
+  const document = documents.get(text) ?? parse(text);
+  documents.set(text, document);
+  return document;
+}
+
 function compositionOf(files, values) {
   const merged = { services: {}, volumes: {} };
   for (const file of files) {
-    const { services = {}, volumes = {} } = parse(interpolate(readFileSync(file, 'utf8'), values, file));
+    const { services = {}, volumes = {} } = parsed(interpolate(readFileSync(file, 'utf8'), values, file));
     Object.assign(merged.volumes, volumes);
     for (const [name, service] of Object.entries(services)) {
       const { environment = {}, ports = [], volumes: mounts = [], ...rest } = service;
