@@ -62,29 +62,48 @@ function decodedFrom(run: string, encoding: 'base64' | 'hex', shifts: number): s
 
 const squashed = (text: string): string => text.replace(/[^\p{L}\p{N}]+/gu, '');
 
-function hasSecret(views: readonly string[], secrets: readonly string[]): boolean {
-  const parts = new Set<string>();
+/** Forms of secrets in which a text may hold them. */
+interface Sought {
+  readonly secrets: readonly string[];
+  /** Their letters and digits, of those with enough of them. */
+  readonly wholes: readonly string[];
+  /** Pieces of those that are long enough to have parts. */
+  readonly seeds: ReadonlySet<string>;
+}
+
+let sought: Sought = { secrets: [], wholes: [], seeds: new Set() };
+
+/** Prepared once for as long as the secrets are the same: a review scans dozens of texts for the same ones. */
+function soughtOf(secrets: readonly string[]): Sought {
+  const isSame = secrets.length === sought.secrets.length && secrets.every((each, at) => each === sought.secrets[at]);
+  if (isSame) return sought;
+  const bares = secrets.map((secret) => squashed(secret.normalize('NFKC')));
   const seeds = new Set<string>();
-  const wholes = secrets.flatMap((secret) => {
-    const bare = squashed(secret.normalize('NFKC'));
-    for (let at = 0; at + partLength <= bare.length; at += 1) parts.add(bare.slice(at, at + partLength));
+  for (const bare of bares.filter(({ length }) => length >= partLength)) {
     for (let at = 0; at + seedLength <= bare.length; at += 1) seeds.add(bare.slice(at, at + seedLength));
-    return bare.length >= shortestBare ? [bare] : [];
-  });
+  }
+  sought = { secrets: [...secrets], wholes: bares.filter(({ length }) => length >= shortestBare), seeds };
+  return sought;
+}
+
+function hasSecret(views: readonly string[], secrets: readonly string[]): boolean {
+  const { wholes, seeds } = soughtOf(secrets);
   return views.some((view) => {
     if (secrets.some((secret) => view.includes(secret))) return true;
     const bare = squashed(view);
-    if (wholes.some((whole) => bare.includes(whole))) return true;
-    return parts.size > 0 && hasPart(bare, parts, seeds);
+    return wholes.some((whole) => bare.includes(whole)) || hasPart(bare, wholes, seeds);
   });
 }
 
 /** Looks up pieces of the text, and the parts around a piece only if a secret has the piece. */
-function hasPart(text: string, parts: ReadonlySet<string>, seeds: ReadonlySet<string>): boolean {
+function hasPart(text: string, wholes: readonly string[], seeds: ReadonlySet<string>): boolean {
+  if (seeds.size === 0) return false;
   for (let at = 0; at + seedLength <= text.length; at += seedStep) {
     if (!seeds.has(text.slice(at, at + seedLength))) continue;
-    for (let from = Math.max(0, at - seedStep + 1); from <= at; from += 1) {
-      if (parts.has(text.slice(from, from + partLength))) return true;
+    const last = Math.min(at, text.length - partLength);
+    for (let from = Math.max(0, at - seedStep + 1); from <= last; from += 1) {
+      const part = text.slice(from, from + partLength);
+      if (wholes.some((whole) => whole.includes(part))) return true;
     }
   }
   return false;
