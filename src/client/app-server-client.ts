@@ -2,7 +2,6 @@ import * as v from 'valibot';
 import { defaults, version } from '../protocol/index.ts';
 import { AppServerConnectionError, AppServerSilentError, JsonRpcError } from './errors.ts';
 import { type SilenceOptions, SilenceWatch } from './silence.ts';
-import { openTextSocket, type TextSocket } from './text-socket.ts';
 
 /** A message the server sends without being asked. */
 export interface RpcNotification {
@@ -55,7 +54,7 @@ const internalError = -32_603;
 
 /**
  * One initialized connection to an agent server: JSON-RPC 2.0 over WebSocket (specification §4.2 rule 2). Made by
- * `AppServerClient.connect`. Runs on Node, and wherever there is a standard `WebSocket`.
+ * `AppServerClient.connect`. Runs wherever there is a standard `WebSocket`.
  *
  * @example const server = await AppServerClient.connect(record.endpoints['appServerWebSocket']);
  */
@@ -198,8 +197,7 @@ export class Queue<T> {
 class Wire {
   readonly listeners = new Set<(notification: RpcNotification) => void>();
   readonly closed: Promise<Error>;
-  readonly #socket: TextSocket;
-  readonly #url: string;
+  readonly #socket: WebSocket;
   readonly #options: AppServerClientOptions;
   readonly #pending = new Map<string | number, Pending>();
   readonly #watch: SilenceWatch | undefined;
@@ -207,8 +205,8 @@ class Wire {
   #end: (error: Error) => void = () => undefined;
   #over: Error | undefined;
 
-  private constructor(url: string, options: AppServerClientOptions, onOpen: (wire: Wire) => void) {
-    this.#url = url;
+  private constructor(socket: WebSocket, options: AppServerClientOptions) {
+    this.#socket = socket;
     this.#options = options;
     this.closed = new Promise((resolve) => {
       this.#end = (error) => {
@@ -221,18 +219,18 @@ class Wire {
       };
     });
     this.#watch = options.silence && this.#watchSilence(options.silence);
-    this.#socket = openTextSocket(url, {
-      onOpen: () => onOpen(this),
-      onMessage: (data) => {
-        this.#watch?.heard();
-        this.#receive(data);
-      },
-      onClose: (code, reason) =>
-        this.#end(
-          new AppServerConnectionError(`The agent server closed the connection (${code}${reason && ` ${reason}`}).`),
-        ),
-      onError: () => this.#end(new AppServerConnectionError('The connection to the agent server broke.')),
+    socket.addEventListener('message', ({ data }) => {
+      this.#watch?.heard();
+      this.#receive(data);
     });
+    socket.addEventListener('close', ({ code, reason }) => {
+      this.#end(
+        new AppServerConnectionError(`The agent server closed the connection (${code}${reason && ` ${reason}`}).`),
+      );
+    });
+    socket.addEventListener('error', () =>
+      this.#end(new AppServerConnectionError('The connection to the agent server broke.')),
+    );
   }
 
   get isSilent(): boolean {
@@ -242,7 +240,7 @@ class Wire {
   /** An interruption by the user does not wait for a server that is silent. */
   #watchSilence(silence: SilenceOptions): SilenceWatch {
     const { signal } = this.#options;
-    const { host } = new URL(this.#url);
+    const { host } = new URL(this.#socket.url);
     const leaveIfSilent = () => {
       if (signal?.aborted && this.isSilent) {
         this.#give(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
@@ -275,10 +273,8 @@ class Wire {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       if (!URL.canParse(url)) throw new AppServerConnectionError('The agent server has published no usable address.');
-      const wire = new Wire(url, options, (opened) => {
-        settle();
-        resolve(opened);
-      });
+      const socket = new WebSocket(url);
+      const wire = new Wire(socket, options);
       // The token is in the query: no message may hold the whole address.
       const { host } = new URL(url);
       const give = (error: Error) => {
@@ -303,6 +299,10 @@ class Wire {
             : new AppServerConnectionError(`The agent server at ${host} cannot be reached.`),
         ),
       );
+      socket.addEventListener('open', () => {
+        settle();
+        resolve(wire);
+      });
     });
   }
 
@@ -348,7 +348,7 @@ class Wire {
   }
 
   #send(message: object): void {
-    if (this.#socket.isOpen) this.#socket.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
   }
 
   #receive(data: unknown): void {
