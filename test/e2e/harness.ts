@@ -19,6 +19,7 @@ import { fileURLToPath } from 'node:url';
 import {
   type AppServerClient,
   HubClient,
+  proveServer,
   type ReceivedEvent,
   type RunningTurn,
   startThread,
@@ -188,8 +189,15 @@ export function runningHub(place: Place): BuiltHub {
   return hubAt(place, lock);
 }
 
+/** Client that waits for the proof of a Hub as long as a busy machine needs: each request of a hundred at once asks for one. */
+const patientClient = (lock: HubLock): HubClient =>
+  new HubClient(lock, {
+    prove: ({ apiBaseUrl, token = '' }, signal) =>
+      proveServer({ role: 'hub', url: apiBaseUrl, token, signal, timeoutMs: 120_000 }),
+  });
+
 function hubAt(place: Place, lock: HubLock, child?: ChildProcess): BuiltHub {
-  const client = new HubClient(lock);
+  const client = patientClient(lock);
   const untilGone = () => eventually(() => !isAlive(lock.pid) || undefined, 'the Hub has ended');
   return {
     lock,
