@@ -12,7 +12,7 @@ import { TapConfig } from '@tapjs/config';
 import { fileReport, summaryReport, type TestProcessResult } from './tap-output.mjs';
 import { bundleTests, programOf } from './test-bundles.ts';
 import { realJobs, runTogether } from './test-jobs.ts';
-import { longestFirst, readDurations, writeDurations } from './test-order.ts';
+import { coreShare, longestFirst, readWork, type Work, writeWork } from './test-order.ts';
 import { runTestProcess, type TestProcessOptions } from './test-process.ts';
 import { bundleTestPrograms } from './test-programs.ts';
 import { type TestUnit, testUnits } from './test-units.ts';
@@ -21,7 +21,7 @@ import { root } from './toolchain.mjs';
 const { values, positionals } = await TapConfig.load();
 const patterns = positionals.length > 0 ? positionals : values.include;
 const found = [...new Set(globSync(patterns, { cwd: root }))];
-const durations = readDurations();
+const work = readWork();
 
 /** Directory of one run: bundles, and the directories that tests make with `t.testdir`. `npm test` removes it by its name. */
 function makeRunDirectory(): string {
@@ -64,17 +64,22 @@ async function runAll(units: readonly TestUnit[], directory: string): Promise<re
   };
   const ordered = longestFirst(
     units.map(({ name }) => name),
-    durations,
+    work,
   );
   const isAlone = (name: string): boolean => values.serial?.includes(name) ?? false;
   await runTogether(
     ordered.filter((name) => !isAlone(name)),
     run,
-    realJobs(values.jobs ?? 1),
+    realJobs(values.jobs ?? 1, (name) => coreShare(work[name])),
   );
   for (const name of ordered.filter(isAlone)) await run(name);
   return results;
 }
+
+const workOf = ({ milliseconds, cpuSeconds }: TestProcessResult): Work => ({
+  seconds: milliseconds / 1000,
+  ...(cpuSeconds !== undefined && { cpuSeconds }),
+});
 
 async function main(): Promise<void> {
   console.log('TAP version 14');
@@ -84,7 +89,7 @@ async function main(): Promise<void> {
     return;
   }
   const directory = makeRunDirectory();
-  const units = testUnits(found, durations, values.serial);
+  const units = testUnits(found, work, values.serial);
   try {
     await Promise.all([
       bundleTests(units, directory),
@@ -92,7 +97,7 @@ async function main(): Promise<void> {
     ]);
     const results = await runAll(units, directory);
     process.stdout.write(summaryReport(results));
-    writeDurations(Object.fromEntries(results.map(({ name, milliseconds }) => [name, milliseconds / 1000])));
+    writeWork(Object.fromEntries(results.map((result) => [result.name, workOf(result)])));
     if (results.some(({ isGood }) => !isGood)) process.exitCode = 1;
   } finally {
     rmSync(directory, { recursive: true, force: true });

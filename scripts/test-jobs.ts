@@ -2,8 +2,12 @@
 import { availableParallelism, cpus } from 'node:os';
 
 export interface Jobs {
-  /** Files that run at a time while no core is idle. */
+  /** Files that run at a time however busy the machine is. */
   readonly least: number;
+  /** Cores that running files are known to take together, below which another one starts however busy the machine is. */
+  readonly leastCores: number;
+  /** Share of a core that a file takes, from 0 to 1. */
+  readonly coreShare: (name: string) => number;
   /** Files that run at a time where all of them wait: bounds memory. */
   readonly most: number;
   /** Part of the processor time since the last call that was idle, from 0 to 1. */
@@ -19,11 +23,19 @@ export interface Jobs {
 const worthUsing = 0.1;
 const lookMs = 250;
 
-/** Real processors and time. @param most files at a time */
-export const realJobs = (most: number): Jobs => {
+/**
+ * Real processors and time. Beside the work of others no core is ever idle, and files that mostly wait would leave the run waiting
+ * too: others start beside them.
+ *
+ * @param most files at a time
+ * @param coreShare share of a core that a file takes, from 0 to 1
+ */
+export const realJobs = (most: number, coreShare: Jobs['coreShare']): Jobs => {
   let before = processorTimes();
   return {
-    least: Math.min(most, 2 * availableParallelism()),
+    least: Math.min(most, availableParallelism()),
+    leastCores: availableParallelism() / 2,
+    coreShare,
     most,
     idleShare: () => {
       const now = processorTimes();
@@ -45,22 +57,25 @@ function processorTimes(): { readonly idle: number; readonly all: number } {
 }
 
 /**
- * Runs `run` for each name, in order: `least` at a time, and one more whenever processor time was left over, because many files
- * mostly wait. Resolves when all have ended; rejects with the first rejection.
+ * Runs `run` for each name, in order: `least` at a time, more of those that mostly wait, and one more whenever processor time was
+ * left over. Resolves when all have ended; rejects with the first rejection.
  */
 export function runTogether(
   names: readonly string[],
   run: (name: string) => Promise<void>,
-  { least, most, idleShare, every }: Jobs,
+  { least, leastCores, coreShare, most, idleShare, every }: Jobs,
 ): Promise<void> {
   const queue = [...names];
   let running = 0;
+  let cores = 0;
   return new Promise((resolve, reject) => {
     const start = (name: string): void => {
       running += 1;
+      cores += coreShare(name);
       run(name).then(
         () => {
           running -= 1;
+          cores -= coreShare(name);
           fill();
         },
         (error) => {
@@ -74,7 +89,7 @@ export function runTogether(
       if (name !== undefined) start(name);
     };
     const fill = (): void => {
-      while (running < least && queue.length > 0) startNext();
+      while (queue.length > 0 && (running < least || (cores < leastCores && running < most))) startNext();
       if (running > 0) return;
       stop();
       resolve();

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Durations } from './test-order.ts';
+import type { KnownWork } from './test-order.ts';
 import { root } from './toolchain.mjs';
 
 /** Files that one process runs. */
@@ -47,18 +47,18 @@ const mostSeconds = 8;
 /**
  * Divides the files: short ones of a folder that leave their process as it was share one, some that drive the page share one and
  * its browser, all others have one of their own.
- * @param seconds by file, of earlier runs
+ * @param work of earlier runs
  * @param alone files that run while no other does
  */
 export function testUnits(
   files: readonly string[],
-  seconds: Durations,
+  work: KnownWork,
   alone: readonly string[] = [],
 ): readonly TestUnit[] {
   let ofPage = 0;
   const units = Map.groupBy(files, (file) => {
     if (alone.includes(file)) return file;
-    if (!drivesPage.test(textOf(file))) return canShare(file, seconds) ? dirname(file) : file;
+    if (!drivesPage.test(textOf(file))) return canShare(file, work) ? dirname(file) : file;
     ofPage += 1;
     return `${dirname(file)}/pages-${Math.ceil(ofPage / mostOfPage)}`;
   });
@@ -69,6 +69,6 @@ export function testUnits(
 
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 
-function canShare(file: string, seconds: Durations): boolean {
-  return (seconds[file] ?? 0) <= mostSeconds && !needsOwnProcess.test(textOf(file));
+function canShare(file: string, work: KnownWork): boolean {
+  return (work[file]?.seconds ?? 0) <= mostSeconds && !needsOwnProcess.test(textOf(file));
 }

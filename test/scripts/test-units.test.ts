@@ -14,7 +14,7 @@ t.test('files of a folder share a process, but for those that reach for what a p
 
 t.test('a file that takes long, and one that runs alone, has a process of its own', async (t) => {
   const others = 'test/fixtures/tap/throws.ts';
-  t.strictSame(testUnits([passes, fails, others], { [passes]: 20 }, [others]), [
+  t.strictSame(testUnits([passes, fails, others], { [passes]: { seconds: 20 } }, [others]), [
     { name: passes, files: [passes] },
     { name: fails, files: [fails] },
     { name: others, files: [others] },
