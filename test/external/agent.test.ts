@@ -5,8 +5,11 @@ import t from 'tap';
 import { temporaryDirectory } from '../appserver/harness.ts';
 import { items, stubAgent, Talk, textOf } from './talk.ts';
 
+/** The server of all tests that need none of their own; each has a thread of its own. */
+const { server, path } = await Talk.begin(t);
+
 t.test('what an agent tells becomes items of the turn', async (t) => {
-  const { talk } = await Talk.begin(t);
+  const talk = await Talk.join(t, server);
   const turn = await talk.say(
     'think hm',
     'say hello',
@@ -28,7 +31,7 @@ t.test('what an agent tells becomes items of the turn', async (t) => {
 });
 
 t.test('a call runs only after a person has allowed it', async (t) => {
-  const { talk, path } = await Talk.begin(t);
+  const talk = await Talk.join(t, server);
   const first = await talk.start('run touch made && echo done');
   const request = await talk.decide(first, 'accept');
   t.match(request, { approvalType: 'shell', target: 'touch made && echo done' });
@@ -56,7 +59,7 @@ t.test('a call runs only after a person has allowed it', async (t) => {
 });
 
 t.test('an interrupted turn answers the questions of the agent, and the next one works', async (t) => {
-  const { talk } = await Talk.begin(t);
+  const talk = await Talk.join(t, server);
   const asked = await talk.start('run sleep 100');
   await talk.client.until(({ method }) => method === 'item/approval/request', 'a question');
   await talk.client.call('turn/interrupt', { threadId: talk.threadId, turnId: asked });
@@ -72,7 +75,7 @@ t.test('an interrupted turn answers the questions of the agent, and the next one
 });
 
 t.test('the failures of an agent are failures of the turn, in words', async (t) => {
-  const { talk } = await Talk.begin(t);
+  const talk = await Talk.join(t, server);
   t.match(await talk.say('error 400'), {
     status: 'failed',
     error: { code: 'agentError', message: 'stub reports: no such luck' },
@@ -138,7 +141,7 @@ t.test('a new process that has forgotten the session is a notice in the thread',
 });
 
 t.test('a question that the agent withdraws is withdrawn from people, and its turn continues', async (t) => {
-  const { talk } = await Talk.begin(t);
+  const talk = await Talk.join(t, server);
   const { client, threadId } = talk;
   const other = (await client.call('thread/start')).thread.id;
   for (const word of ['withdraw', 'withdrawterminal']) {
@@ -163,7 +166,7 @@ t.test('a question that the agent withdraws is withdrawn from people, and its tu
 });
 
 t.test('a request to the agent is withdrawn when its turn is interrupted', async (t) => {
-  const { talk } = await Talk.begin(t);
+  const talk = await Talk.join(t, server);
   const { client, threadId: watching } = talk;
   const watcher = await talk.start('say ready', 'slow');
   const said = (text: string) =>

@@ -55,8 +55,11 @@ const faults: readonly Fault[] = [
   { name: 'closed output', does: ['say k', 'deaf'], ends: 'agentExited', says: /has ended/ },
 ];
 
+/** The server of all tests that need none of their own; each has a thread of its own. */
+const { server } = await Talk.begin(t);
+
 t.test('every fault in a turn leads to its documented end, and the next turn works', async (t) => {
-  const { talk } = await Talk.begin(t);
+  const talk = await Talk.join(t, server);
   for (const { name, does, ends, says, shows } of faults) {
     const turn = await talk.say(...does);
     t.equal(turn.error?.code ?? turn.status, ends, name);
@@ -67,7 +70,7 @@ t.test('every fault in a turn leads to its documented end, and the next turn wor
 });
 
 t.test('an option that would last for good is never chosen', async (t) => {
-  const { talk } = await Talk.begin(t);
+  const talk = await Talk.join(t, server);
   const turn = await talk.start('always it');
   await talk.decide(turn, 'acceptAlways');
   t.equal(textOf(await talk.end(turn)), '{"outcome":"cancelled"}');
@@ -84,7 +87,7 @@ t.test('what an agent could not be kept from is refused before it starts', async
 });
 
 t.test('an agent of another maker is not steered', async (t) => {
-  const { talk } = await Talk.begin(t);
+  const talk = await Talk.join(t, server);
   const turnId = await talk.start('say a', 'wait');
   await talk.client.until(({ method }) => method === 'item/agentMessage/delta', 'text');
   const steering = talk.client.call('turn/steer', {
@@ -100,8 +103,8 @@ t.test('an agent of another maker is not steered', async (t) => {
 t.test('sessions get the MCP servers of the configuration', async (t) => {
   const McpServers = { tools: { transport: 'stdio', command: 'true', args: ['--x'], env: { A: 'b' } } };
   const { talk } = await Talk.begin(t, '', { McpServers });
-  const [server] = JSON.parse(textOf(await talk.say('servers')));
-  t.same(server, { name: 'tools', command: 'true', args: ['--x'], env: [{ name: 'A', value: 'b' }] });
+  const [given] = JSON.parse(textOf(await talk.say('servers')));
+  t.same(given, { name: 'tools', command: 'true', args: ['--x'], env: [{ name: 'A', value: 'b' }] });
 });
 
 t.test('the document names every fault', (t) => {

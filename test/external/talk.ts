@@ -18,9 +18,14 @@ export class Talk {
 
   static async begin(t: Parameters<typeof startServer>[0], flags = '', config: Readonly<Record<string, unknown>> = {}) {
     const { server, path, home, log } = await startServer(t, undefined, { config: { ...stubAgent(flags), ...config } });
-    const talk = new Talk(await Client.ready(t, server.webSocketUrl));
+    return { talk: await Talk.join(t, server), path, home, log, server };
+  }
+
+  /** Another client of a server, with a thread of its own. */
+  static async join(t: Parameters<typeof startServer>[0], { webSocketUrl }: { readonly webSocketUrl: string }) {
+    const talk = new Talk(await Client.ready(t, webSocketUrl));
     talk.threadId = (await talk.client.call('thread/start')).thread.id;
-    return { talk, path, home, log, server };
+    return talk;
   }
 
   async start(...lines: string[]): Promise<string> {
