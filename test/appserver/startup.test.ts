@@ -181,7 +181,7 @@ t.test('SIGTERM during the start ends the server', async (t) => {
 
 /** A process that carries `marker`, as a command of an agent server does. */
 function marked(t: Test, marker: string) {
-  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], {
+  const child = spawn('sleep', ['3006'], {
     env: { ...process.env, ORATORIO_INCARNATION: marker },
     stdio: 'ignore',
   });
