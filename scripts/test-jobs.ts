@@ -25,7 +25,7 @@ const lookMs = 250;
 
 /**
  * Real processors and time. Beside the work of others no core is ever idle, and files that mostly wait would leave the run waiting
- * too: others start beside them.
+ * too: others start beside them. A quarter of the cores is enough, because a file's share leaves out what it does not wait for.
  *
  * @param most files at a time
  * @param coreShare share of a core that a file takes, from 0 to 1
@@ -34,7 +34,7 @@ export const realJobs = (most: number, coreShare: Jobs['coreShare']): Jobs => {
   let before = processorTimes();
   return {
     least: Math.min(most, availableParallelism()),
-    leastCores: availableParallelism() / 2,
+    leastCores: availableParallelism() / 4,
     coreShare,
     most,
     idleShare: () => {
