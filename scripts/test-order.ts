@@ -16,7 +16,7 @@ export type KnownWork = Readonly<Record<string, Work>>;
 
 /** Of the last runs in this checkout. */
 const measuredFile = join(root, 'node_modules', '.cache', 'oratorio-test-work.json');
-/** For a fresh clone: files that take long. */
+/** For a fresh clone: files that take long, those that drive the page with their browser. */
 const committedFile = join(root, 'scripts', 'test-work.json');
 
 /** Longest first; files of unknown work follow in alphabetical order. */

@@ -21,12 +21,23 @@ t.test('a file that takes long, and one that runs alone, has a process of its ow
   ]);
 });
 
-t.test('up to eleven files that drive the page share a process and its browser', async (t) => {
+t.test('up to fifteen files that drive the page share a process and its browser', async (t) => {
   const files = ['automations', 'chat', 'chat-changes', 'events', 'inspector', 'logs', 'overview']
-    .concat(['review-pull', 'review-queue', 'sessions', 'settings', 'shell', 'session-live'])
+    .concat([
+      'chat-hostile',
+      'chat-long',
+      'chat-reconnect',
+      'review-sources',
+      'review-pull',
+      'review-queue',
+      'sessions',
+      'settings',
+      'shell',
+      'session-live',
+    ])
     .map((name) => `test/ui/${name}.test.ts`);
   t.strictSame(testUnits(files, {}), [
-    { name: 'test/ui/pages-1 (together)', files: files.slice(0, 11) },
-    { name: 'test/ui/pages-2 (together)', files: files.slice(11) },
+    { name: 'test/ui/pages-1 (together)', files: files.slice(0, 15) },
+    { name: 'test/ui/pages-2 (together)', files: files.slice(15) },
   ]);
 });
