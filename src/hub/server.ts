@@ -1,5 +1,5 @@
 import { type Authenticate, bearer, createServer, type HttpServer, knownHosts } from '../http/index.ts';
-import { lazyPageRoutes, loadCharts } from '../inspect/index.ts';
+import { loadCharts, pageRoutes } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type HubStatus } from '../protocol/index.ts';
 import { dashboardToken, watchedPageToken } from '../supervise/index.ts';
@@ -100,7 +100,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
       routes: [
         ...routes,
         ...pages.routes,
-        ...lazyPageRoutes((directory) =>
+        ...pageRoutes((directory) =>
           logger.warn('the inspector page has not been built; run: npm run build', { directory }),
         ),
       ],

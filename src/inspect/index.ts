@@ -10,7 +10,7 @@ export { type GraphEdge, type GraphNode, graphOf, type MachineGraph } from './gr
 export type { NumberedRecord, RecorderClock } from './journal.ts';
 export { matrixOf } from './matrix.ts';
 export { mermaidOf } from './mermaid.ts';
-export { lazyPageRoutes, pageRoutes } from './page.ts';
+export { pageFiles, pageRoutes } from './page.ts';
 export { projections } from './projections.ts';
 export { createRecorder, type Observation, type Recorder, type RecorderOptions } from './recorder.ts';
 export { createInspectionSource, createStatelySource } from './sse.ts';

@@ -3,25 +3,38 @@ import { join } from 'node:path';
 import { type AnyRoute, type Handler, HttpError, staticFiles } from '../http/index.ts';
 import { packageRoot } from '../lib/index.ts';
 
-/** Routes of the page that shows actors live, as the build made it. A checkout that has not been built has none. */
-export function pageRoutes(onMissing: (directory: string) => void): AnyRoute[] {
-  const directory = join(packageRoot(), 'dist', 'ui');
-  if (existsSync(directory)) return staticFiles(directory);
-  onMissing(directory);
-  return [];
+const builtPage = (): string => join(packageRoot(), 'dist', 'ui');
+
+/**
+ * Files of the built page by path, read and hashed at the first call: the start of a server does not wait for them. Empty without a
+ * built page; one that is built meanwhile is read at a later call.
+ *
+ * @param directory of the page; default: the one of the build
+ */
+export function pageFiles(directory = builtPage()): () => ReadonlyMap<string, Handler> {
+  let files: ReadonlyMap<string, Handler> | undefined;
+  return () => {
+    if (files) return files;
+    const routes = existsSync(directory) ? staticFiles(directory) : [];
+    const read = new Map(routes.map(({ path, handler }) => [path, handler as Handler]));
+    if (read.size > 0) files = read;
+    return read;
+  };
 }
 
 /**
- * The same routes for a server that has the page at `/`. The files are read and hashed at the first request for one of them, which
- * takes a fifteenth of the processor time of a Hub's start.
+ * Routes of the page that shows actors live, as the build made it, for a server that has it at `/`. A checkout that has not been
+ * built has none.
  */
-export function lazyPageRoutes(onMissing: (directory: string) => void): AnyRoute[] {
-  const directory = join(packageRoot(), 'dist', 'ui');
-  if (!existsSync(directory)) return pageRoutes(onMissing);
-  let files: ReadonlyMap<string, Handler> | undefined;
+export function pageRoutes(onMissing: (directory: string) => void): AnyRoute[] {
+  const directory = builtPage();
+  if (!existsSync(directory)) {
+    onMissing(directory);
+    return [];
+  }
+  const files = pageFiles();
   const serve = (path: string, context: Parameters<Handler>[0]) => {
-    files ??= new Map(pageRoutes(onMissing).map(({ path: at, handler }) => [at, handler as Handler]));
-    const handler = files.get(path);
+    const handler = files().get(path);
     if (handler === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
     return handler(context);
   };

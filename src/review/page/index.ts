@@ -2,8 +2,8 @@
  * The page of the review backend: the same bundle that the Hub and agent servers serve, under a path by which it knows its
  * server. Called by the assembly of the backend. Never here: data, a token, a route of the API.
  */
-import { type AnyRoute, empty, type Handler, HttpError, staticFiles } from '../../http/index.ts';
-import { pageRoutes } from '../../inspect/index.ts';
+import { type AnyRoute, empty, type Handler, HttpError } from '../../http/index.ts';
+import { pageFiles } from '../../inspect/index.ts';
 
 /** Where the page is: it asks the review backend's API because of this path. */
 export const reviewPagePath = '/review';
@@ -13,21 +13,6 @@ export interface ReviewPageOptions {
   readonly directory?: string;
 }
 
-type Files = ReadonlyMap<string, Handler>;
-
-/** Files by path, read at the first request for the page: a server that only takes deliveries does not wait for them. */
-function filesOf({ directory }: ReviewPageOptions): () => Files {
-  let files: Files | undefined;
-  return () => {
-    if (files) return files;
-    const routes = directory === undefined ? pageRoutes(() => undefined) : staticFiles(directory);
-    const read: Files = new Map(routes.map(({ path, handler }) => [path, handler as Handler]));
-    // A page that has not been built yet may be built meanwhile.
-    if (read.size > 0) files = read;
-    return read;
-  };
-}
-
 /**
  * Routes of the page and its files, open to everybody: there is no data in them and no token. `/` leads to the page; a browser
  * takes the fragment with the token along.
@@ -35,7 +20,7 @@ function filesOf({ directory }: ReviewPageOptions): () => Files {
  * @throws HttpError 503 `pageNotBuilt`, when asked, in a checkout that has not been built
  */
 export function reviewPageRoutes(options: ReviewPageOptions = {}): AnyRoute[] {
-  const files = filesOf(options);
+  const files = pageFiles(options.directory);
   const serve =
     (pathOf: (params: Readonly<Record<string, string>>) => string): Handler =>
     (context) => {
