@@ -4,6 +4,7 @@
  */
 const { stdout } = process;
 const write = stdout.write;
+// Tests replace timers.
 const later = setImmediate;
 let waiting = '';
 let isExiting = false;
@@ -19,7 +20,7 @@ stdout.write = (text, ...more) => {
     flush();
     return Reflect.apply(write, stdout, [text, ...more]);
   }
-  // Does not hold up the end of the process: it flushes as well.
+  // The process may end before: then its exit flushes.
   if (waiting === '') later(flush).unref();
   waiting += text;
   return true;

@@ -8,7 +8,7 @@ const shortestBare = 16;
 const partLength = 24;
 /** Length of the pieces that are looked up first. */
 const seedLength = 8;
-/** Every part of a text begins at most so many characters before a piece at a multiple of this number, which lies within the part. */
+/** Pieces of a text are looked up at multiples of this number: wherever a part begins, one of them lies within it. */
 const seedStep = partLength - seedLength + 1;
 
 /**
