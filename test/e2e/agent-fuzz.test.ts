@@ -78,13 +78,14 @@ t.test('random frames of JSON-RPC get an exact error, and the connection stays o
   const socket = new WebSocket(endpoints.appServerWebSocket ?? '');
   t.teardown(() => socket.close());
   await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }));
+  let wake = () => {};
   let closed = '';
   socket.addEventListener('close', ({ code }) => {
     closed = `closed with ${code}`;
+    wake();
   });
   // biome-ignore lint/suspicious/noExplicitAny: messages of every shape, compared field by field
   const received: any[] = [];
-  let wake = () => {};
   socket.addEventListener('message', ({ data }) => {
     received.push(JSON.parse(String(data)));
     wake();
@@ -96,7 +97,6 @@ t.test('random frames of JSON-RPC get an exact error, and the connection stays o
       if (closed) throw new Error(closed);
       await new Promise<void>((resolve) => {
         wake = resolve;
-        socket.addEventListener('close', () => resolve(), { once: true });
       });
     }
   };
