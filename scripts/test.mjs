@@ -63,7 +63,7 @@ async function runTests() {
 /** Exit code of a run on a container engine that could not begin; see test/stack/variables.ts. */
 const notTested = 75;
 /** Limits the time in which the container engine's run ends its namespaces and removes its control groups. */
-const stackEndMs = 20_000;
+const stackEndMs = 90_000;
 let stackRun;
 
 /** Runs the story of a review server on a container engine of its own, where root can start one. Elsewhere warns. */

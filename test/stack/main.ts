@@ -4,13 +4,14 @@
  * filters, mounts and processes end with them, and no other engine of this machine notices.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { globSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isBuilt } from '../../scripts/stamp.mjs';
 import { root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
 import { caddy211, composeV1, composeV2 } from '../deploy/tools.ts';
 import { baseArchive } from './base-archive.ts';
+import { removeControlGroups } from './control-groups.ts';
 import { demandPrograms, ownNamespaces } from './prerequisites.ts';
 import { notTested, variables } from './variables.ts';
 
@@ -56,27 +57,8 @@ async function runInside(
   const code = await new Promise<number>((resolve, reject) => {
     child.on('error', reject).on('exit', (status) => resolve(status ?? 1));
   });
-  removeCgroups(cgroup);
+  await removeControlGroups(cgroup);
   return code;
-}
-
-/** Removes the control groups of the containers, which are empty. Version 1 has one tree for each controller. */
-function removeCgroups(name: string): void {
-  const controllers = readdirSync('/sys/fs/cgroup', { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  for (const parent of ['', ...controllers.map((entry) => entry.name)]) {
-    for (const group of groupsUnder(join('/sys/fs/cgroup', parent, name))) rmdirSync(group);
-  }
-}
-
-/** Children first. */
-function groupsUnder(directory: string): string[] {
-  try {
-    const inner = readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    return [...inner.flatMap((entry) => groupsUnder(join(directory, entry.name))), directory];
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  }
 }
 
 const files = process.argv.length > 2 ? process.argv.slice(2) : globSync('test/stack/*.stack.ts', { cwd: root });
