@@ -33,6 +33,8 @@ function pythonDirectory(): string {
 const base = {
   PATH: [pythonDirectory(), process.env['PATH'] ?? ''].join(delimiter),
   HOME: home,
+  // A compiler that is killed leaves its files here, and they go with the run.
+  TMPDIR: tmpdir(),
   // A repository of a few files needs neither sample hooks nor a git that looks for loose objects after the commit.
   GIT_TEMPLATE_DIR: '',
   GIT_CONFIG_COUNT: '1',
