@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export interface Removal {
+  /** Where control groups are mounted. */
   readonly root?: string;
   /** Removes an empty directory, as `rmdirSync` does. */
   readonly remove?: (directory: string) => void;
+  /** Of all groups together; the default is one that only a process without end reaches. */
   readonly deadlineMs?: number;
 }
 
