@@ -142,8 +142,18 @@ export const Item = v.variant('type', [
       v.description('Program through which the user decided, by the name in its initialize.'),
     ),
   }),
-  /** Something the runtime did that a reader of the conversation should know, e.g. `contextCompacted`. Kinds are open. */
-  v.object({ ...itemBase, type: v.literal('systemNotice'), kind: v.string(), text: v.string() }),
+  /** Something the runtime did that a reader of the conversation should know, e.g. `contextCompacted`. */
+  v.object({
+    ...itemBase,
+    type: v.literal('systemNotice'),
+    kind: v.pipe(
+      v.string(),
+      v.description(
+        'Kinds are open. `requestRepeated`: an answer broke off and is requested again; `modelReplaced`: a fallback model continues; both discard the unfinished answer before them.',
+      ),
+    ),
+    text: v.string(),
+  }),
   /** The plan of the agent as it is from now on; it replaces the plan before. */
   v.object({ ...itemBase, type: v.literal('plan'), callId: id, steps: v.array(PlanStep) }),
   v.object({ ...itemBase, type: v.literal('error'), error: TurnError }),
