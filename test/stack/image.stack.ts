@@ -62,6 +62,16 @@ t.test(
   },
 );
 
+t.test('an agent runs a command in the unmodified image', async (t) => {
+  const said = await inImage(
+    `export HOME=/tmp/home; mkdir -p $HOME /tmp/shop; cd /tmp/shop
+     oratorio up --init --no-follow >&2
+     oratorio exec --yes 'run: printf done-%s in-the-image'
+     oratorio hub stop >&2`,
+  );
+  t.match(said, 'done-in-the-image');
+});
+
 t.test('a new volume at /data or /workspace can be written by anybody', async (t) => {
   const volumes = ['--volume', '/data', '--volume', '/workspace'];
   t.equal(

@@ -17,17 +17,8 @@ export interface AppOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Parts of the package that are needed at run time. */
-const parts = [
-  'LICENSE',
-  'bin',
-  'dist/appserver',
-  'dist/charts.json',
-  'dist/checkpoints',
-  'dist/chunks',
-  'dist/cli',
-  'dist/ui',
-];
+/** Files and directories of the package. All of `dist` belongs to it: programs load parts of it at first use. */
+const parts = ['LICENSE', 'bin', 'dist'];
 
 /** Node's number for native modules, the same for all of Node 22. */
 const nodeModuleVersion = 127;
