@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { type Config, isLoopback } from '../config/index.ts';
+import type { Config } from '../config/index.ts';
+import { isLoopback, type ListenAddress } from '../lib/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
-import type { ListenAddress } from './arguments.ts';
 import { StartupError } from './startup-error.ts';
 
 /** Where the WebSocket listens, and what opens it. */
@@ -28,6 +28,3 @@ export function addressOf(
   }
   return { host, port, token: Token || randomBytes(32).toString('base64url') };
 }
-
-/** A host as a URL has it: IPv6 addresses in brackets (RFC 3986, section 3.2.2). */
-export const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : host);

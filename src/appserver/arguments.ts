@@ -1,10 +1,5 @@
+import { type ListenAddress, plainHost } from '../lib/index.ts';
 import { StartupError } from './startup-error.ts';
-
-/** Where to listen; a port of 0 is any free one. */
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
-}
 
 export interface Arguments {
   readonly workspacePath: string;
@@ -47,5 +42,5 @@ export function parseListen(value: string): ListenAddress {
   }
   // The URL standard leaves out port 80, the default of ws.
   const port = url.port === '' ? (/:80\/?$/.test(value) ? 80 : 0) : Number(url.port);
-  return { host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port };
+  return { host: plainHost(url.hostname), port };
 }

@@ -1,13 +1,14 @@
 import type { Readable, Writable } from 'node:stream';
 import type { StoredThread } from '../agent/index.ts';
-import { type Config, extraToolNames, isLoopback, type LoadedConfig, toolNames } from '../config/index.ts';
+import { type Config, extraToolNames, type LoadedConfig, toolNames } from '../config/index.ts';
 import type { HttpServer, OwnerAccess } from '../http/index.ts';
+import { hostAndPort, isLoopback } from '../lib/index.ts';
 import type { RecentLog } from '../log/index.ts';
 import { defaults, type Turn, version } from '../protocol/index.ts';
 import { type DashboardTokens, ownIdentity } from '../supervise/index.ts';
 import { ActiveSessions } from './active-sessions.ts';
 import { Activity } from './activity.ts';
-import { addressOf, type ServingAddress, urlHost } from './address.ts';
+import { addressOf, type ServingAddress } from './address.ts';
 import type { AppServer, AppServerOptions } from './app-server.ts';
 import { type Assembly, assemble } from './assembly.ts';
 import type { ConnectionOptions } from './connection.ts';
@@ -231,8 +232,7 @@ export class RunningServer implements AppServer {
       env: this.#options.env,
       logger,
     });
-    const { host, port } = await this.#listen(this.#server);
-    this.#authority = `${urlHost(host)}:${port}`;
+    this.#authority = hostAndPort(await this.#listen(this.#server));
     this.#isServing = true;
     this.#publish();
     this.#health.start();

@@ -11,9 +11,9 @@ import {
   sameSecret,
   type WebSocketRoute,
 } from '../http/index.ts';
+import type { ListenAddress } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
-import type { ListenAddress } from './arguments.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import type { Health } from './health.ts';
 

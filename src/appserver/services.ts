@@ -1,5 +1,5 @@
 import type { Runtime } from '../agent/index.ts';
-import { type Config, isLoopback } from '../config/index.ts';
+import type { Config } from '../config/index.ts';
 import type { Dashboard } from '../dashboard/index.ts';
 import {
   type AnyRoute,
@@ -13,10 +13,9 @@ import {
   publishedAs,
   type ServerOptions,
 } from '../http/index.ts';
+import { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { dashboardPaths, defaults, type LaunchDocument, version } from '../protocol/index.ts';
-import { urlHost } from './address.ts';
-import type { ListenAddress } from './arguments.ts';
 import { listen } from './server.ts';
 import { StartupError } from './startup-error.ts';
 
@@ -97,7 +96,7 @@ export async function openServices(options: ServicesOptions): Promise<Services> 
       if (dashboard) dashboards.push(dashboard);
       const bound = await bind(server, group, options.logger);
       for (const { name, path, address: wanted } of group) {
-        endpoints[name] = `http://${urlHost(bound.host)}:${bound.port}${path}`;
+        endpoints[name] = `${httpBase(bound)}${path}`;
         if (wanted.port !== 0 && wanted.port !== bound.port) moved.push({ service: name, wanted, bound });
       }
     }
@@ -164,8 +163,6 @@ function isSameAddress(a: ListenAddress, b: ListenAddress): boolean {
   if (left === right) return true;
   return (left === 'localhost' && isLoopback(right)) || (right === 'localhost' && isLoopback(left));
 }
-
-const plainHost = (host: string): string => host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
 
 /** Where a group listens: at the address that one of them spells out, rather than at the name `localhost`. */
 function addressOfGroup(group: readonly Planned[]): ListenAddress | undefined {
@@ -260,8 +257,12 @@ async function open(members: readonly Planned[], options: ServicesOptions) {
 }
 
 /** A listener with the dashboard on it is asked by browsers: whatever shares it goes by the stricter rule. */
-function hostRule({ isPublic, options: { config } }: Group, hasDashboard: boolean): ServerOptions['hostAllowed'] {
-  if (hasDashboard) return knownHosts({ isPublic, names: config.DashBoard.AllowedHosts });
+function hostRule(
+  { members, isPublic, options: { config } }: Group,
+  hasDashboard: boolean,
+): ServerOptions['hostAllowed'] {
+  const hosts = members.map(({ address }) => address.host);
+  if (hasDashboard) return knownHosts({ isPublic, names: [...hosts, ...config.DashBoard.AllowedHosts] });
   return isPublic ? () => true : loopbackHosts();
 }
 
@@ -297,10 +298,9 @@ async function bind(server: HttpServer, group: readonly Planned[], logger: Logge
   try {
     return await (takesAnyPort ? listen(server, address, logger) : server.listen(address));
   } catch (error) {
-    const { host, port } = address;
     const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
     const reason = isTaken ? 'the port is taken' : (error as Error).message;
-    const message = `cannot listen on ${host}:${port}: ${reason}; see ${portSettings[first.name]}`;
+    const message = `cannot listen on ${hostAndPort(address)}: ${reason}; see ${portSettings[first.name]}`;
     throw new StartupError(isTaken ? 'portTaken' : 'system', message, { cause: error });
   }
 }

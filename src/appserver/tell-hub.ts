@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import type { StoredThread } from '../agent/index.ts';
 import { proveServer } from '../client/index.ts';
-import { isLoopback } from '../config/index.ts';
+import { isLoopback } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import {
   type HealthReport,

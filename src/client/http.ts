@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { messageOf } from '../lib/index.ts';
+import { isLoopback, messageOf } from '../lib/index.ts';
 import { ErrorAnswer } from './answers.ts';
 import { askHttp, type HttpAnswer } from './ask-http.ts';
 import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from './errors.ts';
@@ -29,7 +29,7 @@ export function isLoopbackHttp(url: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, hostname, username, password } = new URL(url);
   if (protocol !== 'http:' || username !== '' || password !== '') return false;
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
+  return isLoopback(hostname);
 }
 
 /** Codes under which a connection that an idle server has closed meanwhile shows itself. */

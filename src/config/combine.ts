@@ -1,4 +1,4 @@
-import { isLoopback } from './schema.ts';
+import { isLoopback } from '../lib/index.ts';
 
 /** Input of a combination. Values are expanded and not validated yet. */
 export interface CombineInput {

@@ -48,7 +48,7 @@ export {
 export { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
 export { restartPolicyOf } from './restart-policy.ts';
 export { PermissionRule, type RuleDecision, ruleDecisions } from './rule-settings.ts';
-export { Config, extraToolNames, isLoopback, toolNames } from './schema.ts';
+export { Config, extraToolNames, toolNames } from './schema.ts';
 export { secretsIn } from './secrets.ts';
 export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table.ts';
 export { quotedPath } from './shell-path.ts';

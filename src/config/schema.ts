@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isHttpUrl } from '../lib/index.ts';
+import { isHttpUrl, isLoopback } from '../lib/index.ts';
 import { approvalPolicies, defaults, McpServerName, McpServerSettings } from '../protocol/index.ts';
 import { HookSettings } from './hook-settings.ts';
 import { HttpUrlOrEmpty, modelSettings } from './model-settings.ts';
@@ -24,18 +24,13 @@ const duration = (value: number, min: number, description: string) =>
   whole(value, min, longestMs, `${description} Milliseconds.`);
 const port = (value: number, description: string) => whole(value, 0, 65_535, description);
 
-/** Whether only this machine can reach a listener on `host`. */
-export function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host);
-}
-
 const hostName = (value: string, description: string) =>
   v.pipe(
     v.optional(v.pipe(v.string('a host name or address'), v.trim(), v.nonEmpty('a host name or address')), value),
     v.description(description),
   );
 
-const loopbackOnly = 'a loopback address (127.0.0.1, ::1 or localhost)';
+const loopbackOnly = 'a loopback address (127.x.x.x, ::1 or localhost)';
 
 /** Tools as users write them (design §6). */
 export const toolNames = [

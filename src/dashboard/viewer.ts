@@ -1,7 +1,8 @@
 import { openScheduleReader, openTraceReader, StorageError } from '../agent/index.ts';
 import { StoredAutomations } from '../automations/index.ts';
-import { type Config, isLoopback, workspaceStateDirectory } from '../config/index.ts';
+import { type Config, workspaceStateDirectory } from '../config/index.ts';
 import { createServer, type HttpServer, knownHosts, ownAuthorities, publishedAs } from '../http/index.ts';
+import { hostAndPort, isLoopback } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { type AppServerLock, defaults, type ModuleState, type PageView } from '../protocol/index.ts';
 import { type DashboardTokens, isAlive, probeLock, readAppServer, workspaceFiles } from '../supervise/index.ts';
@@ -82,7 +83,7 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
       routes: dashboard.routes,
       guard: dashboardGuard,
       headers: dashboardHeaders,
-      hostAllowed: knownHosts({ isPublic, names: AllowedHosts }),
+      hostAllowed: knownHosts({ isPublic, names: [address.host, ...AllowedHosts] }),
       errorBody: ({ code, message, details }) => ({ error: { code, message, details } }),
       onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
       limits: {
@@ -129,7 +130,7 @@ async function bind(server: HttpServer, { address, takesAnyPort, logger }: Viewe
     const isTaken = code === 'EADDRINUSE' || code === 'EACCES';
     if (!takesAnyPort || !isTaken || address.port === 0) {
       const reason = code === 'EADDRINUSE' ? 'the port is taken' : (error as Error).message;
-      throw new ViewerError(`cannot listen on ${address.host}:${address.port}: ${reason}`, { cause: error });
+      throw new ViewerError(`cannot listen on ${hostAndPort(address)}: ${reason}`, { cause: error });
     }
     logger.warn('the port cannot be had; taking a free one', { ...address, code });
     return server.listen({ host: address.host, port: 0 });

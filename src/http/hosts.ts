@@ -1,12 +1,8 @@
-const loopback = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/;
-
 /**
- * Host header values of this machine's loopback names, with any port: an SSH tunnel changes the port, and it is the
- * name that a DNS-rebinding page cannot choose.
+ * Host header values of this machine's loopback addresses and of `localhost`, with any port: an SSH tunnel changes the port, and it
+ * is the name that a DNS-rebinding page cannot choose.
  */
-export function loopbackHosts(): (host: string) => boolean {
-  return (host) => loopback.test(host);
-}
+export const loopbackHosts = (): ((host: string) => boolean) => knownHosts({ isPublic: false, names: [] });
 
 /** Which Host headers are served. */
 export interface HostRules {
@@ -20,7 +16,9 @@ const authority = /^(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::\d{1,5})?$/;
 
 /** An IPv4 address in its usual spelling, or an IPv6 one in brackets. */
 const isAddress = (name: string): boolean =>
-  name.startsWith('[') ? URL.canParse(`http://${name}/`) : /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}$/.test(name);
+  name.startsWith('[')
+    ? URL.canParse(`http://${name}/`)
+    : /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)$/.test(name);
 
 /**
  * Host header values of this machine's loopback addresses, of `names` and, when others can connect, of plain addresses; with

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { AddressInfo, Socket as NetSocket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { type ListenAddress, plainHost } from '../lib/index.ts';
 import { Core } from './core.ts';
 import { headerBytes } from './framing.ts';
 import { HttpError } from './http-error.ts';
@@ -203,7 +204,9 @@ export class NodeServer implements HttpServer {
     sockets.opened(peer, onBug);
   }
 
-  listen({ host, port }: { host: string; port: number }): Promise<{ host: string; port: number }> {
+  listen(address: ListenAddress): Promise<ListenAddress> {
+    const { port } = address;
+    const host = plainHost(address.host);
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject);
       this.#server.listen({ host, port, exclusive: true }, () => {

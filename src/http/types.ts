@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { BaseIssue, BaseSchema } from 'valibot';
+import type { ListenAddress } from '../lib/index.ts';
 import type { HttpError } from './http-error.ts';
 
 /** HTTP methods a route may answer. */
@@ -220,9 +221,9 @@ export interface ServerOptions {
 export interface HttpServer {
   readonly adapter: 'uws' | 'node';
   /** Where it listens, once it does. */
-  readonly bound: { readonly host: string; readonly port: number } | undefined;
+  readonly bound: ListenAddress | undefined;
   /** Binds exclusively (never shares a port). Rejects with an Error whose `code` is EADDRINUSE, EACCES or EADDRNOTAVAIL. */
-  listen(address: { host: string; port: number }): Promise<{ host: string; port: number }>;
+  listen(address: ListenAddress): Promise<ListenAddress>;
   /** Connections open now: all of them, SSE readers, WebSockets. */
   stats(): { connections: number; sseReaders: number; webSockets: number };
   /** Stops accepting, lets requests in flight finish for `graceMs`, ends SSE streams after their queued frames, then closes the rest. */

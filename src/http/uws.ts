@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { hostAndPort, type ListenAddress, plainHost } from '../lib/index.ts';
 import { Core } from './core.ts';
 import { headerBytes } from './framing.ts';
 import { methods } from './methods.ts';
@@ -78,7 +79,11 @@ async function bindError(host: string, port: number): Promise<Error> {
     probe.once('error', resolve);
     probe.listen({ host, port, exclusive: true }, () => {
       probe.close();
-      resolve(Object.assign(new Error(`listen EADDRINUSE: address in use ${host}:${port}`), { code: 'EADDRINUSE' }));
+      resolve(
+        Object.assign(new Error(`listen EADDRINUSE: address in use ${hostAndPort({ host, port })}`), {
+          code: 'EADDRINUSE',
+        }),
+      );
     });
   });
 }
@@ -220,7 +225,9 @@ export class UwsServer implements HttpServer {
     }
   }
 
-  async listen({ host, port }: { host: string; port: number }): Promise<{ host: string; port: number }> {
+  async listen(address: ListenAddress): Promise<ListenAddress> {
+    const { port } = address;
+    const host = plainHost(address.host);
     const token = await new Promise<us_listen_socket | false>((resolve) => {
       // The typings lack the form with options; the library has it (uWebSockets.js issue 118).
       const listen = this.#app.listen as unknown as (

@@ -1,5 +1,6 @@
 import { type Authenticate, bearer, createServer, type HttpServer, knownHosts } from '../http/index.ts';
 import { loadCharts, pageRoutes } from '../inspect/index.ts';
+import { httpBase } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type HubStatus } from '../protocol/index.ts';
 import { dashboardToken, watchedPageToken } from '../supervise/index.ts';
@@ -126,7 +127,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   );
   const { statePath } = options.status();
   const bound = await listenAtStablePort(server, { host: options.host, port: options.port, statePath, logger });
-  options.onListening(`http://${bound.host}:${bound.port}`);
+  options.onListening(httpBase(bound));
   return {
     adapter: server.adapter,
     bound,

@@ -1,6 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import * as v from 'valibot';
+import { isLoopback } from '../lib/index.ts';
 import { ApiProxyRequest } from '../protocol/index.ts';
 import { hubError } from './errors.ts';
 
@@ -55,15 +56,11 @@ function executable(path: string): string {
   }
 }
 
-const loopbackNames = new Set(['localhost', '[::1]']);
-
 function loopbackEndpoint(endpoint: string | undefined): string {
   if (!endpoint || !URL.canParse(endpoint)) return invalid('apiProxy.endpoint must be an absolute URL.', 'endpoint');
   const url = new URL(endpoint);
   if (url.protocol !== 'http:') return invalid('apiProxy.endpoint must be an http URL.', 'endpoint');
-  if (!loopbackNames.has(url.hostname) && !/^127\.\d+\.\d+\.\d+$/.test(url.hostname)) {
-    return invalid('apiProxy.endpoint must be a loopback address.', 'endpoint');
-  }
+  if (!isLoopback(url.hostname)) return invalid('apiProxy.endpoint must be a loopback address.', 'endpoint');
   if (url.username || url.password) return invalid('apiProxy.endpoint must not carry credentials.', 'endpoint');
   return endpoint.replace(/\/+$/, '');
 }

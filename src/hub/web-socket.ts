@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
+import { plainHost } from '../lib/index.ts';
 
 /** Longest message, and longest head of the answer to the upgrade. */
 const maxBytes = 1_048_576;
@@ -19,7 +20,7 @@ export function askOnce(url: string, text: string, signal: AbortSignal): Promise
   if (signal.aborted) return Promise.reject(new Error('aborted'));
   return new Promise((resolve, reject) => {
     const key = randomBytes(16).toString('base64');
-    const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) });
+    const socket = connect({ host: plainHost(hostname), port: Number(port || 80) });
     const finish = (outcome: Error | string) => {
       signal.removeEventListener('abort', abort);
       socket.destroy();

@@ -29,6 +29,7 @@ export { fit } from './fuzzy.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, setMember } from './json-edit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';
+export { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from './listen-address.ts';
 export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';
 export { packageRoot } from './package-root.ts';

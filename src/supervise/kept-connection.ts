@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { plainHost } from '../lib/index.ts';
 
 /** The whole answer of a healthy server: a status of 2xx and a body of known length. */
 export interface PlainAnswer {
@@ -57,7 +58,7 @@ export class KeptConnection {
     this.destroy();
     const { protocol, hostname, port, host, pathname, search } = new URL(url);
     if (protocol !== 'http:') throw new TypeError('not an http: URL');
-    const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80), noDelay: true });
+    const socket = connect({ host: plainHost(hostname), port: Number(port || 80), noDelay: true });
     const lose = (): void => {
       if (this.#socket === socket) this.#socket = undefined;
       socket.destroy();

@@ -1,5 +1,6 @@
 import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import { openViewer, type Viewer, ViewerError } from '../../dashboard/index.ts';
+import { httpBase } from '../../lib/index.ts';
 import { createLogger } from '../../log/index.ts';
 import { dashboardPaths } from '../../protocol/index.ts';
 import {
@@ -38,11 +39,10 @@ export async function run(context: CommandContext): Promise<number> {
   warnIfRestricted(context, path);
   const viewer = await open(context, path);
   try {
-    const address = `http://${viewer.host.includes(':') ? `[${viewer.host}]` : viewer.host}:${viewer.port}`;
     output.line(`Showing ${output.colors.bold(path)} (read-only)`);
     await showPage(
       context,
-      { address: `${address}${dashboardPaths.page}`, token: dashboardToken(home, path) },
+      { address: `${httpBase(viewer)}${dashboardPaths.page}`, token: dashboardToken(home, path) },
       {
         opensByItself: false,
       },

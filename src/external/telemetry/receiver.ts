@@ -11,7 +11,7 @@ import {
   loopbackHosts,
   secretTest,
 } from '../../http/index.ts';
-import { messageOf } from '../../lib/index.ts';
+import { httpBase, messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import { type ExportedRecord, recordsOf, type Signal, signals } from './otlp.ts';
@@ -100,8 +100,7 @@ export class TelemetryReceiver {
         sseRetryMs: defaults.sse.retryMs,
       },
     });
-    const { host, port } = await this.#server.listen({ host: '127.0.0.1', port: 0 });
-    this.#address = `http://${host}:${port}/${this.#key}`;
+    this.#address = `${httpBase(await this.#server.listen({ host: '127.0.0.1', port: 0 }))}/${this.#key}`;
   }
 
   async #take(context: Context) {

@@ -1,5 +1,6 @@
 import type { SupervisionPolicy } from '../../../machines/index.ts';
 import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
+import { hostAndPort, httpBase } from '../../lib/index.ts';
 import { dashboardPaths, type LaunchDocument, type ServiceName, type ServiceStatus } from '../../protocol/index.ts';
 import { PortUnavailableError } from '../../supervise/index.ts';
 import { createToken } from '../credentials.ts';
@@ -84,7 +85,9 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   const token = createToken();
   const port = await allocatePort(hub);
   const ports: { service: ServiceName; port: number }[] = [{ service: 'appServerWebSocket', port }];
-  const endpoints: Record<string, string> = { appServerWebSocket: `ws://${host}:${port}/ws?token=${token}` };
+  const endpoints: Record<string, string> = {
+    appServerWebSocket: `ws://${hostAndPort({ host, port })}/ws?token=${token}`,
+  };
   const services: Partial<Record<ServiceName, ServiceStatus>> = {
     appServerWebSocket: { state: 'allocated', url: endpoints['appServerWebSocket'] ?? null, reason: null },
   };
@@ -106,7 +109,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
       continue;
     }
     const servicePort = keptPort(name, facts) ?? (await allocatePort(hub));
-    const url = `http://${host}:${servicePort}${path}`;
+    const url = `${httpBase({ host, port: servicePort })}${path}`;
     ports.push({ service: name, port: servicePort });
     endpoints[name] = url;
     services[name] = { state: 'allocated', url, reason: null };

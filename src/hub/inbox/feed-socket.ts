@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { plainHost } from '../../lib/index.ts';
 import { ChunkDecoder } from './chunks.ts';
 
 export interface FeedRequest {
@@ -66,7 +67,7 @@ export function readFeed(request: FeedRequest, { onSign, onData }: FeedHandlers)
     };
 
     const socket = connect({
-      host: origin.hostname.replace(/^\[|\]$/g, ''),
+      host: plainHost(origin.hostname),
       port: Number(origin.port || 80),
       noDelay: true,
       onread: {

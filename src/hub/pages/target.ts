@@ -1,4 +1,5 @@
 import { proveServer, ServerNotProvenError } from '../../client/index.ts';
+import { plainHost } from '../../lib/index.ts';
 import { defaults, type ProcessIdentity } from '../../protocol/index.ts';
 import { isAlive, watchedDashboardToken } from '../../supervise/index.ts';
 import { hubError } from '../errors.ts';
@@ -56,7 +57,7 @@ export function createTargets({
     const { origin, hostname, port } = new URL(endpoint);
     return {
       origin,
-      host: hostname.replace(/^\[|\]$/g, ''),
+      host: plainHost(hostname),
       port: Number(port),
       token,
       confirm() {

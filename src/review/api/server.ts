@@ -1,4 +1,5 @@
 import { type AnyRoute, createServer, type HttpServer, knownHosts, securityHeaders } from '../../http/index.ts';
+import { isLoopback } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import { errorBody } from './errors.ts';
 import { limits } from './limits.ts';
@@ -20,7 +21,6 @@ export interface ReviewServer {
   close(): Promise<void>;
 }
 
-const loopback: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '::1']);
 const apiHeaders = [...securityHeaders, ['cache-control', 'no-store'] as const];
 const isApi = (path: string | undefined): boolean =>
   path === undefined || path === '/health' || path.startsWith('/api/');
@@ -33,7 +33,7 @@ export async function createReviewServer(options: ReviewServerOptions): Promise<
   const http = await createServer(
     {
       routes: [...(isHealthOnly ? [healthRoute(options)] : apiRoutes(options, feed)), ...more],
-      hostAllowed: knownHosts({ isPublic: !loopback.has(Host), names: AllowedHosts }),
+      hostAllowed: knownHosts({ isPublic: !isLoopback(Host), names: [Host, ...AllowedHosts] }),
       headers: (path) => (isApi(path) ? apiHeaders : securityHeaders),
       errorBody,
       onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),

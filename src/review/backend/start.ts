@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { ownAuthorities, publishedAs } from '../../http/index.ts';
 import { loadCharts } from '../../inspect/index.ts';
+import { hostAndPort, httpBase } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { version } from '../../protocol/index.ts';
 import { createReviewAgent, type ReviewAgent } from '../agent/index.ts';
@@ -217,8 +218,7 @@ async function serve(parts: Serving): Promise<ReviewServer> {
 
 async function listen(server: ReviewServer, { Server: { Host, Port } }: BackendSettings): Promise<string> {
   try {
-    const { host, port } = await server.http.listen({ host: Host, port: Port });
-    return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+    return httpBase(await server.http.listen({ host: Host, port: Port }));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE')
@@ -230,7 +230,7 @@ async function listen(server: ReviewServer, { Server: { Host, Port } }: BackendS
       );
     throw new BackendError(
       'addressUnusable',
-      `The backend cannot listen on ${Host}:${Port}: ${message}`,
+      `The backend cannot listen on ${hostAndPort({ host: Host, port: Port })}: ${message}`,
       'Choose another address with --host and --port, or Server.Host and Server.Port.',
       { cause: error },
     );

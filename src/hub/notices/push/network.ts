@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import type { RequestOptions } from 'node:https';
 import type { LookupFunction } from 'node:net';
+import { plainHost } from '../../../lib/index.ts';
 
 /** Way to the push services. */
 export interface PushNetwork {
@@ -59,7 +60,7 @@ export async function publicAddresses(
   { hostname }: URL,
   { resolve, isPublic }: PushNetwork,
 ): Promise<readonly LookupAddress[]> {
-  const found = await resolve(hostname.replace(/^\[|\]$/g, '')).catch(() => {
+  const found = await resolve(plainHost(hostname)).catch(() => {
     throw new EndpointError(`endpoint names ${hostname}, which the machine of the Hub cannot resolve.`, {
       mayPass: true,
     });
