@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runProgram } from '../supervise/index.ts';
+import { runGit } from '../git/index.ts';
 import { type BytePath, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
 import type { Contents } from './contents.ts';
@@ -144,11 +144,8 @@ async function mergeFile(
       writeFileSync(names[index] ?? '', content, { mode: 0o600 });
     }
     const printed: Buffer[] = [];
-    const { exitCode } = await runProgram({
-      program: 'git',
-      args: ['merge-file', '--stdout', '--quiet', ...names],
-      cwd: directory,
-      env: { ...environment, GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
+    const { exitCode } = await runGit({
+      ...{ args: ['merge-file', '--stdout', '--quiet', ...names], cwd: directory, env: environment },
       timeoutMs: 30_000,
       stdout: (chunk) => printed.push(chunk),
     });

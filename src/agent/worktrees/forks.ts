@@ -18,7 +18,7 @@ export type OpenFork = (
   announce: (path: string) => Promise<void>,
 ) => Promise<string | { readonly reason: string }>;
 
-/** Git runs nothing that the repository names: no file is checked out, and hooks are switched off. */
+/** Git runs nothing that the repository names, and checks out no file. */
 export function forksOf(settings: EnvironmentSettings): OpenFork {
   const git = gitIn(commandEnvironment(settings, newMarker(settings.environment)));
   return async (workspacePath, announce) => {

@@ -24,21 +24,22 @@ export type OpenWorktree = (workspacePath: string, name: string) => Promise<Open
 /** Our own directory is no part of the change. */
 const ownFiles = ['--', '.', `:(exclude,top)${directoryName}`];
 
-/** Runs git, and with it the filters of the repository: only for trusted workspaces. */
+/** Git runs nothing that the repository names: a worktree has the bytes of the workspace's files, whatever filters they have. */
 export function worktreesOf(settings: EnvironmentSettings): OpenWorktree {
   const git = gitIn(commandEnvironment(settings, newMarker(settings.environment)));
   /** Changes are brought back one after the other. */
   let last: Promise<unknown> = Promise.resolve();
   return async (workspacePath, name) => {
     try {
-      const base = await snapshot(git, workspacePath);
+      const { base, files } = await snapshot(git, workspacePath);
       const path = join(workspacePath, directoryName, 'worktrees', name);
       await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
-      await git(['worktree', 'add', '--quiet', '--detach', path, base], { cwd: workspacePath });
+      await git(['worktree', 'add', '--quiet', '--no-checkout', '--detach', path, base], { cwd: workspacePath });
+      await git(['reset', '--hard', '--quiet'], { cwd: path });
       return {
         path,
         close(isComplete) {
-          const closed = last.then(() => bringBack(git, { workspacePath, path, base, isComplete }));
+          const closed = last.then(() => bringBack(git, { workspacePath, path, base, files, isComplete }));
           last = closed.catch(() => undefined);
           return closed;
         },
@@ -50,40 +51,70 @@ export function worktreesOf(settings: EnvironmentSettings): OpenWorktree {
   };
 }
 
-/** A commit of all files as they are now, on no branch. Neither the index nor a branch of the user changes. @throws GitFailure */
-async function snapshot(git: Git, workspacePath: string): Promise<string> {
+interface Snapshot {
+  /** A commit of all files as they are now, on no branch. */
+  readonly base: string;
+  /** Pathspec of the files that are compared. */
+  readonly files: readonly string[];
+}
+
+/** Neither the index nor a branch of the user changes. @throws GitFailure */
+async function snapshot(git: Git, workspacePath: string): Promise<Snapshot> {
   const root = await git(['rev-parse', '--show-toplevel'], { cwd: workspacePath });
   if ((await realpath(root)) !== workspacePath) throw new GitFailure('the workspace is not the root of its repository');
   return withDirectory(async (directory) => {
-    const index = join(directory, 'index');
+    const at = { cwd: workspacePath, index: join(directory, 'index') };
     const own = await git(['rev-parse', '--git-path', 'index'], { cwd: workspacePath });
     // With the times of the files in it git reads only those that have changed.
-    await copyFile(resolve(workspacePath, own), index).catch(() => undefined);
-    await git(['add', '--all', ...ownFiles], { cwd: workspacePath, index });
-    const tree = await git(['write-tree'], { cwd: workspacePath, index });
-    return git(['commit-tree', tree, '-p', 'HEAD', '-m', 'Files of the workspace'], { cwd: workspacePath });
+    await copyFile(resolve(workspacePath, own), at.index).catch(() => undefined);
+    const files = [...ownFiles, ...(await submodulesIn(git, at))];
+    await replaceFiltered(git, at, files);
+    await git(['add', '--all', ...files], at);
+    const tree = await git(['write-tree'], at);
+    const commit = ['commit-tree', tree, '-p', 'HEAD', '-m', 'Files of the workspace'];
+    return { base: await git(commit, { cwd: workspacePath }), files };
   });
 }
 
-interface Return {
+interface IndexPlace {
+  readonly cwd: string;
+  readonly index: string;
+}
+
+/** Pathspec without the submodules: git would compare their files, with programs that their own configuration names. */
+async function submodulesIn(git: Git, at: IndexPlace): Promise<string[]> {
+  const entries = (await git(['ls-files', '-z', '--stage'], at)).split('\0');
+  const links = entries.filter((entry) => entry.startsWith('160000 '));
+  return links.map((entry) => `:(exclude,top,literal)${entry.slice(entry.indexOf('\t') + 1)}`);
+}
+
+/** Replaces entries that a filter has made, as the pointers of LFS: the worktree gets the files as they lie in the workspace. */
+async function replaceFiltered(git: Git, at: IndexPlace, files: readonly string[]): Promise<void> {
+  const filtered = [...files, ':(exclude,attr:!filter)'];
+  const paths = await git(['ls-files', '-z', ...filtered], at);
+  if (paths === '') return;
+  await git(['rm', '--cached', '-r', '--quiet', '--force', ...filtered], at);
+  await git(['update-index', '--add', '--remove', '-z', '--stdin'], { ...at, input: paths });
+}
+
+interface Return extends Snapshot {
   readonly workspacePath: string;
   readonly path: string;
-  readonly base: string;
   readonly isComplete: boolean;
 }
 
-async function bringBack(git: Git, { workspacePath, path, base, isComplete }: Return): Promise<string> {
+async function bringBack(git: Git, { workspacePath, path, base, files, isComplete }: Return): Promise<string> {
   const kept = `The changes of the sub-agent are only in its worktree ${path}`;
   try {
     return await withDirectory(async (directory) => {
       const patch = join(directory, 'patch');
-      await git(['add', '--all', ...ownFiles], { cwd: path });
+      await git(['add', '--all', ...files], { cwd: path });
       const tree = await git(['write-tree'], { cwd: path });
-      const names = await git(['diff', '--name-only', '--no-ext-diff', base, tree, ...ownFiles], { cwd: path });
+      const names = await git(['diff', '--name-only', '--no-ext-diff', base, tree, ...files], { cwd: path });
       if (names !== '' && !isComplete) return `${kept}, because it did not end as it should.`;
       if (names !== '') {
         const as = ['--binary', '--full-index', '--no-ext-diff', '--no-textconv', '--no-renames', '--no-color'];
-        await git(['diff', ...as, `--output=${patch}`, base, tree, ...ownFiles], { cwd: path });
+        await git(['diff', ...as, `--output=${patch}`, base, tree, ...files], { cwd: path });
         await git(['apply', '--whitespace=nowarn', patch], { cwd: workspacePath });
       }
       await git(['worktree', 'remove', '--force', path], { cwd: workspacePath });

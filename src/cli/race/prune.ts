@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
-import { promisify } from 'node:util';
 import * as v from 'valibot';
 import type { AppServerClient } from '../../client/index.ts';
 import { directoryName } from '../../config/index.ts';
+import { runGit } from '../../git/index.ts';
 import { count } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -27,7 +26,7 @@ const Threads = v.looseObject({
 
 /** Deletes the attempts of earlier races, with their directories. */
 export async function prune(
-  { output, signal }: CommandContext,
+  { output, env, signal }: CommandContext,
   server: AppServerClient,
   workspacePath: string,
 ): Promise<number> {
@@ -44,7 +43,8 @@ export async function prune(
     pruned += 1;
   }
   // Without a repository there is nothing to tidy.
-  await promisify(execFile)('git', ['worktree', 'prune'], { cwd: workspacePath }).catch(() => undefined);
+  const tidy = { args: ['worktree', 'prune'], cwd: workspacePath, workspacePath, env };
+  await runGit(tidy).catch(() => undefined);
   if (output.json) output.document({ pruned });
   output.line(`Deleted ${count(pruned, 'attempt')}.`);
   return exitCodes.ok.code;

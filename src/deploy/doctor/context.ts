@@ -1,4 +1,5 @@
 import { join, relative } from 'node:path/posix';
+import { gitEnvironment } from '../../git/index.ts';
 import {
   type Engine,
   outputRedactorFor,
@@ -185,12 +186,17 @@ export function publicHostIn(caddyfile: FileText): HostVerdict | null {
   return classifyHost(name.replace(/^\[|\]$/g, ''), { allowTestNames: true });
 }
 
-/** Runs the host's git, which may not prompt. @throws DeployError gitMissing */
+/** Runs the host's git, which may not prompt, in no repository. @throws DeployError gitMissing */
 async function runGit(...[args, options]: Parameters<RunGit>): ReturnType<RunGit> {
-  const { PATH = '', HOME = '' } = process.env;
-  const env = { PATH, HOME, LANG: 'C', GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0' };
   try {
-    return await runProgram({ program: 'git', name: 'git', args, env, ...options });
+    return await runProgram({
+      program: 'git',
+      name: 'git',
+      args,
+      env: gitEnvironment(process.env),
+      cwd: '/',
+      ...options,
+    });
   } catch (error) {
     if (!(error instanceof DeployError) || error.code !== 'engineMissing') throw error;
     throw new DeployError('gitMissing', 'git is not installed.', 'Install it: apt-get install git');

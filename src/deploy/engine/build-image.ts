@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { chmod, cp, lutimes, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import { promisify } from 'node:util';
+import { gitEnvironment } from '../../git/index.ts';
 import { DeployError } from '../errors.ts';
 import { writeApp } from './image-app.ts';
 
@@ -142,7 +143,10 @@ export async function imageOrigin(
 ): Promise<ImageOrigin> {
   const commit = await git(root, ['log', '-1', '--format=%H %ct']);
   const [hash, time] = commit?.split(' ') ?? [];
-  const changes = hash === undefined ? undefined : await git(root, ['status', '--porcelain', '--untracked-files=no']);
+  const changes =
+    hash === undefined
+      ? undefined
+      : await git(root, ['status', '--porcelain', '--untracked-files=no', '--ignore-submodules']);
   const given = environment['SOURCE_DATE_EPOCH'];
   return {
     version,
@@ -154,7 +158,9 @@ export async function imageOrigin(
 /** @returns undefined when this is no checkout, or there is no git */
 async function git(root: string, args: readonly string[]): Promise<string | undefined> {
   try {
-    const { stdout } = await run('git', ['-C', root, ...args], { maxBuffer: 16 * 1_024 * 1_024 });
+    const { stdout } = await run('git', args, {
+      ...{ cwd: root, env: gitEnvironment(process.env), maxBuffer: 16 * 1_024 * 1_024 },
+    });
     return stdout.trim();
   } catch {
     return undefined;

@@ -132,16 +132,13 @@ async function removeLeftovers(parent: string, prefix: string): Promise<void> {
 
 async function clone(git: Git, { url, path, repository }: CloneRequest, options: CloneOptions): Promise<void> {
   const { signal, onLine, hasTerminal = false, secrets = [] } = options;
-  const result = await git.run(
-    ['-c', 'protocol.ext.allow=never', 'clone', '--origin', 'origin', '--no-recurse-submodules', '--', url, path],
-    {
-      timeoutMs: defaults.timeouts.cloneMs,
-      secrets,
-      hasTerminal,
-      ...(signal && { signal }),
-      ...(onLine && { onLine }),
-    },
-  );
+  const result = await git.run(['clone', '--origin', 'origin', '--no-recurse-submodules', '--', url, path], {
+    timeoutMs: defaults.timeouts.cloneMs,
+    secrets,
+    hasTerminal,
+    ...(signal && { signal }),
+    ...(onLine && { onLine }),
+  });
   if (result.exitCode === 0) return;
   const said = lastLines(result.stderr, 6) || `exit code ${result.exitCode}`;
   const code = /no space left on device|disk quota exceeded/i.test(said) ? 'diskFull' : 'cloneFailed';

@@ -1,3 +1,4 @@
+import { gitEnvironment } from '../../git/index.ts';
 import { defaults } from '../defaults.ts';
 import {
   childEnvironment,
@@ -24,6 +25,8 @@ export interface Git {
 }
 
 const oldest = '2.30';
+/** Addresses that `parseRemote` accepts; none runs a helper of its own. */
+const transports = ['https', 'http', 'ssh', 'git', 'file'];
 
 /** Variables of the caller that git and ssh may need, besides those of every child. */
 const allowed = [
@@ -59,7 +62,9 @@ export async function findGit({
       program: 'git',
       args,
       name: `git ${args.find((word) => /^[a-z-]+$/.test(word)) ?? ''}`.trim(),
-      env: gitEnvironment(env, hasTerminal),
+      env: hostsGit(env, hasTerminal),
+      // Never the repository that the caller stands in: its settings would rewrite addresses.
+      cwd: options.cwd ?? '/',
       hasTerminal,
     }).catch(asGitError);
   const { stdout } = await run(['--version'], { timeoutMs: defaults.timeouts.askMs, ...(signal && { signal }) });
@@ -74,13 +79,16 @@ export async function findGit({
 
 const installHint = 'Install it: apt-get install git';
 
-function gitEnvironment(env: Environment, hasTerminal: boolean): Record<string, string> {
+/** Git with the configuration of the user and the system, which name credentials and proxies. */
+function hostsGit(env: Environment, hasTerminal: boolean): Record<string, string> {
   const names = [...allowed, ...(hasTerminal ? interactive : [])];
   const passed = Object.fromEntries(names.map((name) => [name, env[name]]));
   // Without a terminal no user can answer: git and ssh must fail instead of waiting. ssh has no terminal in a session of its own.
   const silent = { GIT_TERMINAL_PROMPT: '0', GIT_ASKPASS: 'false', SSH_ASKPASS: 'false', GCM_INTERACTIVE: 'never' };
-  const extra = { ...passed, ...(hasTerminal ? {} : silent), LC_ALL: 'C', LANGUAGE: 'C', GIT_PAGER: 'cat' };
-  return childEnvironment(env, { extra });
+  return {
+    ...gitEnvironment(childEnvironment(env), { hasUsersConfiguration: true, transports }),
+    ...childEnvironment({}, { extra: { ...passed, ...(hasTerminal ? {} : silent) } }),
+  };
 }
 
 function asGitError(error: unknown): never {

@@ -2,16 +2,13 @@ import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { gitEnvironment } from '../../git/index.ts';
 import { type Files, onChange, onMain, pull } from './bookshop.ts';
 
 const execute = promisify(execFile);
 
-/** Git without configuration of the user or the system: no hook, no signature, no template. */
 const environment = {
-  PATH: process.env['PATH'] ?? '',
-  HOME: '/nonexistent',
-  GIT_CONFIG_NOSYSTEM: '1',
-  GIT_CONFIG_GLOBAL: '/dev/null',
+  ...gitEnvironment(process.env, { transports: ['file'] }),
   GIT_AUTHOR_NAME: 'Ada',
   GIT_AUTHOR_EMAIL: 'ada@bookshop.example',
   GIT_COMMITTER_NAME: 'Ada',

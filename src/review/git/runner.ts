@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { markerVariable, type ProgramRun, RunningProgram } from '../../supervise/index.ts';
-import { gitEnvironment, type Protocol } from './environment.ts';
+import { type Protocol, reviewEnvironment } from './environment.ts';
 import { GitError } from './error.ts';
 import type { GitLimits } from './limits.ts';
 import { BoundedOutput, cleanText } from './output.ts';
@@ -156,7 +156,7 @@ export class GitRunner {
   #programOf(call: GitCall): Pick<ProgramRun, 'program' | 'args' | 'env' | 'cwd'> {
     const { args, gitDir, workTree, indexFile, memoryBytes, network } = call;
     const { path, emptyDirectory, limits } = this.#options;
-    const env = gitEnvironment({
+    const env = reviewEnvironment({
       path,
       emptyDirectory,
       limits,

@@ -11,11 +11,11 @@ for (const [condition, said, reason] of [
   ['without a word', '', 'git status ended with 3'],
 ] as const) {
   t.test(`a git that fails ${condition} is reported with its reason`, async (t) => {
-    const directory = t.testdir({ said });
-    const git = join(directory, 'git');
+    const directory = t.testdir({ said, bin: {}, ws: {} });
+    const git = join(directory, 'bin', 'git');
     writeFileSync(git, `#!/bin/sh\ncat '${join(directory, 'said')}' >&2\nexit 3\n`);
     chmodSync(git, 0o755);
-    const run = gitIn({ PATH: `${directory}:/usr/bin:/bin` });
-    await t.rejects(run(['status'], { cwd: directory }), new GitFailure(reason));
+    const run = gitIn({ PATH: `${join(directory, 'bin')}:/usr/bin:/bin` });
+    await t.rejects(run(['status'], { cwd: join(directory, 'ws') }), new GitFailure(reason));
   });
 }
