@@ -200,6 +200,12 @@ t.test('oratorio inbox lists, allows and declines', async (t) => {
   });
   await eventually(() => existsSync(join(workspace, 'fourth')), 'the command runs');
   t.match(await runInProcess(hub.home, 'inbox'), { text: /Nothing waits/ });
+  const again = await runInProcess(hub.home, 'inbox', 'decline', first.requestId);
+  t.match(again, { code: 1, text: /was allowed in the terminal at 20\S+Z: Exec: run touch fourth/ }, 'a decided one');
+  t.match(await runInProcess(hub.home, 'inbox', 'allow', 'approval_none'), {
+    code: 1,
+    text: /No request approval_none/,
+  });
 });
 
 t.test('an agent server that is killed leaves nothing behind', async (t) => {

@@ -59,11 +59,14 @@ const reasons: Readonly<Record<string, string>> = {
   agentServerEnded: 'withdrawn',
 };
 
+/** `allowed on a page`, `expired` */
+const outcomeOf = ({ decision, decidedBy, reason }: InboxHistoryAnswer): string =>
+  reasons[reason] ?? `${isAllowed(decision) ? 'allowed' : 'declined'} ${placeInWords(decidedBy)}`;
+
 /** `2026-01-01T12:00:09.000Z  allowed on a page  site  Exec: run npm test` */
 function decisionLine(entry: InboxHistoryAnswer, { bold, dim }: CommandContext['output']['colors']): string {
-  const { at, workspacePath, tool, operation, target, decision, decidedBy, reason } = entry;
-  const answered = `${isAllowed(decision) ? 'allowed' : 'declined'} ${placeInWords(decidedBy)}`;
-  const what = inLine(reasons[reason] ?? answered);
+  const { at, workspacePath, tool, operation, target } = entry;
+  const what = inLine(outcomeOf(entry));
   return `${dim(inLine(at))}  ${bold(what)}  ${inLine(basename(workspacePath))}  ${inLine(`${tool}: ${operation} ${target}`)}`;
 }
 
@@ -105,7 +108,7 @@ async function answer(context: CommandContext, decision: ApprovalDecision): Prom
   const { argument, output, signal } = context;
   if (argument === undefined) throw usageError('It needs the id of a request; see: oratorio inbox', 'inbox');
   return withHub(context, async ({ hub }) => {
-    const item = one(await hub.inbox({ signal }), argument);
+    const item = one(await hub.inbox({ signal }), argument) ?? (await refuseDecided(context, hub, argument));
     const { workspaceId, request } = item;
     const made = await hub.answerInbox(
       workspaceId,
@@ -124,12 +127,29 @@ async function answer(context: CommandContext, decision: ApprovalDecision): Prom
 
 const isAllowed = (decision: string): boolean => decision.startsWith('accept');
 
-/** @throws CliError unless the id, or its beginning, names exactly one request */
-function one(items: readonly InboxItemAnswer[], id: string): InboxItemAnswer {
+/**
+ * @returns undefined when no request waits under this id
+ * @throws CliError when the id is the beginning of several
+ */
+function one(items: readonly InboxItemAnswer[], id: string): InboxItemAnswer | undefined {
   const exact = items.filter(({ request }) => request.requestId === id);
   const found = exact.length > 0 ? exact : items.filter(({ request }) => request.requestId.startsWith(id));
   const [only] = found;
-  if (only && found.length === 1) return only;
-  const what = found.length > 1 ? `${found.length} requests begin with ${id}.` : `No request ${id} waits.`;
-  throw new CliError('failure', what, 'See what waits: oratorio inbox');
+  if (found.length <= 1) return only;
+  throw new CliError('failure', `${found.length} requests begin with ${id}.`, 'See what waits: oratorio inbox');
+}
+
+/** Decisions that are searched for the id of a request that no longer waits. */
+const searchedDecisions = 1_000;
+
+/** @throws CliError with the decision, its time and the person's client, or that no request has this id */
+async function refuseDecided({ signal }: CommandContext, hub: HubClient, id: string): Promise<never> {
+  const entries = await hub.inboxHistory({ limit: searchedDecisions, signal });
+  const entry = entries.find(({ requestId }) => requestId.startsWith(id));
+  if (!entry) throw new CliError('failure', `No request ${id} waits.`, 'See what waits: oratorio inbox');
+  const { requestId, at, tool, operation, target } = entry;
+  const what = `Request ${requestId} was ${outcomeOf(entry)} at ${at}: ${tool}: ${operation} ${target}`;
+  const { decision, decidedBy, reason } = entry;
+  const details = { requestId, decision, decidedBy, reason, at };
+  throw new CliError('failure', inLine(what), 'See all decisions: oratorio inbox --history', 'alreadyDecided', details);
 }
