@@ -10,7 +10,7 @@ export interface Progress {
   stop(): void;
 }
 
-type OutputStream = Writable & { readonly isTTY?: boolean };
+type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
 export interface OutputOptions {
   readonly stdout: OutputStream;
@@ -42,6 +42,8 @@ export class Output {
   readonly json: boolean;
   /** Whether standard output is a terminal. */
   readonly isTTY: boolean;
+  /** Columns of the terminal; Infinity without one. */
+  readonly width: number;
   /** Marks that the methods of this object turn into colours. */
   readonly colors: Palette;
   readonly #errorColors: Palette;
@@ -54,6 +56,7 @@ export class Output {
     this.#options = options;
     this.json = options.json;
     this.isTTY = options.stdout.isTTY === true;
+    this.width = (this.isTTY && options.stdout.columns) || Number.POSITIVE_INFINITY;
     const hasColour = wantsColour(options.stdout, options.env);
     const hasErrorColour = wantsColour(options.stderr, options.env);
     this.colors = markedPalette(hasColour);

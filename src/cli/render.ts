@@ -37,18 +37,44 @@ export const pairs = (rows: readonly (readonly [string, string])[], { dim }: Col
   return rows.map(([name, value]) => `  ${dim(inLine(name).padEnd(width))}${inLine(value)}`);
 };
 
-/** Rows under a heading, aligned by what they look like without colour. */
-export function columns(heading: readonly string[], cells: readonly (readonly string[])[], { dim }: Colors): string[] {
+/** Below this width of a terminal a table that does not fit becomes a list. */
+const narrowColumns = 60;
+
+/**
+ * Rows under a heading, aligned by what they look like without colour. In a narrow terminal: for each row its first cell, then a line
+ * for each further cell, wrapped.
+ */
+export function columns(
+  heading: readonly string[],
+  cells: readonly (readonly string[])[],
+  { colors: { dim }, width }: Pick<Output, 'colors' | 'width'>,
+): string[] {
   const rows = cells.map((row) => row.map(inLine));
-  const width = (cell: string) => unmarked(cell).length;
-  const widths = heading.map((title, index) => Math.max(title.length, ...rows.map((row) => width(row[index] ?? ''))));
+  const lengthOf = (cell: string) => unmarked(cell).length;
+  const widths = heading.map((title, index) =>
+    Math.max(title.length, ...rows.map((row) => lengthOf(row[index] ?? ''))),
+  );
   const line = (row: readonly string[]) =>
     row
-      .map((cell, index) => cell + ' '.repeat(Math.max(0, (widths[index] ?? 0) - width(cell))))
+      .map((cell, index) => cell + ' '.repeat(Math.max(0, (widths[index] ?? 0) - lengthOf(cell))))
       .join('  ')
       .trimEnd();
-  return [dim(line(heading)), ...rows.map(line)];
+  const table = [line(heading), ...rows.map(line)];
+  const isTooWide = width < narrowColumns && table.some((each) => lengthOf(each) > width);
+  if (isTooWide) return rows.flatMap((row) => rowAsList(heading, row, width));
+  return [dim(line(heading)), ...table.slice(1)];
 }
+
+function rowAsList(heading: readonly string[], [first = '', ...rest]: readonly string[], width: number): string[] {
+  const further = rest.map((cell, index) => `  ${heading[index + 1]}: ${unmarked(cell)}`);
+  return [unmarked(first), ...further].flatMap((text) => wrapped(text.trimEnd(), width));
+}
+
+const wrapped = (text: string, width: number): string[] => {
+  const characters = Array.from(text);
+  const count = Math.max(1, Math.ceil(characters.length / width));
+  return Array.from({ length: count }, (_, index) => characters.slice(index * width, (index + 1) * width).join(''));
+};
 
 function serviceLines(record: RecordAnswer, colors: Colors): (readonly [string, string])[] {
   return Object.entries(record.serviceStatus).map(([name, { state, url, reason }]) => {

@@ -71,11 +71,29 @@ export function troubleOf({ problems, state, startedByHub, pendingApprovals }: R
 export const pageOf = ({ endpoints, page }: RecordAnswer): string =>
   page ?? (endpoints['dashboard'] === undefined ? nothing : withoutToken(endpoints['dashboard']));
 
+type Named = Pick<RecordAnswer, 'canonicalWorkspacePath' | 'displayName'>;
+
+/** Names by canonical path. Workspaces of the same name get the shortest ends of their paths that differ. */
+export function distinctNames(records: readonly Named[]): ReadonlyMap<string, string> {
+  const endOf = (path: string, depth: number) => path.split('/').filter(Boolean).slice(-depth).join('/');
+  return new Map(
+    records.map(({ canonicalWorkspacePath: path, displayName }) => {
+      const others = records.filter(
+        (other) => other.displayName === displayName && other.canonicalWorkspacePath !== path,
+      );
+      let depth = 1;
+      const isShared = () => others.some((other) => endOf(other.canonicalWorkspacePath, depth) === endOf(path, depth));
+      while (isShared() && endOf(path, depth) !== endOf(path, depth + 1)) depth += 1;
+      return [path, depth === 1 ? displayName : endOf(path, depth)];
+    }),
+  );
+}
+
 /** One row. @param now milliseconds since the epoch */
-export function rowOf(record: RecordAnswer, now: number, colors: Colors): string[] {
-  const { displayName, model, agent, restartCount, costUsd } = record;
+export function rowOf(record: RecordAnswer, now: number, colors: Colors, name = record.displayName): string[] {
+  const { model, agent, restartCount, costUsd } = record;
   return [
-    displayName,
+    name,
     paintedState(stateWordOf(record), colors),
     agent === null ? nothing : agentWords({ ...agent, version: null }),
     model === null ? nothing : modelWords(model),

@@ -194,11 +194,11 @@ t.test(
       for (const line of recordLines(recordWith(text), colors)) output.line(line);
       const fork = { ...{ threadId: text, name: text, race: null, activity: text }, directory: text, page: text };
       const rows = [rowOf(recordWith(text), 0, colors), forkRow({ ...fork, forkedFromThreadId: text })];
-      for (const line of columns(tableHeading, rows, colors)) output.line(line);
+      for (const line of columns(tableHeading, rows, output)) output.line(line);
       output.line(logLine(text, colors));
       output.line(logLine(JSON.stringify({ at: text, level: text, name: text, msg: text, [text]: text }), colors));
       output.line(eventLine({ id: text, kind: text, at: text, workspacePath: text, data: { [text]: text } }, colors));
-      for (const line of listLines([automationWith(text)], 0, colors)) output.line(line);
+      for (const line of listLines([automationWith(text)], 0, output)) output.line(line);
       for (const line of showLines(automationWith(text), 0, colors)) output.line(line);
       output.line(runLine(runWith(text), colors));
       activity(item('toolCall', text));

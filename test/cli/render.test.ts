@@ -5,6 +5,7 @@ import { CliError, quoted } from '../../src/cli/errors.ts';
 import { explain } from '../../src/cli/explain.ts';
 import { columns, eventLine, recordLines } from '../../src/cli/render.ts';
 import { withoutToken } from '../../src/cli/without-token.ts';
+import { distinctNames } from '../../src/cli/workspace-table.ts';
 import { HubRequestError, HubUnavailableError, JsonRpcError, type RecordAnswer } from '../../src/client/index.ts';
 import { openWorkspace } from '../../src/config/index.ts';
 import { messageOf } from '../../src/lib/index.ts';
@@ -95,10 +96,31 @@ t.test('columns are aligned', async (t) => {
         ['long', 'x'],
         ['s', 'y'],
       ],
-      plain,
+      { colors: plain, width: Number.POSITIVE_INFINITY },
     ),
     ['A     B', 'long  x', 's     y'],
   );
+});
+
+t.test('a table wider than a narrow terminal becomes a list whose lines fit', async (t) => {
+  const rows = [
+    ['site', 'running', 'a trouble that needs more than one line'],
+    ['shop', 'stopped', ''],
+  ];
+  const heading = ['NAME', 'STATE', 'TROUBLE'];
+  const narrow = columns(heading, rows, { colors: plain, width: 20 });
+  t.ok(narrow.every((line) => line.length <= 20));
+  t.match(narrow.join(''), /^site {2}STATE: running {2}TROUBLE: a trouble.*one line.*shop {2}STATE: stopped/);
+  t.equal(columns(heading, rows, { colors: plain, width: 80 }).length, 3, 'a table where it fits');
+});
+
+t.test('workspaces of the same name are told apart by as much of the path as they need', async (t) => {
+  const paths = ['/home/a/one/app', '/home/a/two/app', '/srv/two/app', '/home/a/site'];
+  const records = paths.map((canonicalWorkspacePath) => ({
+    canonicalWorkspacePath,
+    displayName: canonicalWorkspacePath.split('/').at(-1) ?? '',
+  }));
+  t.strictSame([...distinctNames(records).values()], ['one/app', 'a/two/app', 'srv/two/app', 'site']);
 });
 
 t.test('the difference of two tails of a log is its new lines', async (t) => {

@@ -176,7 +176,7 @@ async function listThreads({ server, threadId }: Conversation, output: Output): 
       lastActiveAt.slice(0, 16).replace('T', ' '),
       displayName,
     ]);
-  for (const line of columns(['', 'THREAD', 'LAST ACTIVE (UTC)', 'NAME'], rows, output.colors)) output.line(line);
+  for (const line of columns(['', 'THREAD', 'LAST ACTIVE (UTC)', 'NAME'], rows, output)) output.line(line);
 }
 
 async function resume(threadId: string, conversation: Conversation, output: Output): Promise<undefined> {

@@ -34,7 +34,7 @@ export async function run({ output, env }: CommandContext): Promise<number> {
     approvals === 'asks' ? 'asks' : 'does not ask',
     isInstalled ? `log in: ${login}` : install,
   ]);
-  for (const line of columns(['AGENT', 'INSTALLED', 'APPROVALS', 'NEXT'], rows, output.colors)) output.line(line);
+  for (const line of columns(['AGENT', 'INSTALLED', 'APPROVALS', 'NEXT'], rows, output)) output.line(line);
   output.line();
   output.line('To use one in this workspace: oratorio up --agent <name>; back: oratorio up --agent oratorio');
   return exitCodes.ok.code;

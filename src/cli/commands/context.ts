@@ -75,7 +75,7 @@ export async function run(context: CommandContext): Promise<number> {
   }
   for (const { path, problem } of problems) output.note(`! ${path} is left out: ${problem}`);
   const rows = sizes.map(({ name, bytes, tokens }) => [name, String(bytes), `≈ ${tokens}`]);
-  for (const row of columns(['PART', 'BYTES', 'TOKENS'], rows, output.colors)) output.line(row);
+  for (const row of columns(['PART', 'BYTES', 'TOKENS'], rows, output)) output.line(row);
   for (const { name, text } of [...parts, ...nested.map(({ path, text }) => ({ name: path, text }))]) {
     output.line('');
     output.line(output.colors.dim(`── ${name}`));

@@ -3,6 +3,7 @@ import type { Automation, AutomationRun } from '../../protocol/index.ts';
 import type { Output } from '../output.ts';
 import { columns, inLine, pairs } from '../render.ts';
 
+type Painted = Pick<Output, 'colors' | 'width'>;
 type Colors = Output['colors'];
 
 const units = [
@@ -45,12 +46,12 @@ function inZone(at: string, { schedule }: Automation): string {
 }
 
 /** One line each: when next, what became of it last. */
-export function listLines(automations: readonly Automation[], now: number, colors: Colors): string[] {
+export function listLines(automations: readonly Automation[], now: number, output: Painted): string[] {
   const rows = automations.map((automation) => {
     const { id, name, state, nextRunAt, scheduleText } = automation;
     return [id, state, nextRunAt ? relative(nextRunAt, now) : '-', lastOf(automation, now), scheduleText, name];
   });
-  return columns(['ID', 'STATE', 'NEXT', 'LAST', 'SCHEDULE', 'NAME'], rows, colors);
+  return columns(['ID', 'STATE', 'NEXT', 'LAST', 'SCHEDULE', 'NAME'], rows, output);
 }
 
 function colouredStatus({ status }: AutomationRun, { green, red, yellow, dim }: Colors): string {

@@ -22,7 +22,7 @@ async function tell(context: CommandContext, kind: 'cron' | 'tasks'): Promise<nu
     return exitCodes.ok.code;
   }
   if (!state.isRunning) output.warn('Automations are switched off here (Automations.Enabled): nothing runs by itself.');
-  if (found.length > 0) for (const line of listLines(found, Date.now(), output.colors)) output.line(line);
+  if (found.length > 0) for (const line of listLines(found, Date.now(), output)) output.line(line);
   else if (kind === 'cron')
     output.line('There are no jobs. For one: oratorio cron add --daily 07:30 "What has changed since yesterday?"');
   else output.line('There are no tasks. For one: oratorio task add "Tidy up the imports"');

@@ -21,7 +21,7 @@ export async function run(context: CommandContext): Promise<number> {
       const rows = files.map(({ path, change, additions, deletions, isBinary }) => [
         ...[change, isBinary ? '' : `+${additions}`, isBinary ? '' : `-${deletions}`, path],
       ]);
-      for (const row of columns(['CHANGE', 'ADDED', 'REMOVED', 'PATH'], rows, output.colors)) output.line(row);
+      for (const row of columns(['CHANGE', 'ADDED', 'REMOVED', 'PATH'], rows, output)) output.line(row);
     }
     if (isCut) output.note('More has changed than is shown.');
     return exitCodes.ok.code;

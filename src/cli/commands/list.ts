@@ -4,7 +4,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { forksByWorkspace } from '../forks.ts';
 import { withHub } from '../hub.ts';
 import { columns, inLine } from '../render.ts';
-import { forkRow, rowOf, tableHeading } from '../workspace-table.ts';
+import { distinctNames, forkRow, rowOf, tableHeading } from '../workspace-table.ts';
 
 /** `oratorio list`: a table on a terminal, tab-separated rows elsewhere; forks follow their workspace. */
 export async function run(context: CommandContext): Promise<number> {
@@ -23,8 +23,12 @@ export async function run(context: CommandContext): Promise<number> {
     return exitCodes.ok.code;
   }
   const now = Date.now();
-  const rows = records.flatMap((record) => [rowOf(record, now, output.colors), ...forksOf(record).map(forkRow)]);
-  if (output.isTTY) for (const line of columns(tableHeading, rows, output.colors)) output.line(line);
+  const names = distinctNames(records);
+  const rows = records.flatMap((record) => [
+    rowOf(record, now, output.colors, names.get(record.canonicalWorkspacePath)),
+    ...forksOf(record).map(forkRow),
+  ]);
+  if (output.isTTY) for (const line of columns(tableHeading, rows, output)) output.line(line);
   else for (const row of rows) output.line(row.map(cell).join('\t'));
   return exitCodes.ok.code;
 }

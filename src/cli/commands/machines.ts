@@ -21,7 +21,7 @@ export async function run({ argument, options, output }: CommandContext): Promis
       for (const line of columns(
         ['NAME', 'WHAT IT IS'],
         rows.map(({ name, description }) => [name, description]),
-        output.colors,
+        output,
       ))
         output.line(line);
     return exitCodes.ok.code;

@@ -47,7 +47,7 @@ export async function list(context: CommandContext): Promise<number> {
     const problems = lists.flatMap((each) => problemOf(each) ?? []);
     output.document({ current, models, problems });
   } else for (const problem of lists.flatMap((each) => problemOf(each) ?? [])) output.warn(problem);
-  for (const row of columns(listHeading, listRows(models, current), output.colors)) output.line(row);
+  for (const row of columns(listHeading, listRows(models, current), output)) output.line(row);
   return models.length > 0 ? exitCodes.ok.code : exitCodes.failure.code;
 }
 

@@ -137,7 +137,7 @@ class Race {
       each.threadId === this.#winner ? `${each.directory} (passed first)` : (each.directory ?? ''),
     ]);
     const heading = ['NO', 'AGENT', 'MODEL', 'EFFORT', 'TURN', 'CHECK', 'COST', 'CHANGES', 'DIRECTORY'];
-    for (const row of columns(heading, rows, output.colors)) output.line(row);
+    for (const row of columns(heading, rows, output)) output.line(row);
     for (const { number, failure } of attempts) {
       if (failure) output.line(`Attempt ${number} has failed (${failure.code}): ${inLine(failure.message)}`);
     }

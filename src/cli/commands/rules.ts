@@ -28,7 +28,7 @@ export async function list(context: CommandContext): Promise<number> {
     ...configured.map((rule) => ['', describeRule(rule), 'Permissions.Rules']),
     ['', 'allow commands that only read in the workspace', 'built in'],
   ];
-  for (const row of columns(['NO', 'RULE', 'FROM'], rows, output.colors)) output.line(row);
+  for (const row of columns(['NO', 'RULE', 'FROM'], rows, output)) output.line(row);
   return exitCodes.ok.code;
 }
 

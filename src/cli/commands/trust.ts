@@ -45,7 +45,7 @@ function list({ output, home, argument }: CommandContext): number {
       trustedAt,
       visible(path, { multiline: false }),
     ]);
-    for (const line of columns(['STATE', 'TRUSTED AT', 'WORKSPACE'], rows, output.colors)) output.line(line);
+    for (const line of columns(['STATE', 'TRUSTED AT', 'WORKSPACE'], rows, output)) output.line(line);
   }
   return exitCodes.ok.code;
 }
