@@ -153,6 +153,13 @@ export interface Answer {
   readonly turn: Readonly<Record<string, unknown>>;
 }
 
+/** The agent server ended, or cut the connection, while the turn ran. */
+function turnCut({ threadId, turnId }: RunningTurn, { message, code }: AppServerConnectionError): CliError {
+  const what = `${message} The turn was cut off; the files that it changed stay changed.`;
+  const hint = `Continue: oratorio chat --thread ${threadId}; take the changes back: oratorio undo --thread ${threadId}`;
+  return new CliError('failure', what, hint, code, { threadId, turnId, state: 'cut' });
+}
+
 /**
  * Follows a turn to its end. The first abort of `signal` interrupts it in the server; it then ends as cancelled.
  *
@@ -188,6 +195,8 @@ export async function answerOf(
       }
     }
     throw new CliError('failure', 'The turn ended without saying how.');
+  } catch (error) {
+    throw error instanceof AppServerConnectionError && !signal.aborted ? turnCut(turn, error) : error;
   } finally {
     signal.removeEventListener('abort', interrupt);
   }

@@ -77,7 +77,7 @@ export async function withHubOf<T>(
 
 /** Ensures the agent server of a workspace: what `ensure`, `chat` and `exec` begin with. */
 export async function ensureWorkspace(context: CommandContext, workspacePath: string): Promise<RecordAnswer> {
-  const record = await withHub(context, ({ hub }) =>
+  const record = await withHubOf(context, workspacePath, ({ hub }) =>
     during(context, `Starting the agent server of ${workspacePath}`, () =>
       hub.ensure({ workspacePath, client: clientInfo }, { signal: context.signal }),
     ),
