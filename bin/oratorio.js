@@ -38,7 +38,8 @@ function runUnder(node) {
   const { spawn } = require('node:child_process');
   const { constants } = require('node:os');
   const args = ['--disable-warning=ExperimentalWarning', main, ...process.argv.slice(2)];
-  const child = spawn(node, args, { stdio: 'inherit' });
+  const env = { ...process.env, ORATORIO_LAUNCHER_PID: String(process.pid) };
+  const child = spawn(node, args, { stdio: 'inherit', env });
   // A terminal sends Ctrl-C to both of us; the tool takes two signals in one moment for one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {

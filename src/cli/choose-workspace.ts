@@ -1,5 +1,6 @@
-import { dirname } from 'node:path';
-import type { RecordAnswer } from '../client/index.ts';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { discoverHub, type RecordAnswer } from '../client/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError } from './errors.ts';
 import { withHub } from './hub.ts';
@@ -24,9 +25,11 @@ export async function inChosenWorkspace(
   { mayGuess }: { readonly mayGuess: boolean },
 ): Promise<CommandContext> {
   const { options, cwd, home, output } = context;
-  if (typeof options['workspace'] === 'string' || isWorkspace(cwd, home)) return context;
+  if (typeof options['workspace'] === 'string' || (cwd !== undefined && isWorkspace(cwd, home))) return context;
   const isGuessing = mayGuess && options['yes'] !== true;
-  const chosen = workspaceAbove(cwd, home) ?? (isGuessing ? await knownWorkspace(context) : undefined);
+  const chosen =
+    (cwd === undefined ? undefined : workspaceAbove(cwd, home)) ??
+    (isGuessing ? await knownWorkspace(context) : undefined);
   if (!chosen) return context;
   output.note(output.colors.dim(`· Workspace ${inLine(chosen.path)}: ${chosen.because}`));
   return { ...context, options: { ...options, workspace: chosen.path } };
@@ -53,6 +56,10 @@ function isOwnWorkspace(path: string, home: string): boolean {
 const startOf = ({ lastStartedAt }: RecordAnswer): number => Date.parse(lastStartedAt ?? '') || 0;
 
 async function knownWorkspace(context: CommandContext): Promise<Chosen | undefined> {
+  const { home, signal } = context;
+  const hasRun = existsSync(join(home, 'hub', 'appservers.json'));
+  // A Hub that has never run knows no workspace: starting one would only delay the refusal.
+  if (!hasRun && (await discoverHub({ home, signal })).kind === 'none') return undefined;
   const records = await withHub(context, ({ hub }) => hub.list({ signal: context.signal }));
   const [last] = records.toSorted((one, other) => startOf(other) - startOf(one));
   if (!last) return undefined;

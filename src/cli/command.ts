@@ -47,8 +47,13 @@ export interface CommandContext {
   readonly lists: Readonly<Record<string, readonly string[]>>;
   readonly output: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Directory the command was given in, absolute. */
-  readonly cwd: string;
+  /** Directory the command was given in, absolute; undefined when it was deleted. */
+  readonly cwd: string | undefined;
+  /**
+   * Absolute form of a path of the command line.
+   * @throws CliError workspaceNotFound for a relative path when the current directory was deleted
+   */
+  readonly absolute: (path: string) => string;
   /** User home of the product, absolute. */
   readonly home: string;
   /** Aborts at the first Ctrl-C or SIGTERM. */

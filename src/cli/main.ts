@@ -6,6 +6,9 @@ import { type ExitName, exitCodes } from './exit-codes.ts';
 import { parse } from './parse.ts';
 import { type Interruption, runCommandLine } from './run.ts';
 
+/** Set by `bin/oratorio.js` for its child: process id of the launcher. */
+const launcherVariable = 'ORATORIO_LAUNCHER_PID';
+
 /** Whether this command line runs a server, which continues without a reader of its output. */
 function runsServer(argv: readonly string[]): boolean {
   try {
@@ -56,12 +59,35 @@ function interruption(): Interruption {
 const argv = process.argv.slice(2);
 const isServer = runsServer(argv);
 
+/** @returns undefined for a directory that was deleted */
+function currentDirectory(): string | undefined {
+  try {
+    return process.cwd();
+  } catch {
+    return undefined;
+  }
+}
+
+/** How often a child of the launcher checks that the launcher still runs. */
+const launcherCheckMs = 1_000;
+
+/** Ends this process when the launcher that forwards its signals (`bin/oratorio.js`) is killed. */
+function endWithLauncher(): void {
+  const launcher = process.env[launcherVariable];
+  delete process.env[launcherVariable];
+  if (launcher === undefined) return;
+  setInterval(() => {
+    if (process.ppid !== Number(launcher)) process.kill(process.pid, 'SIGTERM');
+  }, launcherCheckMs).unref();
+}
+
 async function main(): Promise<void> {
+  endWithLauncher();
   const { stdout, stderr, env } = process;
   stdout.on('error', endUnwritten);
   // Without a reader of standard error only explanations are lost.
   stderr.on('error', () => undefined);
-  const exitCode = await runCommandLine(argv, { stdout, stderr, env, cwd: process.cwd(), interruption });
+  const exitCode = await runCommandLine(argv, { stdout, stderr, env, cwd: currentDirectory(), interruption });
   if (isServer) setTimeout(() => process.exit(exitCode), flushDeadlineMs).unref();
   // The output is flushed first; an open keep-alive connection must not hold the process.
   stdout.write('', (error) => {
@@ -70,4 +96,8 @@ async function main(): Promise<void> {
   });
 }
 
-void main();
+// Only a part of the program that cannot be loaded gets here: a limit of open files, or a damaged installation.
+main().catch((error: Error) => {
+  process.stderr.write(`✖ ${error.message}\n  Check the limit of open files (ulimit -n), or install Oratorio again.\n`);
+  process.exit(exitCodes.failure.code);
+});

@@ -1,7 +1,9 @@
+import { isAbsolute, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { homeDirectory } from '../config/index.ts';
 import { version } from '../protocol/index.ts';
 import type { CommandContext } from './command.ts';
+import { CliError } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
 import { Output } from './output.ts';
 import { type Parsed, parse } from './parse.ts';
@@ -18,8 +20,8 @@ export interface Surroundings {
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Absolute. */
-  readonly cwd: string;
+  /** Absolute; undefined when it was deleted. */
+  readonly cwd: string | undefined;
   /** Called when the command cares: the foreground servers answer signals themselves, in an orderly way. */
   readonly interruption: () => Interruption;
 }
@@ -55,7 +57,9 @@ async function run(
 ): Promise<number> {
   const { run: start } = await command.load();
   const { signal, exit } = command.servesForeground ? uninterrupted() : interruption();
-  const context: CommandContext = { argument, options, lists, output, env, cwd, home: homeDirectory(env), signal };
+  const absolute = absoluteFrom(cwd);
+  const home = homeDirectory(env);
+  const context: CommandContext = { argument, options, lists, output, env, cwd, absolute, home, signal };
   try {
     return await start(context);
   } catch (error) {
@@ -63,5 +67,12 @@ async function run(
     throw error;
   }
 }
+
+const absoluteFrom = (cwd: string | undefined) => (path: string) => {
+  if (isAbsolute(path)) return resolve(path);
+  if (cwd !== undefined) return resolve(cwd, path);
+  const hint = 'Change to another directory, or give absolute paths.';
+  throw new CliError('workspaceNotFound', 'The current directory does not exist any more.', hint);
+};
 
 const uninterrupted = (): Interruption => ({ signal: new AbortController().signal, exit: () => 'ok' });

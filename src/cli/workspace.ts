@@ -1,12 +1,13 @@
 import { realpathSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { openWorkspace, WorkspaceError } from '../config/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError } from './errors.ts';
 
 /** The workspace a command is about, absolute; the current directory when none is named. The Hub decides whether it is one. */
-export const workspacePath = ({ cwd }: Pick<CommandContext, 'cwd'>, named: string | boolean | undefined): string =>
-  typeof named === 'string' ? resolve(cwd, named) : cwd;
+export const workspacePath = (
+  { absolute }: Pick<CommandContext, 'absolute'>,
+  named: string | boolean | undefined,
+): string => absolute(typeof named === 'string' ? named : '.');
 
 /**
  * Whether `path` is a workspace of this user. A missing directory and one without `.oratorio` are not.

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
 import t from 'tap';
 import { run } from '../../src/cli/commands/backend.ts';
@@ -18,6 +18,7 @@ t.test('regression: --config overrides ORATORIO_CONFIG_PATH', async (t) => {
       output: new Output({ stdout: nowhere, stderr: nowhere, env: {}, json: false }),
       env: { ORATORIO_CONFIG_PATH: join(home, 'of-the-environment.json') },
       cwd: home,
+      absolute: (path) => resolve(home, path),
       home,
       signal: new AbortController().signal,
     });

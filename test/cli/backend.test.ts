@@ -1,7 +1,7 @@
 /** Output of `oratorio backend`: at a terminal, in a log, with --print-url and with --json. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
@@ -40,6 +40,7 @@ async function said(
     output: new Output({ stdout: stream(), stderr: stream(), env: { NO_COLOR: '1' }, json }),
     env: {},
     cwd: home,
+    absolute: (path) => resolve(home, path),
     home,
     signal: stop.signal,
   });

@@ -1,11 +1,12 @@
 /** The built command line tool, as it is installed, from `up` to `hub stop`: a real Hub and a real agent server. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { readIdentity } from '../../src/supervise/index.ts';
+import { eventually, readHubLock } from '../hub/harness.ts';
 import { programEnvironment } from '../programs.ts';
 
 const command = fileURLToPath(new URL('../../bin/oratorio.js', import.meta.url));
@@ -23,9 +24,20 @@ function oratorio(
   argv: readonly string[],
   { input = '', onStdout = (_: string): boolean => false } = {},
 ): Promise<Ended> {
+  return run(spawnIn(home, process.execPath, [command, ...argv]), input, onStdout);
+}
+
+const spawnIn = (cwd: string, program: string, args: readonly string[], variables: Record<string, string> = {}) =>
+  spawn(program, args, {
+    cwd,
+    env: { ...programEnvironment, HOME: home, ORATORIO_HOME: join(home, 'state'), ...variables },
+  });
+
+/** Runs a program in a directory. */
+const runIn = (...given: Parameters<typeof spawnIn>): Promise<Ended> => run(spawnIn(...given));
+
+function run(child: ReturnType<typeof spawnIn>, input = '', onStdout = (_: string): boolean => false): Promise<Ended> {
   return new Promise((resolve) => {
-    const env = { ...programEnvironment, HOME: home, ORATORIO_HOME: join(home, 'state') };
-    const child = spawn(process.execPath, [command, ...argv], { cwd: home, env });
     let [stdout, stderr] = ['', ''];
     let isPressed = false;
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -123,6 +135,63 @@ t.test('hub stop --detach leaves the agent server to the next Hub', async (t) =>
   t.match(await oratorio(['up', workspace, '--json']), { code: 0 });
   const [after] = JSON.parse((await oratorio(['list', '--json'])).stdout);
   t.match(after, { state: 'running', pid: before.pid, adopted: true, startedByHub: true });
+});
+
+t.test(
+  'a command in a deleted directory works without one, and otherwise reports that the directory is gone',
+  async (t) => {
+    const inDeleted = async (...argv: string[]) => {
+      const deleted = mkdtempSync(join(home, 'deleted-'));
+      const script = 'rmdir "$1" && shift && exec "$@"';
+      return runIn(deleted, 'sh', ['-c', script, 'sh', deleted, process.execPath, command, ...argv]);
+    };
+    for (const argv of [['version'], ['list'], ['hub', 'status'], ['exec', 'hello', '--workspace', workspace]])
+      t.match(await inDeleted(...argv), { code: 0, stderr: /^(?![\s\S]*uv_cwd)/ }, argv.join(' '));
+    t.notMatch((await inDeleted('doctor', '--offline')).stderr, 'uv_cwd');
+    for (const argv of [['exec', 'hello'], ['up'], ['init'], ['diff'], ['exec', 'hello', '--workspace', 'site']]) {
+      const { code, stderr } = await inDeleted(...argv);
+      t.equal(code, 4, argv.join(' '));
+      t.match(stderr, 'The current directory does not exist any more.');
+      t.notMatch(stderr, /^\s+at /m);
+    }
+  },
+);
+
+t.test('a server ends when the launcher that started it under another Node is killed', async (t) => {
+  const state = mkdtempSync(join(home, 'launched-'));
+  const otherNode = join(state, 'other-node.cjs');
+  writeFileSync(otherNode, "Object.defineProperty(process.versions, 'node', { value: '20.0.0' });");
+  const launcher = spawn(process.execPath, ['-r', otherNode, command, 'hub'], {
+    ...{ cwd: home, env: { ...programEnvironment, HOME: home, ORATORIO_HOME: state }, stdio: 'ignore' },
+  });
+  const { pid } = await eventually(() => readHubLock(state), 'the Hub publishes its address');
+  t.not(pid, launcher.pid, 'the Hub is a child of the launcher');
+  launcher.kill('SIGKILL');
+  await untilGone(pid);
+  t.notOk(existsSync(join(state, 'hub', 'hub.lock')), 'it has ended in order');
+});
+
+t.test('exec and chat in a directory that is not a workspace start no Hub', async (t) => {
+  const state = mkdtempSync(join(home, 'unused-'));
+  const elsewhere = mkdtempSync(join(home, 'elsewhere-'));
+  for (const argv of [['exec', 'hello'], ['chat', 'hello'], ['diff'], ['undo'], ['cron', 'list']]) {
+    const { code, stderr } = await runIn(elsewhere, process.execPath, [command, ...argv], { ORATORIO_HOME: state });
+    t.equal(code, 4, argv.join(' '));
+    t.match(stderr, 'is not a workspace');
+  }
+  t.notOk(existsSync(join(state, 'hub')));
+});
+
+t.test('exec reports the thread, the turn and the next commands when its agent server is killed', async (t) => {
+  await oratorio(['ensure', workspace]);
+  const [record] = JSON.parse((await oratorio(['list', '--json'])).stdout);
+  const cut = runIn(workspace, process.execPath, [command, 'exec', '--json', '--yes', 'run: touch begun; sleep 300']);
+  await eventually(() => existsSync(join(workspace, 'begun')), 'the command runs');
+  process.kill(record.pid, 'SIGKILL');
+  const { code, stdout, stderr } = await cut;
+  t.equal(code, 1);
+  t.match(JSON.parse(stdout), { error: { details: { threadId: /^thread_/, turnId: /^turn_/, state: 'cut' } } });
+  t.match(stderr, /cut off[\s\S]*oratorio chat --thread thread_\S+; [\s\S]*oratorio undo --thread thread_/);
 });
 
 t.test('a second Hub reports the first one and exits with 0', async (t) => {

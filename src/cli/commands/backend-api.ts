@@ -1,6 +1,6 @@
 /** Connection of the commands that query a running review backend. */
 import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import * as v from 'valibot';
 import { proveServer, ServerNotProvenError } from '../../client/index.ts';
 import { serviceTokenFile } from '../../review/index.ts';
@@ -8,9 +8,9 @@ import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 
 /** Where a backend keeps everything. */
-export function stateDirectoryOf({ options, env, cwd, home }: CommandContext): string {
+export function stateDirectoryOf({ options, env, absolute, home }: CommandContext): string {
   const given = options['state'];
-  return resolve(cwd, typeof given === 'string' ? given : env['ORATORIO_STATE_ROOT'] || join(home, 'backend'));
+  return absolute(typeof given === 'string' ? given : env['ORATORIO_STATE_ROOT'] || join(home, 'backend'));
 }
 
 export interface BackendApi {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createLogger } from '../../log/index.ts';
 import { type Backend, BackendError, startBackend } from '../../review/index.ts';
 import type { CommandContext } from '../command.ts';
@@ -83,7 +83,7 @@ async function orProblem<T>(starting: Promise<T>): Promise<T> {
 
 /** Where settings and state are. Options of the command line win over the file, as the environment does. */
 function placesOf(context: CommandContext) {
-  const { options, env, cwd } = context;
+  const { options, env, absolute } = context;
   const given = (name: string): string | undefined => {
     const value = options[name];
     return typeof value === 'string' ? value : undefined;
@@ -98,19 +98,19 @@ function placesOf(context: CommandContext) {
   const stateDirectory = stateDirectoryOf(context);
   return {
     stateDirectory,
-    configFile: resolve(cwd, namedConfig(context) ?? join(stateDirectory, 'oratorio.config.json')),
+    configFile: absolute(namedConfig(context) ?? join(stateDirectory, 'oratorio.config.json')),
     env: { ...env, ...Object.fromEntries(set.map(([, name, value]) => [name, value])) },
     options: new Map(set.map(([option, name]) => [name, option])),
   };
 }
 
 /** The settings file that an option or the environment names. @throws CliError when it is missing */
-function namedConfig({ options, env, cwd }: CommandContext): string | undefined {
+function namedConfig({ options, env, absolute }: CommandContext): string | undefined {
   const option = options['config'];
   const isOption = typeof option === 'string';
   const name = isOption ? option : env['ORATORIO_CONFIG_PATH'];
   if (name === undefined || name === '') return undefined;
-  const file = resolve(cwd, name);
+  const file = absolute(name);
   if (existsSync(file)) return file;
   const by = isOption ? '--config' : 'ORATORIO_CONFIG_PATH';
   throw new CliError('usage', `${by} names ${file}, which does not exist.`, 'Create the file, or name another one.');

@@ -12,7 +12,7 @@ export async function run(context: CommandContext): Promise<number> {
   const progress = output.json ? undefined : output.progress('Looking');
   try {
     let workspace: string | null = null;
-    const here = canonical(context.cwd);
+    const here = context.cwd === undefined ? undefined : canonical(context.cwd);
     for await (const finding of examine({ ...context, isOffline: options['offline'] === true }, only, here)) {
       findings.push(finding);
       if (finding.workspace !== workspace) output.line(`\n${output.colors.bold(inLine(finding.workspace ?? ''))}`);

@@ -14,9 +14,10 @@ const revokeMs = 1_000;
 const defaultScopes: readonly DelegationScope[] = ['list', 'read', 'start', 'prompt'];
 
 /** `oratorio mcp`: offers the workspaces as tools on standard input and output, with the rights of a scoped token. */
-export async function run({ home, env, options, cwd, signal }: CommandContext): Promise<number> {
+export async function run({ home, env, options, absolute, signal }: CommandContext): Promise<number> {
   const scopes = scopesOf(options['allow']);
   const name = String(options['name'] ?? 'mcp');
+  const cwd = absolute('.');
   const ending = new AbortController();
   for (const each of ['SIGINT', 'SIGTERM'] as const) process.once(each, () => ending.abort());
   const autoStart = options['start'] !== false;

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { checkUpgrade, engineOnce, type UpgradeRequest, upgradeChange } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -37,6 +36,6 @@ function wishOf(context: CommandContext): UpgradeRequest {
     build:
       checkout === undefined
         ? null
-        : { context: resolve(context.cwd, checkout), base: given(context, 'base-image') ?? null },
+        : { context: context.absolute(checkout), base: given(context, 'base-image') ?? null },
   };
 }

@@ -19,7 +19,7 @@ import { mcp, server, settings } from './workspace.ts';
 export async function* examine(
   context: DoctorContext,
   only: string | undefined,
-  here: string,
+  here: string | undefined,
 ): AsyncGenerator<Finding> {
   const secrets = new Set<string>();
   const shown = (workspace: string | null, { id, status, saw, where, next }: Seen): Finding => ({
@@ -50,7 +50,8 @@ export async function* examine(
   if (problem !== undefined) yield shown(null, fail('hub.list', problem, { next: 'oratorio hub status' }));
   const models = new ModelChecks(context);
   const known = records.map((record) => record.canonicalWorkspacePath);
-  const all = existsSync(join(here, '.oratorio', 'config.json')) ? [...new Set([...known, here])] : known;
+  const isHere = here !== undefined && existsSync(join(here, '.oratorio', 'config.json'));
+  const all = isHere ? [...new Set([...known, here])] : known;
   const paths = only === undefined ? all : [only];
   if (paths.length === 0) yield shown(null, skip('workspaces', 'the Hub knows none', { next: 'oratorio up --init' }));
   for (const path of paths) {

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { readBoundedFile } from '../../lib/index.ts';
 import { askSecret, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
@@ -41,8 +40,8 @@ export async function givenKey(context: CommandContext, keyPage: string | undefi
 }
 
 const readers: Readonly<Record<(typeof sources)[number], (value: string, context: CommandContext) => KeySettings>> = {
-  'api-key-file'(file, { cwd }) {
-    const key = readBoundedFile(resolve(cwd, file), { owner: 'any', links: 'follow', maxBytes })?.trim();
+  'api-key-file'(file, { absolute }) {
+    const key = readBoundedFile(absolute(file), { owner: 'any', links: 'follow', maxBytes })?.trim();
     if (key === undefined) throw usageError(`${file} does not exist.`, 'login');
     const problem = problemOf(key);
     if (problem !== undefined) throw usageError(`${file} holds no key. ${problem}`, 'login');

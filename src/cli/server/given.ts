@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { readSecretFile } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
@@ -11,7 +10,7 @@ export function given({ options }: CommandContext, name: string): string | undef
 
 /** Directory of the stack, absolute. */
 export const stackDirectory = (context: CommandContext, byDefault = '.'): string =>
-  resolve(context.cwd, given(context, 'dir') ?? byDefault);
+  context.absolute(given(context, 'dir') ?? byDefault);
 
 /** Options that are required when no terminal can prompt for them. */
 export const isMissing = (context: CommandContext, command: string, flag: string, what: string): CliError =>
@@ -22,7 +21,7 @@ export const isMissing = (context: CommandContext, command: string, flag: string
 
 /** A secret of a file that an option names; `-` is standard input. @param what names it for people: `The model key` */
 export async function secretText(context: CommandContext, path: string, what: string): Promise<string> {
-  const { text, warnings } = await readSecretFile(path === '-' ? path : resolve(context.cwd, path), what);
+  const { text, warnings } = await readSecretFile(path === '-' ? path : context.absolute(path), what);
   for (const warning of warnings) context.output.warn(warning);
   return text;
 }

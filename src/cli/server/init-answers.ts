@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import {
   checkAcmeEmail,
   checkHost,
@@ -58,7 +57,7 @@ function buildOf(context: CommandContext): InitAnswers['build'] {
   const checkout = given(context, 'build');
   const base = given(context, 'base-image') ?? null;
   if (checkout === undefined && base !== null) throw usageError('--base-image is only for --build.', command);
-  return checkout === undefined ? null : { context: resolve(context.cwd, checkout), base };
+  return checkout === undefined ? null : { context: context.absolute(checkout), base };
 }
 
 class Interview {
@@ -238,7 +237,7 @@ class Interview {
       message: "File with the App's private key? A path below /secrets/ is where the containers will see it.",
       placeholder: './app.private-key.pem',
       check: (answer) =>
-        isInside(answer) || (answer !== '' && existsSync(resolve(this.#context.cwd, answer)))
+        isInside(answer) || (answer !== '' && existsSync(this.#context.absolute(answer)))
           ? undefined
           : 'There is no such file.',
     });

@@ -1,5 +1,4 @@
 import { closeSync, existsSync, fsyncSync, openSync, writeSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { DeployError } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError } from '../errors.ts';
@@ -14,7 +13,7 @@ export function tellSecrets(context: CommandContext, secrets: ReadonlyMap<string
   const file = given(context, 'secret-out');
   const values = [...secrets.values()];
   if (file !== undefined) {
-    writeSecret(resolve(context.cwd, file), `${values.join('\n')}\n`);
+    writeSecret(context.absolute(file), `${values.join('\n')}\n`);
     output.note(`The secret of the webhook is in ${file}. Enter it in the App, then remove the file.`);
   } else if (output.json) {
     output.note(
@@ -29,7 +28,7 @@ export function tellSecrets(context: CommandContext, secrets: ReadonlyMap<string
 /** Before anything is done: a file that is there is not written over. @throws CliError (usage) */
 export function checkSecretOut(context: CommandContext): void {
   const file = given(context, 'secret-out');
-  if (file !== undefined && existsSync(resolve(context.cwd, file)))
+  if (file !== undefined && existsSync(context.absolute(file)))
     throw new CliError('usage', `${file} is there already.`, 'Name a file that is not there yet: --secret-out');
 }
 
