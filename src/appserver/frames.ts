@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { wellFormedJson } from '../lib/index.ts';
 import { type RpcErrorName, RpcId, RpcNotification, RpcRequest, RpcResponse, rpcErrors } from '../protocol/index.ts';
 
 /** One frame of a client, classified. */
@@ -24,7 +25,7 @@ const refused = (error: 'parseError' | 'invalidRequest', reason: string, id: Rpc
 export function readFrame(text: string): Frame {
   let frame: unknown;
   try {
-    frame = JSON.parse(text);
+    frame = JSON.parse(wellFormedJson(text));
   } catch {
     return refused('parseError', 'the frame is not JSON');
   }
@@ -59,8 +60,13 @@ function whatIsWrong(issue: v.BaseIssue<unknown>): string {
   return rules[key] ?? 'the message is malformed';
 }
 
+/** JSON of one message. Threads of earlier versions may hold text that strict readers refuse. */
+function frameOf(message: object): string {
+  return wellFormedJson(JSON.stringify({ jsonrpc: '2.0', ...message }));
+}
+
 export function resultFrame(id: RpcId, result: unknown): string {
-  return JSON.stringify({ jsonrpc: '2.0', id, result });
+  return frameOf({ id, result });
 }
 
 /** `detail` completes the standard message; `data` is for programs. */
@@ -71,9 +77,13 @@ export function errorFrame(id: RpcId | null, name: RpcErrorName, detail?: string
     message: detail === undefined ? message : `${message}: ${detail}`,
     ...(data !== undefined && { data }),
   };
-  return JSON.stringify({ jsonrpc: '2.0', id, error });
+  return frameOf({ id, error });
 }
 
 export function notificationFrame(method: string, params: unknown): string {
-  return JSON.stringify({ jsonrpc: '2.0', method, params });
+  return frameOf({ method, params });
+}
+
+export function requestFrame(id: RpcId, method: string, params: unknown): string {
+  return frameOf({ id, method, params });
 }

@@ -9,6 +9,7 @@ import {
   type ServerRequestMethod,
   serverRequests,
 } from '../protocol/index.ts';
+import { requestFrame } from './frames.ts';
 
 /** The client has gone, or will not answer. */
 export class ClientGone extends Error {
@@ -89,7 +90,7 @@ export class Questions {
     this.#number += 1;
     const id = `server-${this.#number}`;
     this.#open.set(id, settle);
-    this.#send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    this.#send(requestFrame(id, method, params));
     return id;
   }
 

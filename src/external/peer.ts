@@ -1,3 +1,4 @@
+import { wellFormedJson } from '../lib/index.ts';
 import { PeerClosedError, PeerError } from './failure.ts';
 
 export interface PeerOptions {
@@ -131,7 +132,7 @@ export class Peer {
   }
 
   #send(message: object): void {
-    this.#options.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    this.#options.write(`${wellFormedJson(JSON.stringify({ jsonrpc: '2.0', ...message }))}\n`);
   }
 }
 
@@ -139,7 +140,7 @@ type Message = Readonly<Partial<Record<'id' | 'method' | 'params' | 'error' | 'r
 
 function parse(line: Buffer): Message | undefined {
   try {
-    const value: unknown = JSON.parse(line.toString('utf8'));
+    const value: unknown = JSON.parse(wellFormedJson(line.toString('utf8')));
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
   } catch {
     return undefined;

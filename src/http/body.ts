@@ -1,4 +1,5 @@
 import { safeParse } from 'valibot';
+import { wellFormedJson } from '../lib/index.ts';
 import { HttpError } from './http-error.ts';
 import type { Schema } from './types.ts';
 
@@ -80,7 +81,8 @@ const protoKey =
   /"(?:_|\\u005[Ff]){2}(?:p|\\u0070)(?:r|\\u0072)(?:o|\\u006[Ff])(?:t|\\u0074)(?:o|\\u006[Ff])(?:_|\\u005[Ff]){2}"\s*:/;
 
 /** JSON.parse without own `__proto__` keys: one of them would become a prototype in the first `{...copy}[key] = value` it meets. */
-function parseText(text: string): unknown {
+function parseText(given: string): unknown {
+  const text = wellFormedJson(given);
   const value: unknown = JSON.parse(text);
   if (!protoKey.test(text)) return value;
   return JSON.parse(text, (key, inner) => (key === '__proto__' ? undefined : inner));

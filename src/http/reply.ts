@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { wellFormedJson } from '../lib/index.ts';
 import type { Header } from './http-error.ts';
 import type { Reply, ReplyStream, SseSource } from './types.ts';
 
@@ -24,7 +25,7 @@ function merged(base: readonly Header[], extra: readonly Header[] | undefined): 
 
 /** `value` serialised once, now. */
 export function json(status: number, value: unknown, headers?: readonly Header[]): BytesReply {
-  return { kind: 'bytes', status, headers: merged(jsonHeaders, headers), body: JSON.stringify(value) };
+  return { kind: 'bytes', status, headers: merged(jsonHeaders, headers), body: wellFormedJson(JSON.stringify(value)) };
 }
 
 /** A body that is JSON already. Make the reply once and return it every time: that is the fastest answer there is. */

@@ -54,7 +54,7 @@ export async function summarise(options: SummaryOptions): Promise<string> {
     { onUsed },
   );
   if (summary.trim() === '') throw new ModelError('upstreamProtocol', 'The model gave no summary of the conversation.');
-  return [summary.trim(), filesOf(items)].filter((text) => text !== '').join('\n\n');
+  return [summary.trim().toWellFormed(), filesOf(items)].filter((text) => text !== '').join('\n\n');
 }
 
 /** The end of a transcript is worth more than its beginning, which an earlier summary may hold. */

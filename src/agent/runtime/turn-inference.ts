@@ -1,4 +1,5 @@
 import type { Inference, InferenceInput, TurnTokens } from '../../../machines/index.ts';
+import { wellFormedJson } from '../../lib/index.ts';
 import type { InputPart } from '../../protocol/index.ts';
 import type { ModelEvent, ModelState, ModelToolCall, ToolChoice } from '../model.ts';
 import { type ModelUse, streamCounted } from '../model-call.ts';
@@ -86,7 +87,7 @@ export class TurnInference {
     for (const call of calls) this.#addCall(call);
     const lastItemId = record.items.lastId;
     if (state && lastItemId !== undefined) record.saveAnswerState(lastItemId, state);
-    conversation.addAnswer(answer.text, calls, state, lastItemId);
+    conversation.addAnswer(answer.text.toWellFormed(), calls, state, lastItemId);
     const own = calls.filter(({ name }) => !conversation.tools.isClientTool(name));
     turnCalls.take(own, (name) => conversation.tools.toolOf(name), conversation.tools.names);
     const clientCalls = calls.length - own.length;
@@ -101,10 +102,10 @@ export class TurnInference {
   /** A prompt that a hook blocks is left out; the turn continues. */
   async #addSteered(input: readonly InputPart[], signal: AbortSignal): Promise<void> {
     const { record, conversation, hooks } = this.#options;
-    record.items.addUserMessage(input);
+    const item = record.items.addUserMessage(input);
     try {
       const context = await hooks.submitPrompt(input, signal);
-      await conversation.addUser(input);
+      await conversation.addUser(item);
       if (context !== '') conversation.addHookText(context);
     } catch (error) {
       if (!(error instanceof PromptBlockedError)) throw error;
@@ -138,7 +139,7 @@ export class TurnInference {
       case 'toolCall':
         // Text after a call is another item than the text before it.
         items.close();
-        answer.calls.push(event.call);
+        answer.calls.push(wellFormedCall(event.call));
         return;
       case 'state':
         answer.state = event.state;
@@ -167,6 +168,11 @@ export class TurnInference {
   get #place() {
     return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
   }
+}
+
+/** A call whose arguments every strict reader of JSON accepts, the tool and later requests among them. */
+function wellFormedCall({ callId, name, arguments: args }: ModelToolCall): ModelToolCall {
+  return { callId: callId.toWellFormed(), name: name.toWellFormed(), arguments: wellFormedJson(args) };
 }
 
 function tokensOf(use: ModelUse): TurnTokens {

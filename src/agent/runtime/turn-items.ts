@@ -1,3 +1,4 @@
+import { WellFormedStream, wellFormed } from '../../lib/index.ts';
 import type { InputPart, Item, ItemOf, Turn, TurnError } from '../../protocol/index.ts';
 import { timestamp } from './clock.ts';
 import type { ThreadEvent } from './feed.ts';
@@ -8,6 +9,8 @@ type GrowingType = 'agentMessage' | 'reasoningContent' | 'commandExecution';
 interface OpenItem {
   readonly item: ItemOf<GrowingType>;
   text: string;
+  /** A piece may end in the middle of a character. */
+  readonly pieces: WellFormedStream;
 }
 
 const deltas = {
@@ -40,13 +43,15 @@ export type ItemWrite =
 
 /**
  * Items of one running turn and their events: started, deltas, completed. Text of the model is one open item at a time;
- * several commands can be open.
+ * several commands can be open. Whatever the source, every text is well-formed.
  */
 export class TurnItems {
   readonly #options: TurnItemsOptions;
   readonly #items: Item[] = [];
   readonly #open = new Map<string, OpenItem>();
   readonly #began = new Map<string, number>();
+  /** Arguments of calls that the model is writing, by call id. */
+  readonly #arguments = new Map<string, WellFormedStream>();
   #number: number;
   #openText: OpenItem | undefined;
 
@@ -78,8 +83,8 @@ export class TurnItems {
     return last?.type === 'agentMessage' ? last.text : '';
   }
 
-  addUserMessage(input: readonly InputPart[]): void {
-    this.add({ type: 'userMessage', input: [...input] });
+  addUserMessage(input: readonly InputPart[]): ItemOf<'userMessage'> {
+    return this.add<'userMessage'>({ type: 'userMessage', input: [...input] });
   }
 
   addError(error: TurnError): void {
@@ -89,8 +94,10 @@ export class TurnItems {
   /** Adds a complete item. Returns it. */
   add<T extends Item['type']>(content: Content<T>): ItemOf<T> {
     this.close();
-    const item = { ...this.#base('completed'), ...content } as unknown as ItemOf<T>;
+    const item = { ...this.#base('completed'), ...wellFormed(content) } as unknown as ItemOf<T>;
     this.#items.push(item);
+    // Calls are written before the first of them becomes an item.
+    this.#arguments.clear();
     // One write serves both events.
     this.#publish('item/started', { put: item }, { ...item, status: 'started' });
     this.#publish('item/completed', undefined, item);
@@ -111,20 +118,22 @@ export class TurnItems {
   /** Completes the open text of the model, if there is one. */
   close(): void {
     if (!this.#openText) return;
-    const { item, text } = this.#openText;
+    const open = this.#openText;
     this.#openText = undefined;
-    this.#complete({ ...item, status: 'completed', text } as Item);
+    this.#flush(open);
+    this.#complete({ ...open.item, status: 'completed', text: open.text } as Item);
   }
 
   /** Opens the item of a command. */
   beginCommand(callId: string, command: string): { append: (text: string) => void; end: (end: CommandEnd) => void } {
-    const open = this.#begin({ type: 'commandExecution', callId, command, output: '' });
+    const open = this.#begin({ type: 'commandExecution', callId, command: command.toWellFormed(), output: '' });
     return {
       append: (text) => {
         if (text !== '' && this.#open.has(open.item.id)) this.#grow(open, text);
       },
       end: (end) => {
         if (this.#open.has(open.item.id)) {
+          this.#flush(open);
           this.#complete({ ...open.item, status: 'completed', output: open.text, ...end } as Item);
         }
       },
@@ -134,12 +143,16 @@ export class TurnItems {
   /** Publishes a piece of a call's arguments; the call becomes an item when it is complete. */
   publishArguments(callId: string, tool: string, delta: string): void {
     const { turn, publish } = this.#options;
+    const pieces = this.#arguments.get(callId) ?? new WellFormedStream();
+    this.#arguments.set(callId, pieces);
+    const whole = pieces.write(delta);
+    if (whole === '') return;
     const params = {
       threadId: turn.threadId,
       turnId: turn.id,
       itemId: callId,
       deltaKind: 'toolCallArguments',
-      delta,
+      delta: whole,
       tool,
     };
     publish(undefined, { method: 'item/toolCall/argumentsDelta', params });
@@ -148,14 +161,15 @@ export class TurnItems {
   /** Completes all open items at the end of the turn. */
   closeAll(): void {
     this.close();
-    for (const { item, text } of [...this.#open.values()]) {
-      this.#complete({ ...item, status: 'completed', output: text, outcome: 'cancelled' } as Item);
+    for (const open of [...this.#open.values()]) {
+      this.#flush(open);
+      this.#complete({ ...open.item, status: 'completed', output: open.text, outcome: 'cancelled' } as Item);
     }
   }
 
   #begin(content: Content<GrowingType>): OpenItem {
     const item = { ...this.#base('started'), ...content } as ItemOf<GrowingType>;
-    const open: OpenItem = { item, text: '' };
+    const open: OpenItem = { item, text: '', pieces: new WellFormedStream() };
     this.#items.push(item);
     this.#open.set(item.id, open);
     this.#began.set(item.id, performance.now());
@@ -163,8 +177,17 @@ export class TurnItems {
     return open;
   }
 
-  #grow(open: OpenItem | undefined, delta: string): void {
-    if (!open) return;
+  #grow(open: OpenItem | undefined, piece: string): void {
+    if (open) this.#append(open, open.pieces.write(piece));
+  }
+
+  /** Appends the half of a character that the last piece ended with. */
+  #flush(open: OpenItem): void {
+    this.#append(open, open.pieces.end());
+  }
+
+  #append(open: OpenItem, delta: string): void {
+    if (delta === '') return;
     open.text += delta;
     const { turn, publish } = this.#options;
     const { id, type } = open.item;

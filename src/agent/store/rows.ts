@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
+import { wellFormedJson } from '../../lib/index.ts';
 import { StorageError } from '../thread-store.ts';
 
 export type Row = Readonly<Record<string, SQLOutputValue>>;
@@ -41,12 +42,21 @@ export function addFunctions(sqlite: DatabaseSync): void {
 }
 
 /**
- * Parses a column of JSON.
+ * Parses a column of JSON. Text that an earlier version stored with lone surrogates is repaired.
  * @throws StorageError corrupt, when another program has written there
  */
 export function parseColumn<T>(json: unknown, file: string): T {
+  return parsed(wellFormedJson(String(json)), file) as T;
+}
+
+/** Joins the pieces of a text, JSON texts with commas between. A piece may end in the middle of a character. @throws as `parseColumn` */
+export function joinPieces(pieces: string, file: string): string {
+  return (parsed(`[${pieces}]`, file) as string[]).join('').toWellFormed();
+}
+
+function parsed(json: string, file: string): unknown {
   try {
-    return JSON.parse(String(json)) as T;
+    return JSON.parse(json);
   } catch (error) {
     // The parser's message quotes the text.
     throw new StorageError('corrupt', `${file} holds a row that is not JSON. It was left as it is`, { cause: error });

@@ -13,7 +13,7 @@ import type {
 import type { Database, Row } from './database.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
 import { canGrow, numberIn, withoutCompacted, withText } from './items.ts';
-import { parseColumn } from './rows.ts';
+import { joinPieces, parseColumn } from './rows.ts';
 
 const threadKey = '(SELECT key FROM threads WHERE id = ?1)';
 
@@ -314,7 +314,7 @@ export class SqliteStore implements ThreadStore {
     const item = this.#parse<Item>(row);
     const { pieces } = row;
     if (typeof pieces !== 'string') return item;
-    return withText(item, parseColumn<string[]>(`[${pieces}]`, this.#database.file).join(''));
+    return withText(item, joinPieces(pieces, this.#database.file));
   }
 
   #parse<T>(row: Row): T {

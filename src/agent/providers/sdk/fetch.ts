@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { strictJson } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import type { Upstream } from '../upstream/connection.ts';
@@ -41,7 +42,7 @@ export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchO
       const run = upstream.run({
         method: init.method === 'GET' ? 'GET' : 'POST',
         path: `${pathname}${search}`,
-        ...(typeof init.body === 'string' && { payload: init.body }),
+        ...(typeof init.body === 'string' && { payload: strictJson(init.body) }),
         accept: 'text/event-stream, application/json',
         headers: headersOf(init.headers),
         signal,
