@@ -23,6 +23,8 @@ import type {
 
 /** Compactions without an answer in between after which the conversation counts as too long. */
 const maxCompactions = 3;
+/** Refused parts that are left out without an answer in between. */
+const maxOmissions = 8;
 /** Longest pause that an upstream may ask for; with a longer one the request is not repeated. */
 const maxRetryAfterMs = 120_000;
 /** 0.5 s, 1 s, 2 s, … 30 s, each up to a quarter shorter: eight repetitions wait about a minute and a half. */
@@ -75,6 +77,8 @@ export const turnSetup = setup({
     isTooLong: (_, { isTooLong }: CheckedTurn) => isTooLong,
     canCompactAfter: ({ context }, { code }: Failure) =>
       code === 'contextTooLong' && context.patience.compactions < maxCompactions,
+    canLeaveOut: ({ context }, { leftOut }: Failure) =>
+      leftOut !== undefined && context.patience.omissions < maxOmissions,
     canRetry: ({ context }, failure: Failure) => canRetry(context, failure),
     /** A conversation that is too long for one model may fit into another one. */
     canFallBack: ({ context }) => context.patience.fallbacks < context.limits.fallbackModels,
@@ -114,12 +118,20 @@ export const turnSetup = setup({
       rounds: context.rounds + 1,
       clientCalls,
       finish,
-      patience: { ...context.patience, compactions: 0, failedRequests: 0 },
+      patience: { ...context.patience, compactions: 0, omissions: 0, failedRequests: 0 },
     })),
     countCompaction: assign(({ context: { patience } }) => ({
       patience: { ...patience, compactions: patience.compactions + 1 },
     })),
     countHeldUp: assign(({ context: { patience } }) => ({ patience: { ...patience, heldUp: patience.heldUp + 1 } })),
+    countOmission: assign(({ context: { patience } }) => ({
+      patience: { ...patience, omissions: patience.omissions + 1 },
+    })),
+    emitLeavingOut: emit((_, { message, leftOut = '' }: Failure) => ({
+      type: 'turn.leavingOut',
+      reason: message,
+      leftOut,
+    })),
     scheduleRetry: assign(({ context: { patience } }, { retryAfterMs }: Failure) => {
       const { random, seed } = nextRandom(patience.seed);
       const pause = Math.round(exponentialBackoffMs(patience.failedRequests, retryBackoff, random));
@@ -138,7 +150,7 @@ export const turnSetup = setup({
       reason: message,
     })),
     countFallback: assign(({ context: { patience } }) => ({
-      patience: { ...patience, fallbacks: patience.fallbacks + 1, failedRequests: 0, compactions: 0 },
+      patience: { ...patience, fallbacks: patience.fallbacks + 1, failedRequests: 0, compactions: 0, omissions: 0 },
     })),
     recordUsedUpBudget: assign((_, { usedUpBudget }: CheckedTurn) => ({ usedUpBudget })),
     emitBudgetReached: emit(({ context }) => ({ type: 'turn.budgetReached', budget: context.usedUpBudget ?? '' })),

@@ -104,6 +104,8 @@ export interface TurnPatience {
   readonly seed: number;
   /** Compactions since the last answer: after the third the conversation counts as too long. */
   readonly compactions: number;
+  /** Refused parts that were left out since the last answer. */
+  readonly omissions: number;
   /** Failed requests since the last answer. */
   readonly failedRequests: number;
   /** Pause before the next repetition, in milliseconds. */
@@ -169,6 +171,8 @@ export type TurnEmitted =
   | { readonly type: 'turn.notConcluded'; readonly reason: string }
   /** A request failed and is repeated after a pause. `attempt` counts from 1. */
   | { readonly type: 'turn.retrying'; readonly attempt: number; readonly waitMs: number; readonly reason: string }
+  /** A request was refused and is repeated without the refused part, which `leftOut` names. */
+  | { readonly type: 'turn.leavingOut'; readonly leftOut: string; readonly reason: string }
   /** The next fallback model takes over; `index` counts from 0. */
   | { readonly type: 'turn.fallingBack'; readonly index: number; readonly reason: string }
   | { readonly type: 'turn.budgetReached'; readonly budget: string }

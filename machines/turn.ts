@@ -8,7 +8,7 @@
  * 2. `checking` precedes every request: a conversation that exceeds the context window is compacted, and a used-up budget stops the
  *    turn in `budgetReached` until a user raises it or the timeout ends the turn.
  * 3. Each entry of `inferring` is one request to the model. Its tokens are counted when it ends, also when it was interrupted or failed.
- * 4. A request that failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its
+ * 4. A request of which the service refuses a part, such as a picture, is repeated at once without that part. A request that failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its
  *    repetitions are used up, or can not help, the next fallback model takes over in `fallingBack`.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
  *    are saved that a call may change; then `runTools` runs what is allowed.
@@ -53,8 +53,13 @@ const onFallBack = {
   target: 'fallingBack',
   actions: { type: 'emitFallingBack', params: failureIn },
 } as const;
-/** A failed request of the turn: repeated, taken over by another model, or the end of the turn. */
+/** A failed request of the turn: repeated without its refused part, repeated, taken over by another model, or the end of the turn. */
 const onModelError = [
+  {
+    guard: { type: 'canLeaveOut', params: failureIn },
+    target: 'checking',
+    actions: ['countOmission', { type: 'emitLeavingOut', params: failureIn }],
+  },
   { guard: { type: 'canCompactAfter', params: failureIn }, target: 'compacting', reenter: true },
   {
     guard: { type: 'canRetry', params: failureIn },
@@ -78,7 +83,7 @@ export const turnMachine = turnSetup.createMachine({
     threadId,
     turnId,
     limits,
-    patience: { seed, compactions: 0, failedRequests: 0, retryMs: 0, fallbacks: 0, heldUp: 0 },
+    patience: { seed, compactions: 0, omissions: 0, failedRequests: 0, retryMs: 0, fallbacks: 0, heldUp: 0 },
     requests: 0,
     rounds: 0,
     tokens: noTokens,

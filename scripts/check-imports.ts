@@ -80,6 +80,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'errors.ts',
     'model.ts',
     'tokens.ts',
+    'pictures',
     'history.ts',
     'tool.ts',
     'delegate.ts',

@@ -1,5 +1,6 @@
-import type { InputPart, Item, Turn } from '../protocol/index.ts';
+import type { InputPart, Item, ItemOf, Turn } from '../protocol/index.ts';
 import type { ContentPart, ModelMessage, ModelState, ModelToolCall } from './model.ts';
+import { pictureFor } from './pictures/index.ts';
 
 /** Text of a user's message. */
 export function textOf(input: readonly InputPart[]): string {
@@ -39,10 +40,16 @@ export function imagePathsOf(turns: readonly Pick<Turn, 'items'>[]): readonly st
 export const imagePathsIn = (input: readonly InputPart[]): readonly string[] =>
   input.flatMap((part) => (part.type === 'localImage' ? [part.path] : []));
 
+/** Stands for a picture that a model service has refused. */
+export const refusedPicture: ContentPart = {
+  type: 'text',
+  text: '[A picture was here. The service of the model refused it.]',
+};
+
 /** A user's message as a model gets it. An image that is not among `images` is only mentioned. */
 export function contentOf(input: readonly InputPart[], images: Images = noImages): ContentPart[] {
   return input.map((part): ContentPart => {
-    if (part.type === 'image') return { type: 'image', url: part.url };
+    if (part.type === 'image') return pictureFor({ type: 'image', url: part.url });
     if (part.type === 'localImage') return images.get(part.path) ?? { type: 'text', text: partText(part) };
     return { type: 'text', text: partText(part) };
   });
@@ -55,12 +62,19 @@ const lost = '(no result: the turn ended before the tool did)';
  * Builds the conversation of earlier turns for a model: questions, answers, calls and their results; neither thoughts
  * nor errors nor notices. Every call has exactly one result, right behind the message that made it.
  */
-export function historyOf(turns: readonly Pick<Turn, 'items'>[], images?: Images, states?: States): ModelMessage[] {
+export function historyOf(turns: readonly Pick<Turn, 'items'>[], additions?: Additions): ModelMessage[] {
   return messagesOf(
     turns.flatMap(({ items }) => items),
-    images,
-    states,
+    additions,
   );
+}
+
+/** Parts of a conversation that its items lack. */
+export interface Additions {
+  readonly images?: Images;
+  readonly states?: States;
+  /** Messages whose pictures are left out besides those that notices name, by item id. */
+  readonly withoutPictures?: ReadonlySet<string>;
 }
 
 /** States of answers by the last item of each. */
@@ -69,6 +83,8 @@ export type States = ReadonlyMap<string, ModelState>;
 /** Notices of failed requests: what the model had said until then is no part of the conversation. */
 export const discardingNotices: ReadonlySet<string> = new Set(['requestRepeated', 'modelReplaced']);
 
+/** Kind of the notice that names messages whose pictures the service of the model has refused: the model no longer gets them. */
+export const pictureRefusedNotice = 'pictureRefused';
 /** Kind of the notice with a text of hooks, which the model gets. */
 export const hookContextNotice = 'hookContext';
 /** Kind of the notice with the mode of a turn, which the model gets. */
@@ -83,7 +99,9 @@ export const hookMessage = (text: string): ModelMessage => ({
 });
 
 /** The same of items in a row. */
-export function messagesOf(items: readonly Item[], images?: Images, states?: States): ModelMessage[] {
+export function messagesOf(items: readonly Item[], additions: Additions = {}): ModelMessage[] {
+  const { images, states } = additions;
+  const refused = refusedIn(items, additions);
   const messages: ModelMessage[] = [];
   let answer: { text: string; toolCalls: ModelToolCall[]; state?: ModelState } | undefined;
   let waiting = new Map<string, string>();
@@ -110,7 +128,7 @@ export function messagesOf(items: readonly Item[], images?: Images, states?: Sta
       if (messages.at(-1)?.role === 'user') messages.pop();
     } else if (item.type === 'userMessage') {
       settle();
-      messages.push({ role: 'user', content: contentOf(item.input, images) });
+      messages.push(userMessage(item, images, refused.has(item.id)));
     } else if (item.type === 'agentMessage') {
       if (waiting.size > 0) settle();
       answer ??= { text: '', toolCalls: [] };
@@ -128,6 +146,24 @@ export function messagesOf(items: readonly Item[], images?: Images, states?: Sta
   }
   settle();
   return messages;
+}
+
+/** Items of messages without their pictures. */
+function refusedIn(items: readonly Item[], { withoutPictures }: Additions): ReadonlySet<string> {
+  const named = items.flatMap((item) =>
+    item.type === 'systemNotice' && item.kind === pictureRefusedNotice ? (item.itemIds ?? []) : [],
+  );
+  return new Set([...(withoutPictures ?? []), ...named]);
+}
+
+function userMessage(
+  { id, input }: ItemOf<'userMessage'>,
+  images: Images | undefined,
+  isRefused: boolean,
+): ModelMessage {
+  const content = contentOf(input, images);
+  const shown = isRefused ? content.map((part) => (part.type === 'image' ? refusedPicture : part)) : content;
+  return { role: 'user', content: shown, itemId: id };
 }
 
 function toolMessage(callId: string, name: string, text: string): ModelMessage {

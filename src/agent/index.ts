@@ -17,6 +17,7 @@ export {
 } from './instructions/index.ts';
 export { createSkillTool, Library, listDescribed, type PromptCommand, type Skill } from './library/index.ts';
 export * from './model.ts';
+export { pictureFor } from './pictures/index.ts';
 export {
   CatalogueError,
   catalogueUrl,

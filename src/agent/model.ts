@@ -70,7 +70,8 @@ export type ContentPart =
 
 export type ModelMessage =
   | { readonly role: 'system'; readonly text: string }
-  | { readonly role: 'user'; readonly content: readonly ContentPart[] }
+  /** `itemId`: item of the thread that the message is made of; absent: none. */
+  | { readonly role: 'user'; readonly content: readonly ContentPart[]; readonly itemId?: string }
   | {
       readonly role: 'assistant';
       readonly text: string;
@@ -188,6 +189,8 @@ export interface ModelErrorOptions extends ErrorOptions {
   readonly isRetryable?: boolean | undefined;
   /** The service does not accept the state of an earlier answer. */
   readonly refusesState?: boolean;
+  /** HTTP status of the answer; absent: no answer came. */
+  readonly status?: number | undefined;
 }
 
 /** A failed request to a provider. The message is for people and holds no secret. */
@@ -200,6 +203,8 @@ export class ModelError extends Error {
   readonly isRetryable: boolean;
   /** The request may succeed without the state of earlier answers. */
   readonly refusesState: boolean;
+  /** HTTP status of the answer, or the one that an error inside it stands for; undefined: no answer came. */
+  readonly status: number | undefined;
 
   constructor(code: ModelErrorCode, message: string, options: ModelErrorOptions = {}) {
     super(message, options);
@@ -207,6 +212,7 @@ export class ModelError extends Error {
     this.retryAfterMs = options.retryAfterMs;
     this.isRetryable = options.isRetryable ?? retryableCodes.has(code);
     this.refusesState = options.refusesState ?? false;
+    this.status = options.status;
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ToolResult } from '../agent/index.ts';
+import { pictureFor, type ToolResult } from '../agent/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { CallToolResult, ContentBlock } from './library.ts';
 
@@ -9,18 +9,19 @@ export function toToolResult(result: CallToolResult, clean: (text: string) => st
   const images: Image[] = [];
   let imageChars = 0;
   const takeImage = (data: string, mimeType: string): string | undefined => {
-    if (!/^image\/[\w.+-]+$/.test(mimeType)) return '[an image of an unknown kind: not shown]';
+    const part = pictureFor({ type: 'image', url: `data:${mimeType};base64,${data}` });
+    if (part.type === 'text') return part.text;
     if (images.length >= defaults.mcp.images || imageChars + data.length > defaults.mcp.imageChars) {
       return `[image, ${mimeType}: left out, the result has too many or too large images]`;
     }
     imageChars += data.length;
-    images.push({ type: 'image', url: `data:${mimeType};base64,${data}` });
+    images.push(part);
     return undefined;
   };
   const texts = result.content.map((block) => textOf(block, takeImage)).filter((text) => text !== undefined);
   const hasText = texts.some((text) => text !== '');
   if (!hasText && result.structuredContent !== undefined) texts.push(JSON.stringify(result.structuredContent, null, 2));
-  const text = bounded(clean(texts.join('\n')));
+  const text = bounded(clean(texts.join('\n').toWellFormed()));
   return {
     text: text === '' && images.length === 0 ? '(The tool answered with nothing.)' : text,
     isError: result.isError === true,

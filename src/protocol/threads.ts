@@ -149,10 +149,16 @@ export const Item = v.variant('type', [
     kind: v.pipe(
       v.string(),
       v.description(
-        'Kinds are open. `requestRepeated`: an answer broke off and is requested again; `modelReplaced`: a fallback model continues; both discard the unfinished answer before them.',
+        'Kinds are open. `requestRepeated`: an answer broke off or a request was refused, and it is requested again; `modelReplaced`: a fallback model continues; both discard the unfinished answer before them; `pictureRefused`: the model no longer gets pictures of `itemIds`.',
       ),
     ),
     text: v.string(),
+    itemIds: v.pipe(
+      v.optional(v.array(id)),
+      v.description(
+        'Items that the notice concerns, with `pictureRefused`: messages whose pictures the model no longer gets.',
+      ),
+    ),
   }),
   /** The plan of the agent as it is from now on; it replaces the plan before. */
   v.object({ ...itemBase, type: v.literal('plan'), callId: id, steps: v.array(PlanStep) }),

@@ -9,6 +9,7 @@ import { AppServerClient } from '../../src/client/index.ts';
 import { defaults } from '../../src/protocol/index.ts';
 import { calls, hangs, says, scripted } from '../agui/model.ts';
 import { eventually } from '../http/support.ts';
+import { pictures, pictureUrl } from '../pictures.ts';
 import { attach, choose, inSession, introduce, surroundings } from './harness.ts';
 
 /** Why it was refused. */
@@ -216,7 +217,7 @@ t.test('images, files and other resources reach the model', async (t) => {
     sessionId: editor.sessionId,
     prompt: [
       { type: 'text', text: 'see' },
-      { type: 'image', mimeType: 'image/png', data: 'aGk=' },
+      { type: 'image', mimeType: 'image/png', data: pictures.png.toString('base64') },
       { type: 'resource_link', name: 'b c.ts', uri: pathToFileURL(file).href },
       { type: 'resource_link', name: 'site', uri: 'https://example.org/' },
       { type: 'resource', resource: { uri: 'file:///x.md', text: '```\nfenced\n```' } },
@@ -225,7 +226,7 @@ t.test('images, files and other resources reach the model', async (t) => {
   t.match(provider.requests[0]?.messages.at(-1), {
     content: [
       { text: 'see' },
-      { type: 'image', url: 'data:image/png;base64,aGk=' },
+      { type: 'image', url: pictureUrl(pictures.png, 'png') },
       { text: `@${file}` },
       { text: '[site](https://example.org/)' },
       { text: '@/x.md\n````\n```\nfenced\n```\n````' },

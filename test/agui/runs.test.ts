@@ -2,6 +2,7 @@
 import { EventSchemas } from '@ag-ui/core/schemas';
 import t from 'tap';
 import { ModelError } from '../../src/agent/index.ts';
+import { pictures, pictureUrl } from '../pictures.ts';
 import { agentOf, last, run, say, serve } from './harness.ts';
 import { calls, says, scripted } from './model.ts';
 
@@ -157,7 +158,7 @@ t.test('images and several messages become one input', async (t) => {
     role: 'user',
     content: [
       { type: 'text', text: 'a picture' },
-      { type: 'image', source: { type: 'data', value: 'aGk=', mimeType: 'image/png' } },
+      { type: 'image', source: { type: 'data', value: pictures.png.toString('base64'), mimeType: 'image/png' } },
       { type: 'image', source: { type: 'url', value: 'https://example.org/a.png' } },
     ],
   });
@@ -166,7 +167,7 @@ t.test('images and several messages become one input', async (t) => {
     content: [
       { text: 'look at this' },
       { text: 'a picture' },
-      { type: 'image', url: 'data:image/png;base64,aGk=' },
+      { type: 'image', url: pictureUrl(pictures.png, 'png') },
       { type: 'image', url: 'https://example.org/a.png' },
     ],
   });

@@ -11,6 +11,7 @@ import {
   cancelGraceMs,
   checkOf,
   cut,
+  refusedPart,
   rejected,
   to,
   tokensOf,
@@ -89,6 +90,21 @@ t.test('an answer resets the count of compactions and of failed requests', async
   open(world.infer).answer(answerOf({ calls: 1 }));
   await flush();
   t.same([world.context.patience.compactions, world.context.patience.failedRequests], [0, 0]);
+});
+
+t.test('parts are left out eight times at most until an answer; then the refusal ends the turn', async (t) => {
+  const world = new World();
+  await to.inferring(world);
+  for (let time = 1; time <= 8; time += 1) {
+    open(world.infer).fail(refusedPart);
+    await flush();
+    t.equal(world.value, 'checking');
+    open(world.check).answer(checkOf());
+    await flush();
+  }
+  open(world.infer).fail(refusedPart);
+  await flush();
+  t.same(world.state.end, { status: 'failed', error: { code: 'upstreamRejected', message: 'no such picture' } });
 });
 
 t.test('pauses double up to 30 s; eight repetitions wait about a minute and a half', async (t) => {

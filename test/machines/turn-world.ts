@@ -158,6 +158,11 @@ export const usedUpBudget = 'Budget.TurnUsd is used up.';
 export const rejected = Object.assign(new Error('no such model'), { code: 'upstreamRejected' });
 /** A failure that passes. */
 export const cut = Object.assign(new Error('broken off'), { code: 'upstreamProtocol', isRetryable: true });
+/** A refusal of a part that the next request leaves out. */
+export const refusedPart = Object.assign(new Error('no such picture'), {
+  code: 'upstreamRejected',
+  leftOut: 'one picture',
+});
 export const tooLong = Object.assign(new Error('too long'), { code: 'contextTooLong' });
 
 /** A world that can lead to every state. */

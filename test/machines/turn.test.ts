@@ -7,6 +7,7 @@ import {
   cancelGraceMs,
   checkOf,
   cut,
+  refusedPart,
   rejected,
   World as TurnWorld,
   to,
@@ -137,6 +138,17 @@ const requests: Walk<World>[] = (
       t.ok(retryMs >= 375 && retryMs <= 500, `the first pause is ${retryMs} ms`);
       t.same(world.emitted.at(-1), { type: 'turn.retrying', attempt: 1, waitMs: retryMs, reason: 'broken off' });
       t.same([failedRequests, world.running], [1, 0]);
+    },
+  },
+  {
+    takes: `${state} error(${work}) [canLeaveOut] → checking`,
+    proves: 'a request is repeated without its refused part at once, also where no repetition is allowed',
+    given: to[state],
+    when: (world) => open<unknown, unknown>(world[work]).fail(refusedPart),
+    shows: (t, world) => {
+      const report = { type: 'turn.leavingOut', leftOut: 'one picture', reason: 'no such picture' };
+      t.same(world.emitted.at(-1), report);
+      t.same([world.value, world.context.patience.omissions], ['checking', 1]);
     },
   },
   {

@@ -3,6 +3,7 @@ import t from 'tap';
 import { TextTail } from '../../src/lib/index.ts';
 import { toToolResult } from '../../src/mcp/result.ts';
 import { ToolNames } from '../../src/mcp/tool-names.ts';
+import { pictures, pictureUrl } from '../pictures.ts';
 
 const asIs = (text: string) => text;
 
@@ -44,11 +45,14 @@ t.test('every kind of content is converted to text and images', async (t) => {
     {
       content: [
         { type: 'text', text: 'first' },
-        { type: 'image', data: 'AAAA', mimeType: 'image/png' },
+        { type: 'image', data: pictures.jpeg.toString('base64'), mimeType: 'image/png' },
         { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
         { type: 'resource_link', uri: 'file:///a', name: 'a', mimeType: 'text/plain', description: 'the a' },
         { type: 'resource', resource: { uri: 'file:///b', text: 'inside b' } },
-        { type: 'resource', resource: { uri: 'file:///c', blob: 'AAAA', mimeType: 'image/gif' } },
+        {
+          type: 'resource',
+          resource: { uri: 'file:///c', blob: pictures.gif.toString('base64'), mimeType: 'image/gif' },
+        },
         { type: 'resource', resource: { uri: 'file:///d', blob: 'AAAA' } },
       ],
       structuredContent: { not: 'needed' },
@@ -65,15 +69,15 @@ t.test('every kind of content is converted to text and images', async (t) => {
     ].join('\n'),
     isError: false,
     images: [
-      { type: 'image', url: 'data:image/png;base64,AAAA' },
-      { type: 'image', url: 'data:image/gif;base64,AAAA' },
+      { type: 'image', url: pictureUrl(pictures.jpeg, 'jpeg') },
+      { type: 'image', url: pictureUrl(pictures.gif, 'gif') },
     ],
   });
   t.same(toToolResult({ content: [], isError: true }, asIs), {
     text: '(The tool answered with nothing.)',
     isError: true,
   });
-  const image = { type: 'image' as const, data: 'AAAA', mimeType: 'image/png' };
+  const image = { type: 'image' as const, data: pictures.png.toString('base64'), mimeType: 'image/png' };
   const many = toToolResult({ content: Array.from({ length: 10 }, () => image) }, asIs);
   t.equal(many.images?.length, 8);
   t.match(many.text, /left out, the result has too many or too large images/);

@@ -1,6 +1,7 @@
 /** Our providers against services that refuse what the real ones refuse. */
 import t, { type Test } from 'tap';
 import type { ModelEvent } from '../../src/agent/index.ts';
+import { pictures } from '../pictures.ts';
 import { capabilities } from './capabilities.ts';
 import { ask, continued, converse, tool, user } from './client.ts';
 import { type FakeOptions, requestId, startFake } from './fake.ts';
@@ -14,7 +15,7 @@ async function running(t: Test, { dialect, settings }: Subject, options?: FakeOp
   return { fake, provider };
 }
 
-const picture = Buffer.from('a small picture').toString('base64');
+const picture = pictures.png.toString('base64');
 
 for (const subject of subjects) {
   t.test(subject.name, async (t) => {

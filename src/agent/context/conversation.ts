@@ -1,5 +1,5 @@
 import type { Turn } from '../../protocol/index.ts';
-import { historyOf, type Images, type States } from '../history.ts';
+import { type Additions, historyOf } from '../history.ts';
 import type { ModelMessage } from '../model.ts';
 import type { Compaction } from '../thread-store.ts';
 
@@ -11,10 +11,9 @@ import type { Compaction } from '../thread-store.ts';
 export function conversationOf(
   compaction: Compaction | undefined,
   turns: readonly Pick<Turn, 'items'>[],
-  images?: Images,
-  states?: States,
+  additions?: Additions,
 ): ModelMessage[] {
-  const messages = historyOf(turns, images, states);
+  const messages = historyOf(turns, additions);
   if (!compaction) return messages;
   const { requests = [], summary } = compaction;
   const text = [

@@ -1,15 +1,25 @@
-import type { ApprovalPolicy, InputPart } from '../../protocol/index.ts';
+import { count } from '../../lib/index.ts';
+import type { ApprovalPolicy, InputPart, ItemOf } from '../../protocol/index.ts';
 import { TokenCount } from '../context/index.ts';
-import { contentOf, hookMessage, imagePathsIn, imagePathsOf, messagesOf, modeNotice } from '../history.ts';
+import { hookMessage, imagePathsIn, imagePathsOf, messagesOf, modeNotice, pictureRefusedNotice } from '../history.ts';
 import { brief, systemPrompt } from '../instructions/index.ts';
 import { skillToolName } from '../library/index.ts';
-import type { ModelMessage, ModelRequest, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
+import type {
+  ModelError,
+  ModelMessage,
+  ModelRequest,
+  ModelState,
+  ModelToolCall,
+  ModelUsage,
+  ToolChoice,
+} from '../model.ts';
 import type { ModelUse } from '../model-call.ts';
 import type { Briefing } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { MadeResult } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
 import { planNote } from './plan-mode.ts';
+import { RefusedPictures } from './refused-pictures.ts';
 import type { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import { TurnImages } from './turn-images.ts';
@@ -48,6 +58,7 @@ export class TurnConversation {
   #messages: ModelMessage[] = [];
   readonly #images: TurnImages;
   readonly #model: TurnModel;
+  readonly #refusedPictures = new RefusedPictures();
 
   constructor(options: TurnConversationOptions) {
     const { host, turnId, items, options: turn } = options;
@@ -121,8 +132,34 @@ export class TurnConversation {
     return this.#count.estimate(this.#messages, this.tools.bytes);
   }
 
-  /** Removes the states of all earlier answers, which the provider refuses. @returns whether there were any */
-  dropStates(): boolean {
+  /**
+   * Leaves out the part of the request that the service has refused.
+   * @returns the part in words; undefined: nothing can be left out
+   */
+  leaveOut(refusal: ModelError): string | undefined {
+    for (const omit of this.#omissions) {
+      const leftOut = omit(refusal);
+      if (leftOut !== undefined) return leftOut;
+    }
+    return undefined;
+  }
+
+  /** Parts that a request can do without. Each returns the part that it has left out in words; undefined: the refusal concerns another one. */
+  readonly #omissions: readonly ((refusal: ModelError) => string | undefined)[] = [
+    ({ refusesState }) => (refusesState && this.#dropStates() ? "the model's notes on earlier answers" : undefined),
+    (refusal) => this.#leaveOutPictures(refusal),
+  ];
+
+  #leaveOutPictures(refusal: ModelError): string | undefined {
+    const rest = this.#refusedPictures.leaveOut(refusal, this.#messages);
+    if (!rest) return undefined;
+    this.#messages = rest.messages;
+    this.#count.forget();
+    return count(rest.count, 'picture');
+  }
+
+  /** Removes the states of all earlier answers. @returns whether there were any */
+  #dropStates(): boolean {
     if (!this.#messages.some((message) => message.role === 'assistant' && message.state)) return false;
     this.#past.dropStates();
     this.#messages = this.#messages.map((message) => {
@@ -140,9 +177,9 @@ export class TurnConversation {
     if (isEstimated !== true) this.#count.observe(messages, this.tools.bytes, inputTokens);
   }
 
-  async addUser(input: readonly InputPart[]): Promise<void> {
-    const images = await this.#images.read(imagePathsIn(input));
-    this.#messages.push({ role: 'user', content: contentOf(input, images) });
+  async addUser(item: ItemOf<'userMessage'>): Promise<void> {
+    const images = await this.#images.read(imagePathsIn(item.input));
+    this.#messages.push(...messagesOf([item], { images }));
   }
 
   /** @param lastItemId the last item of the answer */
@@ -154,6 +191,10 @@ export class TurnConversation {
   ): void {
     this.#messages.push({ role: 'assistant', text, toolCalls, ...(state && { state }) });
     if (state && lastItemId !== undefined) this.#past.addState(lastItemId, state);
+    const itemIds = this.#refusedPictures.confirm();
+    if (itemIds.length === 0) return;
+    const notice = 'The service of the model refused pictures of this conversation; the model no longer gets them.';
+    this.#options.items.add({ type: 'systemNotice', kind: pictureRefusedNotice, text: notice, itemIds: [...itemIds] });
   }
 
   /** Texts of the results in it. */
@@ -229,6 +270,7 @@ export class TurnConversation {
     const { workspacePath, settings, config, surroundings } = this.#host;
     const { policy, options } = this.#options;
     const { history, instructions = [] } = options;
+    const withoutPictures = this.#refusedPictures.itemIds;
     const text = systemPrompt({
       workspacePath,
       briefing,
@@ -240,10 +282,10 @@ export class TurnConversation {
     if (history) {
       const own = this.#past.ownItems().filter(({ type }) => type === 'userMessage' || type === 'systemNotice');
       const images = await this.#images.read(imagePathsOf([{ items: [...own] }]));
-      this.#messages = [{ role: 'system', text }, ...history, ...messagesOf(own, images)];
+      this.#messages = [{ role: 'system', text }, ...history, ...messagesOf(own, { images, withoutPictures })];
       return;
     }
     const images = await this.#images.read(this.#past.imagePaths());
-    this.#messages = [{ role: 'system', text }, ...this.#past.conversation(images)];
+    this.#messages = [{ role: 'system', text }, ...this.#past.conversation({ images, withoutPictures })];
   }
 }

@@ -1,6 +1,6 @@
 import type { Item, Turn } from '../../protocol/index.ts';
 import { conversationOf } from '../context/index.ts';
-import { type Images, imagePathsOf } from '../history.ts';
+import { type Additions, imagePathsOf } from '../history.ts';
 import type { ModelMessage, ModelState } from '../model.ts';
 import type { Compaction } from '../thread-store.ts';
 import type { TurnHost } from './turn-host.ts';
@@ -54,9 +54,10 @@ export class TurnPast {
     return imagePathsOf([...this.#read().turns, this.#now()]);
   }
 
-  conversation(images: Images): ModelMessage[] {
+  conversation(additions: Omit<Additions, 'states'>): ModelMessage[] {
     const { compaction, turns, states } = this.#read();
-    return conversationOf(compaction, [...turns, this.#now()], images, new Map([...states, ...this.#states]));
+    const all = { ...additions, states: new Map([...states, ...this.#states]) };
+    return conversationOf(compaction, [...turns, this.#now()], all);
   }
 
   /** @param lastItemId the last item of the answer */

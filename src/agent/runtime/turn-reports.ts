@@ -28,6 +28,12 @@ export class TurnReports {
     this.#publish('retrying', message, { attempt, waitMs, reason });
   }
 
+  leaveOut({ reason, leftOut }: Of<'turn.leavingOut'>): void {
+    const message = `${reason} Asking again without ${leftOut}.`;
+    this.#options.record.items.add({ type: 'systemNotice', kind: 'requestRepeated', text: message });
+    this.#publish('retrying', message, { waitMs: 0, reason });
+  }
+
   fallback(reason: string, model: string): void {
     const message = `${reason} Continuing with ${model}.`;
     this.#options.record.items.add({ type: 'systemNotice', kind: 'modelReplaced', text: message });

@@ -318,10 +318,8 @@ export class TurnRun implements TurnWork, RunningTurn {
     const { isInterrupted, end } = this.#driver.state;
     if (isInterrupted || end) return error;
     const failure = codedFailureOf(error) ?? bugFailure(this.#host.onBug(error));
-    if (error instanceof ModelError && error.refusesState && this.#conversation.dropStates()) {
-      const message = `${failure.message} The model's notes on earlier answers are left out.`;
-      return { ...failure, message: this.#host.clean(message), isRetryable: true, retryAfterMs: 0 };
-    }
+    const leftOut = error instanceof ModelError ? this.#conversation.leaveOut(error) : undefined;
+    if (leftOut !== undefined) return { ...failure, message: this.#host.clean(failure.message), leftOut };
     if (failure.code === 'contextTooLong' && error instanceof Error) this.#conversation.room.noteTooLong(error);
     return { ...failure, message: this.#host.clean(failure.message) };
   }
@@ -378,6 +376,9 @@ export class TurnRun implements TurnWork, RunningTurn {
         return;
       case 'turn.retrying':
         this.#reports.retry(event);
+        return;
+      case 'turn.leavingOut':
+        this.#reports.leaveOut(event);
         return;
       case 'turn.fallingBack':
         this.#reports.fallback(event.reason, this.#host.settings.fallbackModels[event.index] ?? '');

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap';
 import type { ModelRequest } from '../../../src/agent/model.ts';
 import { answered, json, startMockUpstream, type UpstreamRequest } from '../../fixtures/upstream/mock-upstream.ts';
+import { pictures, pictureUrl } from '../../pictures.ts';
 import { apiKey, collect, hi, openAi, told, user } from './helpers.ts';
 
 /** The body that a request becomes. */
@@ -75,7 +76,7 @@ t.test('an answer without streaming gives the same events', async (t) => {
 });
 
 t.test('a conversation is sent in the format of the interface', async (t) => {
-  const picture = { type: 'image', url: 'data:image/png;base64,AAAA' } as const;
+  const picture = { type: 'image', url: pictureUrl(pictures.png, 'png') } as const;
   const body = await bodyOf(t, {
     model: 'other',
     messages: [

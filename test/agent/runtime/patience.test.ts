@@ -264,7 +264,7 @@ t.test('state that a service refuses is left out once and for all, and the reque
   const { turn, ear } = await talk(threads, thread.id, 'three');
   t.match(turn, { status: 'completed' });
   t.match(kindsOf(ear), ['retrying']);
-  t.match(JSON.stringify(ear.events), /notes on earlier answers are left out/);
+  t.match(JSON.stringify(ear.events), /Asking again without the model's notes on earlier answers\./);
   t.same(states.slice(2), [2, 0]);
   refuses = false;
   await talk(threads, thread.id, 'four');

@@ -7,6 +7,7 @@ import t from 'tap';
 import { openFile } from '../../../src/agent/tools/files/handles.ts';
 import { createReadFile } from '../../../src/agent/tools/files/index.ts';
 import { LineReader } from '../../../src/agent/tools/files/line-window.ts';
+import { pictures } from '../../pictures.ts';
 import { places, review, settings, told } from './file-tools.ts';
 import { contextOf, problemOf } from './run-tool.ts';
 
@@ -118,13 +119,18 @@ t.test('images are shown as images', async (t) => {
     isError: false,
     images: [{ type: 'image', url: `data:image/png;base64,${pixel.toString('base64')}` }],
   });
-  for (const [head, type] of [
-    ['\xff\xd8\xff\xe0', 'jpeg'],
-    ['GIF89a', 'gif'],
-    ['RIFF\0\0\0\0WEBPVP8 ', 'webp'],
-  ] as const) {
-    put('i', Buffer.from(head, 'latin1'));
+  for (const type of ['jpeg', 'gif', 'webp'] as const) {
+    put('i', pictures[type]);
     t.match((await review(read, { path: 'i' }, workspace)).result.images?.[0]?.url, new RegExp(`^data:image/${type};`));
+  }
+  for (const type of ['png', 'jpeg', 'gif', 'webp'] as const) {
+    put('cut', pictures[type].subarray(0, 16));
+    const { result: cut } = await review(read, { path: 'cut' }, workspace);
+    t.match(cut, {
+      isError: true,
+      text: /^Error: cut is a \w+ image that cannot be shown: it is cut off or damaged\.$/,
+    });
+    t.equal(cut.images, undefined);
   }
   const large = createReadFile(settings({ maxFileBytes: 10_000_000 }));
   put('big.png', Buffer.concat([pixel, Buffer.alloc(5 * 1024 * 1024)]));

@@ -7,7 +7,8 @@ import type {
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
 import * as v from 'valibot';
-import { type ContentPart, ModelError, type ModelMessage, type ModelToolCall, stateFor } from '../../model.ts';
+import { type ContentPart, type ModelMessage, type ModelToolCall, stateFor } from '../../model.ts';
+import { pictureFor } from '../../pictures/index.ts';
 
 /** Content of one answer as a library takes it back. */
 export type AnswerPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
@@ -91,14 +92,20 @@ export function safeCallId(callId: string): string {
 }
 
 function userContent(content: readonly ContentPart[]): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] {
-  const parts = content.flatMap((part): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
+  const parts = content.flatMap((given): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
+    const part = given.type === 'image' ? pictureFor(given) : given;
     if (part.type === 'image') return [{ type: 'file', ...fileOf(part.url) }];
     return part.text.trim() === '' ? [] : [textPart(part.text)];
   });
   return parts.length > 0 ? parts : [textPart('')];
 }
 
-function resultOf({ callId, name, content }: Extract<ModelMessage, { role: 'tool' }>): LanguageModelV4ToolResultPart {
+function resultOf({
+  callId,
+  name,
+  content: given,
+}: Extract<ModelMessage, { role: 'tool' }>): LanguageModelV4ToolResultPart {
+  const content = given.map((part) => (part.type === 'image' ? pictureFor(part) : part));
   const words = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
   const pictures = content.flatMap((part) => (part.type === 'image' ? [fileOf(part.url)] : []));
   const text = words.trim() === '' ? emptyText : words;
@@ -116,14 +123,10 @@ function resultOf({ callId, name, content }: Extract<ModelMessage, { role: 'tool
   };
 }
 
-/** A picture from its data URL or address. */
+/** A picture from its data URL or address, both in order. */
 function fileOf(url: string): Pick<LanguageModelV4FilePart, 'data' | 'mediaType'> {
   const inline = /^data:([^;,]+);base64,(.*)$/s.exec(url);
-  if (!inline) {
-    if (!URL.canParse(url))
-      throw new ModelError('upstreamRejected', 'A picture of the conversation has no valid address.');
-    return { data: { type: 'url', url: new URL(url) }, mediaType: 'image/*' };
-  }
+  if (!inline) return { data: { type: 'url', url: new URL(url) }, mediaType: 'image/*' };
   const [, mediaType = 'image/*', data = ''] = inline;
   return { data: { type: 'data', data }, mediaType };
 }

@@ -110,6 +110,7 @@ export function refusedFault(
     retryAfterMs: retryAfterMs(headers, now) ?? problem.retryAfterMs,
     isRetryable: mayRetry(status, code, headers['x-should-retry']),
     refusesState: refusesState(code, problem),
+    status,
   });
 }
 
@@ -121,6 +122,7 @@ export function reportedFault(problem: Problem, clean: (text: string) => string)
     retryAfterMs: problem.retryAfterMs,
     isRetryable: mayRetry(status, code, undefined),
     refusesState: refusesState(code, problem),
+    status,
   });
 }
 

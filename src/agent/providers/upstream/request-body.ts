@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { strictJson } from '../../../lib/index.ts';
 import {
   type ContentPart,
   type ModelMessage,
@@ -8,6 +9,7 @@ import {
   stateFor,
   type ToolChoice,
 } from '../../model.ts';
+import { pictureFor } from '../../pictures/index.ts';
 import { ChatState, type Dialect, mistralCallId } from './dialect.ts';
 
 /** Form of the requested answer. */
@@ -33,7 +35,10 @@ const notPassedOn = new Set([
 /** Upstreams refuse these where no tool is offered. */
 const onlyWithTools = new Set(['tool_choice', 'parallel_tool_calls']);
 
-/** The body of a chat-completions request (https://platform.openai.com/docs/api-reference/chat/create), as JSON. */
+/**
+ * The body of a chat-completions request (https://platform.openai.com/docs/api-reference/chat/create), as JSON that strict services
+ * accept, whatever the conversation holds.
+ */
 export function bodyOf(request: ModelRequest, options: BodyOptions): string {
   const { model, isStreaming, dialect } = options;
   const { tools = [], toolChoice, responseFormat } = request;
@@ -48,7 +53,7 @@ export function bodyOf(request: ModelRequest, options: BodyOptions): string {
     stream: isStreaming,
     ...(isStreaming && !dialect.refusesUsageOption && { stream_options: { include_usage: true } }),
   });
-  return hasTools ? `${text.slice(0, -1)},"tools":[${tools.map(wireTool).join(',')}]}` : text;
+  return strictJson(hasTools ? `${text.slice(0, -1)},"tools":[${tools.map(wireTool).join(',')}]}` : text);
 }
 
 function limitsOf({ effort, maxOutputTokens, cacheKey }: ModelRequest, dialect: Dialect): Record<string, unknown> {
@@ -158,9 +163,10 @@ function chatStateOf(state: Answer['state'], { dialect, owner }: BodyOptions): C
   return extraContent ? { extraContent } : {};
 }
 
-/** Some upstreams parse what an earlier answer wrote and fail for good on what is not JSON; the model still sees it. */
-function readableArguments(args: string): string {
-  if (args.trim() === '') return '{}';
+/** Some upstreams parse what an earlier answer wrote and fail for good on what is not strict JSON; the model still sees it. */
+function readableArguments(given: string): string {
+  if (given.trim() === '') return '{}';
+  const args = strictJson(given);
   try {
     JSON.parse(args);
     return args;
@@ -172,9 +178,14 @@ function readableArguments(args: string): string {
 const textOf = (content: readonly ContentPart[]): string =>
   content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
 
+/** Content whose pictures the service takes; the last look, whatever their source. */
+const withPictures = (content: readonly ContentPart[]): ContentPart[] =>
+  content.map((part) => (part.type === 'image' ? pictureFor(part) : part));
+
 /** Words alone go as a string, which every upstream takes. */
 function wireContent(content: readonly ContentPart[]): unknown {
-  return content.every(({ type }) => type === 'text') ? textOf(content) : content.map(wirePart);
+  const parts = withPictures(content);
+  return parts.every(({ type }) => type === 'text') ? textOf(parts) : parts.map(wirePart);
 }
 
 function wirePart(part: ContentPart): unknown {
@@ -184,7 +195,7 @@ function wirePart(part: ContentPart): unknown {
 }
 
 function picturesOf(name: string, callId: string, content: readonly ContentPart[]): unknown[] {
-  const images = content.filter(({ type }) => type === 'image');
+  const images = withPictures(content.filter(({ type }) => type === 'image'));
   if (images.length === 0) return [];
   return [{ type: 'text', text: `From the result of ${name} (${callId}):` }, ...images.map(wirePart)];
 }

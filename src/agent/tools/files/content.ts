@@ -1,4 +1,5 @@
 /** Detects the kind of a file's bytes, and the encoding of text. */
+import { pictureType } from '../../pictures/index.ts';
 
 export type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be';
 
@@ -44,7 +45,7 @@ const signatures: readonly { readonly label: string; readonly bytes: readonly nu
 
 /** Detects the kind from the first `sniffBytes` of a file, or all of it when it is shorter. */
 export function sniff(head: Uint8Array): Sniffed {
-  const mimeType = imageType(head);
+  const mimeType = pictureType(head);
   if (mimeType !== undefined) return { kind: 'image', mimeType };
   if (has(head, [0xef, 0xbb, 0xbf])) return { kind: 'text', encoding: 'utf-8', bomBytes: 3 };
   // The mark of UTF-32 begins like that of UTF-16; NUL is no text.
@@ -66,14 +67,6 @@ function isBinary(head: Uint8Array): boolean {
   }
   // Formats without a NUL at their beginning: PDF, compressed data.
   return controls * 10 > head.length || (has(head, ascii('%PDF-')) && head.some((byte) => byte >= 128));
-}
-
-function imageType(head: Uint8Array): string | undefined {
-  if (has(head, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])) return 'image/png';
-  if (has(head, [0xff, 0xd8, 0xff])) return 'image/jpeg';
-  if (has(head, ascii('GIF87a')) || has(head, ascii('GIF89a'))) return 'image/gif';
-  if (has(head, ascii('RIFF')) && has(head, ascii('WEBP'), 8)) return 'image/webp';
-  return undefined;
 }
 
 const has = (head: Uint8Array, bytes: readonly number[], at = 0): boolean =>

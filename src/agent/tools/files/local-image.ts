@@ -1,18 +1,15 @@
 import { lstat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { ContentPart } from '../../model.ts';
+import { maxPictureBytes, pictureFor, pictureType } from '../../pictures/index.ts';
 import { isWithin, type PathRules, resolveInWorkspace } from '../paths.ts';
-import { sniff } from './content.ts';
 import { openFile } from './handles.ts';
 
-/** Reads an image that a message names by its path. Undefined: it is not there, not an image, too large or not allowed. */
-export type ReadImage = (
-  path: string,
-  workspacePath: string,
-) => Promise<Extract<ContentPart, { type: 'image' }> | undefined>;
-
-/** Larger images are not sent to a model. */
-const maxBytes = 10 * 1_048_576;
+/**
+ * Reads an image that a message names by its path; a text says why a picture cannot be shown. Undefined: it is missing, not an image,
+ * too large or not allowed.
+ */
+export type ReadImage = (path: string, workspacePath: string) => Promise<ContentPart | undefined>;
 
 /**
  * Messages are stored and read again with every turn, and by then a path may lead elsewhere. So the path obeys the same rules as
@@ -27,9 +24,9 @@ export const createImageReader =
       if (isBlocked || (isWithin(workspacePath, named) && !isInside)) return undefined;
       if ((await lstat(named)).isSymbolicLink()) return undefined;
       const bytes = await readAll(path);
-      const found = bytes && sniff(bytes);
-      if (found?.kind !== 'image') return undefined;
-      return { type: 'image', url: `data:${found.mimeType};base64,${bytes?.toString('base64')}` };
+      const mimeType = bytes && pictureType(bytes);
+      if (mimeType === undefined) return undefined;
+      return pictureFor({ type: 'image', url: `data:${mimeType};base64,${bytes?.toString('base64')}` });
     } catch {
       // Gone, refused or unreadable: the message only mentions it.
       return undefined;
@@ -40,7 +37,7 @@ async function readAll(path: string): Promise<Buffer | undefined> {
   const { handle, stats, close } = await openFile(path);
   try {
     const size = Number(stats.size);
-    if (size > maxBytes) return undefined;
+    if (size > maxPictureBytes) return undefined;
     const bytes = Buffer.alloc(size);
     const { bytesRead } = await handle.read(bytes, 0, size, 0);
     return bytes.subarray(0, bytesRead);

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import * as v from 'valibot';
+import { inspectPicture } from '../../pictures/index.ts';
 import type { Tool, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { done, failed, formatBytes } from '../text.ts';
@@ -82,8 +83,9 @@ async function showImage({ handle, stats }: OpenFile, { shown }: Place, mimeType
       `${shown} is a ${label} of ${formatBytes(size)}; at most ${formatBytes(limits.imageBytes)} can be shown.`,
     );
   }
-  const url = `data:${mimeType};base64,${(await handle.readFile()).toString('base64')}`;
-  return { text: `[${shown}: ${label}, ${formatBytes(size)}.]`, isError: false, images: [{ type: 'image', url }] };
+  const found = inspectPicture(await handle.readFile());
+  if ('problem' in found) return failed(`${shown} is a ${label} that cannot be shown: it ${found.problem}.`);
+  return { text: `[${shown}: ${label}, ${formatBytes(size)}.]`, isError: false, images: [found.picture] };
 }
 
 interface ReadLimits {
