@@ -15,11 +15,13 @@ const threadIds = ['a', 'b'];
 const scopes = ['shell:make', 'shell:Make', 'file:ü'];
 const someThread = fc.constantFrom(...threadIds);
 const number = fc.integer({ min: 1, max: 3 });
-/** Any UTF-16, also half characters. */
-const anyText = fc.string({
-  unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
-  maxLength: 8,
-});
+/** Any text as the runtime stores it: without half characters, which reading would repair. */
+const anyText = fc
+  .string({
+    unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
+    maxLength: 8,
+  })
+  .map((text) => text.toWellFormed());
 const anyTime = fc.integer({ min: 0, max: 3 }).map((second) => `2026-01-01T00:00:0${second}.000Z`);
 const anyStatus = fc.constantFrom('running' as const, 'waitingApproval' as const, 'completed' as const);
 

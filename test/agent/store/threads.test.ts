@@ -172,6 +172,18 @@ for (const [name, open] of Object.entries(stores)) {
       t.match(store.turns('a', { limit: 1 })[0]?.items[0], { text: 'So: one!' });
     });
 
+    if (name === 'sqlite') {
+      t.test('lone surrogates that an earlier version stored are repaired when they are read', async (t) => {
+        const store = open(t);
+        store.putThread(thread('a', { displayName: 'a \ud83d' }));
+        store.putTurn(turn('a', 1, { status: 'running' }));
+        store.putItem('a', message(1, 1, 'b \ude00 \ud83d', { status: 'streaming' }));
+        store.appendItemText('a', 'item_1', 'c \ud83d');
+        t.equal(store.thread('a')?.displayName, 'a \ufffd');
+        t.match(store.turns('a', { limit: 1 })[0]?.items[0], { text: 'b \ufffd \ufffdc \ufffd' });
+      });
+    }
+
     t.test('numbers continue after a rollback and for any order of ids', async (t) => {
       const store = open(t);
       t.equal(store.nextTurnNumber('a'), 1);
