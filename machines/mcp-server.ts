@@ -38,6 +38,8 @@ export interface McpServerInput {
 /** Self-description of a ready server. */
 export interface McpServerFacts {
   readonly toolCount: number;
+  /** Tools that are left out, or offered without a part of their definition; empty name: the list itself. */
+  readonly toolProblems: readonly { readonly tool: string; readonly problem: string; readonly isOffered: boolean }[];
   readonly resourceCount: number;
   readonly resourceTemplateCount: number;
   readonly serverName: string | null;

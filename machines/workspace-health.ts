@@ -38,6 +38,8 @@ export interface EndedTurn {
 export interface ToolServers {
   readonly total: number;
   readonly down: readonly { readonly name: string; readonly error: string | null }[];
+  /** Sentences about tools that are left out or offered in part. They do not impair the workspace. */
+  readonly toolProblems: readonly string[];
 }
 
 /** Failures of an earlier process of the same workspace with the same settings. */
@@ -124,7 +126,7 @@ export const workspaceHealthMachine = setup({
     failuresInARow: earlier?.failuresInARow ?? 0,
     isRepeated: (earlier?.failuresInARow ?? 0) > 1,
     hasAnswered: false,
-    tools: { total: 0, down: [] },
+    tools: { total: 0, down: [], toolProblems: [] },
   }),
   initial: 'judging',
   invoke: { id: 'reporter', src: 'reporter' },

@@ -82,6 +82,8 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'tokens.ts',
     'pictures',
     'history.ts',
+    'schema-parts.ts',
+    'tool-schema.ts',
     'tool.ts',
     'delegate.ts',
     'thread-store.ts',

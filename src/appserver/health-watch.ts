@@ -15,6 +15,7 @@ import {
   type LaunchDocument,
   type McpServerStatus,
   type ModelInUse,
+  mcpToolProblemWords,
   type Problem,
   problemsOf,
   type Turn,
@@ -105,7 +106,7 @@ export class HealthWatch {
       // An agent of another maker chooses its model by itself.
       model: this.#agent.kind === 'oratorio' ? this.#model : null,
       agent: this.#agent,
-      mcpServers: { total: tools.total, down: [...tools.down] },
+      mcpServers: { total: tools.total, down: [...tools.down], toolProblems: [...tools.toolProblems] },
       pendingApprovals: this.#options.assembly.threads.approvals().length,
       costUsd: unpricedCount > 0 ? null : costUsd,
     };
@@ -189,6 +190,12 @@ function toolServersOf(servers: readonly McpServerStatus[]): ToolServers {
     down: down
       .slice(0, mostServers)
       .map(({ name, lastError }) => ({ name, error: lastError?.slice(0, longestText) ?? null })),
+    toolProblems: enabled
+      .flatMap(({ name, toolProblems = [] }) =>
+        toolProblems.map((problem) => `${name}: ${mcpToolProblemWords(problem)}`),
+      )
+      .slice(0, mostServers)
+      .map((sentence) => sentence.slice(0, longestText)),
   };
 }
 

@@ -8,6 +8,7 @@ import { type FailureCode, failureOf, McpFailure } from './failure.ts';
 import { openHttpLink } from './http-link.ts';
 import { type CallToolResult, type Client, loadLibrary, type Tool } from './library.ts';
 import type { Link } from './link.ts';
+import { ListReview, type ToolProblem } from './list-review.ts';
 import { openStdioLink } from './stdio-link.ts';
 
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
@@ -54,6 +55,7 @@ export interface CallOptions {
 export class Connection {
   readonly #options: ConnectionOptions;
   #link: Link | undefined;
+  #lists: ListReview;
   #client: Client | undefined;
   #isReady = false;
   #wasReady = false;
@@ -62,11 +64,15 @@ export class Connection {
   /** Requested end before a link existed; the strongest request wins. */
   #endRequest: 'close' | 'terminate' | 'kill' | undefined;
   #tools: readonly Tool[] = [];
+  #toolProblems: readonly ToolProblem[] = [];
+  #listing: Promise<void> = Promise.resolve();
+  #isRelisting = false;
   #counts = { resourceCount: 0, resourceTemplateCount: 0 };
 
   /** Connects at once; the callbacks report everything that happens. */
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    this.#lists = this.#newReview();
     void this.#run().then(options.onEnd);
   }
 
@@ -182,7 +188,7 @@ export class Connection {
         jsonSchemaValidator: {
           getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
         },
-        listChanged: { tools: { onChanged: (error, tools) => this.#onToolsChanged(error, tools) } },
+        listChanged: { tools: { autoRefresh: false, onChanged: () => void this.#relistTools(client) } },
       },
     );
     client.onclose = () => {
@@ -203,8 +209,12 @@ export class Connection {
 
   async #openLink(library: Library): Promise<Link> {
     const { settings, env, workspacePath } = this.#options;
+    const lists = this.#newReview();
+    this.#lists = lists;
     if (settings.transport === 'streamableHttp') {
-      return openHttpLink(settings, env, (...args) => new library.StreamableHTTPClientTransport(...args));
+      const makeTransport = (...args: ConstructorParameters<Library['StreamableHTTPClientTransport']>) =>
+        new library.StreamableHTTPClientTransport(...args);
+      return openHttpLink(settings, env, { makeTransport, lists });
     }
     const { command, args, cwd, envVars } = settings;
     return openStdioLink(
@@ -215,11 +225,18 @@ export class Connection {
         env: childEnvironment(env, { pass: envVars, add: settings.env }),
         parentMarker: env[markerVariable],
       },
-      new library.ReadBuffer({ maxBufferSize: 2 * defaults.mcp.messageBytes }),
+      { parser: new library.ReadBuffer({ maxBufferSize: 2 * defaults.mcp.messageBytes }), lists },
     );
   }
 
-  async #listTools(client: Client): Promise<void> {
+  /** Lists are read one after the other: their pages would mix. */
+  #listTools(client: Client): Promise<void> {
+    const listed = this.#listing.then(() => this.#readTools(client));
+    this.#listing = listed.catch(() => {});
+    return listed;
+  }
+
+  async #readTools(client: Client): Promise<void> {
     // Asked for what it does not have, the library would write to standard output.
     if (!client.getServerCapabilities()?.tools) return;
     const timeout = this.#options.settings.startupTimeoutSec * 1000;
@@ -228,25 +245,35 @@ export class Connection {
   }
 
   #takeTools(tools: readonly Tool[]): void {
-    const byName = new Map(tools.map((tool) => [tool.name, tool]));
-    // Those that need the task extension cannot be called by us.
-    const callable = [...byName.values()].filter(({ execution }) => execution?.taskSupport !== 'required');
-    if (callable.length > defaults.mcp.maxTools) {
-      this.#options.onTrouble(
-        'too many tools',
-        new Error(`${callable.length}, the first ${defaults.mcp.maxTools} are used`),
-      );
-    }
-    this.#tools = callable.slice(0, defaults.mcp.maxTools);
+    const { maxTools, maxToolProblems } = defaults.mcp;
+    const offered = [...new Map(tools.map((tool) => [tool.name, tool])).values()];
+    const more = offered.length - maxTools;
+    this.#tools = offered.slice(0, maxTools);
+    this.#toolProblems = [
+      ...this.#lists.toolProblems,
+      ...(more > 0
+        ? [{ tool: '', problem: `The list has ${more} tools beyond the first ${maxTools}.`, isOffered: true }]
+        : []),
+    ].slice(0, maxToolProblems);
   }
 
-  #onToolsChanged(error: Error | null, tools: readonly Tool[] | null): void {
-    if (error || !tools) {
-      this.#options.onTrouble('the changed tools could not be listed', error);
-      return;
+  #newReview(): ListReview {
+    return new ListReview((this.#options.settings.startupTimeoutSec * 1000) / 2);
+  }
+
+  async #relistTools(client: Client): Promise<void> {
+    if (this.#isRelisting) return;
+    this.#isRelisting = true;
+    // A change from here on is in no list that has begun.
+    void this.#listing.then(() => {
+      this.#isRelisting = false;
+    });
+    try {
+      await this.#listTools(client);
+      this.#tellChange();
+    } catch (error) {
+      if (this.#isReady) this.#options.onTrouble('the changed tools could not be listed', error);
     }
-    this.#takeTools(tools);
-    this.#tellChange();
   }
 
   #tellChange(): void {
@@ -256,16 +283,16 @@ export class Connection {
   /** For the status only, so nothing waits for it. */
   async #countResources(client: Client): Promise<void> {
     if (!client.getServerCapabilities()?.resources) return;
-    try {
-      const [{ resources }, { resourceTemplates }] = await Promise.all([
-        client.listResources(),
-        client.listResourceTemplates(),
-      ]);
-      this.#counts = { resourceCount: resources.length, resourceTemplateCount: resourceTemplates.length };
-      this.#tellChange();
-    } catch (error) {
+    const unlisted = (error: unknown): number => {
       if (this.#isReady) this.#options.onTrouble('the resources could not be counted', error);
-    }
+      return 0;
+    };
+    const [resourceCount, resourceTemplateCount] = await Promise.all([
+      client.listResources().then(({ resources }) => resources.length, unlisted),
+      client.listResourceTemplates().then(({ resourceTemplates }) => resourceTemplates.length, unlisted),
+    ]);
+    this.#counts = { resourceCount, resourceTemplateCount };
+    this.#tellChange();
   }
 
   /** In the newer era changes are reported on a stream, which a server (or a proxy) may end whenever it likes. */
@@ -292,6 +319,7 @@ export class Connection {
     const server = this.#client?.getServerVersion();
     return {
       toolCount: this.#tools.length,
+      toolProblems: this.#toolProblems,
       ...this.#counts,
       serverName: named(server?.name),
       serverVersion: named(server?.version),

@@ -3,6 +3,7 @@ import { boundedFetch } from './bounded-fetch.ts';
 import { failureOf, McpFailure, networkCode } from './failure.ts';
 import type { JSONRPCMessage, StreamableHTTPClientTransport, Transport, TransportSendOptions } from './library.ts';
 import type { Link, LinkEnd } from './link.ts';
+import type { ListReview } from './list-review.ts';
 
 type HttpSettings = McpServerSettings & { readonly transport: 'streamableHttp' };
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -55,15 +56,17 @@ class WatchedTransport implements Transport {
   onmessage?: NonNullable<Transport['onmessage']>;
   readonly hasPerRequestStream = true;
   readonly #inner: StreamableHTTPClientTransport;
+  readonly #lists: ListReview;
   readonly #onLost: (end: LinkEnd) => void;
   readonly #waiting = new Set<string | number>();
 
-  constructor(inner: StreamableHTTPClientTransport, onLost: (end: LinkEnd) => void) {
+  constructor(inner: StreamableHTTPClientTransport, lists: ListReview, onLost: (end: LinkEnd) => void) {
     this.#inner = inner;
+    this.#lists = lists;
     this.#onLost = onLost;
     inner.onmessage = (message) => {
       if (!('method' in message) && message.id !== undefined) this.#waiting.delete(message.id);
-      this.onmessage?.(message);
+      this.onmessage?.(lists.received(message));
     };
     inner.onclose = () => this.onclose?.();
     inner.onerror = (error) => {
@@ -88,6 +91,7 @@ class WatchedTransport implements Transport {
   async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
     const id = 'method' in message && 'id' in message ? message.id : undefined;
     if (id !== undefined) this.#waiting.add(id);
+    this.#lists.sent(message);
     const { requestSignal, onRequestStreamEnd, headers } = options;
     try {
       await this.#inner.send(message, {
@@ -135,12 +139,16 @@ class WatchedTransport implements Transport {
 const lost = (message: string): LinkEnd => ({ code: 'unreachable', message, isRetryable: true });
 
 /** @throws McpFailure for settings that cannot work */
-export function openHttpLink(settings: HttpSettings, env: Environment, makeTransport: MakeTransport): Link {
+export function openHttpLink(
+  settings: HttpSettings,
+  env: Environment,
+  { makeTransport, lists }: { readonly makeTransport: MakeTransport; readonly lists: ListReview },
+): Link {
   const { url, headers } = addressOf(settings, env);
   checkHeaders(headers);
   const { promise: gone, resolve } = Promise.withResolvers<LinkEnd | undefined>();
   const inner = makeTransport(url, { requestInit: { headers }, fetch: boundedFetch(defaults.mcp.messageBytes) });
-  const transport = new WatchedTransport(inner, end);
+  const transport = new WatchedTransport(inner, lists, end);
   function end(how?: LinkEnd): void {
     void transport.close().finally(() => resolve(how));
   }

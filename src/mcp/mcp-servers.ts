@@ -10,6 +10,7 @@ import {
   McpServerSettings,
   type McpServerStatus,
   type McpTestResult,
+  mcpToolProblemWords,
 } from '../protocol/index.ts';
 import type { Environment } from './connection.ts';
 import { maskSettings } from './secrets.ts';
@@ -218,12 +219,19 @@ export class McpServers {
     const before = this.#reported.get(name);
     if (isDeepStrictEqual(before, status)) return;
     this.#reported.set(name, status);
-    if (before?.startupState !== status.startupState || before.lastError !== status.lastError) this.#log(status);
+    const isNew =
+      before?.startupState !== status.startupState ||
+      before.lastError !== status.lastError ||
+      !isDeepStrictEqual(before.toolProblems, status.toolProblems);
+    if (isNew) this.#log(status);
     for (const listener of this.#listeners) listener(status);
   }
 
-  #log({ name, startupState, toolCount, lastError }: McpServerStatus): void {
+  #log({ name, startupState, toolCount, lastError, toolProblems = [] }: McpServerStatus): void {
     const { logger } = this.#options;
+    for (const problem of toolProblems) {
+      logger.warn('a tool of an MCP server is odd', { server: name, problem: mcpToolProblemWords(problem) });
+    }
     if (startupState === 'ready') logger.info('an MCP server is ready', { server: name, toolCount });
     if (startupState === 'failed' || startupState === 'restarting') {
       logger.warn('an MCP server is down', { server: name, startupState, problem: lastError });

@@ -94,11 +94,17 @@ export class McpServer {
 
   status(): McpServerStatus {
     const { facts, transport } = this.#actor.getSnapshot().context;
+    const problems = (facts?.toolProblems ?? []).map(({ tool, problem, isOffered }) => ({
+      tool: sayable(tool, this.secrets),
+      problem: sayable(problem, this.secrets),
+      isOffered,
+    }));
     return {
       name: this.name,
       enabled: this.settings.enabled,
       startupState: this.state,
       toolCount: facts?.toolCount ?? 0,
+      ...(problems.length > 0 && { toolProblems: problems }),
       resourceCount: facts?.resourceCount ?? 0,
       resourceTemplateCount: facts?.resourceTemplateCount ?? 0,
       lastError: this.lastError,

@@ -12,6 +12,7 @@ import {
 import { McpFailure } from './failure.ts';
 import type { JSONRPCMessage, ReadBuffer, Transport } from './library.ts';
 import type { Link, LinkEnd } from './link.ts';
+import type { ListReview } from './list-review.ts';
 
 const lineEnd = Buffer.from('\n');
 
@@ -28,6 +29,7 @@ class StdioTransport implements Transport {
   readonly stderr = null;
   readonly #process: PipedProcess;
   readonly #parser: ReadBuffer;
+  readonly #lists: ListReview;
   readonly #lines = new LineSplitter({
     maxBytes: defaults.mcp.messageBytes,
     longer: 'cut',
@@ -40,9 +42,10 @@ class StdioTransport implements Transport {
   #isFlooded = false;
   #isClosed = false;
 
-  constructor(process: PipedProcess, parser: ReadBuffer, onFlood: (problem: string) => void) {
+  constructor(process: PipedProcess, { parser, lists }: MessageReaders, onFlood: (problem: string) => void) {
     this.#process = process;
     this.#parser = parser;
+    this.#lists = lists;
     this.#onFlood = onFlood;
     this.pid = process.pid;
   }
@@ -57,6 +60,7 @@ class StdioTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const { input, exited } = this.#process;
     if (this.#isClosed || !input.writable) throw new Error('the server takes no more messages');
+    this.#lists.sent(message);
     if (input.write(`${JSON.stringify(message)}\n`)) return;
     await Promise.race([once(input, 'drain'), exited]);
   }
@@ -82,7 +86,7 @@ class StdioTransport implements Transport {
       this.#parser.append(line);
       this.#parser.append(lineEnd);
       const message = this.#parser.readMessage();
-      if (message) this.onmessage?.(message);
+      if (message) this.onmessage?.(this.#lists.received(message));
     } catch (error) {
       // JSON, but no message: the next line may be one.
       this.onerror?.(error as Error);
@@ -90,15 +94,19 @@ class StdioTransport implements Transport {
   }
 }
 
-/**
- * @param parser reads one line at a time: its own way of collecting them copies a long one with every piece that comes
- * @throws McpFailure when the process does not start
- */
-export async function openStdioLink(options: ServerProcessOptions, parser: ReadBuffer): Promise<Link> {
+/** Readers of the server's messages. */
+interface MessageReaders {
+  /** Reads one line at a time: its own way of collecting them copies a long one with every piece that comes. */
+  readonly parser: ReadBuffer;
+  readonly lists: ListReview;
+}
+
+/** @throws McpFailure when the process does not start */
+export async function openStdioLink(options: ServerProcessOptions, readers: MessageReaders): Promise<Link> {
   const process = await startServer(options);
   let isAsked = false;
   let failed: LinkEnd | undefined;
-  const transport = new StdioTransport(process, parser, (message) => {
+  const transport = new StdioTransport(process, readers, (message) => {
     fail({ code: 'protocol', message, isRetryable: true });
   });
   function fail(end: LinkEnd): void {

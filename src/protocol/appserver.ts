@@ -563,7 +563,7 @@ export const rpcNotifications = {
   'item/usage/delta': v.object({ threadId: id, turnId: id, usage: TokenUsage }),
   /**
    * Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueBlocked, retrying,
-   * fallback, budgetReached, hookFailed.
+   * fallback, budgetReached, hookFailed, toolProblem.
    */
   'system/event': v.object({
     threadId: v.optional(id),

@@ -295,6 +295,10 @@ export const defaults = {
     errorChars: 500,
     /** Of one server. */
     maxTools: 512,
+    /** Of one list of a server; fewer than the library reads. */
+    maxPages: 50,
+    /** Tools of one server whose problems are listed. */
+    maxToolProblems: 20,
     /** Longest name that models accept. */
     toolNameChars: 64,
     descriptionChars: 4_000,

@@ -72,6 +72,11 @@ export const HealthReport = v.object({
       v.array(v.object({ name: text('Name of the server.', 100), error: v.nullable(text('Why it is down.')) })),
       v.maxLength(64),
     ),
+    toolProblems: v.pipe(
+      v.optional(v.array(text('Server, tool and field, in a sentence.')), []),
+      v.maxLength(64),
+      v.description('Tools of servers that are left out or offered in part.'),
+    ),
   }),
   pendingApprovals: count,
   costUsd: v.pipe(v.nullable(v.number()), v.description('Cost of all kept turns in US dollars; null: unknown.')),

@@ -47,12 +47,22 @@ export const McpServerName = name;
 export const McpServerConfig = v.object({ name, settings: McpServerSettings, readOnly: v.boolean() });
 export type McpServerConfig = v.InferOutput<typeof McpServerConfig>;
 
+/** Problem of a tool, in a sentence that names the field. */
+export const McpToolProblem = v.object({ tool: v.string(), problem: v.string(), isOffered: v.boolean() });
+export type McpToolProblem = v.InferOutput<typeof McpToolProblem>;
+
+/** The problem of a tool in one sentence. */
+export const mcpToolProblemWords = ({ tool, problem, isOffered }: McpToolProblem): string =>
+  tool === '' ? problem : `tool ${tool} is ${isOffered ? 'offered in part' : 'left out'}: ${problem}`;
+
 export const mcpStartupStates = ['disabled', 'starting', 'ready', 'failed', 'restarting', 'stopped'] as const;
 export const McpServerStatus = v.object({
   name,
   enabled: v.boolean(),
   startupState: v.picklist(mcpStartupStates),
   toolCount: v.number(),
+  /** Tools that are left out, or offered without a part of their definition; an empty name stands for the list. */
+  toolProblems: v.optional(v.array(McpToolProblem)),
   resourceCount: v.number(),
   resourceTemplateCount: v.number(),
   lastError: v.nullable(v.string()),

@@ -195,11 +195,15 @@ function turnProblems({ report, workspace }: ProblemFacts): Problem[] {
 }
 
 function toolProblems({ report, workspace }: ProblemFacts): Problem[] {
-  const { total, down } = report?.mcpServers ?? { total: 0, down: [] };
-  if (down.length === 0) return [];
+  const { total, down, toolProblems } = report?.mcpServers ?? { total: 0, down: [], toolProblems: [] };
+  const left =
+    toolProblems.length === 0
+      ? []
+      : [{ code: 'mcpTool', what: toolProblems.join(' ').slice(0, 4_000), where: null, next: seeLogs(workspace) }];
+  if (down.length === 0) return left;
   const reasons = down.map(({ name, error }) => (error === null ? name : `${name}: ${firstLine(error)}`));
   const what = `${down.length} of ${total} MCP servers ${down.length === 1 ? 'is' : 'are'} down (${reasons.join('; ')})`;
-  return [{ code: 'mcpServerDown', what, where: `McpServers.${down[0]?.name}`, next: seeLogs(workspace) }];
+  return [{ code: 'mcpServerDown', what, where: `McpServers.${down[0]?.name}`, next: seeLogs(workspace) }, ...left];
 }
 
 const portProblem = (what: string): Problem => ({ code: 'portMoved', what, where: null, next: 'ss -ltnp' });

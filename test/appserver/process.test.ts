@@ -239,7 +239,7 @@ t.test('a managed server posts the end of a turn to the present Hub, with the no
     lastTurn: { status: 'completed', code: null },
     model: { provider: 'demo', host: null },
     agent: { kind: 'oratorio', state: 'ready', approvals: 'asks' },
-    mcpServers: { total: 0, down: [] },
+    mcpServers: { total: 0, down: [], toolProblems: [] },
     failuresInARow: 0,
   });
   t.notMatch(server.output(), /notification-token-secret|hub-token/);

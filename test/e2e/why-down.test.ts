@@ -13,6 +13,7 @@ import { AppServerClient, startThread, startTurn } from '../../src/client/index.
 import { launchBrowser } from '../browser.ts';
 import { type Action, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually, killIfThere } from '../hub/harness.ts';
+import { program } from '../programs.ts';
 import { shows } from '../ui/shows.ts';
 import { type BuiltHub, makePlace, oratorio, oratorioJson, type Place, startHub } from './harness.ts';
 
@@ -61,6 +62,7 @@ const cases: readonly Case[] = [
   { name: 'badkey', state: 'failing', what: /127\.0\.0\.1:\d+ refuses the key.*401/, next: /oratorio login/ },
   { name: 'nomodel', state: 'failing', what: /404: no such model.*2 turns/, next: /oratorio model list/ },
   { name: 'nomcp', state: 'degraded', what: /1 of 1 MCP servers is down \(docs/, next: /oratorio logs/ },
+  { name: 'oddtool', state: 'ready', what: /tool bad is left out: inputSchema\.type must/, next: /oratorio logs/ },
   { name: 'fulldisk', state: 'failing', what: /cannot be saved/, next: /df -h/ },
   { name: 'untrusted', state: 'ready', what: /Restricted: EndPoint is ignored/, next: /oratorio trust/ },
   { name: 'portstolen', state: 'ready', what: /Port \d+ was not free/, next: /ss -ltnp/ },
@@ -99,6 +101,12 @@ async function breakAll(t: Test, place: Place, hub: BuiltHub): Promise<void> {
   await runTurns(hub, join(place.root, 'nomodel'), 1);
   const docs = { transport: 'stdio', command: join(place.root, 'no-such-program') };
   await started('nomcp', { McpServers: { docs } });
+  const odd = {
+    transport: 'stdio',
+    command: process.execPath,
+    args: [program('test/fixtures/mcp/stdio-server.mjs'), '2025', 'odd'],
+  };
+  await started('oddtool', { McpServers: { odd } });
 
   const fullDisk = await started('fulldisk');
   const { pid } = await record(hub, fullDisk);
@@ -164,6 +172,9 @@ t.test(
     const page = await openPage(browser, place);
     await checkFaces(t, place, page, cases);
     await page.close();
+
+    const doctor = await oratorio(place, ['doctor', join(place.root, 'oddtool')]);
+    t.match(doctor.stdout, /tool bad is left out: inputSchema\.type must[\s\S]*tool mended is offered in part/);
 
     const inspected = await oratorio(place, ['inspect', join(place.root, 'badkey')]);
     t.match(inspected.stdout, /state +failing[\s\S]*trouble +.*refuses the key[\s\S]*→ oratorio login/);

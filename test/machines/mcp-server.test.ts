@@ -27,6 +27,7 @@ const policy: McpServerPolicy = {
 
 const facts: McpServerFacts = {
   toolCount: 3,
+  toolProblems: [],
   resourceCount: 0,
   resourceTemplateCount: 0,
   serverName: 'fake',

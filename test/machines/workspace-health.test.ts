@@ -48,7 +48,7 @@ class World {
   }
 }
 
-const down = { total: 2, down: [{ name: 'docs', error: 'It exited with code 1.' }] };
+const down = { total: 2, down: [{ name: 'docs', error: 'It exited with code 1.' }], toolProblems: [] };
 
 const walks: readonly Walk<World>[] = [
   {
@@ -104,7 +104,7 @@ const walks: readonly Walk<World>[] = [
     takes: 'judging always → unknown',
     proves: 'before the first turn nothing is known',
     given: async () => {},
-    when: (world) => world.send({ type: 'TOOLS.CHANGED', tools: { total: 2, down: [] } }),
+    when: (world) => world.send({ type: 'TOOLS.CHANGED', tools: { total: 2, down: [], toolProblems: [] } }),
     shows: (t, world) => t.equal(world.health, 'unknown'),
   },
 ];
@@ -141,7 +141,7 @@ t.test('a missing MCP server degrades a workspace whose turns work', async (t) =
   world.end('completed');
   world.send({ type: 'TOOLS.CHANGED', tools: down });
   t.equal(world.health, 'degraded');
-  world.send({ type: 'TOOLS.CHANGED', tools: { total: 2, down: [] } });
+  world.send({ type: 'TOOLS.CHANGED', tools: { total: 2, down: [], toolProblems: [] } });
   t.equal(world.health, 'healthy');
 });
 

@@ -99,6 +99,13 @@ export class TurnConversation {
     await hooks.submitPrompt(input, signal);
     if (this.#options.isPlanning) this.#options.items.add({ type: 'systemNotice', kind: modeNotice, text: planNote });
     this.tools.offer(this.#offered(briefing));
+    for (const message of this.tools.takeProblems()) {
+      const { threadId } = this.#host;
+      this.#options.publish({
+        method: 'system/event',
+        params: { threadId, turnId: this.#options.turnId, kind: 'toolProblem', message },
+      });
+    }
     await this.#collect(briefing);
     this.#traceForeignStates();
   }

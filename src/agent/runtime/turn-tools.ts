@@ -1,5 +1,6 @@
 import type { ModelTool } from '../model.ts';
 import type { Tool } from '../tool.ts';
+import { type ReviewedSchema, reviewToolSchema } from '../tool-schema.ts';
 
 /** Tools of one turn: those of the server, and those that the caller runs. A name of the caller hides one of the server. */
 export class TurnTools {
@@ -7,16 +8,35 @@ export class TurnTools {
   #server: ReadonlyMap<string, Tool> = new Map();
   #declarations: readonly ModelTool[] = [];
   #bytes = 0;
+  #problems: string[] = [];
 
   constructor(client: readonly ModelTool[] = []) {
-    this.#client = new Map(client.map((tool) => [tool.name, tool]));
+    this.#client = new Map(client.flatMap((tool) => this.#reviewed(tool)).map((tool) => [tool.name, tool]));
   }
 
   /** Sets the tools of the server, before the first request. */
   offer(server: readonly Tool[]): void {
-    this.#server = new Map(server.filter(({ name }) => !this.#client.has(name)).map((tool) => [tool.name, tool]));
+    const offered = server
+      .filter(({ name }) => !this.#client.has(name))
+      .flatMap((tool) => (tool.source === 'dynamic' ? this.#reviewed(tool) : tool));
+    this.#server = new Map(offered.map((tool) => [tool.name, tool]));
     this.#declarations = [...this.#client.values(), ...Array.from(this.#server.values(), asModelTool)];
     this.#bytes = this.#declarations.reduce((bytes, tool) => bytes + toolBytes(tool), 0);
+  }
+
+  /** Sentences about tools of clients that are left out or offered in part, each once. */
+  takeProblems(): readonly string[] {
+    return this.#problems.splice(0);
+  }
+
+  /** The tool with a schema that services accept; empty: it has none. */
+  #reviewed<T extends ModelTool>(tool: T): T[] {
+    const { schema, problems } = reviewOf(tool.inputSchema);
+    const [problem] = problems;
+    if (problem !== undefined) {
+      this.#problems.push(`The tool ${tool.name} is ${schema ? 'offered in part' : 'left out'}: ${problem}.`);
+    }
+    return schema ? [{ ...tool, inputSchema: schema }] : [];
   }
 
   isClientTool(name: string): boolean {
@@ -45,6 +65,18 @@ export class TurnTools {
   get bytes(): number {
     return this.#bytes;
   }
+}
+
+/** Reviews of the schemas that clients register once for many turns. */
+const reviews = new WeakMap<object, ReviewedSchema>();
+
+function reviewOf(inputSchema: ModelTool['inputSchema']): ReviewedSchema {
+  let review = reviews.get(inputSchema);
+  if (!review) {
+    review = reviewToolSchema(inputSchema);
+    reviews.set(inputSchema, review);
+  }
+  return review;
 }
 
 const declared = new WeakMap<ModelTool, number>();

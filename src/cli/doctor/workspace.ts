@@ -4,7 +4,14 @@ import * as v from 'valibot';
 import { AppServerClient, type RecordAnswer } from '../../client/index.ts';
 import { ConfigError, loadConfig } from '../../config/index.ts';
 import { messageOf } from '../../lib/index.ts';
-import { lastTurnWords, McpServerStatus, modelWords, stateWordOf, toneOfState } from '../../protocol/index.ts';
+import {
+  lastTurnWords,
+  McpServerStatus,
+  mcpToolProblemWords,
+  modelWords,
+  stateWordOf,
+  toneOfState,
+} from '../../protocol/index.ts';
 import { quoted } from '../errors.ts';
 import { clientInfo } from '../hub.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig, warn } from './finding.ts';
@@ -59,6 +66,7 @@ const checkedElsewhere: ReadonlySet<string> = new Set([
   'invalidConfig',
   'configUnusable',
   'mcpServerDown',
+  'mcpTool',
 ]);
 
 const levels = { danger: fail, warn, progress: ok, ok, neutral: ok } as const;
@@ -103,8 +111,13 @@ export async function mcp(
     const connection = await AppServerClient.connect(url, { clientInfo, signal });
     try {
       const { data } = v.parse(McpAnswer, await connection.request('mcp/status/list', {}, { signal }));
-      return data.map(({ name, startupState, lastError, toolCount }) => {
-        if (startupState !== 'failed') return ok(`${id}.${name}`, `${startupState}, ${toolCount} tools`);
+      return data.map(({ name, startupState, lastError, toolCount, toolProblems = [] }) => {
+        const facts = `${startupState}, ${toolCount} tools`;
+        if (startupState !== 'failed' && toolProblems.length === 0) return ok(`${id}.${name}`, facts);
+        if (startupState !== 'failed') {
+          const problems = toolProblems.map(mcpToolProblemWords).join(' ');
+          return warn(`${id}.${name}`, `${facts}; ${problems}`, { where: `McpServers.${name}`, next: null });
+        }
         return fail(`${id}.${name}`, lastError ?? 'it cannot be started', { where: `McpServers.${name}`, next: null });
       });
     } finally {

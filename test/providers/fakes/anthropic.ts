@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { type Answer, type Dialect, type Received, Refusal } from '../fake.ts';
 import { described, inputTokens, stepOf, thoughtOf } from '../script.ts';
+import { refusalOfParameters } from './strict-schema.ts';
 
 interface Block {
   readonly type: string;
@@ -88,7 +89,11 @@ function check({ body, headers }: Received, thoughts: ReadonlyMap<string, readon
   }
   const messages = body['messages'] as readonly Message[];
   const system = typeof body['system'] === 'string' ? [] : ((body['system'] ?? []) as readonly Block[]);
-  const tools = (body['tools'] ?? []) as readonly { cache_control?: unknown }[];
+  const tools = (body['tools'] ?? []) as readonly { cache_control?: unknown; input_schema?: unknown }[];
+  for (const [index, tool] of tools.entries()) {
+    const refusal = refusalOfParameters(tool.input_schema);
+    if (refusal !== undefined) throw refused(`tools.${index}.custom.input_schema: ${refusal}`);
+  }
   const all = [...system, ...messages.flatMap(blocksOf)];
   const marks = [...all, ...tools].filter(({ cache_control: mark }) => mark !== undefined).length;
   if (marks > 4) throw refused(`A maximum of 4 blocks with cache_control may be provided. Found ${marks}.`);

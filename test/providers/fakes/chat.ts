@@ -2,11 +2,16 @@
 import { createHash } from 'node:crypto';
 import { type Answer, type Dialect, type Received, Refusal } from '../fake.ts';
 import { described, inputTokens, stepOf, thoughtOf } from '../script.ts';
+import { refusalOfParameters } from './strict-schema.ts';
 
 interface Call {
   readonly id: string;
   readonly function: { readonly name: string; readonly arguments: string };
   readonly extra_content?: { readonly google?: { readonly thought_signature?: string } };
+}
+interface Tool {
+  readonly name: string;
+  readonly parameters?: unknown;
 }
 interface Message {
   readonly role: string;
@@ -82,6 +87,12 @@ function check({ body }: Received, rules: ChatRules, sent: ReadonlyMap<string, u
   if (!rules.models.includes(model)) throw refused(`The model \`${model}\` does not exist`, 404, 'model_not_found');
   if (rules.refusesToolsOf?.test(model) && body['tools'] !== undefined) {
     throw refused('Function tools with reasoning_effort are not supported for this model in /v1/chat/completions.');
+  }
+  for (const { function: tool } of (body['tools'] ?? []) as readonly { function: Tool }[]) {
+    const refusal = refusalOfParameters(tool.parameters);
+    if (refusal !== undefined) {
+      throw refused(`Invalid schema for function '${tool.name}': ${refusal}.`, 400, 'invalid_function_parameters');
+    }
   }
   const { limitField } = rules;
   const other = limitField === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';

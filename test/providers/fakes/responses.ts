@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { type Answer, type Dialect, type Received, Refusal } from '../fake.ts';
 import { described, inputTokens, stepOf, thoughtOf } from '../script.ts';
+import { refusalOfParameters } from './strict-schema.ts';
 
 interface Item {
   readonly type?: string;
@@ -80,7 +81,11 @@ function check(
   const limit = body['max_output_tokens'];
   if (typeof limit === 'number' && limit < 16)
     throw refused("Invalid 'max_output_tokens': integer below minimum value.", 'integer_below_min_value');
-  for (const tool of (body['tools'] ?? []) as { strict?: unknown }[]) {
+  for (const tool of (body['tools'] ?? []) as { name?: unknown; strict?: unknown; parameters?: unknown }[]) {
+    const refusal = refusalOfParameters(tool.parameters);
+    if (refusal !== undefined) {
+      throw refused(`Invalid schema for function '${tool.name}': ${refusal}.`, 'invalid_function_parameters');
+    }
     if (tool.strict !== false)
       throw refused(
         'Invalid schema for function: optional parameters need strict: false',
