@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { messageOf } from '../lib/index.ts';
 
 /** Why a connection failed, for programs: `errorCode` of `mcp/test`. */
@@ -50,9 +51,27 @@ export function failureOf(error: unknown): McpFailure {
   if (network !== undefined) {
     return new McpFailure('unreachable', `The server cannot be reached (${network}).`, { cause: error });
   }
-  const message = messageOf(error);
-  return new McpFailure('protocol', `The server did not keep to the protocol: ${message}`, { cause: error });
+  return new McpFailure('protocol', `The server did not keep to the protocol: ${invalidAnswerOf(error)}`, {
+    cause: error,
+  });
 }
+
+/** The library appends its validation's issues as JSON: the first one becomes a sentence with the field. */
+function invalidAnswerOf(error: unknown): string {
+  const message = messageOf(error);
+  const [, subject, issues] = /^(.*?)(?:Error: )?\s*(\[\s*\{.*)$/s.exec(message) ?? [];
+  if (subject === undefined || issues === undefined) return message;
+  const lead = subject.replace(/[:\s]+$/, '');
+  try {
+    const [first] = v.parse(Issues, JSON.parse(issues));
+    return `${lead}: ${first.path.join('.') || 'the whole'}: ${first.message}.`;
+  } catch {
+    return `${lead}.`;
+  }
+}
+
+/** Issues of the library's validation, of which the first is read. */
+const Issues = v.looseTuple([v.object({ path: v.array(v.union([v.string(), v.number()])), message: v.string() })]);
 
 function httpFailure(status: number, cause: unknown): McpFailure {
   const denied = httpProblems[status];
