@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Tool, ToolContext, ToolResult } from '../agent/index.ts';
 import { messageOf, plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
@@ -24,27 +25,36 @@ const failed = (problem: string): ToolResult => ({ text: `Error: ${problem}`, is
 
 /** One tool of an MCP server as the agent runs it. */
 export function createTool(name: string, tool: ServerTool, host: ToolHost): Tool {
-  const isReadOnly = tool.annotations?.readOnlyHint === true;
   const { serverName } = host;
+  // Any server may claim it, and the tool then runs in plans, too: only the user's word makes it true.
+  const isReadOnly = host.isTrusted && tool.annotations?.readOnlyHint === true;
+  const scopeKey = `mcp:${serverName}:${tool.name}:${fingerprintOf(tool)}`;
   return {
     name,
     source: 'mcp',
     description: descriptionOf(tool, serverName),
-    inputSchema: { ...tool.inputSchema, properties: tool.inputSchema.properties ?? {} },
+    inputSchema: tool.inputSchema,
     isReadOnly,
     parse: parseArguments,
-    async approvalFor() {
-      if (isReadOnly || host.isTrusted) return undefined;
+    async approvalFor(args) {
+      if (host.isTrusted) return undefined;
+      const given = JSON.stringify(args);
       return {
         kind: 'remoteResource',
         operation: 'call',
-        target: `${serverName}/${tool.name}`,
-        scopeKey: `mcp:${serverName}:${tool.name}`,
+        target: `${serverName}/${tool.name}${given === '{}' ? '' : ` ${given}`}`,
+        scopeKey,
         covers: `every call of ${tool.name} of the MCP server ${serverName}, with any arguments`,
       };
     },
     run: (args, context) => run(tool, args as Arguments, context, host),
   };
+}
+
+/** Differs when the server describes the tool differently: an approval holds for the tool that the user knew. */
+function fingerprintOf({ title, description, inputSchema, annotations }: ServerTool): string {
+  const parts = JSON.stringify([title, description, inputSchema, annotations]);
+  return createHash('sha256').update(parts).digest('base64url').slice(0, 16);
 }
 
 function descriptionOf(tool: ServerTool, serverName: string): string {
