@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import * as v from 'valibot';
@@ -18,7 +18,8 @@ export type JsonFile<T> = { kind: 'ok'; value: T } | { kind: 'missing' } | { kin
 
 /**
  * Replaces a file so that a reader finds the old content or the new one, whole, at any moment, a power cut included. Blocks
- * for two flushes to disk. Leaves nothing behind when it throws.
+ * for two flushes to disk. Leaves nothing behind when it throws. A file that is a mount of its own, as in a container, is written in
+ * place: a reader may find a part of the new content.
  */
 export function writeFileAtomic(
   path: string,
@@ -34,7 +35,7 @@ export function writeFileAtomic(
     } finally {
       closeSync(fd);
     }
-    renameSync(temporary, path);
+    moveInto(temporary, path, data);
   } catch (error) {
     rmSync(temporary, { force: true });
     throw error;
@@ -57,7 +58,7 @@ export async function writeFileAtomicAsync(
     } finally {
       await file.close();
     }
-    await rename(temporary, path);
+    await rename(temporary, path).catch((error: unknown) => overwriteMount(error, temporary, path, data));
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
@@ -129,6 +130,33 @@ function readDocument<S extends v.GenericSchema>(
   const result = v.safeParse(schema, document);
   if (result.success) return { kind: 'ok', value: result.output };
   return { kind: 'invalid', problem: describe(result.issues[0]) };
+}
+
+function moveInto(temporary: string, path: string, data: string | Uint8Array): void {
+  try {
+    renameSync(temporary, path);
+  } catch (error) {
+    overwriteMount(error, temporary, path, data);
+  }
+}
+
+/**
+ * Writes over a file that cannot be replaced because it is a mount of its own. The complete content is in `temporary` until this
+ * returns.
+ *
+ * @throws error of the rename, for another reason
+ */
+function overwriteMount(error: unknown, temporary: string, path: string, data: string | Uint8Array): void {
+  if (!['EBUSY', 'EXDEV'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  const fd = openSync(path, 'r+');
+  try {
+    ftruncateSync(fd);
+    writeFully(fd, data);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  rmSync(temporary, { force: true });
 }
 
 /** Names the writer, so that the litter of a crash can be distinguished from work under way. */

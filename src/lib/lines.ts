@@ -1,5 +1,6 @@
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
+const nul = 0x00;
 
 export interface LineSplitterOptions {
   /** Limit of a line in bytes, without its end. */
@@ -8,6 +9,8 @@ export interface LineSplitterOptions {
   readonly longer: 'cut' | 'split';
   /** A carriage return ends a line as well, as programs write progress to a terminal. Default: only a line feed does. */
   readonly endsAtReturn?: boolean;
+  /** A NUL ends a line, and a line feed belongs to it: for lists of file names. */
+  readonly endsAtNul?: boolean;
   /** Called with each line, without its end. `isCut`: the line was longer, and `longer` is `cut`. */
   readonly onLine: (line: Buffer, isCut: boolean) => void;
 }
@@ -52,7 +55,7 @@ export class LineSplitter {
   }
 
   #endAfter(chunk: Buffer, from: number): number {
-    const feed = chunk.indexOf(lineFeed, from);
+    const feed = chunk.indexOf(this.#options.endsAtNul ? nul : lineFeed, from);
     if (!this.#options.endsAtReturn) return feed;
     const part = feed === -1 ? chunk.subarray(from) : chunk.subarray(from, feed);
     const at = part.indexOf(carriageReturn);

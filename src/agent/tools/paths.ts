@@ -123,6 +123,9 @@ export function displayPath(workspacePath: string, path: string): string {
   return isWindows ? shown.replaceAll('\\', '/') : shown;
 }
 
+/** A path in a list of one path a line: quoted as JSON when a line break or another control character is in it. */
+export const listedPath = (path: string): string => (/[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path);
+
 /** All places out of bounds, so that a search can go round them. Each is listed as it was written and as it really is. */
 export const forbiddenPlaces = (workspacePath: string, rules: PathRules): Promise<ForbiddenPlace[]> =>
   placesOutOfBounds(workspacePath, rules, new PlainPaths());

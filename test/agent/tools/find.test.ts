@@ -2,7 +2,7 @@ import { linkSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { IgnoreRules } from '../../../src/agent/tools/files/gitignore.ts';
-import { createFindFiles } from '../../../src/agent/tools/files/index.ts';
+import { createFindFiles, createReadFile } from '../../../src/agent/tools/files/index.ts';
 import { createRipgrepEngine } from '../../../src/agent/tools/files/ripgrep.ts';
 import { createScriptEngine } from '../../../src/agent/tools/files/script-engine.ts';
 import type { SearchEngine } from '../../../src/agent/tools/files/search.ts';
@@ -18,6 +18,21 @@ const engines: Readonly<Record<string, SearchEngine>> = {
 
 for (const [name, engine] of Object.entries(engines)) {
   const find = createFindFiles(settings(), engine);
+
+  t.test(
+    `${name}: a name with a line break is one entry, and a name that is not UTF-8 is counted`,
+    onPosix,
+    async (t) => {
+      const { workspace } = places(t, { 'one\ntwo.txt': '', 'plain.txt': '' });
+      const found = (await told(find, { pattern: '*.txt' }, workspace)).split('\n').sort();
+      t.strictSame(found, ['"one\\ntwo.txt"', 'plain.txt']);
+      writeFileSync(Buffer.concat([Buffer.from(`${workspace}/gr`), Buffer.from([0xfc]), Buffer.from('n.txt')]), '');
+      const counted = await told(find, { pattern: '*.txt' }, workspace);
+      t.match(counted, /\[1 name not in UTF-8 left out; use Exec for such a file\.\]$/);
+      const listed = await told(createReadFile(settings()), { path: '.' }, workspace);
+      t.match(listed, /\n"one\\ntwo\.txt"\n[\s\S]*\ngr\ufffdn\.txt\nplain\.txt$/, 'a listing quotes it, too');
+    },
+  );
 
   t.test(`${name}: files by glob, the most recently changed first`, async (t) => {
     const files = ['old.ts', 'src/new.ts', 'src/deep/middle.ts', 'x.js', 'src/README'];

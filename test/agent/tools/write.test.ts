@@ -12,7 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import t from 'tap';
 import { openDirectory } from '../../../src/agent/tools/files/handles.ts';
 import { createReadFile, createWriteFile } from '../../../src/agent/tools/files/index.ts';
@@ -43,10 +43,10 @@ t.test('a file is made, its directories too, or replaced; the model is told whic
   t.strictSame(readdirSync(at('a/b')), ['c.txt'], 'nothing else is left');
 });
 
-t.test('permissions: 0644 less the umask for a new file, kept for an old one', onPosix, async (t) => {
+t.test('permissions: 0666 less the umask for a new file, kept for an old one', onPosix, async (t) => {
   const { workspace, at, put } = places(t);
   await told(write, { path: 'new', content: '' }, workspace);
-  t.equal(statSync(at('new')).mode & 0o777, 0o644 & ~process.umask());
+  t.equal(statSync(at('new')).mode & 0o777, 0o666 & ~process.umask());
   for (const mode of [0o755, 0o600, 0o666]) {
     put('old', 'x');
     chmodSync(at('old'), mode);
@@ -54,6 +54,40 @@ t.test('permissions: 0644 less the umask for a new file, kept for an old one', o
     t.equal(statSync(at('old')).mode & 0o777, mode);
   }
 });
+
+t.test(
+  'a file that is a mount of its own is written in place',
+  { skip: process.platform !== 'linux' && 'bind mounts are those of Linux' },
+  async (t) => {
+    const { at, put } = places(t);
+    put('source.txt', 'before, and longer than after');
+    for (const name of ['mounted.txt', 'settings.json', 'state.json']) put(name, '');
+    for (const name of ['settings', 'state']) put(`${name}.source`, 'before');
+    const write = `
+      import { replaceFile } from ${JSON.stringify(new URL('../../../src/agent/tools/files/replace-file.ts', import.meta.url).href)};
+      import { writeFileAtomic, writeFileAtomicAsync } from ${JSON.stringify(new URL('../../../src/lib/index.ts', import.meta.url).href)};
+      const { signal } = new AbortController();
+      await replaceFile(${JSON.stringify(at('mounted.txt'))}, Buffer.from('after'), { signal });
+      writeFileAtomic(${JSON.stringify(at('settings.json'))}, '{}');
+      await writeFileAtomicAsync(${JSON.stringify(at('state.json'))}, '[]');
+    `;
+    const node = [process.execPath, '--conditions=development', '--disable-warning=ExperimentalWarning'];
+    const mounts = [
+      ['source.txt', 'mounted.txt'],
+      ['settings.source', 'settings.json'],
+      ['state.source', 'state.json'],
+    ].map((pair) => `mount --bind ${pair.join(' ')}`);
+    const script = `${mounts.join(' && ')} && exec "$@"`;
+    execFileSync('unshare', ['-rm', 'sh', '-c', script, 'sh', ...node, '--input-type=module', '-e', write], {
+      cwd: dirname(at('source.txt')),
+    });
+    t.equal(readFileSync(at('source.txt'), 'utf8'), 'after');
+    t.equal(readFileSync(at('mounted.txt'), 'utf8'), '', 'the file below the mount is untouched');
+    t.equal(readFileSync(at('settings.source'), 'utf8'), '{}');
+    t.equal(readFileSync(at('state.source'), 'utf8'), '[]');
+    t.notMatch(readdirSync(dirname(at('source.txt'))).join(' '), '.tmp', 'nothing else is left');
+  },
+);
 
 t.test(
   'the owner is kept where we may give files away',

@@ -5,7 +5,7 @@ import type { PathTest } from '../../../lib/index.ts';
 import { count } from '../../../lib/index.ts';
 import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
-import { createPathFilter, displayPath, isWithin } from '../paths.ts';
+import { createPathFilter, displayPath, isWithin, listedPath } from '../paths.ts';
 import { done, failed } from '../text.ts';
 import { createAccess, type Place } from './access.ts';
 import { openDirectory } from './handles.ts';
@@ -26,12 +26,15 @@ const parameters = v.object({
 });
 type Args = v.InferOutput<typeof parameters>;
 
+/** Decoded form of bytes of a name that are not UTF-8. */
+const notUtf8 = '\ufffd';
+
 /** `FindFiles`: files by their names, newest first. */
 export function createFindFiles(settings: FileToolSettings, engine: SearchEngine = createSearchEngine()): Tool {
   const access = createAccess<Args>('find', ({ path }) => path, settings);
   return defineTool({
     name: 'FindFiles',
-    description: 'Finds files by glob, last changed first. Skips as GrepFiles does.',
+    description: 'Finds files by glob, last changed first. Skips as GrepFiles does, and symlinks.',
     isReadOnly: true,
     parameters,
     aliases: { pattern: ['glob', 'query', 'name'], path: pathAliases },
@@ -58,11 +61,13 @@ async function find(
   const found = await engine.findFiles(scope, test, limits.findFiles).finally(() => directory.close());
   const isVisible = await createPathFilter(workspacePath, settings);
   const visible: string[] = [];
+  let unreadable = 0;
   for (const path of found.paths) {
     const absolute = join(place.path, path);
-    if (await isVisible(absolute)) visible.push(displayPath(workspacePath, absolute));
+    if (await isVisible(absolute)) visible.push(listedPath(displayPath(workspacePath, absolute)));
+    else if (path.includes(notUtf8)) unreadable += 1;
   }
-  return done(report(visible, found, pattern, place.shown));
+  return done(report(visible, { ...found, unreadable }, pattern, place.shown));
 }
 
 /** @returns a sentence for the model when the pattern is invalid */
@@ -79,7 +84,7 @@ function testOf(pattern: string, root: string): PathTest | string {
 
 function report(
   paths: readonly string[],
-  { total, end, paths: told }: FoundFiles,
+  { total, end, paths: told, unreadable }: FoundFiles & { readonly unreadable: number },
   pattern: string,
   root: string,
 ): string {
@@ -87,6 +92,7 @@ function report(
   const notices = [
     total > told.length && `Showing the newest ${paths.length} of ${count(total, 'file')}; narrow pattern or path.`,
     end === 'timedOut' && late,
+    unreadable > 0 && `${count(unreadable, 'name')} not in UTF-8 left out; use Exec for such a file.`,
   ].filter((notice) => notice !== false);
   const notice = notices.length === 0 ? '' : `\n\n[${notices.join(' ')}]`;
   return paths.length === 0 ? `No files match ${pattern} in ${root}${notice}` : paths.join('\n') + notice;

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import type { ToolResult } from '../../tool.ts';
+import { listedPath } from '../paths.ts';
 import { done, failed } from '../text.ts';
 import type { Place } from './access.ts';
 import { openDirectory } from './handles.ts';
@@ -13,7 +14,9 @@ export async function listDirectory({ path, shown }: Place, offset: number, limi
   if (offset > entries.length) {
     return failed(`${shown} has ${entries.length} entries; offset ${offset} is beyond the last.`);
   }
-  const names = entries.map((entry) => entry.name + (entry.isDirectory() ? '/' : entry.isSymbolicLink() ? '@' : ''));
+  const names = entries.map(
+    (entry) => listedPath(entry.name) + (entry.isDirectory() ? '/' : entry.isSymbolicLink() ? '@' : ''),
+  );
   names.sort();
   const from = offset - 1;
   const page = names.slice(from, from + Math.min(limit, limits.directoryEntries));

@@ -6,10 +6,10 @@ import { errorCode } from '../text.ts';
 import { FileError } from './errors.ts';
 import { type DirectoryHandle, kindOf, makeDirectory, statEntry } from './handles.ts';
 
-const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, W_OK } = constants;
+const { O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, W_OK } = constants;
 
-/** Of a new file; the umask takes away from it. */
-const newFileMode = 0o644;
+/** Mode of a new file, less the umask. */
+const newFileMode = 0o666;
 const permissionBits = 0o7777;
 /** Without set-uid, set-gid and sticky. */
 const plainPermissionBits = 0o777;
@@ -22,7 +22,8 @@ export interface ReplaceOptions {
 
 /**
  * Replaces the content of a file by `data`: a reader at any moment finds the old content or the new one. Missing
- * directories are made; permissions stay, and the owner where we may. Other hard links of the file retain the old content.
+ * directories are made; permissions stay, and the owner where we may. Other hard links of the file retain the old content. A file that is
+ * a mount of its own is written in place, so a reader may find a part of the new content.
  *
  * @param path as `resolveInWorkspace` gave it
  * @returns how many bytes the file had before; undefined: it was missing
@@ -70,13 +71,49 @@ async function replaceIn(
     if (expected && !isSameVersion(expected, await statEntry(target))) {
       throw new FileError('stale', 'another program changed it at the same moment; read it again');
     }
-    await rename(temporary, target);
+    await rename(temporary, target).catch(async (error: unknown) => {
+      if (!existing || !isOwnMount(error)) throw error;
+      await writeInPlace(directory, name, data, existing);
+      await unlink(temporary);
+    });
   } catch (error) {
     await unlink(temporary).catch(onlyWhenAbsent);
     throw error;
   }
   await directory.sync();
   return existing && Number(existing.size);
+}
+
+/** Whether a rename failed because the file is a mount of its own, as Compose and dev containers mount single files. */
+const isOwnMount = (error: unknown): boolean => ['EBUSY', 'EXDEV'].includes(errorCode(error) ?? '');
+
+/** Writes over a file. The complete new content is in a file beside it until this returns; an error puts the old content back. */
+async function writeInPlace(
+  directory: DirectoryHandle,
+  name: string,
+  data: Uint8Array,
+  existing: BigIntStats,
+): Promise<void> {
+  const file = await open(directory.at(name), O_RDWR | O_NOFOLLOW);
+  try {
+    await directory.confirm(file, name);
+    if (!isSameVersion(existing, await file.stat({ bigint: true }))) {
+      throw new FileError('stale', 'another program changed it at the same moment; read it again');
+    }
+    const before = await file.readFile();
+    await overwrite(file, data).catch(async (error: unknown) => {
+      await overwrite(file, before);
+      throw error;
+    });
+  } finally {
+    await file.close();
+  }
+}
+
+async function overwrite(file: FileHandle, data: Uint8Array): Promise<void> {
+  for (let at = 0; at < data.length; ) at += (await file.write(data, at, data.length - at, at)).bytesWritten;
+  await file.truncate(data.length);
+  await file.sync();
 }
 
 async function mustBeReplaceable(target: string, existing: BigIntStats): Promise<void> {

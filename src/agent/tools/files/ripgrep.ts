@@ -46,8 +46,9 @@ export function createRipgrepEngine(findBinary: () => Promise<string> = findRipg
     async findFiles(scope, test, max) {
       const paths: string[] = [];
       let total = 0;
-      const args = [...always, ...exclusions(scope), '--files', '--sortr', 'modified', './'];
-      const end = await run(await findBinary(), args, scope, (line) => {
+      const args = [...always, ...exclusions(scope), '--files', '--null', '--sortr', 'modified', './'];
+      const names = { ...scope, endsAtNul: true };
+      const end = await run(await findBinary(), args, names, (line) => {
         const path = withoutDot(line);
         if (!test(path)) return true;
         total += 1;
@@ -154,6 +155,7 @@ const pathOf = (path: string): string => (path === '<stdin>' ? '' : withoutDot(p
 
 interface RunScope extends Pick<SearchScope, 'signal' | 'timeoutMs'> {
   readonly directory?: SearchScope['directory'];
+  readonly endsAtNul?: boolean;
   readonly stdin?: number;
 }
 
@@ -161,7 +163,7 @@ interface RunScope extends Pick<SearchScope, 'signal' | 'timeoutMs'> {
 async function run(
   binary: string,
   args: readonly string[],
-  { directory, stdin, signal, timeoutMs }: RunScope,
+  { directory, stdin, endsAtNul, signal, timeoutMs }: RunScope,
   onLine: (line: string, isCut: boolean) => boolean,
 ): Promise<SearchEnd> {
   const { end, exitCode, errorText } = await runForLines(binary, args, {
@@ -172,6 +174,7 @@ async function run(
     signal,
     timeoutMs,
     ...(directory && { cwd: directory.at() }),
+    ...(endsAtNul && { endsAtNul }),
     ...(stdin !== undefined && { stdin }),
   }).catch((cause: unknown) => {
     throw cause instanceof StartError ? new RipgrepUnavailableError('ripgrep cannot be started', { cause }) : cause;

@@ -13,6 +13,8 @@ export interface RunOptions {
   readonly stdin?: number;
   /** A longer line is cut. */
   readonly maxLineBytes: number;
+  /** As in `LineSplitterOptions`. */
+  readonly endsAtNul?: boolean;
   readonly maxErrorChars: number;
   /** Called with every line of standard output; false ends the program. */
   readonly onLine: (line: string, isCut: boolean) => boolean;
@@ -62,10 +64,11 @@ class Reading {
   #isOver = false;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor({ maxLineBytes, onLine }: RunOptions, stop: () => void) {
+  constructor({ maxLineBytes, endsAtNul, onLine }: RunOptions, stop: () => void) {
     this.#lines = new LineSplitter({
       maxBytes: maxLineBytes,
       longer: 'cut',
+      ...(endsAtNul && { endsAtNul }),
       onLine: (line, isCut) => {
         if (this.#isOver) return;
         try {

@@ -60,7 +60,8 @@ async function findFiles(scope: SearchScope, test: (path: string) => boolean, ma
     }
     if (!test(path)) continue;
     const stats = await lstat(directory.at(name)).catch(() => undefined);
-    if (stats?.isFile()) found.push({ path, mtimeMs: stats.mtimeMs });
+    // A name that is not UTF-8 cannot be looked up by its decoded form.
+    if (stats?.isFile() || path.includes('\ufffd')) found.push({ path, mtimeMs: stats?.mtimeMs ?? 0 });
   }
   found.sort((a, b) => b.mtimeMs - a.mtimeMs);
   return { paths: found.slice(0, max).map(({ path }) => path), total: found.length, end };
