@@ -44,6 +44,10 @@ export class LazyCheckpoints implements FileCheckpoints {
     await (await this.#load()).secure(place);
   }
 
+  working(place: FilePlace): () => void {
+    return this.#loaded?.working(place) ?? (() => {});
+  }
+
   settle(place: FilePlace): Promise<void> | undefined {
     if (this.#loaded) return this.#loaded.settle(place);
     // A turn that ends so early has run no tool.

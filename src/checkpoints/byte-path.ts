@@ -35,4 +35,10 @@ export const nameOf = (path: BytePath): BytePath => path.slice(path.lastIndexOf(
 export const isWithin = (directory: BytePath, path: BytePath): boolean =>
   directory === '' || path === directory || path.startsWith(`${directory}/`);
 
+/** Path of the repository in which an entry lies; undefined: in none. */
+export const repositoryOf = (path: BytePath): BytePath | undefined => /^(?:.*?\/)?\.git(?=\/|$)/s.exec(path)?.[0];
+
+/** Whether an entry is the `.git` of a repository, or in it. */
+export const isOfRepository = (path: BytePath): boolean => repositoryOf(path) !== undefined;
+
 export const depthOf = (path: BytePath): number => (path === '' ? 0 : path.split('/').length);

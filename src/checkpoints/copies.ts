@@ -34,6 +34,25 @@ export class Copies {
     }
   }
 
+  /** Notes the mark from which a copy was made: the base of its merge. */
+  noteBase(target: string, seq: number): void {
+    this.#database.run('INSERT OR REPLACE INTO forks (target, seq) VALUES (?, ?)', target, seq);
+  }
+
+  /** Mark from which a copy was made. @returns undefined: an earlier version made it */
+  baseOf(target: string): number | undefined {
+    const seq = this.#database.get('SELECT seq FROM forks WHERE target = ?', target)?.['seq'];
+    return seq === undefined ? undefined : Number(seq);
+  }
+
+  /** Forgets the bases of copies whose directories are gone. */
+  trim(): void {
+    for (const { target } of this.#database.all('SELECT target FROM forks')) {
+      const isGone = lstatSync(String(target), { throwIfNoEntry: false }) === undefined;
+      if (isGone) this.#database.run('DELETE FROM forks WHERE target = ?', String(target));
+    }
+  }
+
   /** A conversation works in a copy: it stays. */
   keep(target: string): void {
     this.#database.run('DELETE FROM copies WHERE target = ?', target);
@@ -54,6 +73,7 @@ export class Copies {
       // Fails for a directory that is no worktree.
       await this.#git?.(['worktree', 'remove', '--force', '--force', '--', target], '');
       rmSync(target, { recursive: true, force: true });
+      this.#database.run('DELETE FROM forks WHERE target = ?', target);
     }
     this.keep(target);
   }

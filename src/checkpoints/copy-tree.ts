@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeSync,
 } from 'node:fs';
-import { depthOf, systemPath } from './byte-path.ts';
+import { depthOf, isOfRepository, systemPath } from './byte-path.ts';
 import type { Contents } from './contents.ts';
 import { type Entry, isSame, type StampedEntry } from './entry.ts';
 import { codeOf } from './errors.ts';
@@ -41,7 +41,8 @@ const descriptors = '/proc/self/fd';
 export function copyTree(options: CopyOptions): number {
   const { history, seq, target, onStep } = options;
   const to = new Tree(target);
-  const entries = [...history.entriesAt(seq)].filter(({ path }) => path !== '');
+  // A copy is a worktree: repositories in it would name places of the original.
+  const entries = [...history.entriesAt(seq)].filter(({ path }) => path !== '' && !isOfRepository(path));
   const directories = entries
     .filter(({ kind }) => kind === 'directory')
     .sort((a, b) => depthOf(a.path) - depthOf(b.path));

@@ -3,8 +3,8 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { enableWriteAheadLog, loadSqlite } from '../supervise/index.ts';
 import { CheckpointError } from './errors.ts';
 
-/** The first has no groups of small contents. */
-const version = 2;
+/** The first has no groups of small contents, the second leaves out the repositories in directories. */
+const version = 3;
 const busyMs = 5_000;
 /** Pages of 4 KiB. */
 const logPages = 16_384;
@@ -14,7 +14,7 @@ const largeCacheKiB = 65_536;
 
 /**
  * `entries`: what was at a path from one mark (`fromSeq`) until another (`toSeq`; null: still). A turn writes only what changed, and
- * the state at any mark is one query. `blobs.refs` counts entries, marks (their index of git) and lists of pieces that need the content.
+ * the state at any mark is one query. `blobs.refs` counts entries, marks (their state of git) and lists of pieces that need the content.
  */
 const schema = `
   CREATE TABLE marks (
@@ -25,7 +25,7 @@ const schema = `
     running TEXT NOT NULL,
     files INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
-    -- JSON: HEAD, refs, and the content of the index; null without git.
+    -- JSON: names of contents, the state of the repositories first; an earlier version has the state itself. Null without git.
     git TEXT
   ) STRICT;
   CREATE TABLE turns (
@@ -99,6 +99,12 @@ const schema = `
   PRAGMA user_version = ${version};
 `;
 
+/** Directories are read again, because their `.git` counts now. */
+const upgrade = `
+  UPDATE entries SET mtime = -1 WHERE kind = 'directory' AND toSeq IS NULL;
+  PRAGMA user_version = ${version};
+`;
+
 /** Came with a later version than the first. */
 const laterTables = `
   CREATE TABLE IF NOT EXISTS copies (
@@ -106,8 +112,19 @@ const laterTables = `
     dev INTEGER NOT NULL,
     ino INTEGER NOT NULL
   ) STRICT;
+  -- State of this tree from which a fork was laid out.
+  CREATE TABLE IF NOT EXISTS forks (
+    target TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL
+  ) STRICT;
   CREATE TRIGGER IF NOT EXISTS markAdded AFTER INSERT ON marks WHEN json_extract(new.git, '$.index') IS NOT NULL BEGIN
     UPDATE blobs SET refs = refs + 1 WHERE hash = json_extract(new.git, '$.index');
+  END;
+  CREATE TRIGGER IF NOT EXISTS repositoriesAdded AFTER INSERT ON marks WHEN json_type(new.git, '$.contents') = 'array' BEGIN
+    UPDATE blobs SET refs = refs + 1 WHERE hash IN (SELECT value FROM json_each(new.git, '$.contents'));
+  END;
+  CREATE TRIGGER IF NOT EXISTS repositoriesRemoved AFTER DELETE ON marks WHEN json_type(old.git, '$.contents') = 'array' BEGIN
+    UPDATE blobs SET refs = refs - 1 WHERE hash IN (SELECT value FROM json_each(old.git, '$.contents'));
   END;
   CREATE TRIGGER IF NOT EXISTS markRemoved AFTER DELETE ON marks WHEN json_extract(old.git, '$.index') IS NOT NULL BEGIN
     UPDATE blobs SET refs = refs - 1 WHERE hash = json_extract(old.git, '$.index');
@@ -148,7 +165,7 @@ export class CheckpointDatabase {
       if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');
       if (found === 0) this.transaction(() => this.#sqlite.exec(schema));
       // A program that knows no groups must not take them for damaged contents.
-      if (found === 1) this.#sqlite.exec(`PRAGMA user_version = ${version}`);
+      if (found === 1 || found === 2) this.transaction(() => this.#sqlite.exec(upgrade));
       this.#sqlite.exec(`${laterTables}${indexes}`);
     } catch (error) {
       this.#sqlite.close();

@@ -1,8 +1,12 @@
-import { type BytePath, shownPath } from './byte-path.ts';
+import { type BytePath, isOfRepository, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
 import { type Entry, isSame, type NotCovered, type Uncovered, uncoveredOf } from './entry.ts';
-import { type History, notCoveredOf, ownerKey, plainEntry } from './history.ts';
+import { type History, notCoveredOf, plainEntry, type SavedTurn } from './history.ts';
+import { movedRepositories } from './moved-repositories.ts';
+import { ownerKey } from './owner.ts';
 import { type PutBack, putBackOf } from './put-back.ts';
+import type { Repositories } from './repositories.ts';
+import { unifiedText } from './unified.ts';
 
 /** One path that turns have changed. */
 export interface ChangedFile {
@@ -40,8 +44,17 @@ const maxEditLength = 4_000;
 /** As git decides that a file is no text. */
 const binaryProbeBytes = 8_000;
 
+export interface DiffedStore {
+  readonly history: History;
+  readonly contents: ContentReader;
+  readonly repositories: Repositories;
+}
+
 /** Compares the files before and after turns: each path before the first of these changes, and after the last one. */
-export async function diffOf(history: History, contents: ContentReader, request: DiffRequest): Promise<TurnDiff> {
+export async function diffOf(
+  { history, contents, repositories }: DiffedStore,
+  request: DiffRequest,
+): Promise<TurnDiff> {
   // Of a whole thread also turns that were taken back: the restore that did so is one of its turns, and both together change nothing.
   const turns = history.turns(request.thread).filter(({ turn }) => request.turn === undefined || turn === request.turn);
   const [first] = turns;
@@ -51,12 +64,12 @@ export async function diffOf(history: History, contents: ContentReader, request:
   const isOwn = ownersOf(history, own);
   const places = new Map<BytePath, { first: number; last: number }>();
   for (const { path, seq } of history.changes(first.startSeq, history.newestSeq)) {
-    if (!isOwn(seq)) continue;
+    if (isOfRepository(path) || !isOwn(seq)) continue;
     const place = places.get(path);
     if (place) place.last = seq;
     else places.set(path, { first: seq, last: seq });
   }
-  const { structuredPatch, formatPatch } = await import('diff');
+  const { structuredPatch } = await import('diff');
   const files: ChangedFile[] = [];
   const notCovered: NotCovered[] = [];
   const patches: string[] = [];
@@ -75,11 +88,13 @@ export async function diffOf(history: History, contents: ContentReader, request:
       continue;
     }
     const shown = shownPath(path);
-    const [old, now] = [textOf(contents, before), textOf(contents, after)];
-    const names = [before ? `a/${shown}` : '/dev/null', after ? `b/${shown}` : '/dev/null'] as const;
-    const isText = old !== undefined && now !== undefined;
-    // Undefined: the texts differ in more places than are looked for.
-    const patch = isText ? structuredPatch(...names, old, now, undefined, undefined, { maxEditLength }) : undefined;
+    const patchOf = (old: Entry | undefined, now: Entry | undefined) => {
+      const [one, two] = [textOf(contents, old), textOf(contents, now)];
+      if (one === undefined || two === undefined) return undefined;
+      // Undefined: the texts differ in more places than are looked for.
+      return structuredPatch('a', 'b', one, two, undefined, undefined, { maxEditLength });
+    };
+    const patch = patchOf(before, after);
     const lines = patch?.hunks.flatMap((hunk) => hunk.lines) ?? [];
     files.push({
       path: shown,
@@ -94,14 +109,27 @@ export async function diffOf(history: History, contents: ContentReader, request:
       isCut = true;
       continue;
     }
-    const body = patch ? formatPatch(patch).replace(/^(?:=+\n)?/, '') : `Binary files ${names.join(' and ')} differ\n`;
-    const head = `${[`diff --git a/${shown} b/${shown}`, ...modeLines(before, after)].join('\n')}\n`;
-    const text = head + (old === now ? '' : body);
+    const text = unifiedText({ path, before, after, patch }, patchOf);
     length += text.length;
     patches.push(text);
   }
+  notCovered.push(...repositoriesOf(history, repositories, turns));
   const diff = request.isUnified ? patches.join('') : undefined;
   return { files, diff, isCut, putBack: putBackOf(history, request), ...uncoveredOf(notCovered) };
+}
+
+/** Repositories that turns have changed, each once. */
+function repositoriesOf(
+  history: History,
+  repositories: Repositories,
+  turns: readonly SavedTurn[],
+): Iterable<NotCovered> {
+  const found = new Map<string, NotCovered>();
+  for (const { startSeq, endSeq } of turns) {
+    const moved = movedRepositories(history, repositories, [startSeq, endSeq ?? history.newestSeq]);
+    for (const each of moved) found.set(each.path, each);
+  }
+  return found.values();
 }
 
 /** Whether one of these turns ran when the changes at a mark were made. */
@@ -118,22 +146,19 @@ function kindOf(entry: Entry | undefined): ChangedFile['kind'] {
   return entry?.kind === 'directory' || entry?.kind === 'link' ? entry.kind : 'file';
 }
 
-const octal = ({ kind, mode }: Entry): string => {
-  if (kind === 'link') return '120000';
-  return `${kind === 'directory' ? '040' : '100'}${mode.toString(8).padStart(3, '0')}`;
-};
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function modeLines(before: Entry | undefined, after: Entry | undefined): string[] {
-  if (!before) return after ? [`new file mode ${octal(after)}`] : [];
-  if (!after) return [`deleted file mode ${octal(before)}`];
-  return octal(before) === octal(after) ? [] : [`old mode ${octal(before)}`, `new mode ${octal(after)}`];
-}
-
-/** @returns undefined: no text, or too large */
+/** @returns undefined: no text in UTF-8, or too large */
 function textOf(contents: ContentReader, entry: Entry | undefined): string | undefined {
   if (!entry || entry.kind === 'directory') return '';
   if (entry.kind === 'link') return Buffer.from(entry.target ?? '', 'latin1').toString();
   if (entry.size > maxTextBytes) return undefined;
   const bytes = Buffer.concat([...contents.read(entry.hash ?? '')]);
-  return bytes.subarray(0, binaryProbeBytes).includes(0) ? undefined : bytes.toString();
+  if (bytes.subarray(0, binaryProbeBytes).includes(0)) return undefined;
+  try {
+    // Replaced bytes would make a diff that writes other contents.
+    return utf8.decode(bytes);
+  } catch {
+    return undefined;
+  }
 }

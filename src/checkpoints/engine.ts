@@ -1,7 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { relative } from 'node:path';
+import { lastActivity } from './activity.ts';
 import { apply, clearStaging, stage } from './apply.ts';
-import { type BytePath, bytePath, shownPath } from './byte-path.ts';
+import { type BytePath, bytePath, repositoryOf, shownPath } from './byte-path.ts';
 import { ContentReader } from './content-reader.ts';
 import { Contents } from './contents.ts';
 import { Copies } from './copies.ts';
@@ -9,20 +10,30 @@ import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
 import { type DiffRequest, diffOf, type TurnDiff } from './diff.ts';
 import { databaseIn, type EngineOptions, packsIn } from './engine-options.ts';
-import { firstOf } from './entry.ts';
-import { GitIndex } from './git-index.ts';
-import { moveOf, restoreGit } from './git-restore.ts';
-import { History, type Owner, ownerOf, type SavedTurn } from './history.ts';
+import { firstOf, repositoryNotCovered } from './entry.ts';
+import type { GitMove, GitRestore } from './git-move.ts';
+import { restoreGit } from './git-restore.ts';
+import { History, type SavedTurn } from './history.ts';
 import { type CheckpointInfo, checkpointsOf, turnsFrom } from './list.ts';
-import { changesOf, type ForkSpan, planMerge } from './merge.ts';
+import { changesOf, changesSince, type ForkSpan, planMerge } from './merge.ts';
+import { movesOf } from './moves.ts';
+import { type Owner, ownerOf, userOwner } from './owner.ts';
 import { closedParents, findingsOf, planRestore, type RestoreOp, type RestorePlan } from './plan.ts';
 import { prune } from './prune.ts';
-import type { MarkRequest, MergeRequest, PreparedRestore, RestoreOutcome, RestoreRequest } from './requests.ts';
+import { Repositories } from './repositories.ts';
+import type {
+  MarkRequest,
+  MergeRequest,
+  NestedRestore,
+  PreparedRestore,
+  RestoreOutcome,
+  RestoreRequest,
+} from './requests.ts';
 import { type InterruptedRestore, nameOfRestore, Restores, type StoredRestore } from './restores.ts';
-import { Snapshots } from './snapshots.ts';
+import { Snapshots, type TakeMark } from './snapshots.ts';
 import { Tree } from './tree.ts';
 
-interface WrittenRestore extends Pick<StoredRestore, 'turns' | 'conversation' | 'git'> {
+interface WrittenRestore extends Pick<StoredRestore, 'turns' | 'conversation' | 'git' | 'repositories'> {
   readonly thread: string;
   readonly beforeSeq: number;
 }
@@ -36,7 +47,7 @@ export class Engine {
   readonly #history: History;
   readonly #restores: Restores;
   readonly #copies: Copies;
-  readonly #gitIndex: GitIndex;
+  readonly #repositories: Repositories;
   readonly #snapshots: Snapshots;
 
   /** Opens the store. @throws CheckpointError, the error of SQLite or of the system */
@@ -57,9 +68,9 @@ export class Engine {
     this.#history = history;
     this.#restores = new Restores(database);
     this.#copies = new Copies(database, git);
-    const gitIndex = new GitIndex({ tree, contents, directory, git });
-    this.#gitIndex = gitIndex;
-    const saved = { tree, database, contents, history, gitIndex };
+    const repositories = new Repositories({ root, contents, directory, git });
+    this.#repositories = repositories;
+    const saved = { tree, database, contents, history, repositories };
     this.#snapshots = new Snapshots({ ...saved, directory, limits, omitted, git, onStep });
     try {
       contents.open();
@@ -81,14 +92,24 @@ export class Engine {
     });
   }
 
-  /** Ends the turns that a dead process left open, at what the files are now. */
+  /**
+   * Ends the turns that a dead process left open, at their last sign of life. Later changes are the user's; while a call ran at that moment, its
+   * command may have made them as well, so an undo asks, as for a missing entry whose removal has no time. Without any sign of life all changes are
+   * uncertain.
+   */
   async endCrashed(): Promise<number> {
     const open = this.#history.openTurns;
     if (open.length === 0) return 0;
-    await this.#snapshots.take((take) => {
-      const seq = take('crash', open.map(ownerOf));
+    const last = lastActivity(this.#options.directory);
+    const working = open.filter((turn) => last?.isWorking(turn) ?? true).map(ownerOf);
+    const later = working.length === 0 ? [] : [...working, userOwner];
+    const take = (mark: TakeMark) => {
+      const seq = mark('crash', open.map(ownerOf));
       for (const turn of open) this.#history.endTurn(turn, seq, true);
-    });
+      mark('afterCrash', later);
+      mark('afterCrash', [...open.map(ownerOf), userOwner]);
+    };
+    await this.#snapshots.take(take, { splitAt: last?.at ?? 0 });
     return open.length;
   }
 
@@ -100,17 +121,18 @@ export class Engine {
     const plan = planRestore(history, { turns: saved, paths: paths?.map(bytePath), force });
     const { ops: _, ...found } = plan;
     if (plan.conflicts.length > 0 && !force) return { ...found, number: undefined };
-    const git = paths ? undefined : await moveOf(saved, (seq) => history.gitAt(seq), this.#gitIndex);
+    const moves = paths ? {} : await movesOf({ history, repositories: this.#repositories }, saved, plan.ops);
     // Single files leave the turns as they are: others of them can still be restored.
-    return this.#writeDown(plan, { thread, turns: paths ? [] : turns, conversation, beforeSeq, git });
+    return this.#writeDown(plan, { thread, turns: paths ? [] : turns, conversation, beforeSeq, ...moves });
   }
 
-  /** Saves this tree as it is: a thread in it has changed it since its first checkpoint. */
+  /** Saves this tree as it is, for the merge of its changes. */
   async forkChanges(thread: string): Promise<ForkSpan> {
     await this.#look();
     const { newestSeq: through } = this.#history;
     const [first] = this.#history.turns(thread);
-    return { directory: this.#options.directory, since: first?.startSeq ?? through, through };
+    const { root, directory } = this.#options;
+    return { root, directory, since: first?.startSeq ?? through, through };
   }
 
   /** Saves the files as they are, and plans, stages and writes down what a fork has changed. Without `force` conflicts refuse it. */
@@ -121,8 +143,14 @@ export class Engine {
     const database = new CheckpointDatabase(databaseIn(fork.directory));
     try {
       const theirs = new ContentReader(packsIn(fork.directory), database);
-      const { changes, notCovered: left } = database.transaction(() => changesOf(new History(database), fork));
-      const { ops, conflicts, notCovered } = await planMerge({ ...options, changes, theirs });
+      const base = this.#copies.baseOf(fork.root);
+      const hasBase = base !== undefined && this.#history.hasMark(base);
+      const { changes, notCovered: left } = database.transaction(() => {
+        const forked = new History(database);
+        return hasBase ? changesSince(this.#history.entriesAt(base), forked.currentEntries()) : changesOf(forked, fork);
+      });
+      const bases = hasBase ? contents : theirs;
+      const { ops, conflicts, notCovered } = await planMerge({ ...options, changes, theirs, bases });
       const found = findingsOf({ conflicts, kept: [], notCovered: [...left, ...notCovered] });
       if (conflicts.length > 0 && !force) {
         contents.discard();
@@ -156,14 +184,16 @@ export class Engine {
   /** Ends a restore whose files, and whose conversation, are as they are to be. */
   async conclude(number: number, left: readonly BytePath[], isRecovery = false): Promise<RestoreOutcome> {
     const { thread, beforeSeq, stored } = this.#restores.get(number);
-    const { root, git: run, onStep } = this.#options;
+    const { onStep } = this.#options;
     const history = this.#history;
     const restoreId = nameOfRestore(number);
     const owner = { thread, turn: restoreId };
     onStep?.('conclude');
-    const index = this.#gitIndex;
-    const move = stored.git;
-    const git = move && 'before' in move ? await restoreGit({ root, git: run, index, isRecovery, onStep }, move) : move;
+    const git = stored.git && (await this.#setBack('', stored.git, isRecovery));
+    const repositories: NestedRestore[] = [];
+    for (const { path, move } of stored.repositories ?? []) {
+      repositories.push({ path: shownPath(path), ...(await this.#setBack(path, move, isRecovery)) });
+    }
     await this.#snapshots.take((take) => {
       const seq = take('restored', [owner]);
       history.startTurn(owner, beforeSeq);
@@ -174,17 +204,21 @@ export class Engine {
       this.#restores.finish(number, isRecovery);
     });
     clearStaging(this.#tree);
-    const { kept, conflicts, notCovered, notCoveredTotal } = stored;
+    const { kept, conflicts } = stored;
     // A restore that an earlier version has written down has all of them, and no numbers.
     const { keptTotal = kept.length, conflictsTotal = conflicts.length } = stored;
     const leftOver = new Set(left);
-    const restored = stored.ops.map(({ path }) => path).filter((path) => !leftOver.has(path));
+    const done = stored.ops.map(({ path }) => path).filter((path) => !leftOver.has(path));
+    const restored = [...new Set(done.map((path) => repositoryOf(path) ?? path))];
+    const staying = repositories.filter(({ isRestored }) => !isRestored).map(({ path }) => repositoryNotCovered(path));
     return {
       ...{ restoreId, restored: firstOf(restored).map(shownPath), restoredTotal: restored.length },
       ...{ changedMeanwhile: firstOf(left).map(shownPath), changedMeanwhileTotal: left.length },
       ...{ kept: firstOf(kept), keptTotal, conflicts: firstOf(conflicts), conflictsTotal },
-      ...{ notCovered, notCoveredTotal },
+      notCovered: firstOf([...staying, ...stored.notCovered]),
+      notCoveredTotal: stored.notCoveredTotal + staying.length,
       ...(git && { git }),
+      ...(repositories.length > 0 && { repositories: firstOf(repositories) }),
     };
   }
 
@@ -193,7 +227,7 @@ export class Engine {
     const { thread, turn } = request;
     const isOpen = this.#running.some((each) => each.thread === thread && (turn === undefined || each.turn === turn));
     if (isOpen) await this.#look();
-    return diffOf(this.#history, this.#contents, request);
+    return diffOf({ history: this.#history, contents: this.#contents, repositories: this.#repositories }, request);
   }
 
   /** Notes that a copy of the files will be made in a directory that does not exist yet. */
@@ -210,6 +244,7 @@ export class Engine {
       await this.#look();
       const saved = end && history.turns(end.thread).find(({ turn }) => turn === end.turn);
       const seq = saved?.endSeq ?? history.newestSeq;
+      this.#copies.noteBase(target, seq);
       return copyTree({ history, contents: this.#contents, from: this.#tree, seq, target, onStep });
     });
     onStep?.('copied');
@@ -241,7 +276,8 @@ export class Engine {
   }
 
   list(thread: string): readonly CheckpointInfo[] {
-    return checkpointsOf(this.#history, this.#restores, thread);
+    const store = { history: this.#history, restores: this.#restores, repositories: this.#repositories };
+    return checkpointsOf(store, thread);
   }
 
   turnsFrom(thread: string, turn: string): readonly string[] | undefined {
@@ -259,13 +295,20 @@ export class Engine {
 
   /** Deletes what is too old, and the oldest turns while the store is too large. */
   prune(): void {
-    prune({ history: this.#history, contents: this.#contents, restores: this.#restores }, this.#options.limits);
+    const store = { history: this.#history, contents: this.#contents, restores: this.#restores, copies: this.#copies };
+    prune(store, this.#options.limits);
   }
 
   close(): void {
     this.#tree.close();
     this.#contents.close();
     this.#database.close();
+  }
+
+  async #setBack(path: BytePath, move: GitMove | GitRestore, isRecovery: boolean): Promise<GitRestore> {
+    if (!('before' in move)) return move;
+    const { onStep } = this.#options;
+    return restoreGit({ repository: this.#repositories.of(path), isRecovery, onStep }, move);
   }
 
   get #running(): readonly Owner[] {

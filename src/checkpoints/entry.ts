@@ -9,7 +9,8 @@ export type SkipReason =
   | 'special'
   | 'otherFileSystem'
   | 'changing'
-  | 'overLimit';
+  | 'overLimit'
+  | 'repository';
 
 /** Kind of an entry; `skipped` exists and is not covered. */
 export type EntryKind = 'file' | 'directory' | 'link' | 'skipped';
@@ -58,6 +59,13 @@ export interface Uncovered {
 export const uncoveredOf = (all: readonly NotCovered[]): Uncovered => ({
   notCovered: firstOf(all),
   notCoveredTotal: all.length,
+});
+
+/** The repository of a directory, as an entry that no checkpoint covers. */
+export const repositoryNotCovered = (directory: string): NotCovered => ({
+  path: `${directory}/.git`,
+  reason: 'repository',
+  size: 0,
 });
 
 /** Whether two checkpoints say the same about a path; undefined: nothing is there. */

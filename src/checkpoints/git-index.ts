@@ -1,31 +1,17 @@
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fdatasyncSync,
-  fstatSync,
-  linkSync,
-  lstatSync,
-  openSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
-import { basename, join } from 'node:path';
+import { closeSync, constants, fstatSync, openSync, rmSync, type Stats, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Contents } from './contents.ts';
 import { codeOf } from './errors.ts';
-import { gitPlaceOf } from './git-place.ts';
+import { GitFiles } from './git-files.ts';
+import { type GitPlace, gitPath } from './git-place.ts';
 import type { GitState } from './git-state.ts';
 import { hashOfFile } from './hash-file.ts';
 import type { RunGit } from './ignored.ts';
+import { indexPrint } from './index-print.ts';
 import { racyMs } from './limits.ts';
 import { piecesOf } from './pieces.ts';
-import { Tree } from './tree.ts';
 
 export interface GitIndexOptions {
-  readonly tree: Tree;
   readonly contents: Contents;
   /** Directory of the store. */
   readonly directory: string;
@@ -35,42 +21,50 @@ export interface GitIndexOptions {
 
 type SavedIndex = GitState['index'];
 
-const index = 'index';
-/** Name that git itself takes before it changes the index. */
-const lock = 'index.lock';
-/** The next index before it has its place. */
-const staged = 'index.oratorio';
-const maxBytes = 64 * 2 ** 20;
-const defaultMode = 0o644;
-const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
-
-/** Directory of a repository, reached through descriptors. */
-interface GitDirectory {
-  at(name: string): string | Buffer;
-  close(): void;
+/** The index as it is found at a mark. */
+export interface FoundIndex {
+  readonly index?: SavedIndex;
+  readonly indexPrint?: string;
 }
 
-/** The index of the repository at the root, or of the worktree that the tree is: what is staged. Saved with each mark, and put back whole. */
+const index = 'index';
+const maxBytes = 64 * 2 ** 20;
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+
+interface Last {
+  readonly stats: Stats;
+  readonly found: FoundIndex;
+}
+
+/** The index of one repository of the tree: what is staged. Saved with each mark, and put back whole. */
 export class GitIndex {
   readonly #options: GitIndexOptions;
-  #last: { readonly stats: Stats; readonly hash: string } | undefined;
+  #last: Last | undefined;
 
   constructor(options: GitIndexOptions) {
     this.#options = options;
   }
 
-  /** Stores the present index, if it is another one than the last. @returns null: missing, undefined: it cannot be saved */
-  save(): SavedIndex {
-    return this.#opened((fd, stats) => {
+  /** Stores the present index, if it is another one than the last; of a repository that is never written to only its print. */
+  save(place: GitPlace): FoundIndex {
+    const found = opened(place, (fd, stats) => {
       const last = this.#last;
-      if (last && isSameFile(last.stats, stats)) return last.hash;
+      if (last && isSameFile(last.stats, stats)) return last.found;
       this.#last = undefined;
-      const hash = this.#options.contents.putAll(piecesOf(fd, stats.size), stats.size);
+      const { contents } = this.#options;
+      const pieces = [...piecesOf(fd, stats.size)];
+      const whole = Buffer.concat(pieces);
+      const saved: FoundIndex = {
+        ...(place.way && { index: contents.putAll(pieces, stats.size) }),
+        indexPrint: indexPrint(whole),
+      };
       const after = fstatSync(fd);
-      if (!isSameFile(stats, after)) return undefined;
-      if (after.ctimeMs < Date.now() - racyMs) this.#last = { stats, hash };
-      return hash;
+      if (!isSameFile(stats, after)) return {};
+      if (after.ctimeMs < Date.now() - racyMs) this.#last = { stats, found: saved };
+      return saved;
     });
+    if (found === null) return place.way ? { index: null } : {};
+    return found ?? {};
   }
 
   /** A commit failed: what was stored since the one before is lost. */
@@ -86,13 +80,13 @@ export class GitIndex {
     return one !== undefined && one === two;
   }
 
-  /** Whether the repository has this index now. */
-  async isPresent(saved: SavedIndex): Promise<boolean> {
-    const present = this.#opened((_, { size }, files) => hashOfFile(files.at(index), size));
+  /** Whether the repository has this index now. @param git works in the repository */
+  async isPresent(place: GitPlace, saved: SavedIndex, git: RunGit): Promise<boolean> {
+    const present = opened(place, (_, { size }, path) => hashOfFile(path(), size));
     if (present === saved) return present !== undefined;
     if (typeof present !== 'string' || typeof saved !== 'string') return false;
     const entries = await this.#entriesOf(saved);
-    return entries !== undefined && entries === (await this.#options.git?.(listEntries, ''));
+    return entries !== undefined && entries === (await git(listEntries, ''));
   }
 
   /** Whether git can read a saved index. */
@@ -101,67 +95,14 @@ export class GitIndex {
   }
 
   /** Puts a saved index in its place, under the lock of git. @returns false: another program changes the index, or the disk refuses */
-  replace(saved: string | null, onStep?: (step: string) => void): boolean {
-    const files = this.#files();
-    if (!files) return false;
+  replace(place: GitPlace, saved: string | null, onStep?: (step: string) => void): boolean {
+    if (!place.way) return false;
+    const files = new GitFiles(place.way);
     try {
-      rmSync(files.at(staged), { force: true });
-      this.#stage(files, saved);
-      // A name of the staged file: the lock of a process that was killed here is known by it.
-      linkSync(files.at(staged), files.at(lock));
-      onStep?.('git index locked');
-      if (saved === null) {
-        rmSync(files.at(index), { force: true });
-        rmSync(files.at(lock));
-      } else renameSync(files.at(lock), files.at(index));
-      return true;
-    } catch (error) {
-      if (codeOf(error) === undefined) throw error;
-      return false;
-    } finally {
-      rmSync(files.at(staged), { force: true });
-      files.close();
-    }
-  }
-
-  /** Removes the lock of a process that was killed while it held it. */
-  clearLock(): void {
-    const files = this.#files();
-    if (!files) return;
-    try {
-      const [own, held] = [staged, lock].map((name) => lstatSync(files.at(name), { throwIfNoEntry: false }));
-      if (own && held && own.ino === held.ino && own.dev === held.dev) rmSync(files.at(lock), { force: true });
-      if (own) rmSync(files.at(staged), { force: true });
-    } catch (error) {
-      if (codeOf(error) === undefined) throw error;
+      const pieces = saved === null ? null : this.#options.contents.read(saved);
+      return files.replace(index, pieces, 'directory', () => onStep?.('git index locked'));
     } finally {
       files.close();
-    }
-  }
-
-  /** Undefined: nothing shows that the repository belongs to the tree. */
-  #files(): GitDirectory | undefined {
-    const { tree } = this.#options;
-    const place = gitPlaceOf(tree.root);
-    if (place?.kind === 'elsewhere') return undefined;
-    if (place?.kind !== 'linked') return { at: (name) => tree.at(`.git/${name}`), close: () => tree.close() };
-    const common = new Tree(place.common);
-    const below = `worktrees/${Buffer.from(basename(place.directory)).toString('latin1')}`;
-    return { at: (name) => common.at(`${below}/${name}`), close: () => common.close() };
-  }
-
-  #stage(files: GitDirectory, saved: string | null): void {
-    const { contents } = this.#options;
-    const mode = lstatSync(files.at(index), { throwIfNoEntry: false })?.mode ?? defaultMode;
-    const fd = openSync(files.at(staged), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-    try {
-      for (const piece of saved === null ? [] : contents.read(saved)) {
-        for (let done = 0; done < piece.length; ) done += writeSync(fd, piece, done);
-      }
-      fchmodSync(fd, mode & 0o777);
-      fdatasyncSync(fd);
-    } finally {
-      closeSync(fd);
     }
   }
 
@@ -176,25 +117,28 @@ export class GitIndex {
       rmSync(file, { force: true });
     }
   }
+}
 
-  #opened(work: (fd: number, stats: Stats, files: GitDirectory) => SavedIndex): SavedIndex {
-    const files = this.#files();
-    if (!files) return undefined;
+type Work<T> = (fd: number, stats: Stats, path: () => string | Buffer) => T;
+
+/** @returns null: there is no index; undefined: it cannot be read */
+function opened<T>(place: GitPlace, work: Work<T>): T | null | undefined {
+  const files = place.way && new GitFiles(place.way);
+  const path = () => (files ? files.at(index) : gitPath(place.directory, index));
+  try {
+    const fd = openSync(path(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     try {
-      const fd = openSync(files.at(index), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-      try {
-        const stats = fstatSync(fd);
-        return stats.isFile() && stats.size <= maxBytes ? work(fd, stats, files) : undefined;
-      } finally {
-        closeSync(fd);
-      }
-    } catch (error) {
-      if (codeOf(error) === 'ENOENT') return null;
-      if (codeOf(error) === undefined) throw error;
-      return undefined;
+      const stats = fstatSync(fd);
+      return stats.isFile() && stats.size <= maxBytes ? work(fd, stats, path) : undefined;
     } finally {
-      files.close();
+      closeSync(fd);
     }
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    if (codeOf(error) === undefined) throw error;
+    return undefined;
+  } finally {
+    files?.close();
   }
 }
 

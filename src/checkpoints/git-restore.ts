@@ -1,182 +1,185 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GitIndex } from './git-index.ts';
-import { type GitPlace, gitPlaceOf, otherHeads } from './git-place.ts';
-import {
-  branchOf,
-  branchPattern,
-  commitPattern,
-  type GitState,
-  movedRefs,
-  ownBranches,
-  readGitState,
-} from './git-state.ts';
-import type { RunGit } from './ignored.ts';
-
-/** States of a repository before and after turns, of which the first can be set back. */
-export interface GitMove {
-  readonly before: GitState;
-  readonly after: GitState;
-  readonly isIndexMoved?: boolean;
-}
-
-/** Result of setting a repository back, or the reason why it stays. */
-export interface GitRestore {
-  /** Names of all that the turns moved: `HEAD`, branches, `index`. */
-  readonly moved: string[];
-  readonly isRestored: boolean;
-  /** Set when it stays as it is, or a part of it does. */
-  readonly reason?: string;
-}
-
-/** Turns of which the states at their marks are known. */
-type MarkedTurn = { readonly startSeq: number; readonly endSeq: number | null };
-
-interface Span {
-  readonly start: GitState;
-  readonly end: GitState;
-}
-
-/** Compares the repository before and after turns; undefined: they moved nothing. What was moved between them, too, stays, and the result says so. */
-export async function moveOf(
-  turns: readonly MarkedTurn[],
-  stateAt: (seq: number) => GitState | undefined,
-  index: Pick<GitIndex, 'isSame'>,
-): Promise<GitMove | GitRestore | undefined> {
-  const spans: Span[] = [];
-  for (const { startSeq, endSeq } of turns) {
-    const [start, end] = [stateAt(startSeq), endSeq === null ? undefined : stateAt(endSeq)];
-    if (!start || !end) return undefined;
-    spans.push({ start, end });
-  }
-  const [before, after] = [spans[0]?.start, spans.at(-1)?.end];
-  if (!before || !after) return undefined;
-  const own = ownBranches(before);
-  const movedIn = async ({ start, end }: Span): Promise<readonly string[]> => {
-    const isUnknown = start.index === undefined || end.index === undefined;
-    const isSame = isUnknown || (await index.isSame(start.index, end.index));
-    return isSame ? movedRefs(start, end, own) : [...movedRefs(start, end, own), 'index'];
-  };
-  const moved = new Set<string>();
-  let isApart = false;
-  for (const [at, span] of spans.entries()) {
-    for (const name of await movedIn(span)) moved.add(name);
-    const next = spans[at + 1];
-    if (next && (await movedIn({ start: span.end, end: next.start })).length > 0) isApart = true;
-  }
-  if (moved.size === 0) return undefined;
-  const stay = (reason: string): GitRestore => ({ moved: [...moved], isRestored: false, reason });
-  if (spans.some(({ start, end }) => !isSamePlace(before, start) || !isSamePlace(before, end))) return stay(isAnother);
-  if (before.place?.kind === 'elsewhere') return stay('its directory is not that of this workspace');
-  if (isApart) return stay('it was changed between the turns, too');
-  const all = await movedIn({ start: before, end: after });
-  if (all.length === 0) return undefined;
-  if (before.index === undefined || after.index === undefined) {
-    return { moved: [...all], isRestored: false, reason: 'the index was not saved' };
-  }
-  return { before, after, isIndexMoved: all.includes('index') };
-}
+import { shownPath } from './byte-path.ts';
+import { GitFiles } from './git-files.ts';
+import { type GitMove, type GitRestore, isAnother, type LeftPart, leftParts } from './git-move.ts';
+import { otherHeads } from './git-place.ts';
+import { readRepository } from './git-read.ts';
+import { type GitState, isCoupled, isSamePlace, movedParts, partsOf } from './git-state.ts';
+import { GitWriter } from './git-writer.ts';
+import type { Repository } from './repositories.ts';
 
 export interface GitRestoreOptions {
-  readonly root: string;
-  readonly git: RunGit | undefined;
-  readonly index: GitIndex;
+  /** Undefined: there is no repository any more. */
+  readonly repository: Repository | undefined;
   /** A process that was killed may have set back a part. */
   readonly isRecovery: boolean;
   readonly onStep?: ((step: string) => void) | undefined;
 }
 
-const isAnother = 'the workspace belongs to another repository now';
-const isSamePlace = (a: GitState, b: GitState): boolean =>
-  a.place?.kind === b.place?.kind && a.place?.directory === b.place?.directory;
-
-const underWay = ['index.lock', 'MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'rebase-merge', 'rebase-apply'];
 const movedSince = 'HEAD or a branch was moved since';
+const betweenTurns = 'it was changed between the turns, too';
 
 /**
- * Sets HEAD, branches and the index back to `before`, when they are still as turns have left them in `after`. The commits stay in the
- * reflog. Of a worktree only the branch on which it stood is moved. Runs no program that the repository names: no hook, no filter, no transport.
+ * Sets a repository back to `before`, as far as it is still as turns have left it in `after`. HEAD, its branch, the index and operations under way
+ * go together; every other ref goes alone. Commits stay in the reflog. Of a worktree only its own parts are moved. Runs no program that the repository
+ * names: no hook, no filter, no transport.
  */
 export async function restoreGit(options: GitRestoreOptions, move: GitMove): Promise<GitRestore> {
-  const { root, index, isRecovery, onStep } = options;
-  const { before, after, isIndexMoved = false } = move;
-  const own = ownBranches(before);
-  const moved = [...movedRefs(before, after, own), ...(isIndexMoved ? ['index'] : [])];
-  const leave = (reason: string): GitRestore => ({ moved, isRestored: false, reason });
-  if (isRecovery) index.clearLock();
-  const place = gitPlaceOf(root);
-  const now = readGitState(root);
-  const git = place && options.git && inPlace(options.git, place);
-  if (!place || !now || !git) return leave('there is no repository, or no git');
-  if (!isSamePlace(before, now)) return leave(isAnother);
-  const remaining = movedRefs(before, now, own);
-  const isIndexBack = !isIndexMoved || (await index.isPresent(before.index));
-  const shared = sharedBranch(before, after);
-  const done = {
-    moved,
-    isRestored: true,
-    ...(shared !== undefined && { reason: `${shared} stays: other worktrees share it` }),
-  };
-  if (remaining.length === 0 && isIndexBack) return done;
-  // A branch on which a turn has left a worktree stays, but what others did on it is theirs.
-  const left = branchOf(after);
-  const watched = own && new Set(left === undefined ? own : [...own, left]);
-  const strange = movedRefs(after, now, watched).filter((name) => !isRecovery || remaining.includes(name));
-  if (strange.length > 0) return leave(movedSince);
-  const heads = otherHeads(place);
-  const taken = [...remaining, branchOf(before)].find((name) => heads.includes(`ref: ${name}`));
-  if (remaining.length > 0 && taken !== undefined) return leave(`${taken} is checked out in another worktree`);
-  if (!isIndexBack && !(await index.isPresent(after.index))) return leave('the index was changed since');
-  if (!isIndexBack && !(await index.isReadable(before.index))) return leave('the saved index cannot be read');
-  const busy = underWay.find((name) => existsSync(join(place.directory, name)));
-  if (busy !== undefined) return leave(`a change of the repository is under way (${busy})`);
-  const problem = await setBack({ ...options, git }, before, now);
-  if (problem !== undefined) return leave(problem);
-  onStep?.('git index');
-  if (!isIndexBack && !index.replace(before.index ?? null, onStep)) return leave('the index could not be replaced');
-  return done;
+  return new GitRestoration(options, move).run();
 }
 
-/** Runs git in the worktree whose state was read, whatever the `.git` of the tree has come to name. */
-const inPlace = (git: RunGit, { kind, directory }: GitPlace): RunGit =>
-  kind === 'linked' ? (args, ...rest) => git(['--git-dir', directory, ...args], ...rest) : git;
+class GitRestoration {
+  readonly #options: GitRestoreOptions;
+  readonly #move: GitMove;
+  /** Parts that the turns moved, without the index. */
+  readonly #parts: readonly string[];
+  readonly #moved: readonly string[];
+  readonly #left: LeftPart[] = [];
 
-/** Branch on which a turn has left a worktree, and that it made or moved: others may need it. */
-function sharedBranch(before: GitState, after: GitState): string | undefined {
-  const name = after.place?.kind === 'linked' ? branchOf(after) : undefined;
-  if (name === undefined || name === branchOf(before) || before.refs[name] === after.refs[name]) return undefined;
-  return name;
-}
+  constructor(options: GitRestoreOptions, move: GitMove) {
+    this.#options = options;
+    this.#move = move;
+    this.#parts = move.parts ?? movedParts(move.before, move.after);
+    this.#moved = [...this.#parts, ...(move.isIndexMoved ? ['index'] : [])];
+  }
 
-/** Moves HEAD and branches. @returns why they stay */
-async function setBack(
-  { git, onStep }: GitRestoreOptions,
-  before: GitState,
-  now: GitState,
-): Promise<string | undefined> {
-  const commands = movedRefs(before, now, ownBranches(before)).flatMap((name) => {
-    if (name === 'HEAD') return [];
-    const [wanted, present] = [before.refs[name], now.refs[name]];
-    if (wanted === undefined) return [`delete ${name} ${present}`];
-    return [present === undefined ? `create ${name} ${wanted}` : `update ${name} ${wanted} ${present}`];
-  });
-  const head = before.head === now.head ? [] : headCommand(before.head);
-  const present = head?.length === 0 ? [] : headCommand(now.head);
-  if (!head || !present) return 'HEAD cannot be understood';
-  // Before its branch goes, HEAD leaves it.
-  onStep?.('git HEAD');
-  if (head.length > 0 && (await git?.(head, '')) === undefined) return 'git refused to move HEAD';
-  onStep?.('git branches');
-  if (commands.length === 0 || (await git?.(['update-ref', '--stdin'], `${commands.join('\n')}\n`)) !== undefined) {
+  async run(): Promise<GitRestore> {
+    const { repository, isRecovery } = this.#options;
+    const { before } = this.#move;
+    if (isRecovery) this.#clearLocks();
+    const now = repository && readRepository(repository.place);
+    if (!repository?.git || !now) return this.#stay('there is no repository, or no git');
+    if (!isSamePlace(before, now)) return this.#stay(isAnother);
+    const coupled = await this.#coupledTo(repository, now);
+    const single = this.#singles(repository, now);
+    const wanted = [...coupled.parts, ...single];
+    if (wanted.length > 0 || coupled.isIndexNeeded) {
+      const problem = await this.#write({ ...repository, git: repository.git }, now, wanted, coupled.isIndexNeeded);
+      if (problem !== undefined) return this.#stay(problem);
+    }
+    this.#leaveShared();
+    return this.#result();
+  }
+
+  /** HEAD, its branch, the index and operations: all of them can be set back, or none is. */
+  async #coupledTo({ place, index, git }: Repository, now: GitState) {
+    const { before, after, isIndexMoved = false, apart = [] } = this.#move;
+    const states = [before, after, now];
+    const parts = this.#parts.filter((name) => isCoupled(name, states));
+    const none = { parts: [], isIndexNeeded: false };
+    const stay = (reason: string) => {
+      this.#leave([...parts, ...(isIndexMoved ? ['index'] : [])], reason);
+      return none;
+    };
+    if (parts.length === 0 && !isIndexMoved) return none;
+    const [wanted, left, present] = states.map(partsOf);
+    const isNeeded = (name: string) => wanted?.get(name) !== present?.get(name);
+    const needed = parts.filter(isNeeded);
+    const isIndexNeeded = isIndexMoved && !(git && (await index.isPresent(place, before.index, git)));
+    if (needed.length === 0 && !isIndexNeeded) return none;
+    // HEAD and an operation count, too, when the turns have not moved them.
+    const counted = new Set([...parts, ...movedParts(after, now).filter((name) => isCoupled(name, states))]);
+    const strange = [...counted].filter((name) => left?.get(name) !== present?.get(name) && isNeeded(name));
+    const operation = strange.find((name) => name !== 'HEAD' && !name.startsWith('refs/'));
+    if (operation !== undefined) return stay(`a change of the repository is under way (${operation})`);
+    if (strange.length > 0) return stay(movedSince);
+    if ([...parts, 'index'].some((name) => apart.includes(name))) return stay(betweenTurns);
+    const heads = otherHeads(place);
+    const branches = [...needed, ...(before.head.startsWith('ref: ') ? [before.head.slice(5)] : [])];
+    const taken = needed.length > 0 ? branches.find((name) => heads.includes(`ref: ${name}`)) : undefined;
+    if (taken !== undefined) return stay(`${shownPath(taken)} is checked out in another worktree`);
+    if (isIndexNeeded && !(git && (await index.isPresent(place, after.index, git)))) {
+      return stay('the index was changed since');
+    }
+    if (isIndexNeeded && !(await index.isReadable(before.index))) return stay('the saved index cannot be read');
+    if (existsSync(join(place.directory, 'index.lock'))) {
+      return stay('a change of the repository is under way (index.lock)');
+    }
+    return { parts: needed, isIndexNeeded };
+  }
+
+  /** Parts that stand as the turns left them, each for itself. */
+  #singles({ place }: Repository, now: GitState): readonly string[] {
+    const { before, after, apart = [] } = this.#move;
+    const states = [before, after, now];
+    const [wanted, left, present] = states.map(partsOf);
+    const heads = otherHeads(place);
+    return this.#parts.filter((name) => {
+      if (isCoupled(name, states) || wanted?.get(name) === present?.get(name)) return false;
+      if (heads.includes(`ref: ${name}`)) this.#leave([name], `${shownPath(name)} is checked out in another worktree`);
+      else if (left?.get(name) !== present?.get(name)) this.#leave([name], `${shownPath(name)} was moved since`);
+      else if (apart.includes(name)) this.#leave([name], betweenTurns);
+      else return true;
+      return false;
+    });
+  }
+
+  /** @returns why everything stays */
+  async #write(
+    { place, index, git }: Repository & Required<Pick<Repository, 'git'>>,
+    now: GitState,
+    wanted: readonly string[],
+    isIndexNeeded: boolean,
+  ): Promise<string | undefined> {
+    const { before } = this.#move;
+    const { onStep } = this.#options;
+    if (!place.way || !git) return 'nothing shows that the repository belongs to this workspace';
+    const files = new GitFiles(place.way);
+    try {
+      const problem = await new GitWriter({ files, git, onStep }).set(wanted, before, now);
+      if (problem !== undefined) return problem;
+    } finally {
+      files.close();
+    }
+    const after = readRepository(place);
+    const [target, present] = [partsOf(before), after && partsOf(after)];
+    const refused = wanted.filter((name) => target.get(name) !== present?.get(name));
+    this.#leave(refused, 'git refused to move it');
+    onStep?.('git index');
+    if (isIndexNeeded && !index.replace(place, before.index ?? null, onStep)) {
+      this.#leave(['index'], 'the index could not be replaced');
+    }
     return undefined;
   }
-  const isHeadBack = head.length === 0 || (await git?.(present, '')) !== undefined;
-  return isHeadBack ? 'git refused to move a branch' : 'git refused to move a branch; HEAD was moved';
-}
 
-/** Arguments that move HEAD; undefined: it is neither a branch nor a commit. */
-function headCommand(head: string): readonly string[] | undefined {
-  const name = head.startsWith('ref: ') ? head.slice(5) : undefined;
-  if (name !== undefined) return branchPattern.test(name) ? ['symbolic-ref', 'HEAD', name] : undefined;
-  return commitPattern.test(head) ? ['update-ref', '--no-deref', 'HEAD', head] : undefined;
+  #clearLocks(): void {
+    const { repository } = this.#options;
+    if (!repository?.place.way) return;
+    const files = new GitFiles(repository.place.way);
+    try {
+      for (const name of ['index', 'HEAD']) files.clearLock(name);
+      for (const name of ['config', 'logs/refs/stash']) files.clearLock(name, 'common');
+    } finally {
+      files.close();
+    }
+  }
+
+  /** Refs of a worktree's repository that a turn moved: others may need them. */
+  #leaveShared(): void {
+    const { before, shared = [] } = this.#move;
+    for (const name of shared)
+      this.#left.push(...leftParts([name], before, `${shownPath(name)} stays: other worktrees share it`));
+  }
+
+  #leave(names: readonly string[], reason: string): void {
+    this.#left.push(...leftParts(names, this.#move.before, reason));
+  }
+
+  #stay(reason: string): GitRestore {
+    this.#left.splice(0);
+    this.#leave(this.#moved, reason);
+    return this.#result();
+  }
+
+  #result(): GitRestore {
+    const left = this.#left.map((part) => ({ ...part, name: shownPath(part.name) }));
+    const reason = [...new Set(left.map((part) => part.reason))].join('; ');
+    const stays = new Set(this.#left.map(({ name }) => name));
+    return {
+      moved: this.#moved.map(shownPath),
+      isRestored: !this.#moved.some((name) => stays.has(name)),
+      ...(left.length > 0 && { reason, left }),
+    };
+  }
 }

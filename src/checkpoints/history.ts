@@ -1,15 +1,10 @@
 import { type BytePath, shownPath } from './byte-path.ts';
 import type { CheckpointDatabase, Row } from './database.ts';
 import { type Entry, type EntryKind, isSame, type NotCovered, type SkipReason, type StampedEntry } from './entry.ts';
-import { type GitState, parseGitState } from './git-state.ts';
+import type { Owner } from './owner.ts';
+import type { SavedRepositories } from './repositories.ts';
 
-/** Owner of changes: a turn, or a restore, of a thread. */
-export interface Owner {
-  readonly thread: string;
-  readonly turn: string;
-}
-
-export type MarkEdge = 'start' | 'end' | 'look' | 'crash' | 'beforeRestore' | 'restored';
+export type MarkEdge = 'start' | 'end' | 'look' | 'crash' | 'afterCrash' | 'beforeRestore' | 'restored';
 
 /** A turn whose files are saved. */
 export interface SavedTurn extends Owner {
@@ -27,11 +22,8 @@ export interface PathChange {
   readonly seq: number;
 }
 
-export const ownerOf = ({ thread, turn }: Owner): Owner => ({ thread, turn });
-
-export const ownerKey = ({ thread, turn }: Owner): string => `${thread} ${turn}`;
-
-const isSkippedAt = "kind = 'skipped' AND fromSeq <= ?1 AND (toSeq IS NULL OR toSeq > ?1)";
+/** A change of a repository is known from its state. */
+const isSkippedIn = "kind = 'skipped' AND target <> 'repository' AND fromSeq <= ?2 AND (toSeq IS NULL OR toSeq > ?1)";
 
 /** Marks, turns and entries as they are stored. */
 export class History {
@@ -49,7 +41,11 @@ export class History {
   addMark(
     edge: MarkEdge,
     running: readonly Owner[],
-    { files, bytes, git }: { readonly files: number; readonly bytes: number; readonly git: GitState | undefined },
+    {
+      files,
+      bytes,
+      git,
+    }: { readonly files: number; readonly bytes: number; readonly git: SavedRepositories | undefined },
   ): number {
     return this.#database.run(
       'INSERT INTO marks (at, edge, running, files, bytes, git) VALUES (?, ?, ?, ?, ?, ?)',
@@ -189,20 +185,22 @@ export class History {
     return this.#database.get('SELECT 1 FROM marks WHERE seq = ?', seq) !== undefined;
   }
 
-  /** State of the repository at a mark; undefined: no repository. */
-  gitAt(seq: number): GitState | undefined {
-    return parseGitState(this.#database.get('SELECT git FROM marks WHERE seq = ?', seq)?.['git']);
+  /** Saved state of the repositories at a mark; null: no repository. */
+  gitAt(seq: number): unknown {
+    return this.#database.get('SELECT git FROM marks WHERE seq = ?', seq)?.['git'];
   }
 
-  /** Entries that a mark does not cover, the first ones by path. */
-  skippedAt(seq: number, limit: number): readonly Pick<StampedEntry, 'path' | 'target' | 'size'>[] {
+  /** Entries that the marks from one to another do not cover, the first ones by path. */
+  skippedIn(from: number, through: number, limit: number): readonly Pick<StampedEntry, 'path' | 'target' | 'size'>[] {
+    const sql = `SELECT path, target, size, max(fromSeq) FROM entries WHERE ${isSkippedIn} GROUP BY path ORDER BY path LIMIT ?3`;
     return this.#database
-      .all(`SELECT path, target, size FROM entries WHERE ${isSkippedAt} ORDER BY path LIMIT ?2`, seq, limit)
+      .all(sql, from, through, limit)
       .map((row) => ({ path: String(row['path']), target: String(row['target']), size: Number(row['size']) }));
   }
 
-  countSkippedAt(seq: number): number {
-    return Number(this.#database.get(`SELECT count(*) AS count FROM entries WHERE ${isSkippedAt}`, seq)?.['count']);
+  countSkippedIn(from: number, through: number): number {
+    const sql = `SELECT count(DISTINCT path) AS count FROM entries WHERE ${isSkippedIn}`;
+    return Number(this.#database.get(sql, from, through)?.['count']);
   }
 
   /** Forgets the turns of a thread. */
@@ -228,9 +226,10 @@ export class History {
     );
   }
 
-  /** Deletes what no turn can be taken back to. @returns whether something was deleted */
+  /** Deletes the states that neither an undo nor the merge of a fork needs. @returns whether something was deleted */
   trim(): boolean {
-    const oldest = this.#database.get('SELECT min(startSeq) AS seq FROM turns')?.['seq'];
+    const needed = 'SELECT startSeq AS seq FROM turns UNION ALL SELECT seq FROM forks';
+    const oldest = this.#database.get(`SELECT min(seq) AS seq FROM (${needed})`)?.['seq'];
     const seq = oldest === null || oldest === undefined ? this.newestSeq : Number(oldest);
     const { changes } = this.#database.run('DELETE FROM entries WHERE toSeq IS NOT NULL AND toSeq <= ?', seq);
     const marks = this.#database.run('DELETE FROM marks WHERE seq < ?', seq);

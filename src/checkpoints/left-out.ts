@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync } from 'node:fs';
 import { type BytePath, childOf } from './byte-path.ts';
 import type { CheckpointLimits } from './limits.ts';
-import { excluded } from './scan.ts';
+import { ownName } from './scan.ts';
 import type { Tree } from './tree.ts';
 
 /** Size of a tree, or of the room for one. */
@@ -59,7 +59,7 @@ function measure(tree: Tree, path: BytePath, fileBytes: number, most: Amount): M
 /** An unreadable directory counts for nothing: the scan names it. */
 function namesIn(tree: Tree, directory: BytePath): readonly BytePath[] {
   try {
-    return readdirSync(tree.plain(directory), { encoding: 'latin1' }).filter((name) => !excluded.has(name));
+    return readdirSync(tree.plain(directory), { encoding: 'latin1' }).filter((name) => name !== ownName);
   } catch {
     return [];
   }

@@ -45,3 +45,7 @@ export const smallTreeEntries = 2_000;
 
 /** Entries of a list, of which one answer names the first ones. */
 export const maxListedPaths = 200;
+
+/** A repository in a directory of the tree is saved with the files up to this size; of a larger one only its state. */
+export const maxRepositoryEntries = 1_000;
+export const maxRepositoryBytes = 16 * mib;

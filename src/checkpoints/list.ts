@@ -1,7 +1,9 @@
-import type { Uncovered } from './entry.ts';
+import { firstOf, type Uncovered } from './entry.ts';
 import { type History, notCoveredOf } from './history.ts';
 import { maxListedPaths } from './limits.ts';
+import { movedRepositories } from './moved-repositories.ts';
 import { restorePrefix } from './plan.ts';
+import type { Repositories } from './repositories.ts';
 import type { Restores } from './restores.ts';
 
 /** One checkpoint of a conversation. */
@@ -18,19 +20,31 @@ export interface CheckpointInfo extends Uncovered {
   readonly recovered: boolean;
 }
 
+export interface ListedStore {
+  readonly history: History;
+  readonly restores: Restores;
+  readonly repositories: Repositories;
+}
+
 /** Checkpoints of a thread, oldest first. */
-export function checkpointsOf(history: History, restores: Restores, thread: string): readonly CheckpointInfo[] {
+export function checkpointsOf(
+  { history, restores, repositories }: ListedStore,
+  thread: string,
+): readonly CheckpointInfo[] {
   return history.turns(thread).map((saved) => {
     const { turn, startSeq, undoneBy } = saved;
+    const endSeq = saved.endSeq ?? startSeq;
     const { at, files, bytes } = history.mark(startSeq);
-    const skipped = history.skippedAt(startSeq, maxListedPaths);
+    const skipped = history.skippedIn(startSeq, endSeq, maxListedPaths);
+    const total = skipped.length < maxListedPaths ? skipped.length : history.countSkippedIn(startSeq, endSeq);
+    const moved = movedRepositories(history, repositories, [startSeq, endSeq]);
     return {
       turnId: turn,
       kind: turn.startsWith(restorePrefix) ? 'restore' : 'turn',
       at: new Date(at).toISOString(),
       ...{ files, bytes },
-      notCovered: skipped.map(notCoveredOf),
-      notCoveredTotal: skipped.length < maxListedPaths ? skipped.length : history.countSkippedAt(startSeq),
+      notCovered: firstOf([...moved, ...skipped.map(notCoveredOf)]),
+      notCoveredTotal: total + moved.length,
       isUndone: undoneBy !== null,
       recovered: restores.wasRecovered(saved),
     };

@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runGit } from '../git/index.ts';
-import { type BytePath, shownPath } from './byte-path.ts';
+import { type BytePath, isOfRepository, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
 import type { Contents } from './contents.ts';
 import { fitDirectories } from './directories.ts';
 import { type Entry, isSame, type NotCovered, type StampedEntry } from './entry.ts';
 import { CheckpointError } from './errors.ts';
 import { type History, notCoveredOf, plainEntry } from './history.ts';
-import { pieceBytes } from './limits.ts';
+import { slicesOf } from './pieces.ts';
 import type { Conflict, RestoreOp } from './plan.ts';
 
 /** A path that a fork has changed since it was made. */
@@ -19,8 +19,10 @@ export interface ForkChange {
   readonly after: Entry | undefined;
 }
 
-/** Marks between which a fork has changed its files. The changes themselves may be many: they are read where they are needed. */
+/** A fork with the marks between which it has changed its files, by its turns. The changes themselves may be many: they are read where they are needed. */
 export interface ForkSpan {
+  /** Canonical path of the fork. */
+  readonly root: string;
   /** Store of the fork. */
   readonly directory: string;
   readonly since: number;
@@ -33,6 +35,8 @@ export interface MergeOptions {
   readonly changes: readonly ForkChange[];
   /** Contents of the fork. */
   readonly theirs: ContentReader;
+  /** Contents of the state before the changes. */
+  readonly bases: ContentReader;
   /** Environment of git; undefined: texts are not merged. */
   readonly environment: Readonly<Record<string, string>> | undefined;
   /** Conflicting paths take the fork's state. */
@@ -55,6 +59,44 @@ export interface ForkChanges {
   readonly notCovered: readonly NotCovered[];
 }
 
+/** Compares a fork with the state of its original from which it was laid out. Both lists are sorted by path. */
+export function changesSince(base: Iterable<StampedEntry>, fork: Iterable<StampedEntry>): ForkChanges {
+  const changes: ForkChange[] = [];
+  const notCovered: NotCovered[] = [];
+  for (const [before, after] of pairsOf(base, fork)) {
+    const { path } = before ?? after;
+    // A copy has no entry that its checkpoint did not cover, and no repository.
+    if (path === '' || isOfRepository(path) || (before?.kind === 'skipped' && !after)) continue;
+    const skipped = [after, before].find((each) => each?.kind === 'skipped');
+    if (skipped) notCovered.push(notCoveredOf(skipped));
+    else if (!isSame(before && plainEntry(before), after && plainEntry(after))) {
+      changes.push({ path, before: before && plainEntry(before), after: after && plainEntry(after) });
+    }
+  }
+  return { changes, notCovered };
+}
+
+type Pair = readonly [StampedEntry, StampedEntry | undefined] | readonly [undefined, StampedEntry];
+
+/** Pairs of two sorted lists by path. */
+function* pairsOf(base: Iterable<StampedEntry>, fork: Iterable<StampedEntry>): Generator<Pair> {
+  const [left, right] = [base[Symbol.iterator](), fork[Symbol.iterator]()];
+  let [one, two] = [left.next(), right.next()];
+  while (!one.done || !two.done) {
+    if (two.done || (!one.done && one.value.path < two.value.path)) {
+      if (!one.done) yield [one.value, undefined];
+      one = left.next();
+    } else if (one.done || two.value.path < one.value.path) {
+      yield [undefined, two.value];
+      two = right.next();
+    } else {
+      yield [one.value, two.value];
+      one = left.next();
+      two = right.next();
+    }
+  }
+}
+
 /** Compares two states of a fork. @throws CheckpointError when the first one was deleted meanwhile */
 export function changesOf(history: History, { since, through }: ForkSpan): ForkChanges {
   if (!history.hasMark(since)) throw new CheckpointError('the checkpoints of the fork were deleted meanwhile');
@@ -65,7 +107,11 @@ export function changesOf(history: History, { since, through }: ForkSpan): ForkC
     const [before, after] = [history.at(path, since), history.at(path, through)];
     const skipped = [after, before].find((each) => each?.kind === 'skipped');
     if (skipped) notCovered.push(notCoveredOf(skipped));
-    else if (path !== '' && !isSame(before && plainEntry(before), after && plainEntry(after))) {
+    else if (
+      path !== '' &&
+      !isOfRepository(path) &&
+      !isSame(before && plainEntry(before), after && plainEntry(after))
+    ) {
       changes.push({ path, before: before && plainEntry(before), after: after && plainEntry(after) });
     }
   }
@@ -101,7 +147,7 @@ export async function planMerge(options: MergeOptions): Promise<MergePlan> {
   return { ops: [...ops.values()], conflicts, notCovered };
 }
 
-interface Versions extends Pick<MergeOptions, 'contents' | 'theirs' | 'environment'> {
+interface Versions extends Pick<MergeOptions, 'contents' | 'theirs' | 'bases' | 'environment'> {
   readonly have: StampedEntry | undefined;
   readonly before: Entry | undefined;
   readonly after: Entry | undefined;
@@ -111,6 +157,7 @@ interface Versions extends Pick<MergeOptions, 'contents' | 'theirs' | 'environme
 async function mergedText({
   contents,
   theirs,
+  bases,
   have,
   before,
   after,
@@ -120,16 +167,12 @@ async function mergedText({
   const isText = versions.every((each) => each?.kind === 'file' && each.size <= maxMergeBytes);
   if (!isText || !have || !before || !after || !environment) return undefined;
   const whole = (store: ContentReader, { hash }: Entry) => Buffer.concat([...store.read(hash ?? '')]);
-  const texts = [whole(contents, have), whole(theirs, before), whole(theirs, after)];
+  const texts = [whole(contents, have), whole(bases, before), whole(theirs, after)];
   const merged = await mergeFile(texts, environment);
   if (!merged) return undefined;
   const hash = contents.putAll(slicesOf(merged), merged.length);
   const mode = have.mode === before.mode ? after.mode : have.mode;
   return { kind: 'file', mode, size: merged.length, hash, target: null };
-}
-
-function* slicesOf(bytes: Buffer): Generator<Buffer> {
-  for (let at = 0; at < Math.max(1, bytes.length); at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
 }
 
 /** Three-way merge by git, in a directory without any repository. @returns undefined: a conflict, or no text */

@@ -21,3 +21,8 @@ export function* piecesOf(fd: number, size: number): Generator<Buffer> {
     if (length < bytes.length) return;
   }
 }
+
+/** Pieces of a content that is in memory. */
+export function* slicesOf(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < Math.max(1, bytes.length); at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+}

@@ -1,4 +1,4 @@
-import { type BytePath, isWithin, parentOf, shownPath } from './byte-path.ts';
+import { type BytePath, isWithin, parentOf, repositoryOf, shownPath } from './byte-path.ts';
 import { fitDirectories } from './directories.ts';
 import {
   type Entry,
@@ -10,7 +10,8 @@ import {
   type Uncovered,
   uncoveredOf,
 } from './entry.ts';
-import { type History, type MarkEdge, type Owner, ownerKey, plainEntry } from './history.ts';
+import { type History, type MarkEdge, plainEntry } from './history.ts';
+import { type Owner, ownerKey } from './owner.ts';
 
 /** One path that a restore changes. */
 export interface RestoreOp {
@@ -94,6 +95,8 @@ class Planner {
   readonly #kept: BytePath[] = [];
   readonly #notCovered: NotCovered[] = [];
   readonly #target: number;
+  /** Changes in the `.git` of a directory, by path. */
+  readonly #inRepositories = new Map<BytePath, Map<BytePath, Change[]>>();
 
   constructor(history: History, request: PlanRequest) {
     this.#history = history;
@@ -106,6 +109,7 @@ class Planner {
 
   plan(): RestorePlan {
     for (const [path, changes] of this.#changesByPath()) this.#judge(path, changes);
+    for (const [repository, paths] of this.#inRepositories) this.#judgeRepository(repository, paths);
     const history = this.#history;
     const modeOf = (path: BytePath) => {
       const earlier = history.at(path, this.#target);
@@ -113,7 +117,7 @@ class Planner {
     };
     const { force } = this.#request;
     this.#conflicts.push(...fitDirectories({ history, ops: this.#ops, force, modeOf }));
-    const found = { conflicts: this.#conflicts, kept: this.#kept, notCovered: this.#notCovered };
+    const found = { conflicts: this.#conflicts, kept: this.#kept.sort(), notCovered: this.#notCovered };
     return { ops: [...this.#ops.values()], ...findingsOf(found) };
   }
 
@@ -123,12 +127,47 @@ class Planner {
     if (this.#request.turns.length === 0) return all;
     for (const { path, seq } of this.#history.changes(this.#target, this.#history.newestSeq)) {
       if (paths && !paths.some((each) => isWithin(each, path))) continue;
-      const changes = all.get(path);
+      const repository = repositoryOf(path);
+      const among = repository === undefined ? all : this.#repositoryAt(repository);
+      const changes = among.get(path);
       const change = this.#changeAt(seq);
       if (changes) changes.push(change);
-      else all.set(path, [change]);
+      else among.set(path, [change]);
     }
     return all;
+  }
+
+  #repositoryAt(path: BytePath): Map<BytePath, Change[]> {
+    const known = this.#inRepositories.get(path);
+    if (known) return known;
+    const paths = new Map<BytePath, Change[]>();
+    this.#inRepositories.set(path, paths);
+    return paths;
+  }
+
+  /**
+   * The files of a repository come back, or go, all together when the turns removed or made it. One that was there before and is there now is set back
+   * by git, apart from its files. One that the turns made stays when others have changed it since.
+   */
+  #judgeRepository(repository: BytePath, paths: ReadonlyMap<BytePath, readonly Change[]>): void {
+    const history = this.#history;
+    const [before, now] = [history.at(repository, this.#target), history.current(repository)];
+    if (before?.kind === 'directory' && now?.kind === 'directory') return;
+    const all = [...paths.values()].flat();
+    const isOurs = all.some((change) => change.by === 'ours' || (change.by === 'foreign' && change.isShared));
+    const isMade = !before && now?.kind === 'directory';
+    // A program that only reads a repository renews its index, too.
+    const index = isMade ? `${repository}/index` : undefined;
+    const isTouched = [...paths].some(
+      ([path, changes]) => path !== index && changes.some(({ by }) => by === 'foreign'),
+    );
+    if (!isOurs || (isMade && isTouched && !this.#request.force)) {
+      if (isTouched) this.#kept.push(repository);
+      return;
+    }
+    for (const [path, changes] of paths) {
+      this.#judge(path, path === index ? changes.filter(({ by }) => by !== 'foreign') : changes);
+    }
   }
 
   #changeAt(seq: number): Change {

@@ -1,16 +1,25 @@
 import type { Contents } from './contents.ts';
+import type { Copies } from './copies.ts';
 import type { History } from './history.ts';
 import type { CheckpointLimits } from './limits.ts';
 import type { Restores } from './restores.ts';
+
+export interface PrunedStore {
+  readonly history: History;
+  readonly contents: Contents;
+  readonly restores: Restores;
+  readonly copies: Copies;
+}
 
 /**
  * Deletes what is too old, and the oldest turns while the store is too large. Whole turns go, with the contents that only they needed; never
  * one that runs, nor the newest: its undo is the one that is asked for. Each step leaves a store that is whole.
  */
 export function prune(
-  { history, contents, restores }: { history: History; contents: Contents; restores: Restores },
+  { history, contents, restores, copies }: PrunedStore,
   { ageMs, storeBytes }: Pick<CheckpointLimits, 'ageMs' | 'storeBytes'>,
 ): void {
+  copies.trim();
   const trim = () => {
     restores.trim();
     if (history.trim()) contents.clean();

@@ -1,6 +1,7 @@
-import { type BytePath, shownPath } from './byte-path.ts';
+import { type BytePath, isOfRepository, shownPath } from './byte-path.ts';
 import { isSame } from './entry.ts';
-import { type History, ownerKey, plainEntry } from './history.ts';
+import { type History, plainEntry } from './history.ts';
+import { ownerKey } from './owner.ts';
 import { restorePrefix } from './plan.ts';
 
 /** A file that turns have changed, and that is as it was before them. */
@@ -37,6 +38,7 @@ export function putBackOf(history: History, { thread, turn }: PutBackRequest): r
   const found: PutBack[] = [];
   const spans = new Map<BytePath, { readonly firstOwn: number; last: number }>();
   for (const { path, seq } of history.changes(first.startSeq, history.newestSeq)) {
+    if (isOfRepository(path)) continue;
     const span = spans.get(path);
     if (span) span.last = seq;
     else if (isOwn(seq)) spans.set(path, { firstOwn: seq, last: seq });

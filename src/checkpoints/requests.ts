@@ -1,6 +1,6 @@
-import type { GitRestore } from './git-restore.ts';
-import type { Owner } from './history.ts';
+import type { GitRestore } from './git-move.ts';
 import type { ForkSpan } from './merge.ts';
+import type { Owner } from './owner.ts';
 import type { RestoreFindings } from './plan.ts';
 
 /** A mark that is to be taken. */
@@ -44,4 +44,12 @@ export interface RestoreOutcome extends RestoreFindings {
   readonly changedMeanwhileTotal: number;
   /** Absent: the turns moved neither HEAD, a branch, nor the index. */
   readonly git?: GitRestore;
+  /** Repositories in directories of the tree that the turns moved. */
+  readonly repositories?: readonly NestedRestore[];
+}
+
+/** Result for a repository in a directory of the tree. */
+export interface NestedRestore extends GitRestore {
+  /** Its directory. */
+  readonly path: string;
 }

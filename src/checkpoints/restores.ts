@@ -1,7 +1,7 @@
 import type { BytePath } from './byte-path.ts';
 import type { CheckpointDatabase } from './database.ts';
 import { CheckpointError } from './errors.ts';
-import type { GitMove, GitRestore } from './git-restore.ts';
+import type { GitMove, GitRestore } from './git-move.ts';
 import type { SavedTurn } from './history.ts';
 import { type RestoreFindings, type RestoreOp, restorePrefix } from './plan.ts';
 
@@ -16,6 +16,14 @@ export interface StoredRestore extends RestoreFindings {
   readonly conversation: readonly string[];
   /** Repository as it is set back with the files, or why it stays. */
   readonly git?: GitMove | GitRestore | undefined;
+  /** Likewise those in directories of the tree. */
+  readonly repositories?: readonly NestedMove[] | undefined;
+}
+
+/** A repository in a directory of the tree. */
+export interface NestedMove {
+  readonly path: BytePath;
+  readonly move: GitMove | GitRestore;
 }
 
 /** A restore that is under way. */

@@ -3,6 +3,7 @@ import { type BytePath, childOf } from './byte-path.ts';
 import type { EntryKind, SkipReason } from './entry.ts';
 import { CheckpointError, codeOf } from './errors.ts';
 import { type CheckpointLimits, racyMs } from './limits.ts';
+import { isSmallRepository } from './small-repository.ts';
 import { pathsBelow, SeenDirectory, type StatIndex } from './stat-index.ts';
 import type { Tree } from './tree.ts';
 
@@ -28,6 +29,8 @@ export interface Scan {
   readonly entries: number;
   /** Bytes of the files that are not too large. */
   readonly bytes: number;
+  /** Directories below the root that have a `.git`. */
+  readonly repositories: readonly BytePath[];
 }
 
 export interface ScanOptions {
@@ -43,8 +46,10 @@ export interface ScanOptions {
 /** The tree has more entries, or more content, than the limit. */
 export class OverLimit extends CheckpointError {}
 
-/** Names that no checkpoint covers, at any depth: git's own data, and ours. */
-export const excluded: ReadonlySet<BytePath> = new Set(['.git', '.oratorio']);
+/** Name of git's own data. That of the root is no part of the tree: its state is saved apart. */
+const gitName = '.git';
+/** Name that no checkpoint covers, at any depth. */
+export const ownName = '.oratorio';
 const gib = 2 ** 30;
 
 /**
@@ -84,6 +89,7 @@ class Walk {
   readonly #index: StatIndex = new Map();
   readonly #candidates: Candidate[] = [];
   readonly #gone: BytePath[] = [];
+  readonly #repositories: BytePath[] = [];
   readonly #pending: Pending[] = [];
   #device = 0;
   #entries = 0;
@@ -114,6 +120,7 @@ class Walk {
       gone: this.#gone,
       entries: this.#entries,
       bytes: this.#bytes,
+      repositories: this.#repositories,
     };
   }
 
@@ -184,11 +191,14 @@ class Walk {
     const { path: directory, before, isUnchanged } = look;
     const index = isUnchanged ? at : (before?.indexOf(name) ?? -1);
     const left = leftOut.size > 0 ? leftOut.get(childOf(directory, name)) : undefined;
-    const reason = left === undefined ? this.#reasonOf(stats) : 'overLimit';
+    const reason = left === undefined ? this.#reasonOf(stats, directory, name) : 'overLimit';
     const kind = reason ? 'skipped' : kindOf(stats.mode);
     const mode = kind === 'link' ? 0 : stats.mode & 0o7777;
-    const size = left ?? (kind === 'directory' ? 0 : stats.size);
-    const { mtimeMs: mtime, ctimeMs, ino } = stats;
+    const isWhole = kind === 'directory' || reason === 'repository';
+    const size = left ?? (isWhole ? 0 : stats.size);
+    const { ctimeMs, ino } = stats;
+    // The state of a repository is saved apart.
+    const mtime = reason === 'repository' ? 0 : stats.mtimeMs;
     this.#count(kind, size);
     const isKnown = before !== undefined && index >= 0;
     if (isKnown && ctimeMs < this.#racyFrom && before.equals(index, mode, size, mtime, ctimeMs, ino)) {
@@ -240,7 +250,8 @@ class Walk {
       // One character a byte, and names stay apart that UTF-8 would fold.
       const names = readdirSync(this.#options.tree.plain(path), { encoding: 'latin1' });
       const { omitted } = this.#options;
-      return names.filter((name) => !excluded.has(name) && !omitted.has(childOf(path, name)));
+      const isCovered = (name: BytePath) => name !== ownName && !(name === gitName && path === '');
+      return names.filter((name) => isCovered(name) && !omitted.has(childOf(path, name)));
     } catch (error) {
       if (path === '') throw error;
       if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return [];
@@ -262,9 +273,14 @@ class Walk {
     }
   }
 
-  #reasonOf({ dev, mode }: Stats): SkipReason | undefined {
+  #reasonOf({ dev, mode }: Stats, directory: BytePath, name: BytePath): SkipReason | undefined {
     if (dev !== this.#device) return 'otherFileSystem';
-    return kindOf(mode) === 'skipped' ? 'special' : undefined;
+    const kind = kindOf(mode);
+    if (kind === 'skipped') return 'special';
+    if (name !== gitName) return undefined;
+    this.#repositories.push(directory);
+    if (kind !== 'directory') return undefined;
+    return isSmallRepository(this.#options.tree, childOf(directory, name)) ? undefined : 'repository';
   }
 
   #stampOf({ mtimeMs, ctimeMs, ino }: Stats): {

@@ -4,12 +4,13 @@ import type { Contents } from './contents.ts';
 import type { CheckpointDatabase } from './database.ts';
 import type { StampedEntry } from './entry.ts';
 import { CheckpointError, isFull } from './errors.ts';
-import type { GitIndex } from './git-index.ts';
-import { type GitState, readGitState } from './git-state.ts';
-import type { History, MarkEdge, Owner } from './history.ts';
+import type { History, MarkEdge } from './history.ts';
 import { ignoredDirectories, ignoredPaths, type RunGit } from './ignored.ts';
+import { lastChangeOf } from './last-change.ts';
 import { leftOutOf } from './left-out.ts';
 import type { CheckpointLimits } from './limits.ts';
+import type { Owner } from './owner.ts';
+import type { Repositories, SavedRepositories } from './repositories.ts';
 import { type Candidate, OverLimit, type Scan, scan } from './scan.ts';
 import { indexOf, type StatIndex } from './stat-index.ts';
 import { skipped, storeCandidate } from './store-file.ts';
@@ -20,7 +21,7 @@ export interface SnapshotOptions {
   readonly database: CheckpointDatabase;
   readonly contents: Contents;
   readonly history: History;
-  readonly gitIndex: GitIndex;
+  readonly repositories: Repositories;
   /** Directory of the store: its disk needs space. */
   readonly directory: string;
   readonly limits: CheckpointLimits;
@@ -33,12 +34,21 @@ export interface SnapshotOptions {
 /** Inserts a mark of the state that was found. @returns its number */
 export type TakeMark = (edge: MarkEdge, running: readonly Owner[]) => number;
 
+export interface TakeOptions {
+  /**
+   * Changes up to this moment belong to the first mark of the commit, later ones to the second, and removals that may be later to the third. In
+   * milliseconds; undefined: all to the first.
+   */
+  readonly splitAt?: number | undefined;
+}
+
 /** A state that is stored, before its rows are. */
 interface Stored {
   readonly stored: ReadonlyMap<BytePath, StampedEntry | undefined>;
-  readonly git: GitState | undefined;
+  readonly git: SavedRepositories | undefined;
   /** No checkpoint was taken before. */
   readonly isFirst: boolean;
+  readonly splitAt: number | undefined;
 }
 
 /** A transaction with more rows gets a larger cache: what does not fit is written twice. */
@@ -55,22 +65,22 @@ export class Snapshots {
   }
 
   /** Commits the state together with the marks of `commit`. @throws CheckpointError, the system's error; nothing is committed then */
-  async take(commit: (take: TakeMark) => void): Promise<void> {
-    const { tree, contents, onStep, history, gitIndex } = this.#options;
+  async take(commit: (take: TakeMark) => void, { splitAt }: TakeOptions = {}): Promise<void> {
+    const { tree, contents, onStep, history, repositories } = this.#options;
     this.#requireSpace();
     onStep?.('scan');
     const known = this.#index ?? indexOf(history.currentEntries());
     const found = await this.#scan(known);
     try {
       const stored = await this.#store(found);
-      const git = this.#gitState();
+      const git = repositories.save(found.repositories, splitAt);
       onStep?.('flush');
       contents.flush();
       onStep?.('commit');
-      this.#write(found, { stored, git, isFirst: known.size === 0 }, commit);
+      this.#write(found, { stored, git, isFirst: known.size === 0, splitAt }, commit);
     } catch (error) {
       this.#index = undefined;
-      gitIndex.forget();
+      repositories.forget();
       contents.discard();
       throw isFull(error) ? new CheckpointError('the disk of the checkpoints is full') : error;
     } finally {
@@ -80,33 +90,34 @@ export class Snapshots {
     onStep?.('committed');
   }
 
-  #write({ entries, bytes, gone }: Scan, { stored, git, isFirst }: Stored, commit: (take: TakeMark) => void): void {
+  #write(found: Scan, { stored, git, isFirst, splitAt }: Stored, commit: (take: TakeMark) => void): void {
+    const { entries, bytes, gone, index } = found;
     const { database, contents, history } = this.#options;
     const totals = { files: entries, bytes, git };
     database.transaction(() => {
       contents.commit();
-      let first: number | undefined;
+      const marks: number[] = [];
       commit((edge, running) => {
         const seq = history.addMark(edge, running, totals);
-        first ??= seq;
+        marks.push(seq);
         return seq;
       });
+      const [first, second, third] = marks;
       if (first === undefined) return;
-      for (const path of gone) history.put(path, undefined, first);
+      const markOf = (path: BytePath, entry: StampedEntry | undefined): number => {
+        const changedAt = entry ? (entry.ctime ?? Number.POSITIVE_INFINITY) : lastChangeOf(path, index);
+        if (splitAt === undefined || changedAt <= splitAt) return first;
+        return (entry ? second : third) ?? first;
+      };
+      for (const path of gone) history.put(path, undefined, markOf(path, undefined));
       // Sorted rows fill each page of the table once.
       const rows = isFirst ? [...stored].sort(([a], [b]) => (a < b ? -1 : 1)) : stored;
       for (const [path, entry] of rows) {
-        if (!isFirst) history.put(path, entry, first);
+        if (!isFirst) history.put(path, entry, markOf(path, entry));
         else if (entry) history.add(entry, first);
       }
     }, stored.size > manyRows);
     contents.settle();
-  }
-
-  #gitState(): GitState | undefined {
-    const { tree, gitIndex } = this.#options;
-    const state = readGitState(tree.root);
-    return state && { ...state, index: gitIndex.save() };
   }
 
   async #scan(known: StatIndex): Promise<Scan> {

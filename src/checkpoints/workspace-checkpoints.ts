@@ -3,12 +3,13 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import { makeDirectory, writeFileAtomic } from '../lib/index.ts';
+import { ActivityNotes } from './activity.ts';
 import type { Engines } from './calls.ts';
 import type { TurnDiff } from './diff.ts';
 import { EngineThread } from './engine-thread.ts';
-import { type Owner, ownerKey } from './history.ts';
 import { type CheckpointLimits, smallTreeEntries } from './limits.ts';
 import type { CheckpointInfo } from './list.ts';
+import { type Owner, ownerKey } from './owner.ts';
 import { countEntries } from './size.ts';
 import { type RestoreResult, TreeCheckpoints } from './tree-checkpoints.ts';
 
@@ -64,6 +65,7 @@ export class WorkspaceCheckpoints {
   readonly #trees = new Map<string, TreeCheckpoints>();
   readonly #sizes = new Map<string, Promise<number>>();
   readonly #turns = new Map<string, OpenTurn>();
+  readonly #notes = new Map<string, ActivityNotes>();
 
   constructor(options: WorkspaceCheckpointsOptions) {
     this.#options = options;
@@ -106,6 +108,18 @@ export class WorkspaceCheckpoints {
     if (!turn) return;
     turn.isNeeded = true;
     await this.#start(place, turn);
+  }
+
+  /** Notes that a call which may change files begins. @returns notes its end */
+  working(place: TurnPlace): () => void {
+    const treeId = treeIdOf(place.workspacePath);
+    let notes = this.#notes.get(treeId);
+    if (!notes) {
+      this.#tree(place.workspacePath);
+      notes = new ActivityNotes(this.#directoryOf(treeId));
+      this.#notes.set(treeId, notes);
+    }
+    return notes.begin(ownerOf(place));
   }
 
   /** Saves the files at the end of a turn that may have changed them; undefined: none was saved at its start. */
@@ -182,6 +196,7 @@ export class WorkspaceCheckpoints {
   }
 
   async close(): Promise<void> {
+    for (const notes of this.#notes.values()) notes.close();
     await Promise.all([...this.#trees.values()].map((tree) => tree.close()));
   }
 

@@ -7,6 +7,18 @@ type Server = Pick<AppServerClient, 'request'>;
 const texts = v.optional(v.array(v.string()), () => []);
 const NotCovered = v.looseObject({ path: v.string(), reason: v.string(), size: v.optional(v.number(), 0) });
 
+const LeftPart = v.looseObject({
+  name: v.string(),
+  reason: v.optional(v.string(), ''),
+  command: v.optional(v.string()),
+});
+const gitAnswer = {
+  moved: texts,
+  isRestored: v.boolean(),
+  reason: v.optional(v.string()),
+  left: v.optional(v.array(LeftPart), () => []),
+};
+
 const RestoredAnswer = v.looseObject({
   restoreId: v.string(),
   restored: texts,
@@ -19,7 +31,8 @@ const RestoredAnswer = v.looseObject({
   conflictsTotal: v.optional(v.number(), 0),
   notCovered: v.optional(v.array(NotCovered), () => []),
   notCoveredTotal: v.optional(v.number(), 0),
-  git: v.optional(v.looseObject({ moved: texts, isRestored: v.boolean(), reason: v.optional(v.string()) })),
+  git: v.optional(v.looseObject(gitAnswer)),
+  repositories: v.optional(v.array(v.looseObject({ path: v.string(), ...gitAnswer }))),
   runningProcesses: v.optional(v.array(v.looseObject({ id: v.string(), command: v.string() })), () => []),
 });
 /** Result of a restore; unknown fields are preserved. */

@@ -83,7 +83,9 @@ export async function uncoveredBefore(
  * @example for (const line of uncoveredLines(await uncoveredBefore(server, threadId, { turns: 1 }))) console.log(line);
  */
 export const uncoveredLines = ({ entries, total }: Pick<Uncovered, 'entries' | 'total'>): string[] => [
-  ...(total > 0 ? ['Not in the checkpoint, so left as it is:', ...notCoveredLines(entries, total)] : []),
+  ...(total > 0
+    ? ['Not in the checkpoint, so left as it is, or set back by git alone:', ...notCoveredLines(entries, total)]
+    : []),
   outsideWords,
 ];
 
@@ -94,12 +96,14 @@ export const uncoveredLines = ({ entries, total }: Pick<Uncovered, 'entries' | '
  */
 export function restoredLines(answer: RestoredAnswer): string[] {
   const { restored, kept, changedMeanwhile, notCovered, notCoveredTotal, git, runningProcesses } = answer;
+  const repositories = answer.repositories ?? [];
   return [
     restoredWords(Math.max(restored.length, answer.restoredTotal)),
     ...listed(restored, 'restored', answer.restoredTotal),
     ...listed(kept, 'kept, changed by you or another conversation', answer.keptTotal),
     ...listed(changedMeanwhile, 'left, changed while it was restored', answer.changedMeanwhileTotal),
     ...(git ? [`  git: ${inLine(gitWords(git))}`] : []),
+    ...repositories.slice(0, maxListed).map((each) => `  git in ${inLine(each.path)}: ${inLine(gitWords(each))}`),
     ...notCoveredLines(notCovered, notCoveredTotal),
     ...runningProcesses.map(({ id, command }) => `  still running: ${id} ${inLine(command)}`),
   ];

@@ -2,6 +2,7 @@
 export * from './agent-words.ts';
 export * from './answers.ts';
 export * from './checkpoint-words.ts';
+export * from './diff-names.ts';
 export * from './places.ts';
 export * from './proof.ts';
 export * from './workspace-state.ts';

@@ -7,6 +7,7 @@ export const uncoveredWords: Readonly<Record<string, string>> = {
   otherFileSystem: 'on another file system',
   changing: 'changed while it was read',
   overLimit: 'ignored by git, in a workspace with too many files',
+  repository: 'a repository of git that changed; the result of the undo says how far it is set back',
 };
 
 /** Sentence about what no checkpoint of a workspace can hold, whatever its limits. */
@@ -20,13 +21,27 @@ export function restoredWords(entries: number): string {
 }
 
 /** Effect of a restore on the repository. */
-export const gitWords = ({ moved, isRestored, reason }: GitResult): string =>
-  `${moved.join(', ')} ${isRestored ? 'set back' : 'left'}${reason === undefined ? '' : `, ${reason}`}`;
+export function gitWords({ moved, isRestored, reason, left = [] }: GitResult): string {
+  const stays = new Set(left.map(({ name }) => name));
+  const back = isRestored ? moved : left.length > 0 ? moved.filter((name) => !stays.has(name)) : [];
+  const rest = isRestored ? [] : moved.filter((name) => !back.includes(name));
+  const commands = left.flatMap(({ command }) => command ?? []).slice(0, maxCommands);
+  return [
+    ...(back.length > 0 ? [`${back.join(', ')} set back`] : []),
+    ...(rest.length > 0 ? [`${rest.join(', ')} left`] : []),
+    ...(reason === undefined ? [] : [reason]),
+    ...(commands.length > 0 ? [`to set it back by hand: ${commands.join('; ')}`] : []),
+  ].join(', ');
+}
+
+/** Commands that one line names. */
+const maxCommands = 5;
 
 interface GitResult {
   readonly moved: readonly string[];
   readonly isRestored: boolean;
   readonly reason?: string | undefined;
+  readonly left?: readonly { readonly name: string; readonly command?: string | undefined }[] | undefined;
 }
 
 /** Effect on files that a request has, or was refused. */
@@ -48,13 +63,23 @@ interface Listed {
   readonly turnId: string;
   readonly kind: string;
   readonly isUndone: boolean;
+  readonly notCovered: readonly { readonly path: string }[];
+  readonly notCoveredTotal: number;
 }
 
-/** The checkpoint that an undo of these turns goes back to; a turn that could change no files has none. Undefined: none of them has. */
+/**
+ * The checkpoint that an undo of these turns goes back to, with the entries that it or a checkpoint of a later one of them does not cover. A turn that
+ * could change no files has none. Undefined: none of them has.
+ */
 export const checkpointBefore = <C extends Listed>(
   checkpoints: readonly C[],
   turnIds: Iterable<string>,
 ): C | undefined => {
   const wanted = new Set(turnIds);
-  return checkpoints.find(({ turnId, kind, isUndone }) => kind === 'turn' && !isUndone && wanted.has(turnId));
+  const all = checkpoints.filter(({ turnId, kind, isUndone }) => kind === 'turn' && !isUndone && wanted.has(turnId));
+  const [first] = all;
+  if (!first) return undefined;
+  const named = new Map(all.flatMap(({ notCovered }) => notCovered).map((entry) => [entry.path, entry]));
+  const further = Math.max(0, first.notCoveredTotal - first.notCovered.length);
+  return { ...first, notCovered: [...named.values()], notCoveredTotal: named.size + further };
 };

@@ -20,6 +20,7 @@ export const skipReasons = [
   'otherFileSystem',
   'changing',
   'overLimit',
+  'repository',
 ] as const;
 
 export const NotCovered = v.object({
@@ -57,6 +58,17 @@ export const Checkpoint = v.object({
 });
 export type Checkpoint = v.InferOutput<typeof Checkpoint>;
 
+const gitRestore = {
+  /** Names of all that the turns moved: `HEAD`, refs by their full names, `index`, `config`, operations under way such as `MERGE_HEAD`. */
+  moved: v.array(v.string()),
+  /** They are where they were; commits stay in the reflog. */
+  isRestored: v.boolean(),
+  /** Why they stay, or a part of them. */
+  reason: v.optional(v.string()),
+  /** The first parts that stay, each with the command that sets it back. */
+  left: v.optional(v.array(v.object({ name: v.string(), reason: v.string(), command: v.optional(v.string()) }))),
+};
+
 export const RestoredFiles = v.object({
   /** Takes this restore back: `turnId` of `checkpoint/restore`. */
   restoreId: id,
@@ -75,17 +87,10 @@ export const RestoredFiles = v.object({
   /** Changed by the turns, and in no checkpoint: the first of them. */
   notCovered: v.array(NotCovered),
   notCoveredTotal: v.number(),
-  /** Absent: the turns moved neither HEAD, a branch, nor the index. */
-  git: v.optional(
-    v.object({
-      /** Names of all that the turns moved: `HEAD`, branches by their full names, `index`. */
-      moved: v.array(v.string()),
-      /** They are where they were; commits stay in the reflog. */
-      isRestored: v.boolean(),
-      /** Why they stay, or a part of them. */
-      reason: v.optional(v.string()),
-    }),
-  ),
+  /** Absent: the turns moved neither HEAD, a ref, nor the index. */
+  git: v.optional(v.object(gitRestore)),
+  /** Repositories in directories of the workspace that the turns moved. Absent: none. */
+  repositories: v.optional(v.array(v.object({ path: v.string(), ...gitRestore }))),
   /** Commands in the background of the thread, which may write to the files again. */
   runningProcesses: v.optional(v.array(BackgroundProcessInfo)),
 });

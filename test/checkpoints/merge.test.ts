@@ -108,3 +108,48 @@ t.test('an entry that no checkpoint holds is never overwritten', async (t) => {
   t.match(await merge(true), { kind: 'restored', restored: [], notCovered: [{ path: 'gone.txt', reason: 'special' }] });
   t.ok(lstatSync(at('gone.txt')).isFIFO());
 });
+
+t.test('changes by hand in a fork are merged, whenever they were made', async (t) => {
+  const place = bench(t);
+  for (const name of ['first', 'between', 'later', 'only']) place.write(`${name}.txt`, 'one\ntwo\nthree\n');
+  place.write('large.bin', Buffer.alloc(2_000));
+  const { checkpoints, undo } = checkpointsOf(t, place, { fileBytes: 1_000 });
+  const into = { threadId: 'thread', workspacePath: place.root };
+  const lay = async (name: string) => {
+    const fork = { threadId: name, workspacePath: join(place.root, '..', name) };
+    mkdirSync(fork.workspacePath, { mode: 0o700 });
+    await checkpoints.copyTo(fork.workspacePath, place.root, undefined);
+    const write = (path: string, text: string) => writeFileSync(join(fork.workspacePath, path), text);
+    const turn = async (turnId: string, work: () => void) => {
+      checkpoints.begin({ ...fork, turnId });
+      await checkpoints.secure({ ...fork, turnId });
+      work();
+      await checkpoints.settle({ ...fork, turnId });
+    };
+    return { fork, write, turn };
+  };
+  const untouched = await lay('untouched');
+  t.match(await checkpoints.merge(untouched.fork, into, false), { restored: [], notCovered: [] }, 'control');
+
+  const byHand = await lay('by-hand');
+  byHand.write('only.txt', 'ONE\ntwo\nthree\n');
+  place.write('only.txt', 'one\ntwo\nTHREE\n');
+  const merged = await checkpoints.merge(byHand.fork, into, false);
+  t.match(merged, { kind: 'restored', restored: ['only.txt'] });
+  t.equal(place.read('only.txt'), 'ONE\ntwo\nTHREE\n', 'line by line, in a fork without turns');
+  await undo([merged.kind === 'restored' ? merged.restoreId : '']);
+  t.equal(place.read('only.txt'), 'one\ntwo\nTHREE\n');
+
+  const { fork, write, turn } = await lay('fork');
+  write('first.txt', 'before the first turn\n');
+  await turn('turn_001', () => write('made.txt', 'made'));
+  write('between.txt', 'between the turns\n');
+  await turn('turn_002', () => write('made.txt', 'made again'));
+  write('later.txt', 'after the last turn\n');
+  const restored = ['between.txt', 'first.txt', 'later.txt', 'made.txt'];
+  t.match(await checkpoints.merge(fork, into, false), { kind: 'restored', restored });
+  t.same(
+    ['first', 'between', 'later', 'made'].map((name) => place.read(`${name}.txt`)),
+    ['before the first turn\n', 'between the turns\n', 'after the last turn\n', 'made again'],
+  );
+});

@@ -39,6 +39,16 @@ export class TurnFiles {
     if (!this.#hasFailed) await this.#try(() => this.#options.host.checkpoints?.secure(this.#place));
   }
 
+  /** Does work that may change files; a crash in it leaves a mark of the time. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    const end = this.#hasFailed ? undefined : this.#options.host.checkpoints?.working(this.#place);
+    try {
+      return await work();
+    } finally {
+      end?.();
+    }
+  }
+
   /** Saves the files at the end of the turn. Undefined: there is nothing to save. Never rejects. */
   settle(): Promise<void> | undefined {
     if (this.#isSettled) return undefined;

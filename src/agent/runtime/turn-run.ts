@@ -281,7 +281,8 @@ export class TurnRun implements TurnWork, RunningTurn {
   async delegate(signal: AbortSignal): Promise<Delegated> {
     const { threadId } = this.#host;
     if (!this.#delegation) throw new Error(`${threadId}/${this.turnId} has no agent to delegate to`);
-    return this.#track(this.#delegation.run(signal));
+    const delegation = this.#delegation;
+    return this.#track(this.#files.during(() => delegation.run(signal)));
   }
 
   runTools(signal: AbortSignal): Promise<ToolRun> {
@@ -335,7 +336,8 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   async #runTools(signal: AbortSignal): Promise<ToolRun> {
-    const { results, repeated } = await this.#calls.run(signal);
+    const run = () => this.#calls.run(signal);
+    const { results, repeated } = await (this.#calls.mayChangeFiles ? this.#files.during(run) : run());
     this.#conversation.addResults(results);
     return { repeated };
   }

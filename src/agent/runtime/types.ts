@@ -67,6 +67,8 @@ export interface FileCheckpoints {
   begin(place: FilePlace, changes: ExpectedChanges): void;
   /** Resolves when the files are saved as they were before any tool of the turn changed them. */
   secure(place: FilePlace): Promise<void>;
+  /** A call that may change files begins; `secure` has resolved. @returns reports its end */
+  working(place: FilePlace): () => void;
   /** Saves the files at the end of a turn. Undefined: no tool could change them. */
   settle(place: FilePlace): Promise<void> | undefined;
   restore(request: {

@@ -31,6 +31,7 @@ t.test('the agent starts while the files of the workspace are saved, and works w
         seen.push('saved');
       },
       settle: () => undefined,
+      working: () => () => {},
       ...{ restore: unused, list: unused, turnsFrom: unused, diff: unused, merge: unused, forget: unused },
       ...{ announceCopy: unused, keepCopy: unused, removeCopy: unused, copyTo: unused },
     },

@@ -1,0 +1,35 @@
+import { relative } from 'node:path';
+import { childOf, shownPath } from './byte-path.ts';
+import type { NotCovered } from './entry.ts';
+import { type GitState, isMoved } from './git-state.ts';
+import type { History } from './history.ts';
+import type { Repositories } from './repositories.ts';
+
+/** Names the repositories that differ between two marks, but for the tree's own where an undo can set it back. */
+export function movedRepositories(
+  history: Pick<History, 'gitAt'>,
+  repositories: Repositories,
+  [from, through]: readonly [number, number],
+): readonly NotCovered[] {
+  const [saved, later] = [history.gitAt(from), history.gitAt(through)];
+  if (saved === later) return [];
+  const [before, after] = [repositories.at(saved), repositories.at(later)];
+  const paths = new Set([...Object.keys(before.nested), ...Object.keys(after.nested)]);
+  const nested = [...paths].filter((path) => differs(before.nested[path], after.nested[path]));
+  return [
+    ...rootPath(repositories.root, before.root, after.root),
+    ...nested.map((path) => shownPath(childOf(path, '.git'))),
+  ].map((path) => ({ path, reason: 'repository', size: 0 }));
+}
+
+/** Path of the repository to which a tree belongs, if it changed and stays so. */
+function rootPath(root: string, before: GitState | undefined, after: GitState | undefined): readonly string[] {
+  if (!differs(before, after)) return [];
+  const [state] = [after, before].flatMap((each) => each ?? []);
+  const isOutside = state?.place?.kind === 'above' || state?.place?.kind === 'elsewhere';
+  if (before && after && !isOutside) return [];
+  return [state?.place?.kind === 'above' ? relative(root, state.place.directory) : '.git'];
+}
+
+const differs = (before: GitState | undefined, after: GitState | undefined): boolean =>
+  before && after ? isMoved(before, after) : before !== after;

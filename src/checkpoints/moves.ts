@@ -1,0 +1,35 @@
+import { type BytePath, childOf } from './byte-path.ts';
+import { moveOf } from './git-move.ts';
+import type { History, SavedTurn } from './history.ts';
+import type { RestoreOp } from './plan.ts';
+import type { Repositories } from './repositories.ts';
+import type { NestedMove, StoredRestore } from './restores.ts';
+
+/** Compares all repositories of a tree before and after turns. One that comes back or goes with its files has no move. */
+export async function movesOf(
+  { history, repositories }: { readonly history: History; readonly repositories: Repositories },
+  turns: readonly SavedTurn[],
+  ops: readonly RestoreOp[],
+): Promise<Pick<StoredRestore, 'git' | 'repositories'>> {
+  const states = new Map<number, ReturnType<Repositories['at']>>();
+  const stateAt = (seq: number) => {
+    const state = states.get(seq) ?? repositories.at(history.gitAt(seq));
+    states.set(seq, state);
+    return state;
+  };
+  const paths = new Set<BytePath>();
+  for (const { startSeq, endSeq } of turns) {
+    for (const seq of endSeq === null ? [startSeq] : [startSeq, endSeq]) {
+      for (const path of Object.keys(stateAt(seq).nested)) paths.add(path);
+    }
+  }
+  const planned = new Set(ops.map(({ path }) => path));
+  const nested: NestedMove[] = [];
+  for (const path of paths) {
+    if (planned.has(childOf(path, '.git'))) continue;
+    const move = await moveOf(turns, (seq) => stateAt(seq).nested[path], repositories.indexOf(path));
+    if (move) nested.push({ path, move });
+  }
+  const git = await moveOf(turns, (seq) => stateAt(seq).root, repositories.indexOf(''));
+  return { git, repositories: nested };
+}

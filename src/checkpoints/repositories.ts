@@ -1,0 +1,136 @@
+import type { BytePath } from './byte-path.ts';
+import type { Contents } from './contents.ts';
+import { GitIndex } from './git-index.ts';
+import { type GitPlace, gitPlaceOf, placeIn } from './git-place.ts';
+import { readRepository, repositoryChangedAt } from './git-read.ts';
+import { type GitState, parseGitState, type TreeState } from './git-state.ts';
+import type { RunGit } from './ignored.ts';
+import { slicesOf } from './pieces.ts';
+
+export interface RepositoriesOptions {
+  /** Canonical path of the tree. */
+  readonly root: string;
+  readonly contents: Contents;
+  /** Directory of the store. */
+  readonly directory: string;
+  readonly git: RunGit | undefined;
+}
+
+/** A repository of the tree with the means to set it back. */
+export interface Repository {
+  readonly place: GitPlace;
+  readonly index: GitIndex;
+  /** Runs git in it; undefined: there is no git. */
+  readonly git: RunGit | undefined;
+}
+
+/** State of the repositories as a mark has it: names of contents, of which the first is the state itself. */
+export interface SavedRepositories {
+  readonly contents: readonly string[];
+}
+
+/** Nested repositories that are read at a mark; the paths of further ones are not. */
+const maxNested = 200;
+
+/** The repositories of one tree: the one to which it belongs, and those in its directories. Their state is saved with each mark. */
+export class Repositories {
+  readonly #options: RepositoriesOptions;
+  readonly #indexes = new Map<BytePath, GitIndex>();
+
+  constructor(options: RepositoriesOptions) {
+    this.#options = options;
+  }
+
+  /** Canonical path of the tree. */
+  get root(): string {
+    return this.#options.root;
+  }
+
+  /**
+   * Stores the present state.
+   *
+   * @param nested directories of the tree with a `.git`
+   * @param aliveUntil last sign of life of a process that crashed: later changes of the repository are marked
+   * @returns undefined: no repository
+   */
+  save(nested: readonly BytePath[], aliveUntil: number | undefined): SavedRepositories | undefined {
+    const state = this.read(nested, aliveUntil);
+    if (!state) return undefined;
+    const json = Buffer.from(JSON.stringify(state));
+    const hash = this.#options.contents.putAll(slicesOf(json), json.length);
+    const indexes = [state, ...Object.values(state.nested ?? {})].flatMap(({ index }) => index ?? []);
+    return { contents: [...new Set([hash, ...indexes])] };
+  }
+
+  /** Reads the present state and stores the indexes. @returns undefined: no repository */
+  read(nested: readonly BytePath[], aliveUntil?: number): GitState | undefined {
+    const { root } = this.#options;
+    const place = gitPlaceOf(root);
+    const own = place && this.#stateOf('', place);
+    const below: Record<BytePath, GitState> = {};
+    for (const path of [...nested].sort().slice(0, maxNested)) {
+      const found = placeIn(root, path);
+      const state = found && this.#stateOf(path, found);
+      if (state) below[path] = state;
+    }
+    if (!own && Object.keys(below).length === 0) return undefined;
+    const isUncertain = aliveUntil !== undefined && place !== undefined && repositoryChangedAt(place) > aliveUntil;
+    return { ...(own ?? noRepository), ...(isUncertain && { isUncertain }), nested: below };
+  }
+
+  /** State at a mark. @param saved column of the mark */
+  at(saved: unknown): TreeState {
+    const json: unknown = typeof saved === 'string' ? JSON.parse(saved) : undefined;
+    const { contents } = this.#options;
+    const isStored = (each: unknown): each is SavedRepositories =>
+      typeof each === 'object' && each !== null && 'contents' in each;
+    const [hash] = isStored(json) ? json.contents : [];
+    const stored: unknown = hash === undefined ? json : JSON.parse(Buffer.concat([...contents.read(hash)]).toString());
+    const state = parseGitState(stored);
+    if (!state) return { root: undefined, nested: {} };
+    const { nested = {}, ...root } = state;
+    return { root: root.head === '' ? undefined : root, nested };
+  }
+
+  /** Finds the repository of a directory. @param path `''`: of the tree itself */
+  of(path: BytePath): Repository | undefined {
+    const { root, git } = this.#options;
+    const place = path === '' ? gitPlaceOf(root) : placeIn(root, path);
+    if (!place) return undefined;
+    return {
+      place,
+      index: this.indexOf(path),
+      git: git && (place.kind === 'own' && path === '' ? git : inPlace(git, place)),
+    };
+  }
+
+  /** The index of a repository, to compare saved ones. */
+  indexOf(path: BytePath): GitIndex {
+    const known = this.#indexes.get(path);
+    if (known) return known;
+    const { root, contents, directory, git } = this.#options;
+    const place = path === '' ? undefined : placeIn(root, path);
+    const index = new GitIndex({ contents, directory, git: git && place ? inPlace(git, place) : git });
+    this.#indexes.set(path, index);
+    return index;
+  }
+
+  /** A commit failed: what was stored since the one before is lost. */
+  forget(): void {
+    this.#indexes.clear();
+  }
+
+  #stateOf(path: BytePath, place: GitPlace): GitState | undefined {
+    const state = readRepository(place);
+    return state && { ...state, ...this.indexOf(path).save(place) };
+  }
+}
+
+/** Stands for the tree's own repository where only its directories have one. */
+const noRepository: GitState = { head: '', refs: {} };
+
+/** Runs git in the repository that was found, whatever the `.git` of the directory has come to name. */
+const inPlace =
+  (git: RunGit, { directory }: GitPlace): RunGit =>
+  (args, ...rest) =>
+    git(['--git-dir', directory, ...args], ...rest);

@@ -1,0 +1,270 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { gitIn, repositoryOf } from './repositories.ts';
+import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
+
+function repository(t: Test) {
+  const place = bench(t);
+  const git = gitIn(place.root);
+  git('init', '--quiet', '--initial-branch=main');
+  place.write('a.txt', 'one');
+  git('add', '.');
+  git('commit', '--quiet', '--message=first');
+  return { ...place, ...checkpointsOf(t, place), git };
+}
+
+type Place = ReturnType<typeof repository>;
+
+interface Case {
+  readonly title: string;
+  readonly before: (place: Place) => void;
+  readonly turn: (place: Place) => void;
+  /** The undo is taken back, too. */
+  readonly isForthChecked?: true;
+}
+
+const stashed = ({ write, git }: Place, text: string) => {
+  write('b.txt', text);
+  git('stash', '--quiet', '--include-untracked');
+};
+const secondCommit = ({ write, git }: Place) => {
+  write('a.txt', 'two');
+  git('commit', '--quiet', '--all', '--message=second');
+};
+const nothing = () => {};
+
+const cases: readonly Case[] = [
+  {
+    title: 'a popped stash is there again',
+    before: (place) => stashed(place, 'precious'),
+    turn: ({ git }) => git('stash', 'pop'),
+  },
+  {
+    title: 'a dropped stash is there again',
+    before: (place) => stashed(place, 'precious'),
+    turn: ({ git }) => git('stash', 'drop'),
+  },
+  {
+    title: 'a list of stashes keeps its order',
+    before: (place) => ['one', 'two', 'three'].map((text) => stashed(place, text)),
+    turn: ({ git }) => git('stash', 'drop', 'stash@{1}'),
+    isForthChecked: true,
+  },
+  {
+    title: 'a cleared list of stashes is there again',
+    before: (place) => ['one', 'two'].map((text) => stashed(place, text)),
+    turn: ({ git }) => git('stash', 'clear'),
+  },
+  {
+    title: 'a stash that the turn made goes',
+    before: ({ write }) => write('b.txt', 'mine'),
+    turn: ({ git }) => git('stash', '--include-untracked'),
+  },
+  { title: 'a second stash goes', before: (place) => stashed(place, 'one'), turn: (place) => stashed(place, 'two') },
+  {
+    title: 'a deleted tag is there again',
+    before: ({ git }) => git('tag', '--annotate', '--message=x', 'v1'),
+    turn: ({ git }) => git('tag', '--delete', 'v1'),
+  },
+  {
+    title: 'a moved tag is set back',
+    before: ({ git }) => git('tag', 'v1'),
+    turn: (place) => [secondCommit(place), place.git('tag', '--force', 'v1')],
+  },
+  {
+    title: 'a deleted remote ref is there again',
+    before: ({ git }) => git('update-ref', 'refs/remotes/origin/main', 'HEAD'),
+    turn: ({ git }) => git('update-ref', '-d', 'refs/remotes/origin/main'),
+  },
+  {
+    title: 'the symbolic ref of a remote is set back',
+    before: ({ git }) => [
+      git('update-ref', 'refs/remotes/origin/main', 'HEAD'),
+      git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/main'),
+    ],
+    turn: ({ git }) => git('symbolic-ref', '--delete', 'refs/remotes/origin/HEAD'),
+  },
+  {
+    title: 'notes are set back',
+    before: ({ git }) => git('notes', 'add', '--message=mine', 'HEAD'),
+    turn: ({ git }) => git('notes', 'remove', 'HEAD'),
+  },
+  {
+    title: 'a renamed branch has its name back',
+    before: ({ git }) => git('branch', 'old'),
+    turn: ({ git }) => git('branch', '--move', 'old', 'new'),
+  },
+  {
+    title: 'the renamed present branch has its name back',
+    before: nothing,
+    turn: ({ git }) => git('branch', '--move', 'main', 'main/below'),
+  },
+  {
+    title: 'packed refs are set back',
+    before: ({ git }) => [git('tag', 'v1'), git('branch', 'x')],
+    turn: ({ git }) => [git('pack-refs', '--all'), git('tag', '--delete', 'v1'), git('branch', '--delete', 'x')],
+  },
+  ...['grün', '日本', 'ветка/e\u0301', '🌿', 'a"b'].flatMap((name): Case[] => [
+    {
+      title: `the deleted branch ${name} is there again`,
+      before: ({ git }) => git('branch', name),
+      turn: ({ git }) => git('branch', '--delete', '--force', name),
+    },
+    {
+      title: `a commit on ${name} is taken back`,
+      before: ({ git }) => git('checkout', '--quiet', '-b', name),
+      turn: secondCommit,
+    },
+  ]),
+];
+
+for (const { title, before, turn: work, isForthChecked = false } of cases) {
+  t.test(title, async (t) => {
+    const place = repository(t);
+    before(place);
+    const [files, refs] = [stateOf(place.root), repositoryOf(place.root)];
+    await place.turn('turn_001', () => work(place));
+    const after = [stateOf(place.root), repositoryOf(place.root)];
+    t.not(after[1], refs, 'control: the turn moved something');
+    const undone = await place.undo(['turn_001']);
+    t.match(undone, { kind: 'restored', git: { isRestored: true } });
+    t.same([stateOf(place.root), repositoryOf(place.root)], [files, refs]);
+    if (!isForthChecked) return;
+    await place.undo([undone.kind === 'restored' ? undone.restoreId : '']);
+    t.same([stateOf(place.root), repositoryOf(place.root)], after, 'and forth');
+  });
+}
+
+t.test('names of branches that are not UTF-8 are set back as bytes', async (t) => {
+  const place = repository(t);
+  const sh = (script: string) => execFileSync('bash', ['-c', script], { cwd: place.root, encoding: 'latin1' });
+  sh("git branch $'gr\\xfcn'; git checkout --quiet -b $'\\xff\\xfe'");
+  const refs = sh('git for-each-ref; cat .git/HEAD');
+  await place.turn('turn_001', () => {
+    sh("git branch --quiet -D $'gr\\xfcn'");
+    secondCommit(place);
+    place.git('checkout', '--quiet', 'main');
+  });
+  t.match(await place.undo(['turn_001']), { git: { isRestored: true } });
+  t.equal(sh('git for-each-ref; cat .git/HEAD'), refs);
+});
+
+t.test('a stash that the user changed since stays, named with the command that brings it back', async (t) => {
+  const place = repository(t);
+  stashed(place, 'precious');
+  const commit = place.git('rev-parse', 'refs/stash');
+  place.git('tag', 'v1');
+  await place.turn('turn_001', () => [place.git('stash', 'drop'), place.git('tag', '--delete', 'v1')]);
+  stashed(place, 'mine');
+  const mine = place.git('stash', 'list');
+  const left = [{ name: 'refs/stash', reason: 'refs/stash was moved since', command: `git stash store ${commit}` }];
+  t.match(await place.undo(['turn_001']), { git: { moved: ['refs/stash', 'refs/tags/v1'], isRestored: false, left } });
+  t.equal(place.git('stash', 'list'), mine);
+  t.equal(place.git('rev-parse', 'v1'), place.git('rev-parse', 'HEAD'), 'control: the tag is set back');
+  place.git('stash', 'store', commit);
+  t.equal(place.git('show', 'stash@{0}^3:b.txt'), 'precious', 'the command brings it back');
+});
+
+t.test('a ref that the user made since does not keep the others', async (t) => {
+  const place = repository(t);
+  const first = place.git('rev-parse', 'HEAD');
+  await place.turn('turn_001', () => secondCommit(place));
+  place.git('branch', 'mine');
+  t.match(await place.undo(['turn_001']), { git: { moved: ['refs/heads/main', 'index'], isRestored: true } });
+  t.equal(place.git('rev-parse', 'HEAD'), first);
+  t.not(place.git('rev-parse', 'mine'), first);
+});
+
+for (const [title, begin] of [
+  ['merge', ['merge', 'other']],
+  ['cherry-pick', ['cherry-pick', 'other']],
+  ['rebase', ['rebase', 'other']],
+] as const) {
+  t.test(`a ${title} that the turn began and left under way is taken back`, async (t) => {
+    const place = repository(t);
+    place.git('branch', 'other');
+    secondCommit(place);
+    place.git('checkout', '--quiet', 'other');
+    place.write('a.txt', 'another');
+    place.git('commit', '--quiet', '--all', '--message=other');
+    place.git('checkout', '--quiet', 'main');
+    const before = [stateOf(place.root), repositoryOf(place.root), place.git('status')];
+    await place.turn('turn_001', () => t.throws(() => place.git(...begin), 'it stops at a conflict'));
+    t.match(await place.undo(['turn_001']), { git: { isRestored: true } });
+    t.same([stateOf(place.root), repositoryOf(place.root), place.git('status')], before);
+    t.notOk(['MERGE_HEAD', 'CHERRY_PICK_HEAD', 'rebase-merge'].some((name) => existsSync(place.at(`.git/${name}`))));
+  });
+}
+
+t.test('a merge of the user that the turn concluded is under way again', async (t) => {
+  const place = repository(t);
+  place.git('branch', 'other');
+  secondCommit(place);
+  place.git('checkout', '--quiet', 'other');
+  place.write('a.txt', 'another');
+  place.git('commit', '--quiet', '--all', '--message=other');
+  place.git('checkout', '--quiet', 'main');
+  t.throws(() => place.git('merge', 'other'));
+  const before = [stateOf(place.root), repositoryOf(place.root), place.git('status')];
+  await place.turn('turn_001', () => {
+    place.write('a.txt', 'both');
+    place.git('commit', '--quiet', '--all', '--no-edit');
+  });
+  t.match(await place.undo(['turn_001']), { git: { isRestored: true } });
+  t.same([stateOf(place.root), repositoryOf(place.root), place.git('status')], before);
+});
+
+t.test('a repository above the workspace is named with the commands that set it back', async (t) => {
+  const place = bench(t);
+  const top = join(place.root, '..');
+  const git = gitIn(top);
+  git('init', '--quiet', '--initial-branch=main');
+  place.write('a.txt', 'one');
+  git('add', 'workspace');
+  git('commit', '--quiet', '--message=first');
+  const first = git('rev-parse', 'HEAD');
+  const { turn, undo, checkpoints } = checkpointsOf(t, place);
+  await turn('turn_001', () => {
+    place.write('a.txt', 'two');
+    git('commit', '--quiet', '--all', '--message=second');
+  });
+  const named = [{ path: '../.git', reason: 'repository' }];
+  t.match(await checkpoints.list('thread', place.root), [{ notCovered: named }]);
+  t.match(await checkpoints.diff('thread', place.root, undefined, false), { notCovered: named });
+  const undone = await undo(['turn_001']);
+  const reason = 'the repository is above the workspace: it stays';
+  t.match(undone, {
+    kind: 'restored',
+    git: {
+      ...{ moved: ['refs/heads/main', 'index'], isRestored: false, reason },
+      left: [
+        { name: 'refs/heads/main', reason, command: `git update-ref refs/heads/main ${first}` },
+        { name: 'index' },
+      ],
+    },
+  });
+  t.equal(place.read('a.txt'), 'one');
+  t.equal(git('log', '-1', '--format=%s'), 'second');
+});
+
+t.test('a repository that the turn made, and one that it removed, are named', async (t) => {
+  const place = bench(t);
+  const { turn, undo, checkpoints } = checkpointsOf(t, place);
+  place.write('a.txt', 'one');
+  await turn('turn_001', () => {
+    gitIn(place.root)('init', '--quiet');
+    gitIn(place.root)('add', '.');
+    gitIn(place.root)('commit', '--quiet', '--message=x');
+  });
+  t.match(await checkpoints.list('thread', place.root), [{ notCovered: [{ path: '.git', reason: 'repository' }] }]);
+  t.match(await undo(['turn_001']), {
+    git: { moved: ['.git'], isRestored: false, reason: /turn made this repository/ },
+  });
+  await turn('turn_002', () => rmSync(place.at('.git'), { recursive: true }));
+  t.match(await undo(['turn_002']), {
+    git: { moved: ['.git'], isRestored: false, reason: /turn removed the repository/ },
+  });
+  mkdirSync(place.at('empty'));
+});
