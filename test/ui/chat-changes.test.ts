@@ -45,6 +45,23 @@ t.test('a diff is divided by the names of its files, whatever the names and the 
   );
 });
 
+t.test('a diff with quoted names, directories and a file that became a link is divided by its files', async (t) => {
+  const name = 'tab\t"quote" and space';
+  const hunk = '@@ -1,1 +1,1 @@\n-a\n+b\n';
+  const quoted = String.raw`"a/tab\t\"quote\" and space"`;
+  const diff = [
+    `diff --git ${quoted} ${quoted.replace('a/', 'b/')}\n--- ${quoted}\t\n+++ ${quoted.replace('a/', 'b/')}\t\n${hunk}`,
+    `diff --git a/l b/l\ndeleted file mode 100644\n--- a/l\n+++ /dev/null\n${hunk}`,
+    `diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n${hunk}`,
+    patch('last', hunk),
+  ].join('');
+  const files = [file(name), file('dir', { kind: 'directory' }), file('l'), file('last')];
+  t.same(
+    sectionsOf({ files, diff }).map(({ hunks }) => hunks),
+    [hunk, null, hunk, hunk],
+  );
+});
+
 t.test('removed lines are beside the added ones, long lines are cut, and a broken text has no rows', async (t) => {
   const long = 'x'.repeat(5_000);
   const hunks = `@@ -4,3 +4,4 @@\n a\n-b\n+c\n+${long}\n d\n`;

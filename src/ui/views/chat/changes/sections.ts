@@ -1,4 +1,5 @@
 import { parsePatch } from 'diff';
+import { diffFileLine, diffHead } from '../../../../protocol/browser.ts';
 import type { FileDiff } from '../../../../protocol/index.ts';
 import { type DiffRow, rowsOfHunks } from '../data/diff-rows.ts';
 
@@ -25,27 +26,39 @@ export function sectionsOf({ files, diff = '' }: Pick<FileDiff, 'files' | 'diff'
   let at = 0;
   return files.map((file) => {
     const { path } = file;
-    const head = `diff --git a/${path} b/${path}\n`;
+    // An agent server of an earlier version quotes no name.
+    const head =
+      [`${diffHead(path)}\n`, `diff --git a/${path} b/${path}\n`].find((each) => diff.startsWith(each, at)) ?? '';
+    if (file.kind === 'directory' && head === '') return { file, modes: null, hunks: null };
     // A name in which the server has redacted something is not the one of the summary.
-    const isKnown = diff.startsWith(head, at);
+    const isKnown = head !== '';
     const from = isKnown ? at + head.length : at;
     const modes = isKnown ? modesAt(diff, from) : '';
-    const names = [`--- a/${path}\n`, '--- /dev/null\n'].find((name) => diff.startsWith(name, from + modes.length));
-    const after = [`+++ b/${path}\n`, '+++ /dev/null\n'].find((name) =>
+    const names = [`${diffFileLine('---', path)}\n`, `--- a/${path}\n`, '--- /dev/null\n'].find((name) =>
+      diff.startsWith(name, from + modes.length),
+    );
+    const after = [`${diffFileLine('+++', path)}\n`, `+++ b/${path}\n`, '+++ /dev/null\n'].find((name) =>
       diff.startsWith(name, from + modes.length + (names?.length ?? 0)),
     );
     const start = from + modes.length + (names?.length ?? 0) + (after?.length ?? 0);
     // A line of a hunk begins with a sign: this is the next file.
-    const found = diff.indexOf(nextFile, start - 1);
-    const end = found === -1 ? diff.length : found + 1;
+    const end = nextAt(diff, start);
     const [, before, now] = changedModes.exec(modes) ?? [];
     at = end;
+    // A file that became a link has two parts: one that goes, one that comes.
+    while (isKnown && diff.startsWith(head, at)) at = nextAt(diff, at + head.length);
     return {
       file,
       modes: before !== undefined && now !== undefined ? [before, now] : null,
       hunks: isKnown && names !== undefined && after !== undefined ? diff.slice(start, end) : null,
     };
   });
+}
+
+/** Place of the next file at or after a line. */
+function nextAt(diff: string, start: number): number {
+  const found = diff.indexOf(nextFile, start - 1);
+  return found === -1 ? diff.length : found + 1;
 }
 
 function modesAt(diff: string, at: number): string {
