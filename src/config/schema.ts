@@ -259,6 +259,10 @@ const Tools = v.object({
           'Whether a sandboxed command reaches the network, this machine included. No effect without sandbox.',
         ),
       ),
+      VisibleHome: v.pipe(
+        v.optional(v.array(v.string('a path')), []),
+        v.description('Paths of the home that sandboxed commands can read, besides those of tool chains.'),
+      ),
     }),
     {},
   ),

@@ -60,6 +60,7 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Tools.Shell', isSensitive: true, why: 'decides how commands run' },
   { path: 'Tools.Shell.Sandbox', why: 'contains commands', combine: strictest(['required', 'auto', 'off']) },
   { path: 'Tools.Shell.Network', why: 'lets sandboxed commands send data', combine: strictest(['deny', 'allow']) },
+  { path: 'Tools.Shell.VisibleHome', why: 'shows files of the home to commands', combine: isUsersAlone },
   { path: 'Tools.Web.AllowedHosts', isSensitive: true, why: 'opens hosts to requests', combine: isWithinUsersHosts },
   { path: 'Tools.Web.SearchProvider', isSensitive: true, why: 'sends queries to an address' },
   { path: 'Tools.Web.SearchUrl', isSensitive: true, why: 'sends queries to an address' },

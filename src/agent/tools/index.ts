@@ -104,6 +104,7 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
     maxOutputChars: Shell.MaxOutputChars,
     sandbox: Shell.Sandbox,
     network: Shell.Network,
+    visibleHome: Shell.VisibleHome,
     pathRules: { ...rulesOf(settings), readableDirectory: outputs?.directory },
     ...{ home, environment, passEnvironment, secrets, outputs, processes, rooms, temporary, shell },
   };

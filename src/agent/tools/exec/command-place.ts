@@ -8,9 +8,10 @@ import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import type { ThreadDirectories } from '../thread-directories.ts';
+import type { GitFinding } from './git-repair.ts';
 import type { Rooms } from './rooms.ts';
-import { type SandboxMode, sandboxPrefix, sandboxStatus } from './sandbox.ts';
-import type { SandboxNetwork } from './walls.ts';
+import { openSandbox, type SandboxMode } from './sandbox.ts';
+import type { SandboxNetwork, SandboxPlaces } from './walls.ts';
 
 /** Settings that decide where commands run. */
 export interface PlaceSettings {
@@ -21,11 +22,15 @@ export interface PlaceSettings {
   /** Where a working directory must not be, and what a sandboxed command does not see. */
   readonly pathRules: PathRules;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** `Tools.Shell.VisibleHome`. */
+  readonly visibleHome?: readonly string[] | undefined;
   readonly outputs?: OutputFiles | undefined;
   /** Directories for `/tmp` in the rooms. Absent: it is empty in each room. */
   readonly temporary?: ThreadDirectories | undefined;
   /** Sandboxes that stay. Absent: each command has its own. */
   readonly rooms?: Rooms | undefined;
+  /** Called with the state of the sandbox when a command has shown it. */
+  readonly onSandbox?: ((problem: string | undefined) => void) | undefined;
 }
 
 /** Words to put before a command, and what to do when it has ended. */
@@ -34,10 +39,11 @@ export interface CommandPlace {
   readonly isSandboxed: boolean;
   /** Variables of the place. */
   readonly env: Readonly<Record<string, string>>;
-  readonly leave: () => void;
+  /** The command has ended. @returns what was set aside in git directories */
+  readonly leave: () => Promise<readonly GitFinding[]>;
 }
 
-const outside: CommandPlace = { words: [], isSandboxed: false, env: {}, leave: () => undefined };
+const outside: CommandPlace = { words: [], isSandboxed: false, env: {}, leave: async () => [] };
 
 /** The canonical path of a directory inside the workspace, or what is wrong with it. */
 export async function findDirectory(
@@ -59,11 +65,27 @@ export async function findDirectory(
 /** Directories of the kernel; the sandbox has its own. */
 const kernelDirectories: ReadonlySet<string> = new Set(['/proc', '/sys', '/dev']);
 
+/** Places of sandboxed commands of a workspace. */
+export async function sandboxPlaces(
+  { home, pathRules, environment, visibleHome }: PlaceSettings,
+  workspacePath: string,
+  network: SandboxNetwork,
+): Promise<SandboxPlaces> {
+  const forbidden = await forbiddenPlaces(workspacePath, pathRules);
+  return {
+    ...{ workspacePath, network, environment, visibleHome },
+    hidden: [
+      ...forbidden.filter(({ path }) => !kernelDirectories.has(path)),
+      ...otherWorkspaces(home, workspacePath).map((path) => ({ path: join(path, directoryName) })),
+    ].map(({ path }) => ({ path })),
+  };
+}
+
 /**
  * Where a command runs: in the room of its conversation, in a sandbox of its own, or without one.
  *
  * @param wanted network in place of that of the settings; outside: without a sandbox, which the user has approved
- * @returns undefined: the sandbox is required and cannot be made
+ * @returns a sentence for the model when the sandbox cannot be made
  */
 export async function findPlace(
   cwd: string,
@@ -73,22 +95,26 @@ export async function findPlace(
     network = settings.network,
     isOutside = false,
   }: { readonly network?: SandboxNetwork; readonly isOutside?: boolean } = {},
-): Promise<CommandPlace | undefined> {
-  const { sandbox, home, pathRules, environment, outputs, temporary, rooms } = settings;
+): Promise<CommandPlace | string> {
+  const { sandbox, environment, outputs, temporary, rooms, onSandbox } = settings;
   if (sandbox === 'off' || isOutside) return outside;
-  const forbidden = await forbiddenPlaces(workspacePath, pathRules);
-  const places = {
-    ...{ workspacePath, network, searchPath: environment['PATH'] },
-    hidden: [
-      ...forbidden.filter(({ path }) => !kernelDirectories.has(path)),
-      ...otherWorkspaces(home, workspacePath).map((path) => ({ path: join(path, directoryName) })),
-    ],
-  };
+  const places = await sandboxPlaces(settings, workspacePath, network);
   const kept = { readable: outputs?.open(threadId), temporary: temporary?.open(threadId) };
   const room = network === settings.network ? await rooms?.enter(threadId, { ...places, ...kept }) : undefined;
-  if (room) return { words: room.words(cwd), isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave };
-  const words = await sandboxPrefix(sandbox, { ...places, cwd }, environment);
-  return words && { ...outside, words, isSandboxed: words.length > 0 };
+  if (room) {
+    onSandbox?.(undefined);
+    return { words: room.words(cwd), isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave };
+  }
+  const opened = await openSandbox(sandbox, { ...places, cwd }, environment);
+  if ('problem' in opened) {
+    onSandbox?.(opened.problem);
+    return sandbox === 'required'
+      ? `Exec: the setting Tools.Shell.Sandbox is "required", and there is no sandbox: ${opened.problem}. Only the user can change that.`
+      : `Exec: the command did not run: ${opened.problem}. This is the sandbox, not the command. oratorio doctor names the place; outside: true asks the user to run it without the sandbox.`;
+  }
+  const { words, close } = opened;
+  if (words.length > 0) onSandbox?.(undefined);
+  return { ...outside, words, isSandboxed: words.length > 0, leave: close };
 }
 
 const KnownWorkspaces = v.object({ appServers: v.array(v.object({ canonicalWorkspacePath: v.string() })) });
@@ -100,10 +126,4 @@ function otherWorkspaces(home: string, workspacePath: string): readonly string[]
   return known.value.appServers
     .map(({ canonicalWorkspacePath }) => canonicalWorkspacePath)
     .filter((path) => path !== workspacePath);
-}
-
-/** Why a required sandbox cannot be made, for the model. */
-export async function whyNoSandbox({ sandbox, network, environment }: PlaceSettings): Promise<string> {
-  const { reason } = await sandboxStatus(sandbox, environment, network);
-  return `Exec: the setting Tools.Shell.Sandbox is "required", and there is no sandbox: ${reason}. Only the user can change that.`;
 }

@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path';
 import type { ToolContext } from '../../tool.ts';
 import { errorCode } from '../text.ts';
-import { findDirectory, findPlace, whyNoSandbox } from './command-place.ts';
+import { findDirectory, findPlace } from './command-place.ts';
 import { type ExecSettings, runShell } from './exec.ts';
 import type { CommandEnd } from './run-command.ts';
 
@@ -44,7 +44,7 @@ export function createDelegateCommands(settings: ExecSettings): DelegateCommands
     }
     const context: Pick<ToolContext, 'workspacePath' | 'threadId' | 'signal'> = { workspacePath, threadId, signal };
     const place = await findPlace(directory, settings, context);
-    if (!place) throw new DelegateCommandError(await whyNoSandbox(settings));
+    if (typeof place === 'string') throw new DelegateCommandError(place);
     const { maxTimeoutMs: timeoutMs } = settings;
     try {
       return await runShell({ command, cwd: directory, place, timeoutMs, onText }, settings, context);
@@ -53,7 +53,7 @@ export function createDelegateCommands(settings: ExecSettings): DelegateCommands
       if (code === undefined) throw error;
       throw new DelegateCommandError(`The command could not be started (${code}).`, { cause: error });
     } finally {
-      place.leave();
+      await place.leave();
     }
   }
 

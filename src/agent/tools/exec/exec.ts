@@ -9,8 +9,9 @@ import { defineTool } from '../define.ts';
 import { resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import { CommandOutput } from './command-output.ts';
-import { type CommandPlace, findDirectory, findPlace, type PlaceSettings, whyNoSandbox } from './command-place.ts';
+import { type CommandPlace, findDirectory, findPlace, type PlaceSettings } from './command-place.ts';
 import { commandEnvironment, type EnvironmentSettings, isSecret, newMarker } from './environment.ts';
+import type { GitFinding } from './git-repair.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
 import type { ShellEnvironment } from './shell-environment.ts';
@@ -144,7 +145,7 @@ async function exec(
   }
   const network = context.hasNetwork ? 'allow' : settings.network;
   const place = await findPlace(cwd, settings, context, { network, isOutside: args.outside });
-  if (!place) return failed(await whyNoSandbox(settings));
+  if (typeof place === 'string') return failed(place);
   return args.background
     ? startInBackground(args, cwd, place, settings, context)
     : runInForeground(args, cwd, place, settings, context);
@@ -163,6 +164,7 @@ async function runInForeground(
     tell: context.onOutput,
   });
   let end: CommandEnd;
+  let asides: readonly GitFinding[] = [];
   try {
     end = await runShell({ command, cwd, place, timeoutMs, onText: (text) => output.push(text) }, settings, context);
   } catch (error) {
@@ -170,11 +172,11 @@ async function runInForeground(
     if (code === undefined) throw error;
     return failed(`Exec: the command could not be started (${code}).`);
   } finally {
-    place.leave();
+    asides = await place.leave();
     output.close();
   }
   context.signal.throwIfAborted();
-  return tellEnd(end, output.read(), { ...settings, timeoutMs, isSandboxed: place.isSandboxed });
+  return tellEnd(end, output.read(), { ...settings, timeoutMs, isSandboxed: place.isSandboxed, asides });
 }
 
 /** A command and where it runs. */
@@ -229,7 +231,7 @@ async function startInBackground(
   const env = { ...commandEnvironment(settings, marker, own), ...place.env, SHLVL: '1' };
   const process = settings.processes?.start({ argv, cwd, env, marker, threadId, command });
   if (!process) {
-    place.leave();
+    await place.leave();
     const { maxBackgroundProcesses } = defaults.agent;
     return failed(`Exec: ${maxBackgroundProcesses} background processes run already. End one with ExecStop first.`);
   }

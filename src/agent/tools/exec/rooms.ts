@@ -1,9 +1,12 @@
 import { findProgram } from '../../../lib/index.ts';
 import { runProgram } from '../../../supervise/index.ts';
 import { newMarker } from './environment.ts';
+import type { GitFinding } from './git-repair.ts';
+import { boundSockets } from './open-sockets.ts';
 import { Room, type RoomPrograms } from './room.ts';
-import { findBubblewrap } from './sandbox.ts';
-import { doors, isolation, type SandboxPlaces, sharedFloor } from './walls.ts';
+import { findBubblewrap, type OpenWalls, openWalls } from './sandbox.ts';
+import { statOf } from './wall-plan.ts';
+import { isolation, type SandboxPlaces, sharedFloor } from './walls.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -11,14 +14,25 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface Stay {
   /** Words to put before the command. */
   readonly words: (cwd: string) => readonly string[];
-  /** The command has ended. Further calls have no effect. */
-  readonly leave: () => void;
+  /** The command has ended. Further calls have no effect. @returns what was set aside in git directories */
+  readonly leave: () => Promise<readonly GitFinding[]>;
+}
+
+/** A room behind its walls. */
+interface WalledRoom {
+  readonly room: Room;
+  readonly walls: OpenWalls;
+}
+
+interface KnownRoom {
+  key: string;
+  readonly opened: Promise<WalledRoom>;
 }
 
 /** The sandboxes of conversations: one room each, from the first command of a turn to the end of the last one. */
 export class Rooms {
   readonly #environment: Environment;
-  readonly #rooms = new Map<string, { readonly key: string; readonly room: Promise<Room> }>();
+  readonly #rooms = new Map<string, KnownRoom>();
   #programs: Promise<RoomPrograms | undefined> | undefined;
   #isClosed = false;
 
@@ -39,36 +53,47 @@ export class Rooms {
   async enter(threadId: string, places: SandboxPlaces): Promise<Stay | undefined> {
     const programs = await this.#available();
     if (!programs || this.#isClosed) return undefined;
-    const walls = [...sharedFloor, ...isolation(places.network), ...(await doors(places))];
-    const key = walls.join('\0');
     const known = this.#rooms.get(threadId);
-    const old = await known?.room.catch(() => undefined);
-    if (old?.isOpen && (known?.key === key || old.users > 0)) return stayIn(old);
-    await old?.close();
+    const old = await known?.opened.catch(() => undefined);
+    if (old?.room.isOpen && (old.room.users > 0 || known?.key === keyOf(places, old.walls))) return stayIn(old);
+    if (this.#rooms.get(threadId) === known) this.#rooms.delete(threadId);
+    await closeRoom(old);
     // Another call may have made a room meanwhile.
-    if (this.#rooms.get(threadId) !== known) return this.enter(threadId, places);
-    const room = Room.open(programs, walls, newMarker(this.#environment));
-    this.#rooms.delete(threadId);
-    this.#rooms.set(threadId, { key, room });
+    if (this.#rooms.has(threadId)) return this.enter(threadId, places);
+    const made: KnownRoom = { key: '', opened: this.#open(programs, places) };
+    this.#rooms.set(threadId, made);
     try {
-      return stayIn(await room);
+      const opened = await made.opened;
+      made.key = keyOf(places, opened.walls);
+      return stayIn(opened);
     } catch {
-      this.#rooms.delete(threadId);
+      if (this.#rooms.get(threadId) === made) this.#rooms.delete(threadId);
       return undefined;
+    }
+  }
+
+  async #open(programs: RoomPrograms, places: SandboxPlaces): Promise<WalledRoom> {
+    const walls = await openWalls(places);
+    const words = [...sharedFloor, ...isolation(places.network), ...walls.words];
+    try {
+      return { walls, room: await Room.open(programs, words, newMarker(this.#environment)) };
+    } catch (error) {
+      await walls.close();
+      throw error;
     }
   }
 
   /** Ends the room of a conversation with everything in it. */
   async end(threadId: string): Promise<void> {
-    const { room } = this.#rooms.get(threadId) ?? {};
+    const known = this.#rooms.get(threadId);
     this.#rooms.delete(threadId);
-    await (await room?.catch(() => undefined))?.close();
+    await closeRoom(await known?.opened.catch(() => undefined));
   }
 
   /** Ends the room of a conversation unless a command is in it. */
   async endIdle(threadId: string): Promise<void> {
-    const room = await this.#rooms.get(threadId)?.room.catch(() => undefined);
-    if (room?.users === 0) await this.end(threadId);
+    const opened = await this.#rooms.get(threadId)?.opened.catch(() => undefined);
+    if (opened?.room.users === 0) await this.end(threadId);
   }
 
   /** Ends all rooms, and makes none any more. */
@@ -83,14 +108,30 @@ export class Rooms {
   }
 }
 
-function stayIn(room: Room): Stay {
+async function closeRoom(opened: WalledRoom | undefined): Promise<void> {
+  await opened?.room.close();
+  await opened?.walls.close();
+}
+
+/** Changes when a new room would have other walls. A file that appears in a hidden place counts, one that a placeholder stands for does not. */
+function keyOf(places: SandboxPlaces, walls: OpenWalls): string {
+  const { hidden, network, environment, ...rest } = places;
+  const sockets = network === 'deny' ? boundSockets().filter((path) => walls.walls.plan.shows(path)) : [];
+  const kinds = hidden.map(({ path }) => [path, statOf(path)?.isDirectory()]);
+  return JSON.stringify([rest, network, environment?.['PATH'], kinds, sockets, walls.fingerprint()]);
+}
+
+function stayIn({ room, walls }: WalledRoom): Stay {
   room.users += 1;
   let isInside = true;
   return {
     words: (cwd) => room.words(cwd),
-    leave: () => {
-      if (isInside) room.users -= 1;
+    leave: async () => {
+      if (!isInside) return [];
       isInside = false;
+      return walls.examine().finally(() => {
+        room.users -= 1;
+      });
     },
   };
 }

@@ -1,7 +1,10 @@
 import { execFile } from 'node:child_process';
 import { findProgram } from '../../../lib/index.ts';
+import { gitGuardOf } from './git-guard.ts';
+import type { GitFinding } from './git-repair.ts';
+import { Placeholders } from './placeholders.ts';
 import { sandboxExec, seatbeltProfile } from './seatbelt.ts';
-import { doors, floor, isolation, type SandboxNetwork, type SandboxPlaces } from './walls.ts';
+import { floor, isolation, type SandboxNetwork, type SandboxPlaces, type Walls, wallsFor, wordsOf } from './walls.ts';
 
 /** `Tools.Shell.Sandbox`. */
 export type SandboxMode = 'off' | 'auto' | 'required';
@@ -26,11 +29,16 @@ const wallsOf = (network: SandboxNetwork): readonly string[] => [...floor, ...is
 /** Results of the trials of bubblewrap, by `PATH` and network. Each is made once. */
 const found = new Map<string, Promise<Bubblewrap>>();
 
-/** Whether commands would be run in a sandbox with `mode`, and why. Tries it out the first time, if `mode` wants it. */
+/**
+ * Whether commands would be run in a sandbox with `mode`, and why. Tries it out the first time, if `mode` wants it.
+ *
+ * @param places of a workspace: a sandbox with exactly these mounts is tried, too
+ */
 export async function sandboxStatus(
   mode: SandboxMode,
   environment: Environment = process.env,
   network: SandboxNetwork = 'deny',
+  places?: SandboxPlaces,
 ): Promise<SandboxStatus> {
   if (mode === 'off') return { mode, available: false, reason: 'Tools.Shell.Sandbox is off' };
   if (isMac) {
@@ -38,9 +46,18 @@ export async function sandboxStatus(
     return { mode, available: problem === undefined, reason: problem ?? sandboxExec };
   }
   const bubblewrap = await findBubblewrap(environment, network);
-  return 'problem' in bubblewrap
-    ? { mode, available: false, reason: bubblewrap.problem }
-    : { mode, available: true, reason: `${bubblewrap.version}, ${bubblewrap.program}` };
+  if ('problem' in bubblewrap) return { mode, available: false, reason: bubblewrap.problem };
+  const problem = places === undefined ? undefined : await problemOf(places, environment);
+  const how = `${bubblewrap.version}, ${bubblewrap.program}`;
+  return { mode, available: problem === undefined, reason: problem ?? how };
+}
+
+/** Why no sandbox can be made for these places. */
+async function problemOf(places: SandboxPlaces, environment: Environment): Promise<string | undefined> {
+  const opened = await openSandbox('required', { ...places, cwd: places.workspacePath }, environment);
+  if ('problem' in opened) return opened.problem;
+  await opened.close();
+  return undefined;
 }
 
 /** Places of a command with a sandbox of its own. */
@@ -48,23 +65,85 @@ export interface SandboxedCommand extends SandboxPlaces {
   readonly cwd: string;
 }
 
+/** Walls that are up, until `close`. */
+export interface OpenWalls {
+  readonly walls: Walls;
+  /** Words for bubblewrap, without those that isolate processes. */
+  readonly words: readonly string[];
+  /** Git directories after a command: what was set aside. */
+  readonly examine: () => Promise<readonly GitFinding[]>;
+  /** Changes when the walls would be others now. */
+  readonly fingerprint: () => string;
+  /** Call it when no process is left behind the walls. */
+  readonly close: () => Promise<void>;
+}
+
+const placeholders = new Placeholders();
+
+/** Finds the places of a sandbox, makes placeholders for missing names, and begins to watch over git directories. */
+export async function openWalls(places: SandboxPlaces): Promise<OpenWalls> {
+  const guard = gitGuardOf(places.workspacePath);
+  const ofGit = await guard.open(places.environment ?? process.env);
+  const paths: string[] = [];
+  const close = async () => {
+    placeholders.release(paths.splice(0));
+    await guard.close();
+  };
+  try {
+    const walls = wallsFor(places, ofGit);
+    const words = wordsOf(places, walls, { placeholders, paths });
+    return { walls, words, examine: () => guard.examine(), fingerprint: () => guard.fingerprint(), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Words to put before one command, and its end. */
+export interface OpenSandbox {
+  /** Empty: the command runs without a sandbox. */
+  readonly words: readonly string[];
+  /** The command has ended. @returns what was set aside in git directories */
+  readonly close: () => Promise<readonly GitFinding[]>;
+}
+
+const none: OpenSandbox = { words: [], close: async () => [] };
+
 /**
- * The words to put before a command so that it runs in the sandbox; none when `mode` does without.
- * @returns undefined when the sandbox is required and not there
+ * Opens the sandbox of one command. Where none can be made at all, `auto` goes without one. Where only the places of this workspace are in
+ * the way it is refused: a command must not be able to end the sandbox of the next one.
  */
-export async function sandboxPrefix(
+export async function openSandbox(
   mode: SandboxMode,
   command: SandboxedCommand,
   environment: Environment,
-): Promise<readonly string[] | undefined> {
-  if (mode === 'off') return [];
-  if (isMac) {
-    if ((await findSeatbelt()) === undefined) return [sandboxExec, '-p', seatbeltProfile(command)];
-    return mode === 'auto' ? [] : undefined;
-  }
+): Promise<OpenSandbox | { readonly problem: string }> {
+  if (mode === 'off') return none;
+  const problem = await unavailable(environment, command.network);
+  if (problem !== undefined) return mode === 'auto' ? none : { problem };
+  const opened = await openWalls(command);
+  const close = async () => {
+    const findings = await opened.examine();
+    await opened.close();
+    return findings;
+  };
+  if (isMac) return { words: [sandboxExec, '-p', seatbeltProfile(command, opened.walls)], close };
   const bubblewrap = await findBubblewrap(environment, command.network);
-  if ('problem' in bubblewrap) return mode === 'auto' ? [] : undefined;
-  return [bubblewrap.program, ...wallsOf(command.network), ...(await doors(command)), '--chdir', command.cwd, '--'];
+  if ('problem' in bubblewrap) return { problem: bubblewrap.problem };
+  const walls = [bubblewrap.program, ...wallsOf(command.network), ...opened.words];
+  const failure = await tryWalls(walls);
+  if (failure !== undefined) {
+    await opened.close();
+    return { problem: `bubblewrap cannot make the sandbox of this workspace: ${failure}` };
+  }
+  return { words: [...walls, '--chdir', command.cwd, '--'], close };
+}
+
+/** Why no sandbox can be made on this machine. */
+async function unavailable(environment: Environment, network: SandboxNetwork): Promise<string | undefined> {
+  if (isMac) return findSeatbelt();
+  const bubblewrap = await findBubblewrap(environment, network);
+  return 'problem' in bubblewrap ? bubblewrap.problem : undefined;
 }
 
 const isMac = process.platform === 'darwin';
@@ -98,6 +177,22 @@ async function tryBubblewrap(path: string, network: SandboxNetwork): Promise<Bub
   const trial = await call(program, [...wallsOf(network), '--', '/bin/sh', '-c', 'exit 0']);
   if ('problem' in trial) return { problem: `bubblewrap cannot make a sandbox here: ${trial.problem}` };
   return { program, version: version.output };
+}
+
+/** Walls that were tried with success, newest last. */
+const tried = new Set<string>();
+const maxTried = 50;
+
+/** Why a sandbox with these words cannot be made. */
+async function tryWalls([program = '', ...words]: readonly string[]): Promise<string | undefined> {
+  const key = [program, ...words].join('\0');
+  if (tried.has(key)) return undefined;
+  const trial = await call(program, [...words, '--', '/bin/sh', '-c', 'exit 0']);
+  if ('problem' in trial) return trial.problem;
+  tried.add(key);
+  const [oldest] = tried;
+  if (tried.size > maxTried && oldest !== undefined) tried.delete(oldest);
+  return undefined;
 }
 
 function call(program: string, args: readonly string[]): Promise<{ output: string } | { problem: string }> {

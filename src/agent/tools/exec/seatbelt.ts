@@ -1,10 +1,10 @@
 /**
- * Walls of a sandbox on macOS: a profile for sandbox-exec with the same content as those of bubblewrap. Written after the profiles of
+ * Walls of a sandbox on macOS: a profile for sandbox-exec with the rows of the rule that bubblewrap gets. Written after the profiles of
  * codex and sandbox-runtime, and not tested on a Mac. Later rules win.
  */
-import { join } from 'node:path';
-import type { SandboxPlaces } from './walls.ts';
-import { personalPlaces } from './walls.ts';
+import { isWithin } from '../paths.ts';
+import type { Place } from './wall-plan.ts';
+import type { SandboxPlaces, Walls } from './walls.ts';
 
 /** Part of macOS, at a fixed place: another one on the path could be anything. */
 export const sandboxExec = '/usr/bin/sandbox-exec';
@@ -21,21 +21,36 @@ function quoted(path: string): string {
 
 const below = (paths: readonly string[]): string => paths.map((path) => `(subpath ${quoted(path)})`).join(' ');
 
-/** The profile of one command: everything readable but what is hidden, the workspace and temporary files writable. */
-export function seatbeltProfile({ workspacePath, network, hidden, readable }: SandboxPlaces): string {
-  const secret = [...personalPlaces, ...hidden].map(({ path }) => path);
-  const runByGit = ['hooks', 'config', 'config.worktree'].map((name) => join(workspacePath, '.git', name));
+/** The profile of one command. */
+export function seatbeltProfile({ network }: Pick<SandboxPlaces, 'network'>, { plan }: Walls): string {
+  const rows = plan.places().filter(({ path }) => !['/', '/tmp', '/dev', '/proc'].includes(path));
   return [
     '(version 1)',
     '(allow default)',
     '(deny file-write*)',
-    `(allow file-write* ${below([workspacePath, ...temporary])} ${devices.map((path) => `(literal ${quoted(path)})`).join(' ')})`,
-    `(deny file-write* ${below([...runByGit, ...secret])})`,
-    `(deny file-read* ${below(secret)})`,
-    ...(readable === undefined ? [] : [`(allow file-read* ${below([readable])})`]),
-    // A server of one command answers another one, as in the rooms of Linux.
+    `(allow file-write* ${below(temporary)} ${devices.map((path) => `(literal ${quoted(path)})`).join(' ')})`,
+    ...rows.flatMap((row) => linesOf(row, rows)),
+    // A server of one command answers another one, as in the rooms of Linux. Unix sockets count as network.
     ...(network === 'allow'
       ? []
       : ['(deny network*)', '(allow network* (local ip "localhost:*") (remote ip "localhost:*"))']),
   ].join('\n');
+}
+
+function linesOf({ path, access }: Place, rows: readonly Place[]): readonly string[] {
+  const place = below([path]);
+  switch (access) {
+    case 'write':
+      return [`(allow file-read* file-write* ${place})`];
+    case 'read':
+      return [`(allow file-read* ${place})`, `(deny file-write* ${place})`];
+    case 'absentFile':
+    case 'absentDirectory':
+      return [`(deny file-write* ${place})`];
+    default: {
+      // A program that opens a file asks about the directories above it.
+      const isAround = rows.some((row) => row.path !== path && isWithin(path, row.path));
+      return [`(deny file-read* file-write* ${place})`, ...(isAround ? [`(allow file-read-metadata ${place})`] : [])];
+    }
+  }
 }

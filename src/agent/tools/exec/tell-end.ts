@@ -1,4 +1,6 @@
+import { visible } from '../../../lib/index.ts';
 import type { ToolResult } from '../../tool.ts';
+import type { GitFinding } from './git-repair.ts';
 import type { CommandEnd } from './run-command.ts';
 import type { SandboxNetwork } from './walls.ts';
 
@@ -8,6 +10,20 @@ export interface RunFacts {
   readonly maxTimeoutMs: number;
   readonly network: SandboxNetwork;
   readonly isSandboxed: boolean;
+  /** Set aside in git directories after the command. */
+  readonly asides?: readonly GitFinding[];
+}
+
+const maxAsides = 20;
+
+/** Names the files that git would have run or read outside of the sandbox. */
+function aboutGit(asides: readonly GitFinding[]): string[] {
+  if (asides.length === 0) return [];
+  const shown = asides.slice(0, maxAsides).map(({ path, what }) => `${visible(path)} (${visible(what)})`);
+  const more = asides.length > maxAsides ? [`and ${asides.length - maxAsides} more`] : [];
+  return [
+    `Set aside, because git would run or read it outside of the sandbox: ${[...shown, ...more].join(', ')}. Only the user can put it back.`,
+  ];
 }
 
 /** Messages of programs that may not write, or reach no network. */
@@ -39,6 +55,7 @@ export function tellEnd(end: CommandEnd, output: string, facts: RunFacts): ToolR
     ...(sweep.remaining.length > 0
       ? [`Processes that could not be ended: ${sweep.remaining.map(({ pid }) => pid).join(', ')}.`]
       : []),
+    ...aboutGit(facts.asides ?? []),
     ...(exitCode !== null && exitCode !== 0 ? [`Exit code ${exitCode}.`, ...aboutSandbox(output, facts)] : []),
   ];
   const text = [output.trimEnd() === '' ? '(no output)' : output.trimEnd(), notes.join('\n')]

@@ -1,8 +1,12 @@
-/** Walls of a sandbox: the words for bubblewrap. Later words win. */
-import { readFile, realpath, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { delimiter, dirname, join, resolve } from 'node:path';
+/** Walls of a sandbox: the rule of `sandbox-rule.ts` for the places of one machine, and the words for bubblewrap. Later words win. */
+import { lstatSync, statSync } from 'node:fs';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { isWithin } from '../paths.ts';
+import { homePlaces } from './home-places.ts';
+import { boundSockets } from './open-sockets.ts';
+import type { Placeholders } from './placeholders.ts';
+import { runNames } from './sandbox-rule.ts';
+import { canonical, type Place, statOf, WallPlan } from './wall-plan.ts';
 
 /** `Tools.Shell.Network`: what a sandboxed command may reach. */
 export type SandboxNetwork = 'deny' | 'allow';
@@ -10,34 +14,23 @@ export type SandboxNetwork = 'deny' | 'allow';
 /** A place that a sandboxed command is not to see. */
 export type Hidden = { readonly path: string };
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** Directories of sandboxed commands. Paths are absolute. */
 export interface SandboxPlaces {
   readonly workspacePath: string;
   readonly network: SandboxNetwork;
-  /** Files and directories that look empty from inside; missing ones are passed over. */
+  /** Files and directories that look empty from inside. A missing one in the workspace cannot be made. */
   readonly hidden: readonly Hidden[];
-  /** `PATH` of the command: its directories below `/tmp` stay readable, or tools that are installed there would be missing. */
-  readonly searchPath?: string | undefined;
+  /** Environment of the server: home, `PATH`, tool chains. Directories of `PATH` stay readable wherever they lie. */
+  readonly environment?: Environment | undefined;
+  /** `Tools.Shell.VisibleHome`. */
+  readonly visibleHome?: readonly string[] | undefined;
   /** Directory that is `/tmp`. Absent: an empty one. */
   readonly temporary?: string | undefined;
   /** Directory in a hidden one that may be read; the hidden one cannot be listed. Not for bubblewrap before 0.5. */
   readonly readable?: string | undefined;
 }
-
-/** Sockets of services that run programs or containers for the user: a way around a denied network. */
-const serviceSockets: readonly Hidden[] = [
-  '/run/user',
-  '/run/dbus',
-  '/run/docker.sock',
-  '/run/containerd',
-  '/run/podman',
-].map((path) => ({ path }));
-
-/** Keys and passwords of the user, in the home directory. */
-export const personalPlaces: readonly Hidden[] = [
-  ...['.ssh', '.gnupg', '.aws', '.azure', '.kube', '.docker', '.netrc', '.npmrc', '.pypirc', '.git-credentials'],
-  ...['.config/gcloud', '.config/gh'],
-].map((name) => ({ path: join(homedir(), name) }));
 
 /** Processes without privileges, and without the network unless it is allowed. They end with the server. */
 export const isolation = (network: SandboxNetwork): readonly string[] => [
@@ -55,21 +48,8 @@ export const floor: readonly string[] = [
  * would not be in it.
  */
 export const sharedFloor: readonly string[] = [
-  ...[
-    '--ro-bind',
-    '/',
-    '/',
-    '--proc',
-    '/proc',
-    '--perms',
-    '1777',
-    '--tmpfs',
-    '/tmp',
-    '--tmpfs',
-    '/dev',
-    '--tmpfs',
-    '/dev/shm',
-  ],
+  ...['--ro-bind', '/', '/', '--proc', '/proc', '--perms', '1777', '--tmpfs', '/tmp'],
+  ...['--tmpfs', '/dev', '--tmpfs', '/dev/shm'],
   ...['null', 'zero', 'full', 'random', 'urandom', 'tty'].flatMap((name) => [
     '--dev-bind',
     `/dev/${name}`,
@@ -79,86 +59,146 @@ export const sharedFloor: readonly string[] = [
   ...['stdin', 'stdout', 'stderr'].flatMap((name, fd) => ['--symlink', `/proc/self/fd/${fd}`, `/dev/${name}`]),
 ];
 
-/** The workspace can be written, hidden places look empty. A directory around the workspace is hidden before the workspace is bound. */
-export async function doors({
-  workspacePath,
-  network,
-  hidden: asked,
-  readable,
-  temporary,
-  searchPath,
-}: SandboxPlaces): Promise<string[]> {
-  const hidden = [...personalPlaces, ...(network === 'deny' ? serviceSockets : []), ...asked];
-  const isAround = ({ path }: Hidden): boolean => isWithin(path, workspacePath);
-  const hideEach = (places: readonly Hidden[]) => Promise.all(places.map((place) => hide(place, readable)));
-  const around = await hideEach(hidden.filter(isAround));
-  const others = await hideEach(hidden.filter((place) => !isAround(place)));
+/** Places that `floor` makes. */
+const floorPlaces: readonly Place[] = [
+  { path: '/', access: 'read' },
+  { path: '/tmp', access: 'hidden' },
+  { path: '/dev', access: 'hidden' },
+  { path: '/proc', access: 'hidden' },
+];
+
+const isOfFloor = (path: string): boolean => floorPlaces.some((place) => place.path === path);
+
+/** A plan with the links that stand in hidden directories. */
+export interface Walls {
+  readonly plan: WallPlan;
+  readonly links: ReadonlyMap<string, string>;
+}
+
+/** Rows of the rule for these places. @param ofGit rows for the git directories of the workspace */
+export function wallsFor(places: SandboxPlaces, ofGit: readonly Place[]): Walls {
+  const { workspacePath, network, hidden, readable, environment = process.env, visibleHome = [] } = places;
+  const plan = new WallPlan(floorPlaces);
+  const home = homePlaces({ environment, workspacePath, visible: visibleHome });
+  plan.add(...home.places);
+  if (network === 'deny') plan.add(...runPlaces());
+  plan.add(...programPlaces(environment, workspacePath, plan));
+  plan.add(...hidden.flatMap((place) => hiddenPlace(place, workspacePath)));
+  plan.set({ path: workspacePath, access: 'write' });
+  plan.add(...ofGit);
+  if (readable !== undefined) showWithin(plan, canonical(readable));
+  if (network === 'deny') {
+    const reachable = boundSockets().filter((path) => plan.shows(path));
+    plan.add(...reachable.map((path) => ({ path, access: 'hidden' as const })));
+  }
+  return { plan, links: home.links };
+}
+
+/** Sockets of services are in `/run`: session bus, container daemons, terminal multiplexers, databases. */
+function runPlaces(): readonly Place[] {
+  const hidden = [...new Set(['/run', '/var/run'].map(canonical))].filter((path) => statOf(path)?.isDirectory());
+  const shown = runNames.map((name) => join('/run', name)).filter((path) => statOf(path) !== undefined);
   return [
-    ...(temporary === undefined ? [] : ['--bind', temporary, '/tmp']),
-    ...(await toolDoors(workspacePath, searchPath)),
-    ...around.flat(),
-    ...['--bind', workspacePath, workspacePath],
-    ...(await repositoryDoors(workspacePath)),
-    ...others.flat(),
-    ...(readable === undefined ? [] : ['--ro-bind', readable, readable]),
+    ...hidden.map((path) => ({ path, access: 'hidden' as const })),
+    ...shown.map(canonical).map((path) => ({ path, access: 'read' as const })),
   ];
 }
 
-/** Those in the workspace are there as it is; one around it would show its neighbours. */
-async function toolDoors(workspacePath: string, searchPath = ''): Promise<string[]> {
+/** Directories of `PATH` below hidden ones other than the home; one around the workspace would show its neighbours. */
+function programPlaces({ PATH = '' }: Environment, workspacePath: string, plan: WallPlan): readonly Place[] {
   const isApart = (path: string) => !isWithin(workspacePath, path) && !isWithin(path, workspacePath);
-  const asked = [...new Set(searchPath.split(delimiter).map((path) => resolve('/', path)))];
-  const below = asked.filter((path) => path !== '/tmp' && isWithin('/tmp', path) && isApart(path));
-  const found = await Promise.all(below.map(async (path) => ((await isDirectory(path)) ? path : undefined)));
-  return found.filter((path) => path !== undefined).flatMap((path) => ['--ro-bind', path, path]);
+  const found = PATH.split(delimiter)
+    .filter((path) => isAbsolute(path) && statOf(path)?.isDirectory() === true)
+    .map(canonical)
+    .filter((path) => isApart(path) && !isOfFloor(path));
+  const below = found.filter((path) => !plan.shows(path) && ['/tmp', '/run'].some((top) => isWithin(top, path)));
+  return below.map((path) => ({ path, access: 'read' as const }));
 }
 
-const isDirectory = (path: string): Promise<boolean> =>
-  stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
+/** A place by its canonical path. A missing one in the workspace can neither be made nor read. */
+function hiddenPlace({ path }: Hidden, workspacePath: string): readonly Place[] {
+  const real = canonical(path);
+  if (statOf(real)) return [{ path: real, access: 'hidden' }];
+  return isWithin(workspacePath, real) ? [{ path: real, access: 'absentHidden' }] : [];
+}
 
-async function hide({ path }: Hidden, readable: string | undefined): Promise<string[]> {
-  try {
-    if (!(await stat(path)).isDirectory()) return ['--ro-bind', '/dev/null', path];
-    const hasReadable = readable !== undefined && isWithin(path, readable);
-    return [...(hasReadable ? ['--perms', '0111'] : []), '--tmpfs', path];
-  } catch {
-    // A directory that is missing, or that we cannot read, is invisible to our child as well.
-    return [];
-  }
+/** Opens a directory in a hidden one, which cannot be listed then. */
+function showWithin(plan: WallPlan, path: string): void {
+  const around = plan.rowOf(path);
+  if (around.access === 'hidden' && !isOfFloor(around.path)) plan.set({ path: around.path, access: 'closed' });
+  plan.set({ path, access: 'read' });
+}
+
+/** Names that are missing while no sandbox is open, and made so that they can be closed. */
+export interface StandingNames {
+  readonly placeholders: Placeholders;
+  /** Paths to release. */
+  readonly paths: string[];
 }
 
 /**
- * Of a repository, hooks and configuration are read-only: git would run them later, outside of the sandbox. A place that is bound
- * cannot be moved away.
+ * Words for bubblewrap.
+ *
+ * @param standing makes placeholders; absent: names that are missing stay so, for a trial
  */
-async function repositoryDoors(workspacePath: string): Promise<string[]> {
-  const git = join(workspacePath, '.git');
-  const kind = await stat(git).catch(() => undefined);
-  if (kind?.isDirectory()) return ['--bind', git, git, ...(await runByGit(git))];
-  const common = kind?.isFile() ? await commonDirectory(git) : undefined;
-  const link = kind?.isFile() ? ['--ro-bind', git, git] : [];
-  return common === undefined ? link : [...link, '--bind', common, common, ...(await runByGit(common))];
+export function wordsOf(places: SandboxPlaces, { plan, links }: Walls, standing?: StandingNames): string[] {
+  const { temporary, workspacePath } = places;
+  const words = temporary === undefined ? [] : ['--bind', temporary, '/tmp'];
+  const closing: string[] = [];
+  const pinned = new Set<string>();
+  const rows = plan.places().filter(({ path }) => !isOfFloor(path));
+  const standingLinks = [...links].filter(([path]) => !plan.shows(dirname(path)) && plan.at(path) === 'hidden');
+  for (const { path, access } of rows) {
+    if (access.startsWith('absent')) {
+      const made = stand(path, access, workspacePath, standing);
+      if (!made) continue;
+      // A directory above the placeholder must not be moved away with it.
+      for (const above of made.filter((each) => each !== path && !pinned.has(each))) {
+        pinned.add(above);
+        words.push('--bind', above, above);
+      }
+    }
+    words.push(...wordsFor(path, access));
+    const isDirectory = access === 'closed' || (isHidden(access) && statOf(path)?.isDirectory() === true);
+    if (isDirectory) closing.push('--remount-ro', path);
+    for (const [link, target] of standingLinks) if (dirname(link) === path) words.push('--symlink', target, link);
+  }
+  for (const [link, target] of standingLinks) {
+    if (!rows.some(({ path }) => path === dirname(link))) words.push('--symlink', target, link);
+  }
+  return [...words, ...closing];
 }
 
-async function runByGit(git: string): Promise<string[]> {
-  const places = ['hooks', 'config', 'config.worktree'].map((name) => join(git, name));
-  const found = await Promise.all(places.map((path) => realpath(path).catch(() => undefined)));
-  // A link leads out of the repository, or to a place that is read-only as such.
-  return places.filter((path, at) => found[at] === path).flatMap((path) => ['--ro-bind', path, path]);
+const isHidden = (access: Place['access']): boolean => access === 'hidden' || access === 'absentHidden';
+
+/** Makes a placeholder. @returns it with the directories above it that were made; undefined: it cannot be made */
+function stand(
+  path: string,
+  access: Place['access'],
+  workspacePath: string,
+  standing?: StandingNames,
+): readonly string[] | undefined {
+  if (!standing) return statOf(path, lstatSync) ? [path] : undefined;
+  const top = isWithin(workspacePath, path) ? workspacePath : dirname(path);
+  const made = standing.placeholders.stand(top, path, access !== 'absentFile');
+  standing.paths.push(...(made ?? []));
+  return made;
 }
 
-/** Directory of the repository of a worktree; undefined unless the repository names the worktree, too: a `.git` file may be a stranger's. */
-async function commonDirectory(file: string): Promise<string | undefined> {
-  try {
-    const [, named = ''] = /^gitdir: (.+)$/m.exec(await readFile(file, 'utf8')) ?? [];
-    const own = await realpath(resolve(dirname(file), named));
-    const back = (await readFile(join(own, 'gitdir'), 'utf8')).trim();
-    const common = dirname(dirname(own));
-    return back === file && own.startsWith(join(common, 'worktrees')) ? common : undefined;
-  } catch {
-    return undefined;
+function wordsFor(path: string, access: Place['access']): readonly string[] {
+  switch (access) {
+    case 'write':
+      return ['--bind', path, path];
+    case 'read':
+      return ['--ro-bind-try', path, path];
+    case 'absentFile':
+    case 'absentDirectory':
+      return ['--ro-bind', path, path];
+    case 'absentHidden':
+      return ['--perms', '0000', '--tmpfs', path];
+    case 'closed':
+      return ['--perms', '0111', '--tmpfs', path];
+    case 'hidden':
+      return statOf(path, statSync)?.isDirectory() === true ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path];
   }
 }

@@ -1,0 +1,267 @@
+import { lstatSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isWithin } from '../paths.ts';
+import { type GitDirectory, placesOfConfig, placesOfGit } from './git-places.ts';
+import { type GitFinding, repairGitDirectory, setEntryAside } from './git-repair.ts';
+import { type BytePath, type GitEntry, GitSearch, keyOf, parentOf } from './git-search.ts';
+import {
+  commonOf,
+  fingerprintOf,
+  type GitState,
+  looksLikeGit,
+  modulesOf,
+  stateOf,
+  targetOf,
+  textIn,
+} from './git-state.ts';
+import { canonical, type Place, statOf } from './wall-plan.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A repository, as it was when it was last judged. */
+interface KnownEntry {
+  readonly identity: string;
+  /** Git directories that it uses, with their states; undefined state: a command made it. */
+  readonly directories: Map<BytePath, { fingerprint: string; readonly state: GitState | undefined }>;
+}
+
+/** Git directories that get a rule for each name. More of them are read-only as a whole. */
+const maxDetailed = 60;
+const maxPlaces = 1_000;
+/** Directories up to which a command waits for the search after it. A search of more ends while the model thinks. */
+const maxPrompt = 250;
+
+/**
+ * Watches over the repositories of a workspace. Those that are there when a sandbox opens get rows of the rule. Those that a command makes
+ * are searched for after it, and everything that git would run in them is set aside.
+ */
+export class GitGuard {
+  readonly #workspacePath: string;
+  readonly #search: GitSearch;
+  readonly #before = new Map<string, KnownEntry>();
+  /** Repositories that commands have made. */
+  readonly #made = new Map<string, KnownEntry>();
+  #protected: readonly GitDirectory[] = [];
+  #holders = 0;
+  #work: Promise<unknown> = Promise.resolve();
+  #pending: GitFinding[] = [];
+
+  constructor(workspacePath: string) {
+    this.#workspacePath = workspacePath;
+    this.#search = new GitSearch(workspacePath);
+  }
+
+  /** Opens a sandbox. While none is open, all repositories are those of the user. */
+  async open(environment: Environment): Promise<readonly Place[]> {
+    this.#holders += 1;
+    return this.#inTurn(async () => {
+      if (this.#holders === 1) await this.#accept();
+      else this.#pending.push(...(await this.#judge()));
+      return this.#places(environment);
+    });
+  }
+
+  /** A sandbox has ended with all its processes. */
+  async close(): Promise<void> {
+    await this.#inTurn(async () => {
+      this.#pending.push(...(await this.#judge()));
+      this.#holders -= 1;
+    });
+  }
+
+  /** Judges the repositories after a command. In a large workspace findings of this command come with a later one. */
+  async examine(): Promise<readonly GitFinding[]> {
+    const isPrompt = this.#search.size <= maxPrompt;
+    const work = this.#inTurn(async () => {
+      this.#pending.push(...(await this.#judge()));
+    });
+    if (isPrompt) await work;
+    return this.#pending.splice(0);
+  }
+
+  /** Changes when the protection of an open sandbox may have gone: a file was replaced outside of it. */
+  fingerprint(): string {
+    return this.#protected.map(({ path }) => fingerprintOf(path)).join('\n');
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const work = this.#work.then(act);
+    this.#work = work.catch(() => undefined);
+    return work;
+  }
+
+  async #accept(): Promise<void> {
+    const entries = await this.#search.find();
+    this.#before.clear();
+    const made = new Map(this.#made);
+    this.#made.clear();
+    for (const entry of entries) {
+      const key = keyOf(entry.path);
+      const identity = identityOf(entry);
+      const earlier = made.get(key);
+      if (earlier?.identity === identity && isUnchanged(earlier)) {
+        this.#made.set(key, earlier);
+        continue;
+      }
+      const directories = this.#directoriesOf(entry).map((path) => {
+        const state = stateOf(path);
+        return [path, { fingerprint: state.fingerprint, state }] as const;
+      });
+      this.#before.set(key, { identity, directories: new Map(directories) });
+    }
+    this.#protected = this.#gitDirectories(entries.filter(({ path }) => this.#before.has(keyOf(path))));
+  }
+
+  /** Git directories that a repository uses: in the workspace, or its own repository of a worktree. */
+  #directoriesOf(entry: GitEntry): readonly BytePath[] {
+    const { path, kind } = entry;
+    if (typeof path !== 'string') return kind === 'directory' || kind === 'bare' ? [path] : [];
+    const start = kind === 'file' || kind === 'link' ? targetOf(path, kind) : path;
+    if (start === undefined) return [];
+    const common = commonOf(start);
+    const own = common !== undefined && path === join(this.#workspacePath, '.git') && isWorktreeOf(common, start, path);
+    const found = common === undefined ? [start] : [start, common];
+    const used = own ? found : found.filter((each) => isWithin(this.#workspacePath, each));
+    return used.flatMap((each) => [each, ...modulesOf(each)]);
+  }
+
+  #gitDirectories(entries: readonly GitEntry[]): readonly GitDirectory[] {
+    const found = new Map<string, GitDirectory>();
+    for (const entry of entries) {
+      const { path, kind } = entry;
+      if (typeof path !== 'string') continue;
+      const top = kind === 'bare' ? path : dirname(path);
+      for (const each of this.#directoriesOf(entry)) {
+        if (typeof each !== 'string' || found.has(each)) continue;
+        found.set(each, { path: each, top, isLinked: statOf(join(each, 'commondir'), lstatSync) !== undefined });
+      }
+    }
+    return [...found.values()];
+  }
+
+  #places(environment: Environment): readonly Place[] {
+    const detailed = this.#protected.slice(0, maxDetailed);
+    const coarse = this.#protected.slice(maxDetailed, maxPlaces);
+    const files = [...this.#before.keys()].filter((key) => !key.startsWith('\0') && statOf(key, lstatSync)?.isFile());
+    return [
+      ...detailed.flatMap((git) => placesOfGit(git, this.#workspacePath)),
+      ...coarse.map(({ path }) => ({ path, access: 'read' as const })),
+      ...files.slice(0, maxPlaces).map((path) => ({ path, access: 'read' as const })),
+      ...placesOfConfig(detailed, this.#workspacePath, environment),
+    ];
+  }
+
+  async #judge(): Promise<readonly GitFinding[]> {
+    const findings: GitFinding[] = [];
+    for (const entry of await this.#search.find()) {
+      const key = keyOf(entry.path);
+      const identity = identityOf(entry);
+      const known = this.#before.get(key) ?? this.#made.get(key) ?? this.#moved(entry, identity);
+      if (known?.identity === identity) {
+        for (const [path, { fingerprint }] of known.directories) {
+          if (fingerprint !== fingerprintOf(path)) findings.push(...this.#repair(path, known));
+        }
+      } else findings.push(...this.#judgeNew(entry));
+    }
+    return findings;
+  }
+
+  /** A repository of the user whose directory a command has moved. */
+  #moved({ path, kind }: GitEntry, identity: string): KnownEntry | undefined {
+    if (kind !== 'directory' && kind !== 'bare') return undefined;
+    const earlier = [...this.#before.values()].find((each) => each.identity === identity);
+    const [first] = earlier?.directories.values() ?? [];
+    if (!first) return undefined;
+    const known = { identity, directories: new Map([[path, { ...first, fingerprint: '' }]]) };
+    this.#before.set(keyOf(path), known);
+    return known;
+  }
+
+  #judgeNew(entry: GitEntry): readonly GitFinding[] {
+    const { path, kind } = entry;
+    const known: KnownEntry = { identity: identityOf(entry), directories: new Map() };
+    this.#made.set(keyOf(path), known);
+    if (kind === 'directory' || kind === 'bare') return this.#judgeDirectory(path, known);
+    const target = typeof path === 'string' ? targetOf(path, kind) : undefined;
+    if (target === undefined || !this.#isKnown(target)) {
+      return setEntryAside(parentOf(path), '.git', kind === 'file' ? 'leads to another repository' : 'a link');
+    }
+    return this.#isProtected(target) ? [] : this.#judgeDirectory(target, known);
+  }
+
+  #judgeDirectory(path: BytePath, known: KnownEntry): readonly GitFinding[] {
+    if (known.directories.has(path)) return [];
+    const findings = this.#repair(path, known);
+    if (typeof path !== 'string') return findings;
+    const further = [commonOf(path), ...modulesOf(path), ...worktreesOf(path), ...alternatesOf(path)];
+    const own = further.filter((each) => each !== undefined).filter((each) => !this.#isProtected(each));
+    return [...findings, ...own.flatMap((each) => this.#judgeDirectory(each, known))];
+  }
+
+  #repair(path: BytePath, known: KnownEntry): readonly GitFinding[] {
+    const state = known.directories.get(path)?.state;
+    const findings = repairGitDirectory(path, { before: state, isKnown: (place) => this.#isKnown(canonical(place)) });
+    known.directories.set(path, { fingerprint: fingerprintOf(path), state });
+    return findings;
+  }
+
+  #isProtected(path: string): boolean {
+    return this.#protected.some((git) => git.path === path);
+  }
+
+  #isKnown(path: string): boolean {
+    return isWithin(this.#workspacePath, path) || this.#protected.some((git) => isWithin(git.path, path));
+  }
+}
+
+function identityOf({ path, kind }: GitEntry): string {
+  try {
+    const { dev, ino } = lstatSync(path);
+    const target = typeof path === 'string' && (kind === 'file' || kind === 'link') ? targetOf(path, kind) : '';
+    return `${kind} ${dev}:${ino} ${target ?? ''}`;
+  } catch {
+    return '';
+  }
+}
+
+const isUnchanged = ({ directories }: KnownEntry): boolean =>
+  [...directories].every(([path, { fingerprint }]) => fingerprint === fingerprintOf(path));
+
+/** Whether the repository names the worktree, too: a `.git` file may be a stranger's. */
+function isWorktreeOf(common: string, own: string, file: string): boolean {
+  const back = textIn(own, 'gitdir')?.trim();
+  return back === file && dirname(own) === join(common, 'worktrees');
+}
+
+function worktreesOf(directory: string): readonly string[] {
+  try {
+    const worktrees = join(directory, 'worktrees');
+    return readdirSync(worktrees).map((name) => join(worktrees, name));
+  } catch {
+    return [];
+  }
+}
+
+/** Git directories whose objects a repository uses. */
+function alternatesOf(directory: string): readonly string[] {
+  const lines = textIn(directory, 'objects/info/alternates')?.split('\n') ?? [];
+  return lines
+    .filter((line) => line !== '')
+    .flatMap((line) => {
+      const git = dirname(canonical(join(line.startsWith('/') ? '/' : join(directory, 'objects'), line)));
+      return looksLikeGit(git) ? [git] : [];
+    });
+}
+
+const guards = new Map<string, GitGuard>();
+const maxGuards = 64;
+
+/** The guard of a workspace. */
+export function gitGuardOf(workspacePath: string): GitGuard {
+  const guard = guards.get(workspacePath) ?? new GitGuard(workspacePath);
+  guards.delete(workspacePath);
+  guards.set(workspacePath, guard);
+  const [oldest] = guards.keys();
+  if (guards.size > maxGuards && oldest !== undefined) guards.delete(oldest);
+  return guard;
+}

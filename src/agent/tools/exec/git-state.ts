@@ -1,0 +1,136 @@
+import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { isAbsolute, join, resolve } from 'node:path';
+import { type BytePath, joined } from './git-search.ts';
+import { gitAbsent } from './sandbox-rule.ts';
+import { statOf } from './wall-plan.ts';
+
+/** Names of a git directory that a change of configuration or programs touches. */
+const watched = [...gitAbsent.directories, ...gitAbsent.files, 'commondir', 'gitdir', 'objects', 'objects/info'];
+
+/** Content of a git directory that git reads as configuration or runs. */
+export interface GitState {
+  /** Changes with every part of this state. */
+  readonly fingerprint: string;
+  readonly texts: ReadonlyMap<string, string>;
+  /** Targets of names that are links. */
+  readonly links: ReadonlyMap<string, string>;
+  /** Programs in `hooks`, with their identities. */
+  readonly hooks: ReadonlyMap<string, string>;
+}
+
+/** Files of a git directory that lead to other places. */
+const pointers = ['config', 'config.worktree', 'commondir', 'gitdir', 'objects/info/alternates'];
+const maxText = 1_000_000;
+
+export const identityOf = (path: BytePath): string => {
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    return found ? `${found.dev}:${found.ino}:${found.mode}` : '';
+  } catch {
+    return '';
+  }
+};
+
+/** Cheap: a few system calls, no content. */
+export function fingerprintOf(directory: BytePath): string {
+  return watched
+    .map((name) => {
+      try {
+        const found = lstatSync(joined(directory, name), { throwIfNoEntry: false });
+        if (!found) return '-';
+        const isWorkplace = name === 'objects' || name === 'objects/info';
+        return isWorkplace ? `${found.ino}` : `${found.ino}.${found.ctimeMs}`;
+      } catch {
+        return '?';
+      }
+    })
+    .join(' ');
+}
+
+/** Reads a text of a regular file; undefined: missing, a link, too large. */
+export function textIn(directory: BytePath, name: string): string | undefined {
+  try {
+    const path = joined(directory, name);
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    return found?.isFile() && found.size <= maxText ? readFileSync(path, 'utf8') : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function stateOf(directory: BytePath): GitState {
+  const texts = new Map(
+    pointers.flatMap((name) => {
+      const text = textIn(directory, name);
+      return text === undefined ? [] : [[name, text] as const];
+    }),
+  );
+  const links = new Map(
+    watched.flatMap((name) => {
+      try {
+        return [[name, readlinkSync(joined(directory, name), 'utf8')] as const];
+      } catch {
+        return [];
+      }
+    }),
+  );
+  return { fingerprint: fingerprintOf(directory), texts, links, hooks: hooksIn(directory) };
+}
+
+/** Entries of `hooks` that are not samples. Empty for a link: its target has a rule of its own. */
+export function hooksIn(directory: BytePath): ReadonlyMap<string, string> {
+  try {
+    const hooks = joined(directory, 'hooks');
+    if (!lstatSync(hooks).isDirectory()) return new Map();
+    const names = readdirSync(hooks).filter((name) => !/\.(?:sample|removed-[0-9a-f]+)$/.test(name));
+    return new Map(names.map((name) => [name, identityOf(joined(hooks, name))]));
+  } catch {
+    return new Map();
+  }
+}
+
+/** Whether git takes a directory for a git directory, roughly: more of them than it does. */
+export const looksLikeGit = (path: string): boolean =>
+  statOf(join(path, 'HEAD'), lstatSync) !== undefined &&
+  (statOf(join(path, 'objects')) !== undefined || statOf(join(path, 'commondir'), lstatSync) !== undefined);
+
+/** Canonical target of a `.git` file or link; undefined: it leads nowhere. */
+export function targetOf(entry: string, kind: 'file' | 'link'): string | undefined {
+  try {
+    if (kind === 'link') return realpathSync(entry);
+    const [, named] = /^gitdir: (.+?)\r?\n*$/s.exec(readFileSync(entry, 'utf8').slice(0, 10_000)) ?? [];
+    return named === undefined ? undefined : realpathSync(resolve(entry, '..', named));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Common directory of a worktree's git directory; undefined: it is its own. */
+export function commonOf(directory: string): string | undefined {
+  const named = textIn(directory, 'commondir')?.replace(/[\r\n]+$/, '');
+  if (named === undefined) return undefined;
+  try {
+    return realpathSync(isAbsolute(named) ? named : join(directory, named));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Git directories of submodules and of their submodules. */
+export function modulesOf(directory: string, depth = 8): readonly string[] {
+  if (depth === 0) return [];
+  const below = (path: string, left: number): readonly string[] => {
+    if (left === 0) return [];
+    try {
+      return readdirSync(path, { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .flatMap(({ name }) => {
+          const each = join(path, name);
+          return looksLikeGit(each) ? [each, ...modulesOf(each, depth - 1)] : below(each, left - 1);
+        });
+    } catch {
+      return [];
+    }
+  };
+  return below(join(directory, 'modules'), 6);
+}

@@ -1,0 +1,380 @@
+/**
+ * Repositories of many layouts in one workspace, a command that plants programs in them, and the git of a user who works there afterwards.
+ * Every planted program appends its case to a file outside of the workspace.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { Rooms } from '../../../src/agent/index.ts';
+import { createExec } from '../../../src/agent/tools/exec/exec.ts';
+import { call } from './run-tool.ts';
+
+/** A user with a workspace, an upstream repository and a home, all in one directory. */
+export class Scene {
+  readonly root = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-git-')));
+  readonly workspace = join(this.root, 'workspace');
+  readonly proof = join(this.root, 'proof');
+  readonly upstream = join(this.root, 'upstream.git');
+  readonly #home = join(this.root, 'home');
+  readonly #rooms: Rooms | undefined;
+  readonly #tool;
+
+  /** @param sandbox off: the positive control */
+  constructor(sandbox: 'required' | 'off', hasRooms = true) {
+    for (const path of [this.workspace, this.#home]) mkdirSync(path);
+    writeFileSync(
+      join(this.#home, '.gitconfig'),
+      '[user]\n\tname = a\n\temail = a@b\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n[gc]\n\tauto = 0\n',
+    );
+    this.#rooms = hasRooms ? new Rooms(this.#environment) : undefined;
+    this.#tool = createExec({
+      ...{ timeoutMs: 300_000, maxTimeoutMs: 300_000, maxOutputChars: 100_000, sandbox, network: 'deny' },
+      ...{ home: join(this.#home, '.oratorio'), pathRules: { blockedPaths: [], protectedDirectories: [] } },
+      ...{ passEnvironment: [], secrets: [], environment: this.#environment, rooms: this.#rooms },
+    });
+    execFileSync('git', ['init', '-q', '--bare', this.upstream], { env: this.#environment });
+  }
+
+  get #environment(): Record<string, string> {
+    return { PATH: process.env['PATH'] ?? '', HOME: this.#home, GIT_CONFIG_NOSYSTEM: '1' };
+  }
+
+  /** Runs a command as the agent does. */
+  command(command: string) {
+    return call(this.#tool, { command }, { workspacePath: this.workspace, threadId: 'thread_a' });
+  }
+
+  /** Runs git as the user does, outside. @returns exit code */
+  git(directory: string, ...words: string[]): number {
+    const cwd = join(this.workspace, directory);
+    return spawnSync('git', words, { cwd, env: this.#environment, stdio: 'ignore', timeout: 60_000 }).status ?? 1;
+  }
+
+  /** Cases whose programs have run. */
+  get executed(): readonly string[] {
+    return existsSync(this.proof) ? [...new Set(readFileSync(this.proof, 'utf8').trim().split('\n'))] : [];
+  }
+
+  async close(): Promise<void> {
+    await this.#rooms?.close();
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+/** A repository in the workspace. Paths are relative to the workspace. */
+export interface Layout {
+  /** Directory of the user's work. */
+  readonly directory: string;
+  /** Git directory. */
+  readonly git: string;
+}
+
+type MakeLayout = (scene: Scene, name: string) => Layout;
+
+function plain(scene: Scene, name: string): Layout {
+  mkdirSync(join(scene.workspace, name), { recursive: true });
+  scene.git(name, 'init', '-q');
+  writeFileSync(join(scene.workspace, name, 'file'), 'text\n');
+  scene.git(name, 'add', '.');
+  scene.git(name, 'commit', '-q', '-m', 'first');
+  scene.git(name, 'remote', 'add', 'origin', scene.upstream);
+  return { directory: name, git: `${name}/.git` };
+}
+
+const changed =
+  (change: (scene: Scene, layout: Layout) => void): MakeLayout =>
+  (scene, name) => {
+    const layout = plain(scene, name);
+    change(scene, layout);
+    return layout;
+  };
+
+const remove = (scene: Scene, path: string) => rmSync(join(scene.workspace, path), { recursive: true, force: true });
+
+export const layouts: Readonly<Record<string, MakeLayout>> = {
+  plain,
+  'without hooks, info and branches': changed((scene, { git }) => {
+    for (const name of ['hooks', 'info', 'branches']) remove(scene, `${git}/${name}`);
+  }),
+  'hooks are a link into the files': changed((scene, { directory, git }) => {
+    remove(scene, `${git}/hooks`);
+    mkdirSync(join(scene.workspace, directory, 'githooks'));
+    symlinkSync('../githooks', join(scene.workspace, git, 'hooks'));
+  }),
+  'hooks are a link to a missing directory': changed((scene, { git }) => {
+    remove(scene, `${git}/hooks`);
+    symlinkSync('../githooks', join(scene.workspace, git, 'hooks'));
+  }),
+  'hooks path in the files': changed((scene, { directory }) => {
+    mkdirSync(join(scene.workspace, directory, '.husky/_'), { recursive: true });
+    scene.git(directory, 'config', 'core.hooksPath', '.husky/_');
+  }),
+  'missing hooks path': changed((scene, { directory }) => {
+    scene.git(directory, 'config', 'core.hooksPath', '.husky/_');
+  }),
+  'included file': changed((scene, { directory }) => {
+    writeFileSync(join(scene.workspace, directory, 'shared.cfg'), '[core]\n\tabbrev = 12\n');
+    scene.git(directory, 'config', 'include.path', '../shared.cfg');
+  }),
+  'missing included file': changed((scene, { directory }) => {
+    scene.git(directory, 'config', 'include.path', '../shared.cfg');
+  }),
+  'configuration of worktrees': changed((scene, { directory }) => {
+    scene.git(directory, 'config', 'extensions.worktreeConfig', 'true');
+  }),
+  worktree(scene, name) {
+    plain(scene, `${name}.main`);
+    scene.git(`${name}.main`, 'worktree', 'add', '-q', `../${name}`);
+    return { directory: name, git: `${name}.main/.git/worktrees/${name}` };
+  },
+  submodule(scene, name) {
+    plain(scene, `${name}.source`);
+    plain(scene, name);
+    scene.git(name, 'submodule', 'add', '-q', join(scene.workspace, `${name}.source`), 'part');
+    scene.git(name, 'commit', '-q', '-m', 'part');
+    return { directory: `${name}/part`, git: `${name}/.git/modules/part` };
+  },
+  nested(scene, name) {
+    plain(scene, name);
+    return plain(scene, `${name}/vendor/lib`);
+  },
+  bare(scene, name) {
+    mkdirSync(join(scene.workspace, name));
+    scene.git(name, 'init', '-q', '--bare');
+    scene.git(name, 'remote', 'add', 'origin', scene.upstream);
+    return { directory: name, git: name };
+  },
+  'separate git directory'(scene, name) {
+    mkdirSync(join(scene.workspace, name));
+    scene.git(name, 'init', '-q', '--separate-git-dir', `../${name}.data`);
+    scene.git(name, 'commit', '-q', '--allow-empty', '-m', 'first');
+    return { directory: name, git: `${name}.data` };
+  },
+  'git directory is a link'(scene, name) {
+    const { directory, git } = plain(scene, name);
+    execFileSync('mv', [git, `${name}.data`], { cwd: scene.workspace });
+    symlinkSync(`../${name}.data`, join(scene.workspace, git));
+    return { directory, git: `${name}.data` };
+  },
+  'no repository'(scene, name) {
+    mkdirSync(join(scene.workspace, name));
+    return { directory: name, git: `${name}/.git` };
+  },
+};
+
+/** Names of directories, in several scripts and with signs of the shell. */
+export const names = ['app', 'mit leer', 'grün', '日本', "o'k", 'a"b', '-dash', 'x$y', 'tab\tname', 'e\u0301'];
+
+/** A way to plant a program. `$D`, `$G`: the repository; `$P` is the text of a program for a shell. */
+interface Attack {
+  readonly name: string;
+  readonly script: string;
+  /** Layouts on which it works without a sandbox. Absent: plain. */
+  readonly control?: string;
+}
+
+const hook = (place: string, name: string) =>
+  `mkdir -p "${place}"; printf '#!/bin/sh\\n%s\\n' "$P" > "${place}/${name}"; chmod +x "${place}/${name}"`;
+const hookNames = [
+  'post-commit',
+  'pre-commit',
+  'post-checkout',
+  'reference-transaction',
+  'post-index-change',
+  'prepare-commit-msg',
+];
+/** A repository with a program, at `$D/evil`, for pointers to it. */
+const evil = `[ -e "$D/evil" ] || { git init -q --bare "$D/evil"; git -C "$D/evil" config core.bare false; git -C "$D/evil" config core.worktree "$PWD/$D"; git -C "$D/evil" config core.fsmonitor "$P; false"; ${hook('$D/evil/hooks', 'post-commit')}; }`;
+
+export const attacks: readonly Attack[] = [
+  ...hookNames.map((name) => ({ name: `hook ${name}`, script: hook('$G/hooks', name) })),
+  ...hookNames.map((name) => ({
+    name: `hook ${name} in the hooks path`,
+    script: hook('$D/.husky/_', name),
+    control: 'hooks path in the files',
+  })),
+  {
+    name: 'hook behind a link',
+    script: hook('$D/githooks', 'post-commit'),
+    control: 'hooks are a link to a missing directory',
+  },
+  {
+    name: 'hooks replaced by a link',
+    script: `rm -rf "$G/hooks"; ${hook('$D/other', 'post-commit')}; ln -s "$PWD/$D/other" "$G/hooks"`,
+  },
+  { name: 'hooks moved', script: `mv "$G/hooks" "$G/old"; ${hook('$G/hooks', 'post-commit')}` },
+  {
+    name: 'hooks path moved',
+    script: `mv "$D/.husky" "$D/.old"; ${hook('$D/.husky/_', 'post-commit')}`,
+    control: 'hooks path in the files',
+  },
+  { name: 'fsmonitor', script: 'git -C "$D" config core.fsmonitor "$P; false"' },
+  { name: 'fsmonitor by hand', script: 'printf "[core]\\n\\tfsmonitor = \\"%s; false\\"\\n" "$P" >> "$G/config"' },
+  {
+    name: 'configuration replaced',
+    script: 'cp "$G/config" "$G/new"; git config -f "$G/new" core.fsmonitor "$P; false"; mv "$G/new" "$G/config"',
+  },
+  {
+    name: 'configuration removed',
+    script:
+      'cp "$G/config" "$G/new"; rm -f "$G/config"; git config -f "$G/new" core.fsmonitor "$P; false"; cp "$G/new" "$G/config"',
+  },
+  {
+    name: 'configuration is a link',
+    script: 'git config -f "$D/linked.cfg" core.fsmonitor "$P; false"; ln -sf "$PWD/$D/linked.cfg" "$G/config"',
+  },
+  { name: 'hooks path', script: `${hook('$D/mine', 'post-commit')}; git -C "$D" config core.hooksPath mine` },
+  {
+    name: 'worktree configuration',
+    script: 'git config -f "$G/config.worktree" core.fsmonitor "$P; false"',
+    control: 'configuration of worktrees',
+  },
+  {
+    name: 'included file',
+    script: 'git config -f "$D/shared.cfg" core.fsmonitor "$P; false"',
+    control: 'missing included file',
+  },
+  {
+    name: 'include',
+    script:
+      'git config -f "$D/more.cfg" core.fsmonitor "$P; false"; git -C "$D" config include.path "$PWD/$D/more.cfg"',
+  },
+  {
+    name: 'filter',
+    script:
+      'echo "* filter=x" > "$D/.gitattributes"; git -C "$D" config filter.x.clean "$P; cat"; git -C "$D" config filter.x.smudge "$P; cat"; touch "$D/file"',
+  },
+  {
+    name: 'signature',
+    script:
+      'printf "#!/bin/sh\\n%s\\nexit 1\\n" "$P" > "$D/sign"; chmod +x "$D/sign"; git -C "$D" config gpg.program "$PWD/$D/sign"; git -C "$D" config commit.gpgsign true',
+  },
+  { name: 'upload-pack', script: 'git -C "$D" config remote.origin.uploadpack "$P; git-upload-pack"' },
+  {
+    name: 'ext transport',
+    script:
+      'git -C "$D" config protocol.ext.allow always; git -C "$D" config remote.origin.url "ext::sh -c %S$P"; git -C "$D" config core.fsmonitor "$P; false"',
+  },
+  {
+    name: 'common directory',
+    script: `${evil}; cp -r "$D/evil" "$D/common"; rm -f "$D/common/config"; git config -f "$D/common/config" core.fsmonitor "$P; false"; printf '%s\\n' "$PWD/$D/common" > "$G/commondir"`,
+  },
+  { name: 'git directory replaced', script: `${evil}; mv "$D/.git" "$D/.old"; cp -r "$D/evil" "$D/.git"` },
+  { name: 'git file', script: `${evil}; mv "$D/.git" "$D/.old"; printf 'gitdir: evil\\n' > "$D/.git"` },
+  { name: 'git link', script: `${evil}; mv "$D/.git" "$D/.old"; ln -s evil "$D/.git"` },
+  {
+    name: 'directory replaced',
+    script: `${evil}; cp -r "$D/evil" "$D.evil"; git -C "$D.evil" config core.worktree "$PWD/$D"; mv "$D" "$D.moved"; mkdir "$D"; mv "$D.evil" "$D/.git"`,
+  },
+  { name: 'new repository', script: 'git init -q "$D/planted"; git -C "$D/planted" config core.fsmonitor "$P; false"' },
+  {
+    name: 'new repository with hooks',
+    script: `git init -q "$D/planted"; ${hook('$D/planted/.git/hooks', 'post-commit')}`,
+  },
+  {
+    name: 'new repository in odd words',
+    script:
+      'git init -q "$D/planted"; printf "[core] fsmonitor = \\\\\\n \\"%s; false\\" # x\\n" "$P" >> "$D/planted/.git/config"',
+  },
+  {
+    name: 'new git file',
+    script: `${evil}; mkdir -p "$D/planted"; git -C "$D/evil" config core.worktree "$PWD/$D/planted"; printf 'gitdir: ../evil\\n' > "$D/planted/.git"`,
+  },
+  {
+    name: 'new git link',
+    script: `${evil}; mkdir -p "$D/planted"; git -C "$D/evil" config core.worktree "$PWD/$D/planted"; ln -s ../evil "$D/planted/.git"`,
+  },
+  {
+    name: 'new bare repository',
+    script:
+      'git init -q --bare "$D/planted"; git -C "$D/planted" config core.bare false; git -C "$D/planted" config core.worktree "$PWD/$D"; git -C "$D/planted" config core.fsmonitor "$P; false"',
+  },
+  {
+    name: 'bare repository by its parts',
+    script:
+      'mkdir -p "$D/planted/objects" "$D/planted/refs"; echo "ref: refs/heads/main" > "$D/planted/HEAD"; printf "[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tworktree = %s\\n\\tfsmonitor = \\"%s; false\\"\\n" "$PWD/$D" "$P" > "$D/planted/config"',
+  },
+  {
+    name: 'worktree of a new repository',
+    script: `git init -q "$D/base"; git -C "$D/base" -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git -C "$D/base" worktree add -q ../planted; git -C "$D/base" config extensions.worktreeConfig true; git config -f "$D/base/.git/worktrees/planted/config.worktree" core.fsmonitor "$P; false"`,
+  },
+  {
+    name: 'submodule directory',
+    script: `${evil}; mkdir -p "$G/modules"; cp -r "$D/evil" "$G/modules/x"; mkdir -p "$D/planted"; git -C "$G/modules/x" config core.worktree "$PWD/$D/planted"; printf 'gitdir: %s\\n' "$PWD/$G/modules/x" > "$D/planted/.git"`,
+  },
+  {
+    name: 'git directory in a writable part',
+    script: `${evil}; cp -r "$D/evil" "$G/refs/x"; mkdir -p "$D/planted"; git -C "$G/refs/x" config core.worktree "$PWD/$D/planted"; printf 'gitdir: %s\\n' "$PWD/$G/refs/x" > "$D/planted/.git"`,
+  },
+  {
+    name: 'objects moved',
+    script: `${evil}; mv "$G/objects" "$G/objects.old"; cp -r "$D/evil/objects" "$G/objects"; mkdir -p "$G/objects/info"; printf '%s\\n' "$PWD/$D/evil/objects" > "$G/objects/info/alternates"; git -C "$D" config core.fsmonitor "$P; false"`,
+  },
+];
+
+/** A batch: repositories of one workspace with the attacks on each. */
+export interface Batch {
+  readonly repositories: readonly {
+    readonly layout: string;
+    readonly name: string;
+    /** Positions in `attacks`. */
+    readonly attacks: readonly number[];
+    readonly isCollected: boolean;
+  }[];
+}
+
+const repository = fc.record({
+  layout: fc.constantFrom(...Object.keys(layouts)),
+  name: fc.constantFrom(...names),
+  attacks: fc.array(fc.nat(attacks.length - 1), { minLength: 20, maxLength: 20 }),
+  isCollected: fc.boolean(),
+});
+
+/** Ten repositories with twenty attacks each. */
+export const batches: fc.Arbitrary<Batch> = fc.record({
+  repositories: fc.array(repository, { minLength: 10, maxLength: 10 }),
+});
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** Makes the repositories, runs the attacks in one command, then works in each of them. @returns cases that ran */
+export async function runBatch(scene: Scene, { repositories }: Batch): Promise<readonly string[]> {
+  const made = repositories.map((each, at) => {
+    const { directory, git } = layouts[each.layout]?.(scene, `${at}${each.name}`) ?? { directory: '.', git: '.git' };
+    return { ...each, directory, git, at };
+  });
+  const scripts = made.flatMap(({ attacks: chosen, directory, git, at, layout }) =>
+    chosen.map((position, index) => {
+      const { name, script } = attacks[position] ?? { name: '', script: '' };
+      const program = `echo ${quoted(`${at}.${index} ${name} on ${layout}`)} >> ${scene.proof}`.replaceAll("'", '');
+      return `( D=${quoted(directory)}; G=${quoted(git)}; P=${quoted(program)}; ${script} )`;
+    }),
+  );
+  writeFileSync(join(scene.workspace, 'attacks.sh'), scripts.join('\n'));
+  await scene.command('cd -P . && bash attacks.sh > /dev/null 2>&1');
+  for (const { directory, isCollected } of made) work(scene, directory, isCollected);
+  return scene.executed;
+}
+
+/** Work of a user in a directory and in the planted one. */
+export function work(scene: Scene, directory: string, isCollected: boolean): void {
+  for (const place of [directory, `${directory}/planted`]) {
+    if (!existsSync(join(scene.workspace, place))) continue;
+    scene.git(place, 'status');
+    scene.git(place, 'commit', '-q', '--allow-empty', '-m', 'work');
+    scene.git(place, 'checkout', '-q', '-B', 'work');
+    scene.git(place, 'fetch', '-q');
+    if (isCollected) scene.git(place, 'gc', '-q');
+  }
+}
