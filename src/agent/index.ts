@@ -82,12 +82,14 @@ export {
   Rooms,
   type SandboxStatus,
   ShellEnvironment,
+  sandboxStateOf,
   sandboxStatus,
   selectToolNames,
   selectTools,
   ThreadDirectories,
   type ToolSettings,
   textReader,
+  trySandbox,
   userCommands,
 } from './tools/index.ts';
 export { forksOf, type OpenFork, type OpenWorktree, worktreesOf } from './worktrees/index.ts';

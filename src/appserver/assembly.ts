@@ -20,16 +20,16 @@ import {
   placeRules,
   Rooms,
   RuleBook,
-  type SandboxStatus,
   ShellEnvironment,
   type StoredThread,
-  sandboxStatus,
   selectTools,
   ThreadDirectories,
   ThreadService,
+  type ToolSettings,
   TraceRetention,
   type TraceStore,
   textReader,
+  trySandbox,
   userCommands,
   worktreesOf,
 } from '../agent/index.ts';
@@ -57,6 +57,7 @@ import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
 import { ownModel } from './own-model.ts';
 import { runtimeSettingsOf, worktreeRootsOf } from './runtime-settings.ts';
+import { SandboxReport } from './sandbox-report.ts';
 import { faultOf, openStorage, spendingOf } from './storage.ts';
 import { turnTitle } from './turn-title.ts';
 import { agentsOfWorkspace } from './workspace-agents.ts';
@@ -95,7 +96,7 @@ export interface Assembly {
   readonly library: Library;
   readonly paths: PathSearch;
   /** Where commands run, as far as it is known. */
-  readonly sandbox: () => SandboxStatus & { readonly isTried: boolean };
+  readonly sandbox: SandboxReport;
   /** Agent that does the turns, as it is now. */
   readonly agent: () => AgentInUse;
   /** Prompt commands of that agent. */
@@ -163,7 +164,9 @@ export function assemble(options: AssemblyOptions): Assembly {
       observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
   });
   const rooms = new Rooms(env);
-  const toolSettings = {
+  // A start waits for no trial, and has no process besides the server.
+  const sandbox: SandboxReport = new SandboxReport(() => trySandbox(toolSettings, workspacePath));
+  const toolSettings: ToolSettings = {
     tools: config.Tools,
     blockedPaths: config.Permissions.BlockedPaths,
     passEnvironment: config.Supervision.PassEnvironment,
@@ -174,6 +177,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     processes,
     rooms,
     temporary,
+    onSandbox: (problem) => sandbox.noted(problem),
     ...(options.isTrusted && {
       shell: shellEnvironmentOf(options, secrets),
       agents: agentsForTasks(config.Agent, env['PATH'] ?? ''),
@@ -199,14 +203,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     return asked;
   };
   const { Sandbox, Network } = config.Tools.Shell;
-  const untried = { mode: Sandbox, available: false, reason: 'not tried yet: the first turn does' };
-  let sandbox: SandboxStatus = untried;
-  // A start waits for no trial, and has no process besides the server.
-  const trySandbox = async () => {
-    sandbox = await sandboxStatus(Sandbox, env, Network);
-    return sandbox;
-  };
-  if (Sandbox === 'off') void trySandbox().catch(onBug);
+  if (Sandbox === 'off') void sandbox.try().catch(onBug);
   const spending = spendingOf(ledger, logger);
   const checkpoints = config.Checkpoints.Enabled
     ? new LazyCheckpoints({
@@ -269,7 +266,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       library,
       home: homeDirectory(env),
       read: textReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) }),
-      commands: async () => describeCommands(await trySandbox(), Network),
+      commands: async () => describeCommands(await sandbox.try(), Network),
     },
     tools: () => selectTools([...builtin, skillTool, ...mcp.tools()], config.EnabledTools),
     settings: runtimeSettingsOf(config),
@@ -312,7 +309,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     traces: store.traces,
     telemetry,
     spending,
-    sandbox: () => ({ ...sandbox, isTried: sandbox !== untried }),
+    sandbox,
     agent: () => agentInUse(delegate),
     agentCommands: () => commandsOfAgent(delegate),
     agentModes: () => delegate?.offers().modes ?? [],
@@ -320,7 +317,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     warmUp: () => delegate?.warmUp(),
     onAgentChange: (listener) => delegate?.onChange(listener),
     describe: () => ({
-      sandbox,
+      sandbox: sandbox.status ?? { mode: Sandbox, available: false, reason: 'not tried yet: the first turn does' },
       mcp: mcp.describe(),
       automations: automations.describe(),
       ...(delegate && { agent: delegate.describe() }),

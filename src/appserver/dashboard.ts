@@ -136,8 +136,8 @@ function spentToday({ spending }: DashboardParts['assembly']): Pick<RuntimeStatu
 }
 
 function conditionOf({ health: watch }: DashboardParts): WorkspaceCondition {
-  const { health, lastTurn, failuresInARow, model, agent } = watch.report();
-  return { health, problems: watch.problems(), lastTurn, failuresInARow, model, agent };
+  const { health, lastTurn, failuresInARow, model, agent, sandbox } = watch.report();
+  return { health, problems: watch.problems(), lastTurn, failuresInARow, model, agent, sandbox };
 }
 
 /** A provider that the last turns could not use is not running, whatever its settings say. */
@@ -163,7 +163,7 @@ function modulesOf({ assembly, config, endpoints }: DashboardParts): ModuleState
     service('api', api, 'Api.Enabled is false.'),
     service('agui', agui, 'AgUi.Enabled is false.'),
     service('dashboard', dashboard, 'DashBoard.Enabled is false.'),
-    sandboxModule(assembly.sandbox()),
+    sandboxModule(assembly.sandbox, config.Tools.Shell.Sandbox),
   ];
 }
 
@@ -182,10 +182,13 @@ function tracesModule(isEnabled: boolean, dropped: number): ModuleState {
 }
 
 /** Off is a decision of the user; missing is not. */
-function sandboxModule({ mode, available, reason, isTried }: ReturnType<Assembly['sandbox']>): ModuleState {
-  if (!isTried) return { name: 'sandbox', state: 'disabled', reason: 'The first turn tries it.', facts: { mode } };
-  if (available) return { name: 'sandbox', state: 'running', facts: { mode, by: reason } };
-  return { name: 'sandbox', state: mode === 'off' ? 'disabled' : 'degraded', reason: `${reason}.`, facts: { mode } };
+function sandboxModule({ state: found }: Assembly['sandbox'], mode: string): ModuleState {
+  const facts = { mode };
+  if (found === null) return { name: 'sandbox', state: 'disabled', reason: 'The first turn tries it.', facts };
+  const { state, reason } = found;
+  if (state === 'on') return { name: 'sandbox', state: 'running', facts: { mode, by: reason } };
+  const level = state === 'failed' ? 'failed' : mode === 'off' ? 'disabled' : 'degraded';
+  return { name: 'sandbox', state: level, reason: `${reason}.`, facts };
 }
 
 function mcpModule({ total, byState }: ReturnType<Assembly['mcp']['describe']>): ModuleState {

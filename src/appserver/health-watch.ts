@@ -27,7 +27,7 @@ export interface HealthWatchOptions {
   readonly incarnation: string;
   readonly config: Config;
   readonly launch: LaunchDocument | undefined;
-  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'agent' | 'onAgentChange'>;
+  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'agent' | 'onAgentChange' | 'sandbox'>;
   /** Sends a report to the Hub; true when it was taken. Absent: no Hub started this server. */
   readonly send: ((report: HealthReport) => Promise<boolean>) | undefined;
 }
@@ -64,6 +64,9 @@ export class HealthWatch {
     this.#actor.start();
     this.#leave = this.#options.assembly.threads.feed.join(this.#hear);
     this.#options.assembly.onAgentChange(() => this.#noteAgent());
+    this.#options.assembly.sandbox.onChange(() => {
+      if (this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'FACTS.CHANGED' });
+    });
   }
 
   /** Reports nothing more. */
@@ -109,6 +112,7 @@ export class HealthWatch {
       mcpServers: { total: tools.total, down: [...tools.down], toolProblems: [...tools.toolProblems] },
       pendingApprovals: this.#options.assembly.threads.approvals().length,
       costUsd: unpricedCount > 0 ? null : costUsd,
+      sandbox: this.#options.assembly.sandbox.state,
     };
   }
 

@@ -10,6 +10,7 @@ import {
   type HealthState,
   HubLock,
   type LastTurn,
+  type SandboxState,
   type ServiceStatus,
 } from '../protocol/index.ts';
 
@@ -62,6 +63,8 @@ const AgentAnswer = v.looseObject({
   approvals: open<AgentInUse['approvals']>(),
 });
 
+const SandboxAnswer = v.looseObject({ state: open<SandboxState['state']>(), reason: v.optional(text, '') });
+
 export const RecordAnswer = v.pipe(
   v.looseObject({
     workspacePath: text,
@@ -93,6 +96,7 @@ export const RecordAnswer = v.pipe(
     agent: v.optional(v.nullable(AgentAnswer), null),
     pendingApprovals: v.optional(v.number(), 0),
     costUsd: nullableNumber,
+    sandbox: v.optional(v.nullable(SandboxAnswer), null),
     configChanged: v.optional(v.boolean(), false),
     page: nullableText,
   }),

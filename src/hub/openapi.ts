@@ -192,6 +192,8 @@ const exampleAgent = {
   approvals: 'asks',
 } as const;
 
+const exampleSandbox = { state: 'on', reason: 'bubblewrap 0.8.0, /usr/bin/bwrap' } as const;
+
 /** Requests as a person would write them. None holds a secret: a key or token is a name in angle brackets. */
 const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>> = {
   EnsureInput: {
@@ -218,6 +220,7 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
     mcpServers: { total: 1, down: [{ name: 'docs', error: 'It exited with code 1.' }] },
     pendingApprovals: 0,
     costUsd: 0.12,
+    sandbox: exampleSandbox,
   } satisfies v.InferInput<typeof HealthReport>,
   ApiProxyRequest: {
     enabled: true,
@@ -270,6 +273,7 @@ const exampleRecord: v.InferInput<typeof AppServerRecord> = {
   agent: exampleAgent,
   pendingApprovals: 0,
   costUsd: 0.12,
+  sandbox: exampleSandbox,
   configChanged: false,
   page: '/w/k3v7q2xw5m4ajd4e/',
 };

@@ -80,12 +80,12 @@ export function publishEvents(
   );
 }
 
-/** Publishes a report whose health, failure, missing MCP servers pending approvals or agent differ from the one before. */
+/** Publishes a report whose health, failure, missing MCP servers, pending approvals, agent or sandbox differ from the one before. */
 export function publishHealth(
   hub: Pick<HubServices, 'publish'>,
   path: string,
   before: HealthReport | null,
-  { health, failure, pendingApprovals, mcpServers, agent }: HealthReport,
+  { health, failure, pendingApprovals, mcpServers, agent, sandbox }: HealthReport,
 ): void {
   const code = failure?.code ?? null;
   const isSame =
@@ -93,6 +93,7 @@ export function publishHealth(
     (before?.failure?.code ?? null) === code &&
     (before?.pendingApprovals ?? 0) === pendingApprovals &&
     before?.agent?.state === agent?.state &&
+    before?.sandbox?.state === sandbox?.state &&
     (before?.mcpServers.down.length ?? 0) === mcpServers.down.length;
   if (!isSame) hub.publish('appserver.health', path, { health, code, pendingApprovals, agent: agent?.state ?? null });
 }

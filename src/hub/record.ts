@@ -194,6 +194,7 @@ export function conditionOf(
     agent: report?.agent ? { ...report.agent, state: present?.agent?.state ?? 'absent' } : null,
     pendingApprovals: present?.pendingApprovals ?? 0,
     costUsd: report?.costUsd ?? null,
+    sandbox: present?.sandbox ?? null,
     configChanged,
   };
 }

@@ -36,6 +36,16 @@ export const Problem = v.object({
 });
 export type Problem = v.InferOutput<typeof Problem>;
 
+/** Whether commands run in the sandbox that the settings ask for. */
+export const SandboxState = v.object({
+  state: v.pipe(
+    v.picklist(['on', 'off', 'failed']),
+    v.description('off: commands run without it; failed: it cannot be made, and commands are refused.'),
+  ),
+  reason: text('Program of the sandbox, or why there is none.'),
+});
+export type SandboxState = v.InferOutput<typeof SandboxState>;
+
 /** Health of a workspace as its own page shows it. */
 export const WorkspaceCondition = v.object({
   health: HealthState,
@@ -45,6 +55,7 @@ export const WorkspaceCondition = v.object({
   failuresInARow: count,
   model: v.nullable(ModelInUse),
   agent: v.optional(v.nullable(AgentInUse), null),
+  sandbox: v.optional(v.nullable(SandboxState), null),
 });
 export type WorkspaceCondition = v.InferOutput<typeof WorkspaceCondition>;
 
@@ -80,6 +91,10 @@ export const HealthReport = v.object({
   }),
   pendingApprovals: count,
   costUsd: v.pipe(v.nullable(v.number()), v.description('Cost of all kept turns in US dollars; null: unknown.')),
+  sandbox: v.pipe(
+    v.optional(v.nullable(SandboxState), null),
+    v.description('Sandbox of commands; null: not tried yet, or the server is of an earlier version.'),
+  ),
 });
 export type HealthReport = v.InferOutput<typeof HealthReport>;
 export const HealthReported = v.object({ accepted: v.boolean() });

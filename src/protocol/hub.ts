@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot';
 import { AgentInUse } from './agents.ts';
-import { HealthState, LastTurn, ModelInUse, Problem } from './health.ts';
+import { HealthState, LastTurn, ModelInUse, Problem, SandboxState } from './health.ts';
 import { ProcessIdentity } from './launch.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
@@ -131,6 +131,12 @@ export const AppServerRecord = v.object({
   ),
   pendingApprovals: v.pipe(v.number(), v.description('Approvals that wait for a user.')),
   costUsd: v.pipe(v.nullable(v.number()), v.description('Cost of all kept turns in US dollars; null: unknown.')),
+  sandbox: v.pipe(
+    v.nullable(SandboxState),
+    v.description(
+      'Sandbox of commands, as the running agent server reports it; null before the first command or turn.',
+    ),
+  ),
   configChanged: v.pipe(
     v.boolean(),
     v.description('True when the configuration differs from the one that the running server has read.'),

@@ -88,7 +88,10 @@ export interface ProblemFacts {
   readonly lastError: string | null;
   readonly rest: RestFailure | null;
   /** Last report of the agent server; null without one. */
-  readonly report: Pick<HealthReport, 'health' | 'failure' | 'failuresInARow' | 'model' | 'mcpServers'> | null;
+  readonly report:
+    | (Pick<HealthReport, 'health' | 'failure' | 'failuresInARow' | 'model' | 'mcpServers'> &
+        Partial<Pick<HealthReport, 'sandbox'>>)
+    | null;
   /** Why the configuration cannot be used as it is now; null when it can. */
   readonly configProblem: { readonly message: string; readonly where: string } | null;
   /** The configuration differs from the one that the running server has read. */
@@ -106,7 +109,7 @@ export function problemsOf(facts: ProblemFacts): Problem[] {
     ...(facts.state === 'unhealthy' ? [silent(facts)] : []),
     ...(isUp ? turnProblems(facts) : []),
     ...configProblems(facts, isUp),
-    ...(isUp ? [...toolProblems(facts), ...facts.serviceNotes.map(portProblem)] : []),
+    ...(isUp ? [...sandboxProblems(facts), ...toolProblems(facts), ...facts.serviceNotes.map(portProblem)] : []),
   ];
 }
 
@@ -192,6 +195,13 @@ function turnProblems({ report, workspace }: ProblemFacts): Problem[] {
       next: known?.next ?? seeLogs(workspace),
     },
   ];
+}
+
+function sandboxProblems({ report }: ProblemFacts): Problem[] {
+  const sandbox = report?.sandbox;
+  if (sandbox?.state !== 'failed') return [];
+  const what = `Commands are refused, because there is no sandbox: ${sandbox.reason}`;
+  return [{ code: 'sandboxFailed', what, where: 'Tools.Shell.Sandbox', next: 'oratorio doctor' }];
 }
 
 function toolProblems({ report, workspace }: ProblemFacts): Problem[] {

@@ -146,6 +146,8 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['DashBoard.Password', 'mine', 'theirs', 'mine'],
   ['DashBoard.AllowedHosts', undefined, ['evil.example'], []],
   ['DashBoard.AllowedHosts', ['mine'], ['evil.example'], ['mine']],
+  ['Tools.Shell.VisibleHome', undefined, ['.ssh'], []],
+  ['Tools.Shell.VisibleHome', ['mine'], ['.ssh'], ['mine']],
   ['Tools.Web.AllowedHosts', undefined, ['evil.example'], []],
   ['Tools.Web.AllowedHosts', ['mine', 'other'], ['MINE', 'evil.example'], ['mine']],
   ['Supervision.PassEnvironment', undefined, ['SECRET'], []],

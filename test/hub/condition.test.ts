@@ -27,7 +27,7 @@ const failing = (incarnation: string): HealthReport => ({
   lastTurn: { status: 'failed', endedAt: '2026-01-01T00:00:00.000Z', ...refused },
   model: { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' },
   agent: { kind: 'acp', name: 'codex', version: '2.6.0', state: 'busy', approvals: 'asks' },
-  ...{ mcpServers: { total: 0, down: [], toolProblems: [] }, pendingApprovals: 0, costUsd: 0.5 },
+  ...{ mcpServers: { total: 0, down: [], toolProblems: [] }, pendingApprovals: 0, costUsd: 0.5, sandbox: null },
 });
 const shown = {
   ...{ state: 'running', health: 'failing', failuresInARow: 6, costUsd: 0.5 },

@@ -8,9 +8,11 @@ import { join } from 'node:path';
 import { type Config, directoryName } from '../../config/index.ts';
 import type { Tool } from '../tool.ts';
 import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
+import { workspaceSandbox } from './exec/command-place.ts';
 import { createDelegateCommands, type DelegateCommands } from './exec/delegate-commands.ts';
 import { createExec, type ExecSettings } from './exec/exec.ts';
 import type { Rooms } from './exec/rooms.ts';
+import type { SandboxStatus } from './exec/sandbox.ts';
 import type { ShellEnvironment } from './exec/shell-environment.ts';
 import { createDelegateFiles, type DelegateFiles } from './files/delegate-files.ts';
 import { createFileTools } from './files/index.ts';
@@ -32,7 +34,7 @@ export { defineTool } from './define.ts';
 export { DelegateCommandError, type DelegateCommands } from './exec/delegate-commands.ts';
 export { commandEnvironment, type EnvironmentSettings, newMarker } from './exec/environment.ts';
 export { Rooms } from './exec/rooms.ts';
-export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
+export { type SandboxMode, type SandboxStatus, sandboxStateOf, sandboxStatus } from './exec/sandbox.ts';
 export { ShellEnvironment } from './exec/shell-environment.ts';
 export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';
 export { DelegateFileError, type DelegateFiles } from './files/delegate-files.ts';
@@ -63,6 +65,8 @@ export interface ToolSettings {
   readonly temporary?: ThreadDirectories;
   /** Sandboxes of conversations. Absent: each command has a sandbox of its own. */
   readonly rooms?: Rooms;
+  /** Called with the problem of the sandbox, or none, when a command has shown it. */
+  readonly onSandbox?: (problem: string | undefined) => void;
   /** Runs commands in the background. Absent: they run in the foreground only. */
   readonly processes?: BackgroundProcesses;
   /** Variables of the workspace for commands. Absent: none. */
@@ -97,6 +101,7 @@ export const delegateCommands = (settings: ToolSettings): DelegateCommands =>
 
 function execSettingsOf(settings: ToolSettings): ExecSettings {
   const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, temporary, shell } = settings;
+  const { onSandbox } = settings;
   const { Shell } = tools;
   return {
     timeoutMs: Shell.TimeoutMs,
@@ -106,9 +111,13 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
     network: Shell.Network,
     visibleHome: Shell.VisibleHome,
     pathRules: { ...rulesOf(settings), readableDirectory: outputs?.directory },
-    ...{ home, environment, passEnvironment, secrets, outputs, processes, rooms, temporary, shell },
+    ...{ home, environment, passEnvironment, secrets, outputs, processes, rooms, temporary, shell, onSandbox },
   };
 }
+
+/** Tries the sandbox that commands of a workspace have. @param workspacePath real path */
+export const trySandbox = (settings: ToolSettings, workspacePath: string): Promise<SandboxStatus> =>
+  workspaceSandbox(execSettingsOf(settings), workspacePath);
 
 /** Judges paths and programs for rules. */
 export const placeRules = (settings: Pick<ToolSettings, 'blockedPaths' | 'home' | 'environment'>): PlaceRules =>

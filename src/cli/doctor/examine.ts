@@ -5,7 +5,7 @@ import { secretsIn } from '../../config/index.ts';
 import { messageOf, redact } from '../../lib/index.ts';
 import { type DoctorContext, type Finding, fail, type Seen, skip, type WithConfig } from './finding.ts';
 import { hub } from './hub.ts';
-import { browser, disk, home, node, sandbox } from './machine.ts';
+import { browser, disk, home, node, sandbox, workspaceSandbox } from './machine.ts';
 import { ModelChecks } from './model.ts';
 import { mcp, server, settings } from './workspace.ts';
 
@@ -60,6 +60,7 @@ export async function* examine(
     learn(own.loaded);
     for (const seen of [...own.findings, ...server(record, path)]) yield shown(path, seen);
     if (!own.loaded) continue;
+    yield shown(path, await workspaceSandbox(context, own.loaded, path));
     yield shown(path, await models.check(own.loaded));
     for (const seen of await mcp(context, own.loaded, record)) yield shown(path, seen);
   }

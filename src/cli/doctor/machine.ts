@@ -1,6 +1,6 @@
 import { type Stats, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { sandboxStatus } from '../../agent/index.ts';
+import { sandboxStateOf, sandboxStatus, trySandbox } from '../../agent/index.ts';
 import { trustFile, userConfigFile } from '../../config/index.ts';
 import { findProgram } from '../../lib/index.ts';
 import { version } from '../../protocol/index.ts';
@@ -69,6 +69,24 @@ export async function sandbox({ env }: DoctorContext, { config }: WithConfig): P
   return mode === 'required'
     ? fail('machine.sandbox', saw, { where, next })
     : warn('machine.sandbox', saw, { where, next });
+}
+
+/** Tries the sandbox with the places of one workspace: a place that cannot be mounted ends every command. */
+export async function workspaceSandbox(
+  { env, home }: DoctorContext,
+  { config }: WithConfig,
+  workspace: string,
+): Promise<Seen> {
+  const id = 'sandbox';
+  if (config.Tools.Shell.Sandbox === 'off') return skip(id, 'Tools.Shell.Sandbox is off');
+  const { BlockedPaths: blockedPaths } = config.Permissions;
+  const settings = { blockedPaths, home, passEnvironment: [], secrets: [], environment: env, tools: config.Tools };
+  const status = await trySandbox(settings, workspace);
+  const { state, reason } = sandboxStateOf(status);
+  if (state === 'on') return ok(id, 'the sandbox of its commands can be made');
+  if (state === 'off') return skip(id, `no sandbox: ${reason}`);
+  const next = 'Correct the place that the message names, or set Tools.Shell.Sandbox to "off"';
+  return fail(id, `commands are refused: ${reason}`, { where: 'Tools.Shell.Sandbox', next });
 }
 
 export function browser({ env }: DoctorContext): Seen {

@@ -100,6 +100,9 @@ const changed =
     return layout;
   };
 
+/** Relative to the git directory. */
+const sharedFile = ['..', 'shared.cfg'].join('/');
+
 const remove = (scene: Scene, path: string) => rmSync(join(scene.workspace, path), { recursive: true, force: true });
 
 export const layouts: Readonly<Record<string, MakeLayout>> = {
@@ -125,10 +128,10 @@ export const layouts: Readonly<Record<string, MakeLayout>> = {
   }),
   'included file': changed((scene, { directory }) => {
     writeFileSync(join(scene.workspace, directory, 'shared.cfg'), '[core]\n\tabbrev = 12\n');
-    scene.git(directory, 'config', 'include.path', '../shared.cfg');
+    scene.git(directory, 'config', 'include.path', sharedFile);
   }),
   'missing included file': changed((scene, { directory }) => {
-    scene.git(directory, 'config', 'include.path', '../shared.cfg');
+    scene.git(directory, 'config', 'include.path', sharedFile);
   }),
   'configuration of worktrees': changed((scene, { directory }) => {
     scene.git(directory, 'config', 'extensions.worktreeConfig', 'true');

@@ -1,4 +1,4 @@
-/** What a sandboxed command may see, reach and create outside of git directories. */
+/** Places outside of git directories that a sandboxed command sees, reaches and makes. */
 import { spawn } from 'node:child_process';
 import {
   existsSync,

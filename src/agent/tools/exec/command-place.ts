@@ -10,7 +10,7 @@ import { errorCode, failed, refused } from '../text.ts';
 import type { ThreadDirectories } from '../thread-directories.ts';
 import type { GitFinding } from './git-repair.ts';
 import type { Rooms } from './rooms.ts';
-import { openSandbox, type SandboxMode } from './sandbox.ts';
+import { openSandbox, type SandboxMode, type SandboxStatus, sandboxStatus } from './sandbox.ts';
 import type { SandboxNetwork, SandboxPlaces } from './walls.ts';
 
 /** Settings that decide where commands run. */
@@ -79,6 +79,13 @@ export async function sandboxPlaces(
       ...otherWorkspaces(home, workspacePath).map((path) => ({ path: join(path, directoryName) })),
     ].map(({ path }) => ({ path })),
   };
+}
+
+/** Whether commands of a workspace would run in a sandbox: a trial with the places of this workspace. */
+export async function workspaceSandbox(settings: PlaceSettings, workspacePath: string): Promise<SandboxStatus> {
+  const { sandbox, environment, network } = settings;
+  const places = sandbox === 'off' ? undefined : await sandboxPlaces(settings, workspacePath, network);
+  return sandboxStatus(sandbox, environment, network, places);
 }
 
 /**

@@ -78,6 +78,6 @@ function remove(path: string, { isDirectory, identity }: Standing): void {
     if (isDirectory) rmdirSync(path);
     else if (found.size === 0) unlinkSync(path);
   } catch {
-    // Someone uses the directory by now.
+    // The directory is in use by now.
   }
 }

@@ -55,7 +55,8 @@ export class Rooms {
     if (!programs || this.#isClosed) return undefined;
     const known = this.#rooms.get(threadId);
     const old = await known?.opened.catch(() => undefined);
-    if (old?.room.isOpen && (old.room.users > 0 || known?.key === keyOf(places, old.walls))) return stayIn(old);
+    if (old?.room.isOpen && (old.room.users > 0 || known?.key === keyOf(places, old.walls)))
+      return stayIn(old, () => this.endIdle(threadId));
     if (this.#rooms.get(threadId) === known) this.#rooms.delete(threadId);
     await closeRoom(old);
     // Another call may have made a room meanwhile.
@@ -65,7 +66,7 @@ export class Rooms {
     try {
       const opened = await made.opened;
       made.key = keyOf(places, opened.walls);
-      return stayIn(opened);
+      return stayIn(opened, () => this.endIdle(threadId));
     } catch {
       if (this.#rooms.get(threadId) === made) this.#rooms.delete(threadId);
       return undefined;
@@ -121,7 +122,8 @@ function keyOf(places: SandboxPlaces, walls: OpenWalls): string {
   return JSON.stringify([rest, network, environment?.['PATH'], kinds, sockets, walls.fingerprint()]);
 }
 
-function stayIn({ room, walls }: WalledRoom): Stay {
+/** @param onIdle ends the room */
+function stayIn({ room, walls }: WalledRoom, onIdle: () => Promise<void>): Stay {
   room.users += 1;
   let isInside = true;
   return {
@@ -129,9 +131,12 @@ function stayIn({ room, walls }: WalledRoom): Stay {
     leave: async () => {
       if (!isInside) return [];
       isInside = false;
-      return walls.examine().finally(() => {
+      try {
+        return await walls.examine();
+      } finally {
         room.users -= 1;
-      });
+        if (walls.isBrief && room.users === 0) await onIdle();
+      }
     },
   };
 }

@@ -1,5 +1,8 @@
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { directoryName } from '../../../config/index.ts';
 import { findProgram } from '../../../lib/index.ts';
+import type { SandboxState } from '../../../protocol/index.ts';
 import { gitGuardOf } from './git-guard.ts';
 import type { GitFinding } from './git-repair.ts';
 import { Placeholders } from './placeholders.ts';
@@ -16,6 +19,14 @@ export interface SandboxStatus {
   readonly available: boolean;
   /** Why they do not; how they do. A sentence without a full stop. */
   readonly reason: string;
+  /** Commands do not run: the sandbox of this workspace cannot be made, although the machine can make one. */
+  readonly isRefused?: true;
+}
+
+/** The state in one word: `off` where commands run without it, `failed` where they are refused. */
+export function sandboxStateOf({ mode, available, reason, isRefused }: SandboxStatus): SandboxState {
+  if (available) return { state: 'on', reason };
+  return { state: isRefused || mode === 'required' ? 'failed' : 'off', reason };
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -49,7 +60,9 @@ export async function sandboxStatus(
   if ('problem' in bubblewrap) return { mode, available: false, reason: bubblewrap.problem };
   const problem = places === undefined ? undefined : await problemOf(places, environment);
   const how = `${bubblewrap.version}, ${bubblewrap.program}`;
-  return { mode, available: problem === undefined, reason: problem ?? how };
+  return problem === undefined
+    ? { mode, available: true, reason: how }
+    : { mode, available: false, reason: problem, isRefused: true };
 }
 
 /** Why no sandbox can be made for these places. */
@@ -74,6 +87,8 @@ export interface OpenWalls {
   readonly examine: () => Promise<readonly GitFinding[]>;
   /** Changes when the walls would be others now. */
   readonly fingerprint: () => string;
+  /** Placeholders stand among the files of the workspace: the walls must not outlive the command. */
+  readonly isBrief: boolean;
   /** Call it when no process is left behind the walls. */
   readonly close: () => Promise<void>;
 }
@@ -92,7 +107,9 @@ export async function openWalls(places: SandboxPlaces): Promise<OpenWalls> {
   try {
     const walls = wallsFor(places, ofGit);
     const words = wordsOf(places, walls, { placeholders, paths });
-    return { walls, words, examine: () => guard.examine(), fingerprint: () => guard.fingerprint(), close };
+    const own = join(places.workspacePath, directoryName);
+    const isBrief = paths.some((path) => path !== own && !path.includes('/.git/'));
+    return { walls, words, isBrief, examine: () => guard.examine(), fingerprint: () => guard.fingerprint(), close };
   } catch (error) {
     await close();
     throw error;
