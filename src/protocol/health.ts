@@ -42,7 +42,7 @@ export const SandboxState = v.object({
     v.picklist(['on', 'off', 'failed']),
     v.description('off: commands run without it; failed: it cannot be made, and commands are refused.'),
   ),
-  reason: text('Program of the sandbox, or why there is none.'),
+  reason: text('Program of the sandbox, or why it is missing.'),
 });
 export type SandboxState = v.InferOutput<typeof SandboxState>;
 

@@ -380,7 +380,15 @@ scene(
         facts: { next: '2026-11-22T08:06:09.783Z' },
       });
       backend.state.condition = {
-        ...{ health: 'failing', problems: [refused], lastTurn: failedTurn, failuresInARow: 6, model, agent: null, sandbox: null },
+        ...{
+          health: 'failing',
+          problems: [refused],
+          lastTurn: failedTurn,
+          failuresInARow: 6,
+          model,
+          agent: null,
+          sandbox: null,
+        },
       };
     },
   },
