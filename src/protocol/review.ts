@@ -133,6 +133,22 @@ export const ReviewFinding = v.object({
 });
 export type ReviewFinding = v.InferOutput<typeof ReviewFinding>;
 
+/** Reasons for leaving a finding of the agent out of a draft. */
+export const dropReasons = ['alreadyPublished', 'dismissed', 'skipped', 'merged', 'belowMinSeverity'] as const;
+/** Finding of the agent that is not in the draft. */
+export const DroppedFinding = v.object({
+  severity: v.picklist(findingSeverities),
+  title: v.string(),
+  path: v.string(),
+  side: v.picklist(['RIGHT', 'LEFT']),
+  line: v.optional(v.number()),
+  startLine: v.optional(v.number()),
+  reason: v.picklist(dropReasons),
+  /** Finding that it repeats; absent for one below the minimum severity. */
+  sameAs: v.optional(id),
+});
+export type DroppedFinding = v.InferOutput<typeof DroppedFinding>;
+
 export const ReviewDraft = v.object({
   draftId: id,
   runId: id,
@@ -146,6 +162,8 @@ export const ReviewDraft = v.object({
   /** Files that were left out, and why: generated, ignored, too large, binary. */
   skippedFiles: v.array(v.object({ path: v.string(), reason: v.string() })),
   warnings: v.array(v.string()),
+  /** Findings of the agent that the draft leaves out, each with the reason. */
+  dropped: v.optional(v.array(DroppedFinding), []),
   /** Why it cannot be published as it is; absent when it can. */
   blockedBy: v.optional(v.object({ code: v.string(), message: v.string() })),
   publishedAt: v.optional(v.string()),

@@ -171,7 +171,12 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
       const draft = await store.putDraft(lease, {
         ...{ draftId, runId: run.runId, itemId: item.itemId, headSha: item.headSha, status: 'draft' },
         ...{ summary: 'The change is small and mostly right.', reviewedFiles: 3, totalFiles: 4 },
-        ...{ skippedFiles: [{ path: 'package-lock.json', reason: 'generated' }], warnings: [], blockedBy: null },
+        ...{
+          skippedFiles: [{ path: 'package-lock.json', reason: 'generated' }],
+          warnings: [],
+          dropped: [],
+          blockedBy: null,
+        },
         ...change,
         findings: findings.map((finding) => ({ ...finding, draftId, itemId: item.itemId })),
       });

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { type DynamicToolCall, type DynamicToolResult, ResolvedFinding, SubmittedDraft } from '../../protocol/index.ts';
+import { suggestionObstacles } from '../anchors/index.ts';
 import { type PlacedFinding, placeFindings } from './placing.ts';
 import { resolveTool, submitTool } from './tools.ts';
 import type { ReviewAssignment, ReviewSubmission } from './types.ts';
@@ -68,7 +69,11 @@ export class DraftSubmissions {
     }
     const { summary, findings } = parsed.output;
     const placed = await placeFindings(this.#assignment, findings);
-    this.#draft = { summary, findings: placed.map(withoutError), warnings: placed.flatMap(warningOf) };
+    this.#draft = {
+      summary,
+      findings: placed.map(withoutError),
+      warnings: [...placed.flatMap(warningOf), ...obstacleWarnings(placed)],
+    };
     return this.#submissions < this.#maxSubmissions ? answerTo(placed) : final(placed);
   }
 
@@ -141,6 +146,14 @@ const warningOf = ({ error, finding, anchor }: PlacedFinding): string[] =>
   error
     ? [`"${finding.title}" has no line of its own (${error.code}) and is listed with the ${anchor.placement}.`]
     : [];
+
+/** Names each file whose changes are published without a suggestion, with the reason. */
+function obstacleWarnings(placed: readonly PlacedFinding[]): string[] {
+  const texts = placed.flatMap(({ obstacle, finding }) =>
+    obstacle ? [`${finding.path}: ${suggestionObstacles[obstacle]}. Its change is published as a comment only.`] : [],
+  );
+  return [...new Set(texts)];
+}
 
 const shownIssues = 10;
 

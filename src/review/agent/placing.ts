@@ -1,5 +1,14 @@
 import type { SubmittedFinding } from '../../protocol/index.ts';
-import { type AnchorError, type AnchorResult, anchorFinding, type DiffFile, fingerprintOf } from '../anchors/index.ts';
+import {
+  type AnchorError,
+  type AnchorResult,
+  anchorFinding,
+  type DiffFile,
+  fingerprintOf,
+  obstacleOfFile,
+  obstacleOfLines,
+  type SuggestionObstacle,
+} from '../anchors/index.ts';
 import type { AnchoredFinding, ReviewAssignment } from './types.ts';
 import { fromVisible } from './visible.ts';
 
@@ -28,12 +37,41 @@ export async function placeFindings(
     });
   }
   const heads = wanted.size > 0 ? await prepared.readHeadFiles([...wanted]) : new Map<string, string | null>();
-  return findings.map((finding) =>
+  const all = findings.map((finding) =>
     placed(
       tryBoth(diffFiles, finding, (path) => heads.get(path) ?? null),
       diffFiles,
     ),
   );
+  return await withoutUnsafeSuggestions(prepared, all);
+}
+
+/** Removes every suggestion that might change more bytes of its file than it names. */
+async function withoutUnsafeSuggestions(
+  prepared: ReviewAssignment['prepared'],
+  all: readonly PlacedFinding[],
+): Promise<PlacedFinding[]> {
+  const paths = all.filter(isChange).map(({ finding }) => finding.path);
+  if (paths.length === 0) return [...all];
+  const heads = await prepared.readHeadBytes([...new Set(paths)]);
+  return all.map((each) => {
+    const obstacle = isChange(each) ? obstacleOf(each, heads.get(each.finding.path) ?? null) : null;
+    if (obstacle === null || each.anchor.placement !== 'inline') return each;
+    const { replacement: _, quoted: __, ...anchor } = each.anchor;
+    return { ...each, anchor, obstacle };
+  });
+}
+
+/** Whether a finding proposes a change of lines that are in the head. */
+const isChange = ({ finding: { oldText, newText }, anchor }: PlacedFinding): boolean =>
+  newText !== undefined && newText !== oldText && anchor.placement === 'inline' && anchor.side === 'RIGHT';
+
+function obstacleOf({ anchor }: PlacedFinding, bytes: Uint8Array | null): SuggestionObstacle | null {
+  const ofFile = obstacleOfFile(bytes);
+  if (ofFile !== null || bytes === null || anchor.placement !== 'inline') return ofFile;
+  const { replacement, quoted, line, startLine = line } = anchor;
+  if (replacement === undefined || !quoted) return 'unclear';
+  return obstacleOfLines(bytes, { first: startLine, last: line }, quoted, replacement);
 }
 
 /** As the model wrote it; else with the characters themselves that it was shown spelled out. */
@@ -65,14 +103,14 @@ function placed({ finding, result }: Try, files: Files): PlacedFinding {
   return { ...identified(finding, { placement: 'file', reason: 'noText' }, atFile.file), error };
 }
 
-/** Under the name that its file has now; known by the one it had, so that a file that is renamed brings nothing up again. */
+/** Names a finding by the present path of its file, and records the path in the base when the change renames it. */
 function identified(finding: SubmittedFinding, anchor: AnchoredFinding['anchor'], file?: DiffFile): AnchoredFinding {
   const { path = finding.path, oldPath = null } = file ?? {};
-  const { title, oldText } = finding;
+  const { title, severity, oldText } = finding;
   return {
     finding: { ...finding, path },
     anchor,
-    fingerprint: fingerprintOf({ path, oldPath, title, oldText }),
+    fingerprint: fingerprintOf({ path, title, severity, oldText, anchor }),
     ...(oldPath !== null && { oldPath }),
   };
 }

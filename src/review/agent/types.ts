@@ -1,5 +1,5 @@
 import type { ReviewFinding, Severity, SubmittedFinding, TokenUsage } from '../../protocol/index.ts';
-import type { Anchor, DiffFile, Selection } from '../anchors/index.ts';
+import type { Anchor, DiffFile, Selection, SuggestionObstacle } from '../anchors/index.ts';
 import type { PreparedReview } from '../git/index.ts';
 import type { StoredFinding, StoredItem, StoredRun } from '../store/index.ts';
 
@@ -28,6 +28,8 @@ export interface AnchoredFinding {
   readonly fingerprint: string;
   /** Former path of its file, when the change renames it. */
   readonly oldPath?: string;
+  /** Reason for publishing its change without a suggestion. */
+  readonly obstacle?: SuggestionObstacle;
 }
 
 /** Submission of the model; the last one of a turn counts. */

@@ -3,6 +3,7 @@ import { type AnchorError, ambiguous, notCommentable, notFound, unknownPath } fr
 import type { DiffFile, Side } from './diff-types.ts';
 import { findLines, findParts, type TextMatch } from './find-text.ts';
 import { type NumberedLine, numberedLines, sideRuns } from './sides.ts';
+import { type QuotedLines, replacementFor } from './suggestion.ts';
 
 /** Place at which a finding is published. */
 export type Anchor =
@@ -15,6 +16,8 @@ export type Anchor =
       readonly startLine?: number;
       /** Whole lines that take the place of `startLine` to `line`, '' for none: a suggestion. */
       readonly replacement?: string;
+      /** Lines that the replacement is made of. */
+      readonly quoted?: QuotedLines;
     }
   | { readonly placement: 'file' | 'summary'; readonly reason: AnchorReason };
 export type AnchorReason = 'noText' | 'outsideDiff' | 'binary' | 'deleted';
@@ -70,7 +73,7 @@ function wantedTexts({ oldText, newText, line }: Finding): Wanted[] {
   return [first, { ...first, oldText: bare, newText: first.newText && trimLineEnds(first.newText, before, after) }];
 }
 
-const withoutLineEnd = (text: string): string => text.replaceAll('\r\n', '\n').replace(/\n$/, '');
+export const withoutLineEnd = (text: string): string => text.replaceAll('\r\n', '\n').replace(/\n$/, '');
 /** A suggestion cannot say it: nothing between its fences means no line at all. */
 const isOneEmptyLine = (text: string | undefined): boolean => text === '\n' || text === '\r\n';
 
@@ -138,18 +141,22 @@ function decide(
   const matches = newText === undefined ? found.filter(({ last }, index) => found[index - 1]?.last !== last) : found;
   const chosen = choose(matches, line);
   if (!chosen) return { error: ambiguous(file, matches) };
-  return { anchor: inline(chosen, side, newText === oldText ? undefined : newText), file };
+  return { anchor: inline(chosen, side, { oldText, newText: newText === oldText ? undefined : newText }), file };
 }
 
 /** A path may have two entries, when a file became a link: what was there on the left, what is there on the right. */
 function fileOf(files: readonly DiffFile[], path: string, side: Side | undefined): DiffFile | undefined {
   const plain = path.trim().replace(/^\.?\/+/, '');
-  const isMeant: readonly ((file: DiffFile) => boolean)[] = [
+  const isMeant: ((file: DiffFile) => boolean)[] = [
     (file) => file.path === path,
     (file) => file.path === plain,
     (file) => file.path === plain.replace(/^[ab]\//, ''),
     (file) => file.oldPath === plain,
   ];
+  const composed = plain.normalize('NFC');
+  const isSpelledOtherwise = (file: DiffFile) => file.path.normalize('NFC') === composed;
+  // Two names that differ only in their composition are two files.
+  if (new Set(files.filter(isSpelledOtherwise).map((file) => file.path)).size === 1) isMeant.push(isSpelledOtherwise);
   for (const test of isMeant) {
     const found = files.filter(test);
     if (found.length > 0) return found.find(({ status }) => (status === 'deleted') === (side === 'LEFT')) ?? found[0];
@@ -174,14 +181,19 @@ function choose(matches: readonly TextMatch[], hint: number | undefined): TextMa
   return nearest && next && distance(nearest) < distance(next) ? nearest : undefined;
 }
 
-function inline({ first, last, replace }: TextMatch, side: Side, newText: string | undefined): Anchor {
+function inline(
+  { first, last, lines, at }: TextMatch,
+  side: Side,
+  { oldText, newText }: Pick<Wanted, 'oldText' | 'newText'>,
+): Anchor {
+  const quoted = { lines: lines.map(({ text }) => text), oldText, ...(at !== undefined && { at }) };
   // A removed line cannot be changed.
-  const replacement = newText === undefined || side === 'LEFT' ? null : replace(newText);
+  const replacement = newText === undefined || side === 'LEFT' ? null : replacementFor(quoted, newText);
   return {
     placement: 'inline',
     side,
     line: last.line,
     ...(first.line !== last.line && { startLine: first.line }),
-    ...(replacement !== null && { replacement }),
+    ...(replacement !== null && { replacement, quoted }),
   };
 }

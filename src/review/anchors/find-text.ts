@@ -6,11 +6,9 @@ export interface TextMatch {
   readonly last: NumberedLine;
   /** False when the lines differ from the text in white space. */
   readonly isExact: boolean;
-  /**
-   * Makes the text that takes the place of those lines from what takes the place of the text. Null when the indentation
-   * of the new lines is ambiguous.
-   */
-  readonly replace: (newText: string) => string | null;
+  /** Offset of the text in those lines; undefined for whole lines. */
+  readonly at?: number;
+  readonly lines: readonly NumberedLine[];
 }
 
 /** Comparisons of two lines; the strictest first. */
@@ -18,11 +16,13 @@ const readings: readonly ((line: string) => string)[] = [
   (line) => line,
   (line) => line.trimEnd(),
   (line) => line.trim(),
+  // macOS stores names and texts decomposed; a model writes them composed.
+  (line) => line.trim().normalize('NFC'),
 ];
 
 /**
  * Where `text` stands as whole lines of a run: exactly, else without regard to white space at the ends of lines, else without
- * indentation. The first way that finds anything, in whichever run, is the way: a loose match never stands beside an exact one.
+ * indentation, else in Unicode's composed form. The first way that finds anything, in whichever run, is the way: a loose match never stands beside an exact one.
  */
 export function findLines(runs: readonly (readonly NumberedLine[])[], text: string): TextMatch[] {
   const wanted = text.split('\n');
@@ -43,7 +43,7 @@ function matchOf(lines: readonly NumberedLine[], wanted: readonly string[]): Tex
   const last = lines.at(-1);
   if (!first || !last) return [];
   const isExact = lines.every(({ text }, index) => text === wanted[index]);
-  return [{ first, last, isExact, replace: (newText) => indentedAs(lines, wanted, newText) }];
+  return [{ first, last, lines, isExact }];
 }
 
 /** Every index at which `wanted` begins in `all` (Knuth, Morris and Pratt: linear, however much the lines repeat). */
@@ -68,27 +68,6 @@ function occurrences(all: readonly string[], wanted: readonly string[]): number[
   return found;
 }
 
-/**
- * A model that left the indentation out of what it copied left it out of what it wrote, too: the same white space is put before
- * every line. When the lines lack different amounts, or have another kind, the intention is ambiguous.
- */
-function indentedAs(lines: readonly NumberedLine[], wanted: readonly string[], newText: string): string | null {
-  const pairs = lines.flatMap(({ text }, index) => {
-    const given = wanted[index] ?? '';
-    return given.trim() === '' ? [] : [{ there: indentOf(text), given: indentOf(given) }];
-  });
-  const [first] = pairs;
-  if (!first || pairs.every(({ there, given }) => there === given)) return newText;
-  const missing = first.there.slice(0, Math.max(0, first.there.length - first.given.length));
-  if (!pairs.every(({ there, given }) => there === missing + given)) return null;
-  const fresh = newText.split('\n');
-  // Written out in full after all.
-  if (fresh.every((line) => line.trim() === '' || line.startsWith(first.there))) return newText;
-  return fresh.map((line) => (line.trim() === '' ? line : missing + line)).join('\n');
-}
-
-const indentOf = (line: string): string => /^[ \t]*/.exec(line)?.[0] ?? '';
-
 /** Finds every occurrence of `part` that begins within a line; it may span the lines that follow. */
 export function findParts(runs: readonly (readonly NumberedLine[])[], part: string): TextMatch[] {
   return runs.flatMap((lines) => partsOf(lines, part));
@@ -108,10 +87,8 @@ function partsOf(lines: readonly NumberedLine[], part: string): TextMatch[] {
     const first = lines[index];
     const last = lines[index + part.split('\n').length - 1];
     if (!first || !last) continue;
-    const before = whole.slice(start, at);
-    const lineEnd = whole.indexOf('\n', at + part.length);
-    const after = whole.slice(at + part.length, lineEnd === -1 ? undefined : lineEnd);
-    found.push({ first, last, isExact: true, replace: (newText) => before + newText + after });
+    const spanned = lines.slice(index, index + part.split('\n').length);
+    found.push({ first, last, lines: spanned, isExact: true, at: at - start });
   }
   return found;
 }

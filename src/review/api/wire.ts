@@ -70,6 +70,7 @@ export function wireDraft(draft: StoredDraft): ReviewDraft {
     findings: draft.findings.map(wireFinding),
     skippedFiles: [...draft.skippedFiles],
     warnings: [...draft.warnings],
+    dropped: [...draft.dropped],
     ...given('blockedBy', draft.blockedBy),
     ...givenTime('publishedAt', draft.publishedAt),
     ...given('url', draft.url),

@@ -1,6 +1,7 @@
 import { GitError } from './error.ts';
 import type { GitLimits } from './limits.ts';
 import { parseListing } from './listing.ts';
+import { checkObjectName } from './paths.ts';
 import type { GitResult, GitRunner } from './runner.ts';
 import type { Change } from './types.ts';
 
@@ -30,6 +31,18 @@ export async function changeBetween(context: ChangeContext, from: string, to: st
   } catch (error) {
     if (!(error instanceof GitError) || error.code !== 'gitMemoryExceeded') throw error;
     return await compareFrugally(context, from, to);
+  }
+}
+
+/** Difference from an earlier commit; null when git cannot make it, for example because a force push has removed the commit. */
+export async function earlierChange(context: ChangeContext, from: string, to: string): Promise<Change | null> {
+  if (from === to) return { diff: '', files: [], isDiffCut: false };
+  try {
+    checkObjectName(from);
+    return await changeBetween(context, from, to);
+  } catch (error) {
+    if (error instanceof GitError) return null;
+    throw error;
   }
 }
 

@@ -1,4 +1,4 @@
-import { changeBetween } from './change.ts';
+import { changeBetween, earlierChange } from './change.ts';
 import { type Borrowed, inspectCheckout } from './checkout.ts';
 import { GitError } from './error.ts';
 import { type FetchContext, fetchMissing, fetchTarget } from './fetch.ts';
@@ -177,7 +177,7 @@ function present(
   { change, since, baseTexts }: Findings,
 ): PreparedReview {
   const { git, layout, limits } = context;
-  const { headSha } = target;
+  const { headSha, sinceSha } = target;
   const reading = { git, gitDir: store.gitDir, limits, signal: undefined };
   const readBase = committedReader(reading, baseSha);
   return {
@@ -194,7 +194,12 @@ function present(
       const known = baseTexts.get(path);
       return known === undefined ? await readBase(path) : known;
     },
+    changeSince: (sha) => (sha === sinceSha && since ? Promise.resolve(since) : earlierChange(reading, sha, headSha)),
     readHead: committedReader(reading, headSha),
-    readHeadFiles: (paths) => readManyCommitted(reading, headSha, paths),
+    readHeadFiles: async (paths) => {
+      const files = await readManyCommitted(reading, headSha, paths);
+      return new Map([...files].map(([path, bytes]) => [path, bytes?.toString('utf8') ?? null]));
+    },
+    readHeadBytes: (paths) => readManyCommitted(reading, headSha, paths),
   };
 }

@@ -35,7 +35,7 @@ export function committedReader(context: TreeContext, sha: string): (path: strin
     );
     const large = new Set(blobs.filter(({ bytes }) => bytes > readBytes).map(({ path }) => path));
     for (const { path, resolve, reject } of questions) {
-      if (!large.has(path)) resolve(texts.get(path) ?? null);
+      if (!large.has(path)) resolve(texts.get(path)?.toString('utf8') ?? null);
       else reject(new GitError('fileTooLarge', `The file has more than ${readBytes} bytes`));
     }
   };
@@ -56,13 +56,13 @@ export function committedReader(context: TreeContext, sha: string): (path: strin
   };
 }
 
-/** Many files of a commit; those that are too large, alone or with those before them, are null. Every path has an answer. */
+/** Bytes of many files of a commit; those that are too large, alone or with those before them, are null. Every path has an answer. */
 export async function readManyCommitted(
   context: TreeContext,
   sha: string,
   paths: readonly string[],
-): Promise<ReadonlyMap<string, string | null>> {
-  const texts = new Map<string, string | null>(paths.map((path) => [path, null]));
+): Promise<ReadonlyMap<string, Buffer | null>> {
+  const texts = new Map<string, Buffer | null>(paths.map((path) => [path, null]));
   const { readBytes, readAllBytes } = context.limits;
   let room = readAllBytes;
   for (let at = 0; at < paths.length; at += batchFiles) {
@@ -92,8 +92,8 @@ async function findBlobs({ git, gitDir, signal }: TreeContext, sha: string, path
   });
 }
 
-async function readBlobs({ git, gitDir, signal }: TreeContext, blobs: readonly Blob[]): Promise<Map<string, string>> {
-  const texts = new Map<string, string>();
+async function readBlobs({ git, gitDir, signal }: TreeContext, blobs: readonly Blob[]): Promise<Map<string, Buffer>> {
+  const texts = new Map<string, Buffer>();
   if (blobs.length === 0) return texts;
   const headerBytes = 128;
   const { stdout } = await git.run({
@@ -109,7 +109,7 @@ async function readBlobs({ git, gitDir, signal }: TreeContext, blobs: readonly B
     if (stdout.toString('latin1', at, start) !== `${sha} blob ${bytes}\n`) {
       throw new GitError('gitCommandFailed', 'git cat-file gave another object than was asked for');
     }
-    texts.set(path, stdout.toString('utf8', start, start + bytes));
+    texts.set(path, stdout.subarray(start, start + bytes));
     at = start + bytes + 1;
   }
   return texts;

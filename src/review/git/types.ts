@@ -83,8 +83,12 @@ export interface PreparedReview extends Change {
   baseFiles(path: string): Promise<string | null>;
   /** The same of the head. */
   readHead(path: string): Promise<string | null>;
+  /** Difference from an earlier head to this one, renames included; null when the earlier head can no longer be compared. */
+  changeSince(sha: string): Promise<Change | null>;
   /** Many files of the head at once; those that are too large, or too many, are null like those that are not there. */
   readHeadFiles(paths: readonly string[]): Promise<ReadonlyMap<string, string | null>>;
+  /** The bytes of many files, under the same limits. */
+  readHeadBytes(paths: readonly string[]): Promise<ReadonlyMap<string, Uint8Array | null>>;
 }
 
 /** End of a run: decides the retention of its worktree. */

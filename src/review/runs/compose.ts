@@ -1,50 +1,94 @@
-import { type FindingIdentity, repeats, scanCode, scanOutput } from '../anchors/index.ts';
+import type { DroppedFinding } from '../../protocol/index.ts';
+import {
+  areOneFinding,
+  type FindingIdentity,
+  isSameFinding,
+  scanCode,
+  scanOutput,
+  suggestionObstacles,
+} from '../anchors/index.ts';
 import { type StoredFinding, severityRank } from '../store/index.ts';
+import { type EarlierFindings, hunkNeighbours, knownFinding, rangeOf } from './earlier.ts';
 import type { ReviewNotes } from './notes.ts';
 
 export interface Composition {
   readonly summary: string;
   readonly findings: readonly StoredFinding[];
+  readonly dropped: readonly DroppedFinding[];
   readonly warnings: readonly string[];
   readonly blockedBy: { readonly code: string; readonly message: string } | null;
 }
 
-export interface ComposeFacts {
+export interface ComposeFacts extends EarlierFindings {
   readonly itemId: string;
   readonly draftId: string;
-  /** Published and not resolved. */
-  readonly open: readonly StoredFinding[];
-  /** Dismissed by a user, or skipped in a published draft; not published again either. */
-  readonly unwanted: readonly StoredFinding[];
   /** Texts that must not be published. */
   readonly secrets: readonly string[];
 }
 
 type Noted = ReviewNotes['findings'][number];
 
-/** Composes a draft from the submission of the agent, without repeated findings, minor ones and secrets. Pure. */
+/**
+ * Composes a draft from the submission of the agent: lists minor and repeated findings as dropped, and withholds secrets. Pure.
+ */
 export function compose(notes: ReviewNotes, facts: ComposeFacts): Composition {
-  const earlier = [...facts.open, ...facts.unwanted];
-  const findings: Noted[] = [];
-  for (const each of bySeverity(notes.findings)) {
-    const isSmall = severityRank[each.finding.severity] > severityRank[notes.minSeverity];
-    const identity = identityOf(each);
-    const isKnown = [...earlier, ...findings.map(identityOf)].some((known) => repeats(identity, known));
-    if (!isSmall && !isKnown) findings.push(each);
-  }
   const scan = new Scan(facts.secrets);
+  const findings: Noted[] = [];
+  const dropped: DroppedFinding[] = [];
+  for (const each of bySeverity(notes.findings)) {
+    const drop = dropOf(each, findings, notes, facts);
+    if (drop) dropped.push({ ...placeOf(each), ...drop, title: scan.dropped(each.finding.title) });
+    else findings.push(each);
+  }
   return {
     summary: scan.text(notes.isNothing ? nothingText(notes) : notes.summary, 'the summary'),
     findings: findings.map((each, index) => stored(each, index < notes.maxFindings, facts, scan)),
+    dropped,
     warnings: notes.warnings,
     blockedBy: scan.blockedBy,
   };
 }
 
-const identityOf = ({ finding: { path, title, oldText }, oldPath }: Noted): FindingIdentity => ({
-  ...{ path, title, oldText },
-  ...(oldPath !== undefined && { oldPath }),
-});
+type Drop = Pick<DroppedFinding, 'reason' | 'sameAs'>;
+
+/** Returns the reason for leaving a finding out, or undefined for a finding of the draft. */
+function dropOf(
+  noted: Noted,
+  taken: readonly Noted[],
+  notes: ReviewNotes,
+  { open, refused }: EarlierFindings,
+): Drop | undefined {
+  if (severityRank[noted.finding.severity] > severityRank[notes.minSeverity]) return { reason: 'belowMinSeverity' };
+  const identity = identityOf(noted);
+  const isKnown = (each: StoredFinding) => isSameFinding(identity, knownIn(notes, each));
+  const refusal = refused.find(isKnown);
+  if (refusal) return { reason: refusal.status === 'skipped' ? 'skipped' : 'dismissed', sameAs: refusal.findingId };
+  const published = open.find(isKnown);
+  if (published) return { reason: 'alreadyPublished', sameAs: published.findingId };
+  const same = taken.find((each) => areOneFinding(identity, identityOf(each)));
+  return same && { reason: 'merged', sameAs: same.findingId };
+}
+
+const knownIn = ({ earlierPlaces }: ReviewNotes, finding: StoredFinding) =>
+  knownFinding(finding, earlierPlaces[finding.findingId]);
+
+function identityOf({ finding, anchor, oldPath, hunk }: Noted): FindingIdentity {
+  const { path, title, body, severity, oldText } = finding;
+  const isInline = anchor.placement === 'inline';
+  const side = isInline ? anchor.side : 'RIGHT';
+  const lines = isInline ? rangeOf(anchor) : undefined;
+  const neighbours = hunk && lines ? hunkNeighbours(hunk, side, lines) : undefined;
+  return { ...{ path, title, body, severity, oldText }, ...{ oldPath, side, lines, neighbours } };
+}
+
+function placeOf({ finding: { severity, path }, anchor }: Noted) {
+  const lines = anchor.placement === 'inline' ? anchor : undefined;
+  return {
+    ...{ severity, path, side: lines?.side ?? ('RIGHT' as const) },
+    ...(lines && { line: lines.line }),
+    ...(lines?.startLine !== undefined && { startLine: lines.startLine }),
+  };
+}
 
 const nothingText = ({ totalFiles }: ReviewNotes): string =>
   totalFiles === 0 ? 'Nothing has changed.' : 'The settings exclude all changed files from review.';
@@ -53,7 +97,7 @@ const bySeverity = (findings: readonly Noted[]): readonly Noted[] =>
   [...findings].sort((a, b) => severityRank[a.finding.severity] - severityRank[b.finding.severity]);
 
 function stored(noted: Noted, isWithin: boolean, { itemId, draftId }: ComposeFacts, scan: Scan): StoredFinding {
-  const { findingId, finding, anchor, fingerprint } = noted;
+  const { findingId, finding, anchor, fingerprint, obstacle } = noted;
   const { severity, path, oldText, newText } = finding;
   const isInline = anchor.placement === 'inline';
   const what = `a finding about ${path}`;
@@ -79,12 +123,17 @@ function stored(noted: Noted, isWithin: boolean, { itemId, draftId }: ComposeFac
     status: 'accepted',
     isResolved: false,
     isPublished: false,
-    warnings: isWithin ? [] : ['Listed in the summary: the review exceeds MaxFindings.'],
+    warnings: [
+      ...(isWithin ? [] : ['Listed in the summary: the review exceeds MaxFindings.']),
+      ...(obstacle ? [`Published without a suggestion: ${suggestionObstacles[obstacle]}.`] : []),
+    ],
     commentId: null,
     threadNodeId: null,
     url: null,
   };
 }
+
+const withheld = '(Withheld: it seems to contain a secret.)';
 
 /** Cleans texts, and stores the first reason that blocks publication. */
 class Scan {
@@ -99,7 +148,13 @@ class Scan {
     const { text: clean, blockedBy } = scanOutput(text, this.#secrets);
     if (!blockedBy) return clean;
     this.blockedBy ??= { code: blockedBy.code, message: `In ${what}: ${blockedBy.message}` };
-    return '(Withheld: it seems to contain a secret.)';
+    return withheld;
+  }
+
+  /** Title of a finding that is not published, so that a secret in it blocks nothing. */
+  dropped(title: string): string {
+    const { text, blockedBy } = scanOutput(title, this.#secrets);
+    return blockedBy ? withheld : text.replace(/\s+/g, ' ');
   }
 
   /** @returns undefined for code that would need changes: it is not suggested */
@@ -119,7 +174,7 @@ export interface Resolution {
 /** Selects the open findings that this review resolves. A finding that was found again stays open, even if the agent resolved it. */
 export function resolutionsOf(notes: ReviewNotes, open: readonly StoredFinding[]): Resolution[] {
   return open.flatMap((finding) => {
-    if (notes.findings.some((each) => repeats(identityOf(each), finding))) return [];
+    if (notes.findings.some((each) => isSameFinding(identityOf(each), knownIn(notes, finding)))) return [];
     // The model must not dismiss a published finding: the reviewed text can inject such a request.
     const resolved = notes.resolved.find(
       (each) => each.findingId === finding.findingId && each.resolution !== 'dismissed',

@@ -1,6 +1,7 @@
 import type { Drafted } from '../../../machines/index.ts';
-import type { StoredDraft, StoredFinding } from '../store/index.ts';
+import type { StoredDraft } from '../store/index.ts';
 import { compose } from './compose.ts';
+import { earlierFindings } from './earlier.ts';
 import { ReviewRunError } from './errors.ts';
 import { saveHunks } from './hunks.ts';
 import { type ReviewNotes, readNotes } from './notes.ts';
@@ -24,14 +25,14 @@ async function makeDraft(session: RunSession): Promise<StoredDraft> {
   if (!notes) throw new ReviewRunError('draftMissing', 'The submission of the agent is missing from the store.');
   // Always the same for a run, so that a second attempt replaces the draft of the first.
   const draftId = `draft-${runId}`;
-  const { summary, findings, warnings, blockedBy } = await composeDraft(session, notes, draftId);
+  const { summary, findings, dropped, warnings, blockedBy } = await composeDraft(session, notes, draftId);
   // Facts are written without a check of the lease, so renew it first. They precede the draft, because a stored draft is not made again.
   await session.renew();
   await saveHunks(store, runId, notes, findings, secretsOf(session.context));
   const { reviewedFiles, totalFiles, skippedFiles } = notes;
   const made = await store.putDraft(session.lease, {
     ...{ draftId, runId, itemId, headSha, status: 'draft', summary, findings },
-    ...{ reviewedFiles, totalFiles, skippedFiles, warnings },
+    ...{ reviewedFiles, totalFiles, skippedFiles, warnings, dropped },
     blockedBy: blockedBy ?? (await headMoved(session)),
   });
   await store.publish('draft.changed', { draftId, itemId });
@@ -41,20 +42,8 @@ async function makeDraft(session: RunSession): Promise<StoredDraft> {
 async function composeDraft({ context, run }: RunSession, notes: ReviewNotes, draftId: string) {
   const { store } = context;
   const { itemId } = run;
-  const open = await store.openFindings(itemId);
-  const unwanted = await unwantedFindings(context, itemId);
-  return compose(notes, { itemId, draftId, open, unwanted, secrets: secretsOf(context) });
-}
-
-/** Findings that a user dismissed, or skipped in a published draft. */
-async function unwantedFindings(
-  { store, times }: RunSession['context'],
-  itemId: string,
-): Promise<readonly StoredFinding[]> {
-  const { rows } = await store.drafts({ itemId, status: 'published', limit: times.earlierDrafts });
-  return rows
-    .flatMap(({ findings }) => findings)
-    .filter(({ status, resolution }) => status === 'skipped' || resolution === 'dismissed');
+  const earlier = await earlierFindings(store, itemId, context.times.earlierDrafts);
+  return compose(notes, { itemId, draftId, ...earlier, secrets: secretsOf(context) });
 }
 
 /** Blocks an automatic review of an outdated head, because the newer head gets its own review. */

@@ -26,6 +26,8 @@ export const runLimits = {
   autoPage: 100,
   /** Published drafts of a pull request that are searched for dismissed findings. */
   earlierDrafts: 50,
+  /** Earlier heads whose difference from the present head is read, to find the present places of earlier findings. */
+  earlierHeads: 10,
   /** Diff lines saved before and after those of a finding. */
   hunkContext: 12,
   /** Maximum size of the diff lines of a finding, in bytes. */

@@ -1,6 +1,10 @@
 import * as v from 'valibot';
 import { FindingHunk, findingResolutions, SubmittedFinding } from '../../protocol/index.ts';
+import { type SuggestionObstacle, suggestionObstacles } from '../anchors/index.ts';
 import { notesFact, type ReviewStore } from '../store/index.ts';
+
+const Lines = v.array(v.string());
+const obstacles = Object.keys(suggestionObstacles) as SuggestionObstacle[];
 
 const Anchor = v.variant('placement', [
   v.object({
@@ -9,12 +13,26 @@ const Anchor = v.variant('placement', [
     line: v.number(),
     startLine: v.exactOptional(v.number()),
     replacement: v.exactOptional(v.string()),
+    quoted: v.exactOptional(
+      v.object({ lines: v.pipe(Lines, v.readonly()), oldText: v.string(), at: v.exactOptional(v.number()) }),
+    ),
   }),
   v.object({
     placement: v.picklist(['file', 'summary']),
     reason: v.picklist(['noText', 'outsideDiff', 'binary', 'deleted']),
   }),
 ]);
+
+/** Place of a finding of an earlier review in the present head. */
+const EarlierPlace = v.object({
+  path: v.string(),
+  /** As `KnownFinding.place`. */
+  state: v.picklist(['present', 'gone', 'unknown']),
+  line: v.exactOptional(v.number()),
+  startLine: v.exactOptional(v.number()),
+  neighbours: v.exactOptional(v.object({ before: Lines, after: Lines })),
+});
+export type EarlierPlace = v.InferOutput<typeof EarlierPlace>;
 
 /**
  * Result of the agent's turn with all facts that drafting and publishing need. Stored until the draft is published or discarded, so
@@ -35,6 +53,7 @@ export const ReviewNotes = v.object({
       anchor: Anchor,
       fingerprint: v.string(),
       oldPath: v.exactOptional(v.string()),
+      obstacle: v.exactOptional(v.picklist(obstacles)),
       /** As in the diff; scanned for secrets when the draft is made. */
       hunk: v.exactOptional(FindingHunk),
     }),
@@ -42,6 +61,8 @@ export const ReviewNotes = v.object({
   resolved: v.array(
     v.object({ findingId: v.string(), resolution: v.picklist(findingResolutions), note: v.nullable(v.string()) }),
   ),
+  /** By finding of an earlier review. */
+  earlierPlaces: v.optional(v.record(v.string(), EarlierPlace), {}),
   /** Open findings whose text is no longer in the head. */
   goneFindings: v.array(v.string()),
   minSeverity: SubmittedFinding.entries.severity,

@@ -3,8 +3,10 @@ import {
   type RenderedFinding,
   renderComment,
   renderSummary,
+  replacementFor,
   scanCode,
   scanOutput,
+  withoutLineEnd,
 } from '../anchors/index.ts';
 import type { StoredDraft, StoredFinding, StoredItem } from '../store/index.ts';
 import { type Resolution, resolutionsOf } from './compose.ts';
@@ -133,14 +135,9 @@ function replacementOf(
 ): string | undefined {
   const noted = notes?.findings.find((each) => each.findingId === findingId);
   if (kind !== 'suggestion' || newText === undefined || noted?.anchor.placement !== 'inline') return undefined;
-  const { replacement } = noted.anchor;
-  const written = noted.finding.newText;
-  if (replacement === undefined || written === undefined) return undefined;
-  if (written === newText) return replacement;
-  // Text for a part of a line is inserted into the line. If the agent's text is not in the replacement, because only the
-  // indentation was adapted, the user's text replaces whole lines.
-  const at = written === '' ? -1 : replacement.indexOf(written);
-  return at < 0 ? newText : replacement.slice(0, at) + newText + replacement.slice(at + written.length);
+  const { replacement, quoted } = noted.anchor;
+  if (replacement === undefined || noted.finding.newText === newText) return replacement;
+  return quoted ? (replacementFor(quoted, withoutLineEnd(newText)) ?? undefined) : newText;
 }
 
 /** Finds a secret in a draft, after edits of users, too. @returns undefined without one */

@@ -3,6 +3,7 @@ import type { FindingHunk } from '../../protocol/index.ts';
 import type { AnchoredFinding, ReviewAssignment, ReviewSubmission } from '../agent/index.ts';
 import type { DiffFile } from '../anchors/index.ts';
 import type { StoredFinding } from '../store/index.ts';
+import { earlierFindings, earlierPlaces } from './earlier.ts';
 import { hunkAround } from './hunks.ts';
 import { type ReviewNotes, saveNotes } from './notes.ts';
 import type { Preparation, RunSession } from './session.ts';
@@ -67,7 +68,8 @@ export async function notesOf(
   const known = new Set([...selection.reviewed, ...selection.skipped].map(({ path }) => path));
   // Files after the cut of a truncated diff are listed as skipped.
   const cut = changed.files.filter(({ path }) => !known.has(path));
-  const open = await context.store.openFindings(item.itemId);
+  const { open, refused } = await earlierFindings(context.store, item.itemId, context.times.earlierDrafts);
+  const places = await earlierPlaces(context.store, prepared, [...open, ...refused]);
   return {
     headSha: run.headSha,
     baseSha: prepared.baseSha,
@@ -80,7 +82,8 @@ export async function notesOf(
       ...hunkOf(diffFiles, each),
     })),
     resolved: [...(submission?.resolved ?? [])],
-    goneFindings: await goneOf(prepared, open),
+    earlierPlaces: places,
+    goneFindings: await goneOf(prepared, open, places),
     minSeverity: rules.review.MinSeverity,
     maxFindings: rules.review.MaxFindings,
     reviewedFiles: selection.reviewed.length,
@@ -97,11 +100,16 @@ function hunkOf(files: readonly DiffFile[], { finding, anchor }: AnchoredFinding
 
 const plain = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
-/** Ids of findings whose quoted text is no longer in their file. */
-async function goneOf(prepared: Preparation['prepared'], open: readonly StoredFinding[]): Promise<string[]> {
+/** Ids of findings whose quoted text is no longer in their file, under its present name. */
+async function goneOf(
+  prepared: Preparation['prepared'],
+  open: readonly StoredFinding[],
+  places: ReviewNotes['earlierPlaces'],
+): Promise<string[]> {
+  const pathOf = ({ findingId, path }: StoredFinding) => places[findingId]?.path ?? path;
   const about = open.filter(({ side, oldText }) => side === 'RIGHT' && oldText !== undefined && plain(oldText) !== '');
-  const texts = await prepared.readHeadFiles([...new Set(about.map(({ path }) => path))]);
+  const texts = await prepared.readHeadFiles([...new Set(about.map(pathOf))]);
   return about
-    .filter(({ path, oldText = '' }) => !plain(texts.get(path) ?? '').includes(plain(oldText)))
+    .filter((each) => !plain(texts.get(pathOf(each)) ?? '').includes(plain(each.oldText ?? '')))
     .map(({ findingId }) => findingId);
 }

@@ -56,6 +56,12 @@ export const jsonOrNull = <T>() =>
     (value) => (value === null ? null : JSON.stringify(value)),
     (raw) => (raw === null ? null : (JSON.parse(raw) as T)),
   );
+/** Column for JSON text that rows of earlier versions lack. */
+export const jsonOr = <T>(missing: T) =>
+  column<T, string | null>(
+    (value) => JSON.stringify(value),
+    (raw) => (raw === null ? missing : (JSON.parse(raw) as T)),
+  );
 export const jsonOrNone = <T>() =>
   column<T | undefined, string | null>(
     (value) => (value === undefined ? null : JSON.stringify(value)),

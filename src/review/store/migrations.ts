@@ -120,6 +120,11 @@ export const migrations: readonly ((fragments: SqlFragments) => readonly string[
     `CREATE INDEX "eventsByTime" ON "events" ("at")`,
   ],
   () => [`ALTER TABLE "items" ADD COLUMN "deliveryId" text`, `ALTER TABLE "runs" ADD COLUMN "deliveryId" text`],
+  () => [
+    `ALTER TABLE "drafts" ADD COLUMN "dropped" text`,
+    `ALTER TABLE "deliveries" ADD COLUMN "digest" text`,
+    `CREATE INDEX "deliveriesByDigest" ON "deliveries" ("digest") WHERE "digest" IS NOT NULL`,
+  ],
 ];
 
 /**

@@ -1,6 +1,7 @@
 /** Stored values as callers see them; tables.ts maps them to columns. Times are milliseconds since the epoch. */
 import type {
   Delivery,
+  DroppedFinding,
   ReviewFinding,
   ReviewRunState,
   ReviewScope,
@@ -134,6 +135,7 @@ export interface StoredDraft {
   readonly totalFiles: number;
   readonly skippedFiles: readonly { readonly path: string; readonly reason: string }[];
   readonly warnings: readonly string[];
+  readonly dropped: readonly DroppedFinding[];
   readonly blockedBy: { readonly code: string; readonly message: string } | null;
   readonly publishedAt: number | null;
   readonly url: string | null;
@@ -179,6 +181,8 @@ export interface NewDelivery {
   readonly outcome: Delivery['outcome'];
   readonly reason: string | null;
   readonly tookMs: number;
+  /** Hash of a body that GitHub sends once, so that it is known under another delivery id. */
+  readonly digest?: string | null;
   /** Job that the delivery causes, added in the same transaction, so that an accepted delivery is never lost. */
   readonly job: NewJob | null;
   /** Command of a mention, unique by the source's comment id. */

@@ -7,6 +7,7 @@ import {
   instant,
   instantOrNone,
   json,
+  jsonOr,
   jsonOrNone,
   jsonOrNull,
   type RowOf,
@@ -111,6 +112,7 @@ export const draftRow = entity<Omit<StoredDraft, 'findings'>>()({
   totalFiles: whole,
   skippedFiles: json(),
   warnings: json(),
+  dropped: jsonOr([]),
   blockedBy: jsonOrNull(),
   publishedAt: wholeOrNull,
   url: textOrNull,
@@ -234,6 +236,10 @@ interface RunTable extends Columns<typeof runRow>, Keyed, Leased {
   leaseUntil: number;
 }
 
+interface DeliveryTable extends Columns<typeof deliveryRow>, Keyed {
+  digest: string | null;
+}
+
 interface JobTable extends Leased {
   jobId: Generated<number>;
   kind: string;
@@ -257,7 +263,7 @@ export interface Tables {
   runs: RunTable;
   drafts: Columns<typeof draftRow> & Keyed;
   findings: Columns<typeof findingRow> & Keyed;
-  deliveries: Columns<typeof deliveryRow> & Keyed;
+  deliveries: DeliveryTable;
   commands: Columns<typeof commandRow>;
   jobs: JobTable;
   deadJobs: Columns<typeof deadJobRow>;

@@ -164,6 +164,9 @@ export function assignmentOf(directory: string, options: AssignmentOptions = {})
     omitted: [],
     baseFiles: async (path) => old[path] ?? null,
     readHead: async (path) => now[path] ?? null,
+    changeSince: async () => null,
+    readHeadBytes: async (paths) =>
+      new Map(paths.map((path) => [path, now[path] === undefined ? null : Buffer.from(now[path])])),
     readHeadFiles: async (paths) => new Map(paths.map((path) => [path, now[path] ?? null])),
   };
   const diffFiles = parseDiff(change.diff);

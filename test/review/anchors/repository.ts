@@ -8,6 +8,7 @@ import { Objects } from '../git/objects.ts';
 const endOfDiff = 'end\n';
 
 export type Tree = Readonly<Record<string, string>>;
+export type BinaryTree = Readonly<Record<string, string | Buffer>>;
 
 /** A repository whose trees are made of texts: git itself computes the difference. */
 export class Repository {
@@ -36,7 +37,7 @@ export class Repository {
     writeFileSync(join(this.directory, name), text);
   }
 
-  tree(tree: Tree): string {
+  tree(tree: BinaryTree): string {
     return this.#objects.treeOf(
       new Map(
         Object.entries(tree).map(([path, text]) => [path, ['100644', 'blob', this.#objects.blob(text)] as const]),
@@ -48,7 +49,7 @@ export class Repository {
    * Starts one process for the differences of a test. It ends with the test.
    * @returns the difference of two trees as the backend asks for it; one at a time
    */
-  differ(t: Test): (before: Tree, after: Tree) => Promise<string> {
+  differ(t: Test): (before: BinaryTree, after: BinaryTree) => Promise<string> {
     const args = ['diff-tree', '--stdin', '-r', '-p', '-M', '-U3', '--src-prefix=a/', '--dst-prefix=b/'];
     const child = spawn('git', ['-c', 'core.autocrlf=false', '-c', 'core.safecrlf=false', ...args], {
       cwd: this.directory,

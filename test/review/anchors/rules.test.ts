@@ -1,12 +1,10 @@
 import t from 'tap';
 import {
   type DiffFile,
-  fingerprintOf,
   parseDiff,
   type RenderedFinding,
   renderComment,
   renderSummary,
-  repeats,
   type SummaryFacts,
   selectFiles,
 } from '../../../src/review/anchors/index.ts';
@@ -101,40 +99,6 @@ t.test('the budget is kept, and what is left out is named: together they are all
     { path: 'b.ts' },
     { path: 'go.sum' },
   ]);
-});
-
-const told = {
-  path: 'src/a.ts',
-  title: 'Missing null check in parse',
-  oldText: 'const a = parse(input);\nreturn a.value;',
-};
-t.test('a remark is known again across pushes', async (t) => {
-  const same = {
-    indentation: { ...told, oldText: '  const a = parse(input);\n  return a.value;' },
-    'line ends': { ...told, oldText: told.oldText.replace('\n', '\r\n') },
-    wrapping: { ...told, oldText: 'const a = parse(\n  input\n);\nreturn a.value;' },
-    'other words': { ...told, title: 'Crash when input is empty' },
-    renamed: { ...told, path: 'src/b.ts', oldPath: 'src/a.ts' },
-  };
-  for (const [name, finding] of Object.entries(same)) {
-    t.equal(fingerprintOf(finding), fingerprintOf(told), name);
-    t.ok(repeats(finding, told), name);
-  }
-  t.ok(repeats({ ...told, oldText: 'const a = parse(input ?? "");' }, told), 'the text was changed in part');
-  t.ok(repeats({ ...told, oldText: undefined }, told), 'quoted no text this time');
-  const other = {
-    path: { ...told, path: 'src/c.ts' },
-    text: { ...told, title: 'Unused import', oldText: "import x from 'x';" },
-    'same words, other place': { ...told, oldText: 'for (const each of rows) emit(each.name);' },
-    title: { path: told.path, title: 'No test' },
-    'letter case': { ...told, title: 'Other', oldText: told.oldText.toUpperCase() },
-  };
-  for (const [name, finding] of Object.entries(other)) {
-    t.not(fingerprintOf(finding), fingerprintOf(told), name);
-    t.notOk(repeats(finding, told), name);
-  }
-  const spoken = { path: 'a', title: '缺少空值检查' };
-  t.ok(repeats({ ...spoken, title: '缺少空值检查。' }, spoken), 'scripts without spaces');
 });
 
 const finding: RenderedFinding = {

@@ -194,7 +194,15 @@ t.test('a draft changes only with the current version and while it is editable',
   };
   await store.putDraft(lease, {
     ...{ draftId: 'd1', runId: run.runId, itemId: item.itemId, headSha: run.headSha, status: 'draft', summary: 'S' },
-    ...{ findings: [finding], reviewedFiles: 1, totalFiles: 1, skippedFiles: [], warnings: [], blockedBy: null },
+    ...{
+      findings: [finding],
+      reviewedFiles: 1,
+      totalFiles: 1,
+      skippedFiles: [],
+      warnings: [],
+      dropped: [],
+      blockedBy: null,
+    },
   });
   const path = '/api/v1/review-drafts/d1';
   const shown = await ask(path);
@@ -258,7 +266,7 @@ t.test('routes return the diff around the findings of a draft and the trace addr
   const { runId, headSha } = run;
   await store.putDraft(lease, {
     ...{ draftId: 'd1', runId, itemId: item.itemId, headSha, status: 'draft', summary: 'S', findings: [] },
-    ...{ reviewedFiles: 1, totalFiles: 1, skippedFiles: [], warnings: [], blockedBy: null },
+    ...{ reviewedFiles: 1, totalFiles: 1, skippedFiles: [], warnings: [], dropped: [], blockedBy: null },
   });
   const hunks = () => ask('/api/v1/review-drafts/d1/hunks');
   t.match(await hunks(), { status: 200, body: { hunks: {} } }, 'a draft need not have any');

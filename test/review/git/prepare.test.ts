@@ -332,3 +332,21 @@ t.test('an aborted run stops waiting and leaves the others alone', async (t) => 
   t.equal((await first).headSha, story.head);
   t.equal((await third).headSha, story.head);
 });
+
+t.test('the change since an earlier head has its renames, also of a full review; a lost head has none', async (t) => {
+  const lab = new Lab(t);
+  const { base, head: first } = lab.begin();
+  const file = 'export const b = 1;\nexport const c = 2;\n';
+  const second = lab.upstream.commitFiles({ 'a.txt': 'one\nTWO\nthree\n', 'src/b.ts': file }, [first]);
+  const head = lab.upstream.commitFiles({ 'a.txt': 'one\nTWO\nthree\n', 'lib/moved.ts': file }, [second]);
+  lab.upstream.setHead(7, head);
+  lab.clone();
+  const found = await (await lab.open()).prepare(lab.target({ base, head }));
+  t.equal(found.since, null);
+  t.match(await found.changeSince(second), {
+    files: [{ path: 'lib/moved.ts', oldPath: 'src/b.ts', status: 'renamed' }],
+  });
+  t.same(await found.changeSince(head), { files: [], diff: '', isDiffCut: false });
+  t.equal(await found.changeSince('0'.repeat(39).concat('1')), null);
+  t.equal(await found.changeSince('--output=/tmp/x'), null);
+});

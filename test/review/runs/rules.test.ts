@@ -103,17 +103,20 @@ const notes = (path: string, oldPath?: string): ReviewNotes => ({
       ...(oldPath !== undefined && { oldPath }),
     },
   ],
-  ...{ goneFindings: ['told'], minSeverity: 'minor', maxFindings: 10 },
+  ...{ earlierPlaces: {}, goneFindings: ['told'], minSeverity: 'minor', maxFindings: 10 },
   ...{ reviewedFiles: 1, totalFiles: 1, skippedFiles: [], warnings: [] },
 });
 
-t.test('a finding in a renamed file is not published again, and stays open', async (t) => {
-  const told = { ...finding({ path: 'src/old.ts' }), findingId: 'told' } as unknown as StoredFinding;
-  const facts = { itemId: 'i', draftId: 'd', open: [told], unwanted: [], secrets: [] };
-  t.same(compose(notes('src/new.ts', 'src/old.ts'), facts).findings, []);
-  t.same(resolutionsOf(notes('src/new.ts', 'src/old.ts'), [told]), []);
-  t.equal(compose(notes('src/new.ts'), facts).findings.length, 1, 'of another file it is another one');
-  t.match(resolutionsOf(notes('src/new.ts'), [told]), [{ resolution: 'outdated' }]);
+t.test('a finding in a file that the change renames is not published again, and stays open', async (t) => {
+  const told = { ...finding({ path: 'src/old.ts' }), ...{ findingId: 'told', side: 'RIGHT', line: 3 } };
+  const facts = { itemId: 'i', draftId: 'd', open: [told as unknown as StoredFinding], refused: [], secrets: [] };
+  t.match(compose(notes('src/new.ts', 'src/old.ts'), facts), {
+    findings: [],
+    dropped: [{ path: 'src/new.ts', line: 3, reason: 'alreadyPublished', sameAs: 'told' }],
+  });
+  t.same(resolutionsOf(notes('src/new.ts', 'src/old.ts'), facts.open), []);
+  t.match(compose(notes('src/new.ts'), facts), { findings: [{}], dropped: [] }, 'of another file it is another one');
+  t.match(resolutionsOf(notes('src/new.ts'), facts.open), [{ resolution: 'outdated' }]);
 });
 
 t.test('a run has no trace address before it has begun, or without a route', async (t) => {

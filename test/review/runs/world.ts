@@ -109,7 +109,10 @@ export class FakeGit {
   onPrepare: (target: ReviewTarget) => Promise<void> | void = () => {};
   change: (head: string) => Change = (head) => changeTo(head);
   since: ((head: string, since: string) => Change | null) | undefined;
+  changeSince: (head: string, earlier: string) => Change | null = () => null;
   headText: (head: string) => string = (head) => headText(head);
+  /** Texts of the head by path; a path that is not in it has `headText`. */
+  headTexts: (head: string) => Readonly<Record<string, string>> = () => ({});
   baseFiles: Record<string, string> = {};
   verifyClean: ReviewGit['verifyClean'] = async () => {};
   release: ReviewGit['release'] = async (runId, outcome) => {
@@ -134,7 +137,10 @@ export class FakeGit {
       omitted: [],
       baseFiles: async (path) => this.baseFiles[path] ?? null,
       readHead,
-      readHeadFiles: async (paths) => new Map(paths.map((path) => [path, this.headText(headSha)])),
+      readHeadBytes: async (paths) => new Map(paths.map((path) => [path, Buffer.from(this.headText(headSha))])),
+      changeSince: async (sha) => this.changeSince(headSha, sha),
+      readHeadFiles: async (paths) =>
+        new Map(paths.map((path) => [path, this.headTexts(headSha)[path] ?? this.headText(headSha)])),
     };
     return prepared;
   };
@@ -190,7 +196,7 @@ export class FakeAgent {
     if ('error' in result && !placed) throw new Error(result.error.message);
     const anchor =
       placed ?? ('anchor' in result ? result.anchor : { placement: 'file' as const, reason: 'noText' as const });
-    return { finding: submitted, anchor, fingerprint: fingerprintOf(submitted) };
+    return { finding: submitted, anchor, fingerprint: fingerprintOf({ ...submitted, anchor }) };
   }
 }
 

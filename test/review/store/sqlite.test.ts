@@ -83,13 +83,16 @@ t.test('an older schema is migrated; a newer one is rejected', async (t) => {
   await t.rejects(open(directory), { code: 'databaseNewer', message: /newer version/, isRetryable: false });
 });
 
-t.test('migrating version 1 to version 2 adds columns and retains the rows', async (t) => {
+t.test('migrating version 1 to the present one adds columns and retains the rows', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'backend.db');
   const database = await openSqlite(file);
   await database.write(async (rows) => {
     for (const table of ['items', 'runs'])
       await sql.raw(`ALTER TABLE "${table}" DROP COLUMN "deliveryId"`).execute(rows);
+    await sql.raw(`ALTER TABLE "drafts" DROP COLUMN "dropped"`).execute(rows);
+    await sql.raw(`DROP INDEX "deliveriesByDigest"`).execute(rows);
+    await sql.raw(`ALTER TABLE "deliveries" DROP COLUMN "digest"`).execute(rows);
     await sql`UPDATE "schemaVersion" SET "version" = 1`.execute(rows);
     await sql`INSERT INTO "facts" VALUES ('a', 'b')`.execute(rows);
   });

@@ -8,6 +8,8 @@ const words: Readonly<Record<string, string>> = {
   checkRunOfAnother: 'check run of another App',
   checkRunWithoutPullRequest: 'check run without a pull request',
   checkRunUnknown: 'check run of no known review',
+  duplicateBody: 'same body as another delivery',
+  duplicateCommand: 'same comment as another delivery',
   notAPullRequest: 'comment on an issue',
   notACommand: 'comment without a command',
   commandUnsupported: 'unknown command',
@@ -57,6 +59,12 @@ const words: Readonly<Record<string, string>> = {
   connectionFailed: 'GitHub cannot be reached',
   invalidAnswer: 'unexpected answer of GitHub',
   invalidRequest: 'incomplete request',
+  // Findings that are left out of a draft
+  alreadyPublished: 'published before and still open',
+  dismissed: 'dismissed before',
+  skipped: 'skipped before',
+  merged: 'same as another finding of this review',
+  belowMinSeverity: 'below Review.MinSeverity',
   // Files that are not reviewed
   generated: 'generated',
   lockfile: 'lock file',

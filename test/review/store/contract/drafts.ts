@@ -43,6 +43,12 @@ const draft = (runId: string, itemId: string, change: Partial<NewDraft> = {}): N
   totalFiles: 3,
   skippedFiles: [{ path: 'package-lock.json', reason: 'generated' }],
   warnings: ['one'],
+  dropped: [
+    {
+      ...{ severity: 'note', title: 'A nit', path: 'src/a.ts', side: 'RIGHT', line: 3 },
+      reason: 'belowMinSeverity',
+    },
+  ],
   blockedBy: null,
   ...change,
 });

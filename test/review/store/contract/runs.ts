@@ -25,6 +25,7 @@ const draftOf = (runId: string, itemId: string) => ({
   totalFiles: 0,
   skippedFiles: [],
   warnings: [],
+  dropped: [],
   blockedBy: null,
 });
 

@@ -151,7 +151,7 @@ function DraftHead({ draft, children }: { readonly draft: ReviewDraft; readonly 
 
 /** Facts for the decision: why it is blocked, whether the head has moved on, what was left out. */
 function Notes({ draft, item }: { readonly draft: ReviewDraft; readonly item: ReviewItem }) {
-  const { blockedBy, warnings, skippedFiles, headSha } = draft;
+  const { blockedBy, warnings, dropped, skippedFiles, headSha } = draft;
   const isBehind = isOpenDraft(draft) && headSha !== item.headSha;
   return (
     <>
@@ -176,6 +176,23 @@ function Notes({ draft, item }: { readonly draft: ReviewDraft; readonly item: Re
             </li>
           ))}
         </ul>
+      )}
+      {dropped.length > 0 && (
+        <details class="skipped-files">
+          <summary>{counted(dropped.length, 'finding')} left out</summary>
+          <ul>
+            {dropped.map(({ title, path, line, severity, reason }) => (
+              <li key={`${path} ${line ?? ''} ${title}`}>
+                {severity}: {title}{' '}
+                <span class="mono">
+                  {path}
+                  {line === undefined ? '' : `:${line}`}
+                </span>{' '}
+                <span class="quiet">{reasonWords(reason)}</span>
+              </li>
+            ))}
+          </ul>
+        </details>
       )}
       {skippedFiles.length > 0 && (
         <details class="skipped-files">
