@@ -9,7 +9,8 @@ export const markers = {
   review: (runId: string) => `<!-- oratorio:review:${runId} -->`,
   finding: (findingId: string) => `<!-- oratorio:finding:${findingId} -->`,
   summary: (itemId: string) => `<!-- oratorio:summary:${itemId} -->`,
-  reply: (commentId: number) => `<!-- oratorio:reply:${commentId} -->`,
+  reply: (commentId: number, refusal?: string) =>
+    `<!-- oratorio:reply:${commentId}${refusal === undefined ? '' : `:${refusal}`} -->`,
 } as const;
 
 /** GitHub takes 65 536 characters; what is hidden and what is quoted needs some of them. */

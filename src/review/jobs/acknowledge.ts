@@ -1,3 +1,4 @@
+import { markers } from '../anchors/index.ts';
 import type { StoredRepository } from '../store/index.ts';
 import type { JobContext } from './types.ts';
 
@@ -39,10 +40,19 @@ async function put(
 export const react = (context: Pick<JobContext, 'store' | 'settings'>, target: CommentTarget, content: 'eyes' | '+1') =>
   put(context, target, { kind: 'reaction', name: content, request: { commentId: target.commentId, content } });
 
-/** Comments on the pull request of a command. */
-export const reply = (context: Pick<JobContext, 'store' | 'settings'>, target: CommentTarget, body: string) =>
+/**
+ * Comments on the pull request of a command.
+ *
+ * @param refusal code of a refusal, because a command that is sent again can be refused first and answered later
+ */
+export const reply = (
+  context: Pick<JobContext, 'store' | 'settings'>,
+  target: CommentTarget,
+  body: string,
+  refusal?: string,
+) =>
   put(context, target, {
     kind: 'reply',
-    name: 'reply',
-    request: { number: target.number, body, marker: `<!-- oratorio:reply:${target.commentId} -->` },
+    name: refusal === undefined ? 'reply' : `reply:${refusal}`,
+    request: { number: target.number, body, marker: markers.reply(target.commentId, refusal) },
   });

@@ -75,7 +75,7 @@ async function refused(
   target: CommentTarget | undefined,
   errorCode: string,
 ): Promise<Outcome> {
-  if (target) await reply(context, target, refusalText(errorCode, context.settings().GitHub.Handle));
+  if (target) await reply(context, target, refusalText(errorCode, context.settings().GitHub.Handle), errorCode);
   await context.store.updateCommand(commentId, { status: 'rejected', errorCode });
   return { outcome: 'rejected', reason: errorCode };
 }

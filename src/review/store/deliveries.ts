@@ -61,23 +61,53 @@ export function deliveries(database: Database, wakes: Wakes): Methods {
 
 async function take(database: Database, rows: Rows, delivery: NewDelivery): Promise<'new' | 'duplicate'> {
   const { deliveryId, job, command } = delivery;
-  const { rows: inserted } = await insertDelivery(database, rows, receivedRow(delivery));
-  if (Number(inserted[0]?.redeliveries) > 0) return 'duplicate';
-  if (command && !(await isNewCommand(database, rows, command))) {
-    await rows
-      .updateTable('deliveries')
-      .set({ outcome: 'ignored', reason: 'duplicateCommand' })
-      .where('deliveryId', '=', deliveryId)
-      .execute();
+  const row = receivedRow(delivery);
+  const { rows: inserted } = await insertDelivery(database, rows, row);
+  const known = inserted[0];
+  if (Number(known?.redeliveries) > 0) {
+    if (!known || !isJudgedAgain(known, delivery)) return 'duplicate';
+    await rows.updateTable('deliveries').set(row).where('deliveryId', '=', deliveryId).execute();
+  }
+  const duplicate = await duplicateReason(database, rows, delivery, command);
+  if (duplicate) {
+    const outcome = { outcome: 'ignored', reason: duplicate } as const;
+    await rows.updateTable('deliveries').set(outcome).where('deliveryId', '=', deliveryId).execute();
     return 'duplicate';
   }
   if (job) await insertJob(database, rows, job);
   return 'new';
 }
 
+const settled: ReadonlySet<string> = new Set(['queued', 'processed'] satisfies Delivery['outcome'][]);
+
+/** An outcome that depended on the settings of its time, and differs by the present ones. */
+const isJudgedAgain = (
+  known: { readonly outcome: string; readonly reason: string | null },
+  { outcome, reason }: NewDelivery,
+): boolean => !settled.has(known.outcome) && (known.outcome !== outcome || known.reason !== reason);
+
+async function duplicateReason(
+  database: Database,
+  rows: Rows,
+  { digest = null, deliveryId }: NewDelivery,
+  command: NewCommand | null,
+): Promise<string | null> {
+  if (digest !== null) {
+    const same = rows
+      .selectFrom('deliveries')
+      .select('deliveryId')
+      .where('digest', '=', digest)
+      .where('deliveryId', '<>', deliveryId)
+      .where('outcome', 'in', [...settled] as Delivery['outcome'][])
+      .limit(1);
+    if (await same.executeTakeFirst()) return 'duplicateBody';
+  }
+  return command && !(await isNewCommand(database, rows, command)) ? 'duplicateCommand' : null;
+}
+
 /** Columns of a new delivery. Names from the source are cleaned, because they can contain any character. */
-const receivedRow = ({ deliveryId, event, outcome, reason, number, ...delivery }: NewDelivery) => ({
-  ...{ deliveryId, event, outcome, reason, number },
+const receivedRow = ({ deliveryId, event, outcome, reason, number, digest = null, ...delivery }: NewDelivery) => ({
+  ...{ deliveryId, event, outcome, reason, number, digest },
   action: textOrNull.encode(delivery.action),
   repositoryKey: textOrNull.encode(delivery.repositoryKey),
   sender: textOrNull.encode(delivery.sender),
@@ -85,19 +115,23 @@ const receivedRow = ({ deliveryId, event, outcome, reason, number, ...delivery }
 });
 
 const insertDelivery = prepared(({ now }, rows, slots: ReturnType<typeof receivedRow>) => {
-  const { deliveryId, event, action, repositoryKey, number, sender, outcome, reason, tookMs } = slots;
+  const { deliveryId, event, action, repositoryKey, number, sender, outcome, reason, tookMs, digest } = slots;
   return rows
     .insertInto('deliveries')
     .values({
-      ...{ deliveryId, event, action, repositoryKey, number, sender, outcome, reason, tookMs },
+      ...{ deliveryId, event, action, repositoryKey, number, sender, outcome, reason, tookMs, digest },
       receivedAt: now,
       redeliveries: 0,
     })
     .onConflict((conflict) =>
       conflict.column('deliveryId').doUpdateSet(({ eb }) => ({ redeliveries: eb('deliveries.redeliveries', '+', 1) })),
     )
-    .returning('redeliveries');
+    .returning(['redeliveries', 'outcome', 'reason']);
 });
+
+/** A command that was not followed, and that the present settings judge otherwise. */
+const isRefusedCommand = sql<boolean>`"commands"."status" in ('rejected', 'failed')
+  and ("excluded"."status" = 'queued' or "commands"."errorCode" is distinct from "excluded"."errorCode")`;
 
 async function isNewCommand(database: Database, rows: Rows, command: NewCommand): Promise<boolean> {
   const row = commandRow.encode({ ...command, runId: null, createdAt: 0 });
@@ -110,7 +144,18 @@ const insertCommand = prepared(({ now }, rows, slots: ReturnType<typeof commandR
   return rows
     .insertInto('commands')
     .values({ ...{ commentId, repositoryKey, number, actor, verb, focus, status, errorCode, runId }, createdAt: now })
-    .onConflict((conflict) => conflict.column('commentId').doNothing())
+    .onConflict((conflict) =>
+      conflict
+        .column('commentId')
+        .doUpdateSet(({ ref }) => ({
+          verb: ref('excluded.verb'),
+          focus: ref('excluded.focus'),
+          status: ref('excluded.status'),
+          errorCode: ref('excluded.errorCode'),
+          createdAt: ref('excluded.createdAt'),
+        }))
+        .where(isRefusedCommand),
+    )
     .returning('commentId');
 });
 

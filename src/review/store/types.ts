@@ -164,8 +164,9 @@ export interface ReviewStore {
 
   // Deliveries, commands, jobs
   /**
-   * Stores a delivery with its command and job in one transaction; durable when it resolves. A second delivery of a known comment is a
-   * duplicate too: it is stored as ignored and adds no job.
+   * Stores a delivery with its command and job in one transaction; durable when it resolves. A delivery that was queued or processed
+   * before is a duplicate, by its id, by its digest, or by the comment of its command; so is a delivery whose outcome stays the same. A
+   * delivery that was ignored, was rejected or has failed is new again with another outcome.
    */
   takeDelivery(delivery: NewDelivery): Promise<'new' | 'duplicate'>;
   setDeliveryOutcome(deliveryId: string, outcome: Delivery['outcome'], reason: string | null): Promise<void>;

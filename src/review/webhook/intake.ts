@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import * as v from 'valibot';
 import type { Logger } from '../../log/index.ts';
 import type { BackendSettings } from '../settings/index.ts';
@@ -5,7 +6,7 @@ import { type NewDelivery, type ReviewStore, ReviewStoreError } from '../store/i
 import { type Decision, decide, type IntakeRules, PayloadError, repositoryOf } from './decide.ts';
 import { limits } from './limits.ts';
 import { News } from './news.ts';
-import { Envelope } from './payloads.ts';
+import { Envelope, Stamped } from './payloads.ts';
 import { rulesOf } from './rules.ts';
 import { isSignedBy, parseSignature } from './signature.ts';
 import { WrongSignatures } from './wrong-signatures.ts';
@@ -117,6 +118,7 @@ export class WebhookIntake {
       action: envelope.action ?? null,
       repositoryKey: (envelope.repository && repositoryOf(envelope.repository, rules)) ?? null,
       sender: envelope.sender?.login ?? null,
+      digest: v.is(Stamped, payload) ? createHash('sha256').update(`${event}\0`).update(body).digest('hex') : null,
       ...recordOf(decision, id),
     };
     return this.#keep(delivery, decision, from);

@@ -55,3 +55,11 @@ export const Installation = v.object({
 });
 
 export const RepositoryChange = v.object({ repository });
+
+const time = v.object({ updated_at: v.string() });
+/** Payload that names a moment or a head: GitHub sends its body once. */
+export const Stamped = v.union([
+  v.object({ pull_request: time }),
+  v.object({ pull_request: v.object({ head: v.object({ sha: v.string() }) }) }),
+  v.object({ check_run: v.object({ check_suite: time }) }),
+]);

@@ -180,6 +180,63 @@ t.test('a command is stored once by its comment; a user without permission gets 
   t.equal(jobs.length, 4, 'one for each that is followed or replied to; none for the bot');
 });
 
+t.test('a delivery that was ignored, was rejected or has failed is judged again by the present settings', async (t) => {
+  let settings = settingsWith({ Repositories: ['octo/other'] });
+  const { deliver, store } = await scene(t, () => settings);
+  const opened = { event: 'pull_request', body: pull(1), id: 'opened' };
+  const mention = { event: 'issue_comment', body: commentPayload('@oratorio review'), id: 'mention' };
+  const unknown = { reason: 'repositoryNotConfigured' };
+  const duplicate = { status: 200, body: { status: 'duplicate' } };
+  t.match(await deliver(opened), { status: 202, body: { status: 'ignored', ...unknown } });
+  t.match(await deliver(mention), { status: 202, body: { status: 'rejected' } });
+  t.match(await deliver(opened), duplicate, 'judged as before');
+  settings = settingsWith({ Repositories: ['octo/hello', 'octo/other'] });
+  for (const each of [opened, mention]) {
+    t.match(await deliver(each), { status: 202, body: { status: 'queued' } }, each.id);
+    t.match(await deliver(each), duplicate, 'a queued delivery is known');
+  }
+  t.match(await store.deliveries({ limit: 9 }), {
+    rows: [
+      { deliveryId: 'mention', outcome: 'queued', redeliveries: 2 },
+      { deliveryId: 'opened', outcome: 'queued', redeliveries: 3, number: 1 },
+    ],
+  });
+  t.equal((await store.claimJobs('t', ['delivery', 'command'], 9, 60_000)).length, 2);
+  await store.setDeliveryOutcome('opened', 'processed', null);
+  t.match(await deliver(opened), duplicate, 'a processed delivery is known');
+  await store.setDeliveryOutcome('opened', 'failed', 'forbidden');
+  t.match(await deliver(opened), { status: 202, body: { status: 'queued' } });
+  await store.updateCommand(42, { status: 'rejected', errorCode: 'githubCommentCommandActorUnauthorized' });
+  await store.setDeliveryOutcome('mention', 'rejected', 'githubCommentCommandActorUnauthorized');
+  t.match(await deliver(mention), { status: 202, body: { status: 'queued' } });
+  t.match(await store.command(42), { status: 'queued', errorCode: null });
+});
+
+t.test(
+  'a body that GitHub sends once is a duplicate under another delivery id, unless the first came to nothing',
+  async (t) => {
+    let settings = settingsWith({ Repositories: ['octo/other'] });
+    const { deliver, store } = await scene(t, () => settings);
+    const head = { number: 3, head: { sha: 'a'.repeat(40) }, updated_at: '2026-01-01T00:00:00Z' };
+    const given = { event: 'pull_request', body: { ...pull(3), pull_request: head } };
+    t.match(await deliver({ ...given, id: 'a' }), { body: { status: 'ignored' } });
+    settings = settingsWith();
+    t.match(await deliver({ ...given, id: 'b' }), { status: 202, body: { status: 'queued' } });
+    t.match(await deliver({ ...given, id: 'c' }), { status: 200, body: { status: 'duplicate' } });
+    t.match(await deliver({ ...given, id: 'c' }), { status: 200, body: { status: 'duplicate' } });
+    t.match(await deliver({ ...given, id: 'a' }), { status: 200, body: { status: 'duplicate' } });
+    const pushed = { ...head, updated_at: '2026-01-01T00:00:01Z' };
+    t.match(await deliver({ ...given, body: { ...pull(3), pull_request: pushed } }), { body: { status: 'queued' } });
+    t.match(await deliver({ event: 'pull_request', body: pull(3), id: 'd' }), { body: { status: 'queued' } });
+    t.match(await deliver({ event: 'pull_request', body: pull(3), id: 'e' }), { body: { status: 'queued' } });
+    const { rows } = await store.deliveries({ limit: 9 });
+    t.match(
+      rows.find(({ deliveryId }) => deliveryId === 'c'),
+      { outcome: 'ignored', reason: 'duplicateBody' },
+    );
+  },
+);
+
 t.test('a store that fails is 503 with a time to come back, and a bug is a bug', async (t) => {
   const failing = (error: Error) =>
     new WebhookIntake({
