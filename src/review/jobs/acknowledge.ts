@@ -7,12 +7,16 @@ export interface CommentTarget {
   readonly repository: StoredRepository;
   readonly number: number;
   readonly commentId: number;
+  /** A comment of the conversation, a comment on lines, or the text of a review. */
+  readonly place: 'conversation' | 'thread' | 'review';
+  /** First comment of its thread; null outside of a thread. */
+  readonly threadId: number | null;
 }
 
 /** Adds a reply or reaction to the outbox, once per comment and name, if writes are enabled. */
 async function put(
   { store, settings }: Pick<JobContext, 'store' | 'settings'>,
-  { repository, number, commentId }: CommentTarget,
+  { repository, number, commentId, place }: CommentTarget,
   what: {
     readonly kind: 'reaction' | 'reply';
     readonly name: string;
@@ -23,7 +27,8 @@ async function put(
   const { repositoryKey, owner, name } = repository;
   const write = {
     kind: what.kind,
-    dedupeKey: `${what.kind}:${repositoryKey}:${commentId}:${what.name}`,
+    // Comments of each place have ids of their own.
+    dedupeKey: `${what.kind}:${repositoryKey}:${place === 'conversation' ? '' : `${place}:`}${commentId}:${what.name}`,
     repositoryKey,
     runId: null,
     request: { owner, name, ...what.request },
@@ -36,12 +41,23 @@ async function put(
   }));
 }
 
-/** Reacts to a command: `eyes` when it was received, `+1` when it was executed. */
-export const react = (context: Pick<JobContext, 'store' | 'settings'>, target: CommentTarget, content: 'eyes' | '+1') =>
-  put(context, target, { kind: 'reaction', name: content, request: { commentId: target.commentId, content } });
+/**
+ * Reacts to a command: `eyes` when it was received, `+1` when it was executed. The text of a review takes no reactions: a reply
+ * confirms the execution.
+ */
+export async function react(
+  context: Pick<JobContext, 'store' | 'settings'>,
+  target: CommentTarget,
+  content: 'eyes' | '+1',
+): Promise<void> {
+  const { commentId, place } = target;
+  if (place !== 'review')
+    return put(context, target, { kind: 'reaction', name: content, request: { commentId, content, place } });
+  if (content === '+1') await reply(context, target, 'Done.');
+}
 
 /**
- * Comments on the pull request of a command.
+ * Answers a command: in its thread, or else in the conversation.
  *
  * @param refusal code of a refusal, because a command that is sent again can be refused first and answered later
  */
@@ -54,5 +70,8 @@ export const reply = (
   put(context, target, {
     kind: 'reply',
     name: refusal === undefined ? 'reply' : `reply:${refusal}`,
-    request: { number: target.number, body, marker: markers.reply(target.commentId, refusal) },
+    request: {
+      ...{ number: target.number, body, marker: markers.reply(target.commentId, refusal) },
+      ...(target.threadId !== null && { threadId: target.threadId }),
+    },
   });

@@ -9,6 +9,8 @@ const refusals: Readonly<Record<string, string>> = {
   githubCommentCommandWorkspaceNotConfigured:
     'This repository has no workspace, so it cannot be reviewed. The operator of the review backend can add a route.',
   githubCommentCommandTargetInvalid: 'This pull request is not open.',
+  githubCommentCommandThreadUnknown:
+    'This thread is not about an open finding. Comment on the pull request to resolve all findings.',
   githubCommentCommandMultiline: 'The command must be the only line of the comment.',
   githubCommentCommandVerbRequired: 'The command is missing.',
   githubCommentCommandArgumentsInvalid: 'This command takes no arguments.',
@@ -27,7 +29,7 @@ const commands: readonly (readonly [string, string])[] = [
   ['full review', 'review the whole pull request'],
   ['pause', 'stop automatic reviews of this pull request'],
   ['resume', 'resume automatic reviews'],
-  ['resolve', 'resolve all open findings'],
+  ['resolve', 'resolve all open findings; in the thread of a finding, this one'],
   ['cancel', 'cancel the running review'],
   ['status', 'show the state of the review'],
   ['help', 'list the commands'],

@@ -10,16 +10,35 @@ import { parsedPayload } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
 
 /** Payload from the intake (`webhook/decide.ts`). */
-const Payload = v.object({ commentId: v.number(), association: v.string(), deliveryId: v.optional(v.string()) });
+const Payload = v.object({
+  commentId: v.number(),
+  association: v.string(),
+  place: v.optional(v.picklist(['conversation', 'thread', 'review']), 'conversation'),
+  threadId: v.nullish(v.number(), null),
+  deliveryId: v.optional(v.string()),
+});
+type Payload = v.InferOutput<typeof Payload>;
+
+/** A command that cannot be followed where it was written. */
+class CommandRefusal extends Error {
+  override readonly name = 'CommandRefusal';
+  readonly code: string;
+
+  constructor(code: string) {
+    super(code);
+    this.code = code;
+  }
+}
 
 /** Executes the command of a mention: checks the permission of its author, executes it and replies. */
 export const command: JobKind = {
   async work(job, context) {
-    const { commentId, association, deliveryId } = v.parse(Payload, job.payload);
+    const payload = v.parse(Payload, job.payload);
+    const { commentId, deliveryId } = payload;
     const known = await context.store.command(commentId);
     if (!known) return;
     const attempt = { deliveryId, isRepeated: job.attempt > 1 };
-    const outcome = await outcomeOf(known, association, context, attempt);
+    const outcome = await outcomeOf(known, payload, context, attempt);
     if (deliveryId !== undefined) await context.outcomes.delivery(deliveryId, outcome);
   },
   async giveUp(job, context, { code }) {
@@ -33,7 +52,7 @@ export const command: JobKind = {
 
 async function outcomeOf(
   known: StoredCommand,
-  association: string,
+  { association, place, threadId }: Payload,
   context: JobContext,
   attempt: Pick<CommandContext, 'deliveryId' | 'isRepeated'>,
 ): Promise<Outcome> {
@@ -42,7 +61,8 @@ async function outcomeOf(
   if (known.status === 'dispatched') return done;
   const repository = await enabledRepository(context, known.repositoryKey);
   if (!repository) return refused(context, known, undefined, 'githubCommentCommandRepositoryNotConfigured');
-  const target: CommentTarget = { repository, number: known.number, commentId: known.commentId };
+  const { number, commentId } = known;
+  const target: CommentTarget = { repository, number, commentId, place, threadId };
   if (known.status === 'rejected')
     return refused(context, known, target, known.errorCode ?? 'githubCommentCommandArgumentsInvalid');
   const judged = await decideCommand(
@@ -63,7 +83,7 @@ async function outcomeOf(
     await context.store.updateCommand(known.commentId, { status: 'dispatched', runId: run?.runId ?? null });
     return done;
   } catch (error) {
-    if (!(error instanceof ReviewError)) throw error;
+    if (!(error instanceof ReviewError || error instanceof CommandRefusal)) throw error;
     return refused(context, known, target, error.code);
   }
 }
@@ -136,8 +156,12 @@ const verbs: Readonly<Record<CommandVerb, Verb>> = {
     await change(context, item, { isPaused: false, automaticReviews: 0 });
     context.tickSoon();
   }),
-  resolve: confirmed(async ({ context, item, command: { actor } }) => {
-    for (const { findingId } of await context.store.openFindings(item.itemId))
+  resolve: confirmed(async ({ context, item, target: { threadId }, command: { actor } }) => {
+    const open = await context.store.openFindings(item.itemId);
+    // In a thread it means the finding of this thread.
+    const meant = threadId === null ? open : open.filter(({ commentId }) => commentId === threadId);
+    if (threadId !== null && meant.length === 0) throw new CommandRefusal('githubCommentCommandThreadUnknown');
+    for (const { findingId } of meant)
       await context.runs.resolveFinding(findingId, 'dismissed', `Resolved by @${actor}.`);
   }),
   cancel: confirmed(async ({ context, item }) => {

@@ -43,32 +43,61 @@ const verbs: ReadonlyMap<string, CommandVerb> = new Map([
   ['help', 'help'],
 ]);
 const spoken = /^(full\s+review|\S+)(?:\s+([\s\S]*))?$/i;
+/** Punctuation between the mention and the command, as in a letter: `@oratorio, pause`. */
+const salutation = /^(?:[,:、]\s*|\s+(?:[-–—,:]\s+)?)(?=\S)/u;
+const closing = /[.,:;!?…。、]+$/u;
+
+/** Line that begins the quoted mail, or the signature, below a reply: `-- `, `-----Original Message-----`, `_____`. */
+const delimiter = /^(?:--|-{5,}.*|_{5,})$/;
+/** Lines of an attribution: “On …, Ada <…> wrote:”, in any language. */
+const attributionLines = 3;
+
+/** Whether the lines below a command are only a quoted mail or a signature. */
+function isQuotation(below: string): boolean {
+  const lines = below.split(/\r\n|[\n\r]/).map((line) => line.trim());
+  const cut = lines.findIndex((line) => delimiter.test(line));
+  const shown = lines.slice(0, cut === -1 ? undefined : cut).filter((line) => line !== '');
+  const quote = shown.findIndex((line) => line.startsWith('>'));
+  const attribution = shown.slice(0, quote === -1 ? undefined : quote);
+  if (attribution.length > attributionLines || shown.slice(attribution.length).some((line) => !line.startsWith('>')))
+    return false;
+  return attribution.length === 0 || (quote !== -1 && attribution.at(-1)?.endsWith(':') === true);
+}
+
+/** First line of a reply by mail; all of a text with other lines below. */
+function withoutQuotation(text: string): string {
+  const [, first = '', below = ''] = /^([^\n\r]*)[\n\r]([\s\S]*)$/.exec(text) ?? [];
+  return first !== '' && isQuotation(below) ? first.trim() : text;
+}
 
 /**
  * Reads a whole comment as one command: `@handle review`, `review for <focus>`, `full review`, `pause`, `resume`, `resolve`,
- * `cancel`, `status`, `help`. Verb and handle in any case, one line, NFKC, invisible characters taken out.
+ * `cancel`, `status`, `help`. Verb and handle in any case, with punctuation as in prose, on one line with at most the mail that it
+ * replies to below, NFKC, invisible characters taken out.
  *
  * @param body the comment as the source gave it
  * @param handle what a mention begins with, without the @
  */
 export function parseCommand(body: string, handle: string): ParsedCommand {
-  const text = body.normalize('NFKC').replace(invisible, '').trim();
+  const text = withoutQuotation(body.normalize('NFKC').replace(invisible, '').trim());
   const mention = `@${handle.normalize('NFKC')}`;
   if (handle === '' || text.slice(0, mention.length).toLowerCase() !== mention.toLowerCase())
     return { kind: 'notCommand' };
   const rest = text.slice(mention.length);
-  if (rest === '') return invalid(null, 'githubCommentCommandVerbRequired');
-  if (!/^\s/.test(rest)) return { kind: 'notCommand' };
-  return parseWords(rest.trim());
+  if (rest.replace(closing, '') === '') return invalid(null, 'githubCommentCommandVerbRequired');
+  const spoken = rest.replace(salutation, '');
+  return spoken === rest ? { kind: 'notCommand' } : parseWords(spoken.trim());
 }
 
 function parseWords(text: string): ParsedCommand {
+  const alone = lineBreak.test(text) ? '' : text.replace(closing, '').trim().replace(/\s+/g, ' ').toLowerCase();
+  const wordless = verbs.get(alone);
+  if (wordless !== undefined) return { kind: 'parsed', command: { verb: wordless, focus: null } };
   const [, words = '', given = ''] = spoken.exec(text) ?? [];
   const verb = verbs.get(words.toLowerCase().replace(/\s+/, ' '));
   if (verb === undefined) return { kind: 'unsupported' };
   if (lineBreak.test(text)) return invalid(verb, 'githubCommentCommandMultiline');
   if (control.test(text)) return invalid(verb, 'githubCommentCommandArgumentsInvalid');
-  if (given === '') return { kind: 'parsed', command: { verb, focus: null } };
   return verb === 'review' ? withFocus(given) : invalid(verb, 'githubCommentCommandArgumentsInvalid');
 }
 

@@ -3,7 +3,17 @@ import { repositoryKeyOf } from '../settings/index.ts';
 import type { NewCommand, NewJob } from '../store/index.ts';
 import { parseCommand } from './command.ts';
 import { type CommandFacts, judgeCommand } from './eligibility.ts';
-import { CheckRun, type Envelope, Installation, IssueComment, PullRequest, RepositoryChange } from './payloads.ts';
+import {
+  CheckRun,
+  type Envelope,
+  Installation,
+  IssueComment,
+  PullRequest,
+  RepositoryChange,
+  ReviewComment,
+  SubmittedReview,
+  type Written,
+} from './payloads.ts';
 
 /** Settings that the intake applies. */
 export interface IntakeRules {
@@ -49,6 +59,8 @@ const ignored = (reason: string): Decision => ({ kind: 'ignored', reason });
 /** Reviews depend on these; what changes anything else of a pull request leads to nothing. */
 const table: Readonly<Record<string, Readonly<Record<string, Judge>>>> = {
   issue_comment: { created: comment },
+  pull_request_review_comment: { created: reviewComment },
+  pull_request_review: { submitted: submittedReview },
   pull_request: {
     opened: pullRequest,
     reopened: pullRequest,
@@ -188,18 +200,42 @@ function repositoryChange(payload: unknown, rules: IntakeRules, reason: string):
 function comment(payload: unknown, rules: IntakeRules): Decision {
   const { repository, issue, comment } = read(IssueComment, payload);
   if (issue.pull_request === undefined) return ignored('notAPullRequest');
-  const parsed = parseCommand(comment.body, rules.handle);
+  return commandIn(comment, { repository, number: issue.number, place: 'conversation', threadId: null }, rules);
+}
+
+function reviewComment(payload: unknown, rules: IntakeRules): Decision {
+  const { repository, pull_request, comment } = read(ReviewComment, payload);
+  const threadId = comment.in_reply_to_id ?? comment.id;
+  return commandIn(comment, { repository, number: pull_request.number, place: 'thread', threadId }, rules);
+}
+
+function submittedReview(payload: unknown, rules: IntakeRules): Decision {
+  const { repository, pull_request, review } = read(SubmittedReview, payload);
+  return commandIn(review, { repository, number: pull_request.number, place: 'review', threadId: null }, rules);
+}
+
+/** Place of a text on a pull request. */
+interface TextPlace {
+  readonly repository: Parameters<typeof repositoryOf>[0];
+  readonly number: number;
+  readonly place: 'conversation' | 'thread' | 'review';
+  /** First comment of the thread. */
+  readonly threadId: number | null;
+}
+
+/** Judges a text of a person as a command, the same wherever it was written. */
+function commandIn(text: Written, { repository, number, place, threadId }: TextPlace, rules: IntakeRules): Decision {
+  const parsed = parseCommand(text.body, rules.handle);
   if (parsed.kind === 'notCommand') return ignored('notACommand');
   if (parsed.kind === 'unsupported') return ignored('commandUnsupported');
   const known = configured(repository, rules);
-  const { number } = issue;
   if (!known) {
     const errorCode = 'githubCommentCommandRepositoryNotConfigured';
     return { kind: 'rejected', errorCode, number, command: null, job: null };
   }
   const facts: CommandFacts = {
-    isBot: isBot(comment),
-    association: comment.author_association,
+    isBot: isBot(text),
+    association: text.author_association,
     isRepositoryConfigured: true,
     hasWorkspaceRoute: known.hasWorkspaceRoute,
   };
@@ -207,10 +243,10 @@ function comment(payload: unknown, rules: IntakeRules): Decision {
   const refusal = judged.kind === 'rejected' ? judged.errorCode : undefined;
   const errorCode = refusal ?? (parsed.kind === 'invalid' ? parsed.errorCode : null);
   const command: NewCommand = {
-    commentId: comment.id,
+    commentId: text.id,
     repositoryKey: known.repositoryKey,
     number,
-    actor: comment.user.login,
+    actor: text.user.login,
     verb: parsed.kind === 'parsed' ? parsed.command.verb : (parsed.verb ?? ''),
     focus: parsed.kind === 'parsed' ? parsed.command.focus : null,
     status: errorCode === null ? 'queued' : 'rejected',
@@ -219,12 +255,12 @@ function comment(payload: unknown, rules: IntakeRules): Decision {
   const job: NewJob = {
     kind: 'command',
     key: keyOf(known.repositoryKey, number),
-    payload: { commentId: comment.id, association: comment.author_association },
+    payload: { commentId: text.id, association: text.author_association, place, threadId },
   };
   if (errorCode === null) return { kind: 'queued', job, number, command };
   // A reply to a program may be answered by it, and so on for ever.
   return { kind: 'rejected', errorCode, number, command, job: facts.isBot ? null : job };
 }
 
-const isBot = ({ user, performed_via_github_app }: IssueComment['comment']): boolean =>
+const isBot = ({ user, performed_via_github_app }: Written): boolean =>
   user.type === 'Bot' || user.login.endsWith('[bot]') || (performed_via_github_app ?? null) !== null;

@@ -21,18 +21,37 @@ export const Envelope = v.object({
 });
 export type Envelope = v.InferOutput<typeof Envelope>;
 
+const written = {
+  id: wholeNumber,
+  author_association: v.optional(word, 'NONE'),
+  user: account,
+  performed_via_github_app: v.nullish(v.record(v.string(), v.unknown())),
+};
+const body = v.pipe(v.string(), v.maxLength(300_000));
+const numbered = v.object({ number: wholeNumber });
+
 export const IssueComment = v.object({
   repository,
   issue: v.object({ number: wholeNumber, pull_request: v.optional(v.record(v.string(), v.unknown())) }),
-  comment: v.object({
-    id: wholeNumber,
-    body: v.pipe(v.string(), v.maxLength(300_000)),
-    author_association: v.optional(word, 'NONE'),
-    user: account,
-    performed_via_github_app: v.nullish(v.record(v.string(), v.unknown())),
-  }),
+  comment: v.object({ ...written, body }),
 });
-export type IssueComment = v.InferOutput<typeof IssueComment>;
+
+/** Comment on lines of a pull request. `in_reply_to_id` is the first comment of its thread. */
+export const ReviewComment = v.object({
+  repository,
+  pull_request: numbered,
+  comment: v.object({ ...written, body, in_reply_to_id: v.nullish(wholeNumber) }),
+});
+
+/** Review of a pull request. Its body is null when only its comments have text. */
+export const SubmittedReview = v.object({
+  repository,
+  pull_request: numbered,
+  review: v.object({ ...written, body: v.nullish(body, '') }),
+});
+
+/** Fields of a text by which its author is known. */
+export type Written = v.InferOutput<typeof IssueComment>['comment'];
 
 export const PullRequest = v.object({
   repository,

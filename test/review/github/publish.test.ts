@@ -82,6 +82,22 @@ t.test('the summary and the check run are changed in place', async (t) => {
   t.match(repo.checkRuns, [{ status: 'completed', conclusion: 'success', title: 'Clean' }]);
 });
 
+t.test('a reply goes to the thread of its command, and to the conversation when the thread is gone', async (t) => {
+  const { repo, pull, source } = await world(t);
+  const review = { number: 7, commitId: pull.headSha, body: '', comments: [comment('f1', 2)] };
+  await source.send(write('review', review));
+  const threadId = repo.reviewComments[0]?.id ?? 0;
+  const request = { number: 7, body: 'Done.', marker: '<!-- oratorio:reply:5 -->', threadId };
+  const first = await source.send(write('reply', request));
+  t.strictSame(await source.send(write('reply', request)), first);
+  t.match(repo.reviewComments, [{}, { body: /^Done\./, line: 2 }]);
+  t.equal(repo.comments.length, 0);
+  await source.send(write('reaction', { commentId: threadId, content: 'eyes', place: 'thread' }));
+  const lost = { ...request, marker: '<!-- oratorio:reply:6 -->', threadId: 1 };
+  for (let times = 0; times < 2; times += 1) await source.send(write('reply', lost));
+  t.equal(repo.comments.length, 1);
+});
+
 t.test('a marker in a foreign text is not taken for ours', async (t) => {
   const { forge, source, repo, pull } = await world(t);
   forge.comment(repo, pull.number, 'mallory', `Mine ${markers.summary('i')}`);

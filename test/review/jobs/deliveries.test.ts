@@ -3,7 +3,7 @@ import { ReviewError } from '../../../src/review/errors.ts';
 import type { ReviewStore } from '../../../src/review/store/index.ts';
 import { WebhookIntake } from '../../../src/review/webhook/index.ts';
 import { quiet } from '../store/databases.ts';
-import { commentPayload, deliverTo } from '../webhook/harness.ts';
+import { commentPayload, deliverTo, reviewPayload, threadPayload } from '../webhook/harness.ts';
 import { facts, forbidden, pausesEnd, repositoryKey, type Scene, scene, unreachable } from './harness.ts';
 
 const repository = { full_name: 'octo/hello', html_url: 'https://github.com/octo/hello' };
@@ -175,6 +175,56 @@ t.test('a command is acknowledged and executed', async (t) => {
       t.same(await outcomes(world), [['processed', null]]);
     });
   }
+});
+
+t.test('resolve in the thread of a finding resolves this one; in another thread it is refused there', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  const { item } = await world.store.upsertItem(facts(7));
+  const { itemId, repositoryKey: key, headSha, baseSha } = item;
+  const wish = { itemId, repositoryKey: key, number: 7, trigger: 'manual', scope: 'full', focus: null } as const;
+  await world.store.enqueueRun({ ...wish, headSha, baseSha, sinceSha: null });
+  const claim = await world.store.claimRun('t', 60_000, { global: 9, perRepository: 9, perSource: 9 });
+  if (!claim) throw new Error('there is no run');
+  const finding = (findingId: string, commentId: number | null) => ({
+    ...({
+      findingId,
+      draftId: 'd',
+      itemId,
+      severity: 'major',
+      kind: 'comment',
+      title: 'A race',
+      body: 'Two write.',
+    } as const),
+    ...({ path: 'a.ts', side: 'RIGHT', placement: 'inline', fingerprint: findingId, status: 'accepted' } as const),
+    ...{ isResolved: false, isPublished: true, warnings: [], commentId, threadNodeId: null, url: null },
+  });
+  await world.store.putDraft(claim.lease, {
+    ...{ draftId: 'd', runId: claim.run.runId, itemId, headSha, status: 'draft', summary: '' },
+    findings: [finding('one', 40), finding('two', 41), finding('three', null)],
+    ...{ reviewedFiles: 1, totalFiles: 1, skippedFiles: [], warnings: [], dropped: [], blockedBy: null },
+  });
+  const say = async (id: number, change: object) => {
+    await deliver('pull_request_review_comment', threadPayload('@oratorio resolve.', { id, ...change }));
+    await world.idle();
+  };
+  await say(50, { in_reply_to_id: 41 });
+  t.match(world.runs.resolved, [['two', 'dismissed', 'Resolved by @alice.']]);
+  t.match(
+    world.forge.sent.map(({ kind, request }) => [kind, request]),
+    [
+      ['reaction', { commentId: 50, place: 'thread', content: 'eyes' }],
+      ['reaction', { commentId: 50, place: 'thread', content: '+1' }],
+    ],
+  );
+  await say(51, { in_reply_to_id: 99 });
+  t.equal(world.runs.resolved.length, 1);
+  t.match(await world.store.command(51), { status: 'rejected', errorCode: 'githubCommentCommandThreadUnknown' });
+  t.match(world.forge.sent.at(-1), { kind: 'reply', request: { threadId: 99, body: /not about an open finding/ } });
+  await deliver('pull_request_review', reviewPayload('@oratorio resolve', { id: 52 }));
+  await world.idle();
+  t.equal(world.runs.resolved.length, 4, 'all of them');
+  t.match(world.forge.sent.at(-1), { kind: 'reply', request: { body: 'Done.' } });
 });
 
 t.test('a command without write permission is rejected with one reply', async (t) => {

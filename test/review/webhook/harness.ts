@@ -98,3 +98,15 @@ export const commentPayload = (body: string, change: object = {}, issue: object 
   comment: { id: 42, body, author_association: 'MEMBER', user: { login: 'alice', type: 'User' }, ...change },
   sender: { login: 'alice' },
 });
+
+/** A comment on lines of a pull request, as GitHub reports it. `in_reply_to_id` names the first comment of its thread. */
+export const threadPayload = (body: string, change: object = {}) => {
+  const { issue: _, ...rest } = commentPayload(body, change);
+  return { ...rest, pull_request: { number: 7 } };
+};
+
+/** A review of a pull request with a text, as GitHub reports it. */
+export const reviewPayload = (body: string | null, change: object = {}) => {
+  const { comment, ...rest } = threadPayload(body ?? '', change);
+  return { ...rest, action: 'submitted', review: { ...comment, body, state: 'commented' } };
+};

@@ -4,7 +4,15 @@ import t from 'tap';
 import { ReviewStoreError } from '../../../src/review/store/index.ts';
 import { isSignedBy, parseSignature, WebhookIntake, WrongSignatures } from '../../../src/review/webhook/index.ts';
 import { quiet } from '../store/databases.ts';
-import { commentPayload, deliverTo, scene, settingsWith, signatureOf } from './harness.ts';
+import {
+  commentPayload,
+  deliverTo,
+  reviewPayload,
+  scene,
+  settingsWith,
+  signatureOf,
+  threadPayload,
+} from './harness.ts';
 
 const pull = (number: number, action = 'opened', rest: object = {}) => ({
   action,
@@ -236,6 +244,43 @@ t.test(
     );
   },
 );
+
+t.test('a command counts in a thread and in the text of a review as in the conversation', async (t) => {
+  const { deliver, store } = await scene(t);
+  const places = [
+    ['issue_comment', commentPayload, null],
+    ['pull_request_review_comment', threadPayload, 40],
+    ['pull_request_review', reviewPayload, null],
+  ] as const;
+  let id = 100;
+  const nextId = () => {
+    id += 1;
+    return id;
+  };
+  for (const [event, payload, threadId] of places) {
+    const say = (body: string, change: object = {}) =>
+      deliver({
+        event,
+        body: payload(body, { id: nextId(), ...(threadId !== null && { in_reply_to_id: threadId }), ...change }),
+      });
+    t.match(await say('@oratorio pause'), { status: 202, body: { status: 'queued', commandId: id } }, event);
+    t.match(await store.command(id), { verb: 'pause', actor: 'alice', number: 7, status: 'queued' });
+    t.match(await say('nice work'), { body: { status: 'ignored', reason: 'notACommand' } }, event);
+    const robot = { user: { login: 'x[bot]', type: 'Bot' } };
+    t.match(await say('@oratorio pause', robot), { body: { errorCode: 'githubCommentCommandBotRejected' } }, event);
+    const mannequin = { author_association: 'MANNEQUIN' };
+    t.match(await say('@oratorio pause', mannequin), { body: { errorCode: 'githubCommentCommandActorUnauthorized' } });
+    const edited = { ...payload('@oratorio pause', { id: nextId() }), action: 'edited' };
+    t.match(await deliver({ event, body: edited }), { body: { reason: 'actionIgnored' } }, event);
+  }
+  t.match(await deliver({ event: 'pull_request_review', body: reviewPayload(null, { id: 1 }) }), {
+    body: { reason: 'notACommand' },
+  });
+  const started = threadPayload('@oratorio resolve', { id: 9 });
+  t.match(await deliver({ event: 'pull_request_review_comment', body: started }), { body: { status: 'queued' } });
+  const jobs = await store.claimJobs('t', ['command'], 1, 60_000);
+  t.match(jobs, [{ payload: { commentId: 101, place: 'conversation', threadId: null } }]);
+});
 
 t.test('a store that fails is 503 with a time to come back, and a bug is a bug', async (t) => {
   const failing = (error: Error) =>

@@ -2,6 +2,7 @@ import type * as v from 'valibot';
 import { markers } from '../../anchors/index.ts';
 import { CommentAnswer, CommentList } from '../answers.ts';
 import { parseAnswer } from '../client.ts';
+import { SourceError } from '../errors.ts';
 import { once } from './once.ts';
 import type { FileCommentRequest, ReplyRequest, SummaryRequest } from './requests.ts';
 import { isOurs, type Target } from './target.ts';
@@ -49,11 +50,37 @@ export async function sendSummary(target: Target, request: v.InferOutput<typeof 
   return sent(parseAnswer(CommentAnswer, data, 'a comment'));
 }
 
-/** An answer in the conversation. */
+/** A reply in the conversation, or in a thread on lines. */
 export async function sendReply(target: Target, request: v.InferOutput<typeof ReplyRequest>): Promise<SentComment> {
-  const { marker } = request;
-  const find = () => findMarked(target, conversation(target, request.number), marker);
-  return sent(await once(target, find, () => makeComment(target, request.number, marked(request.body, marker))));
+  const { marker, number, threadId } = request;
+  const body = marked(request.body, marker);
+  const find = async () =>
+    (await findMarked(target, repliesIn(target, request), marker)) ??
+    (threadId === undefined ? undefined : await findMarked(target, conversation(target, number), marker));
+  const make = () =>
+    threadId === undefined ? makeComment(target, number, body) : makeThreadReply(target, { number, threadId }, body);
+  return sent(await once(target, find, make));
+}
+
+/** Comments among which a reply is. */
+export const repliesIn = (target: Target, { number, threadId }: v.InferOutput<typeof ReplyRequest>) =>
+  threadId === undefined ? conversation(target, number) : reviewComments(target, number);
+
+/** Replies in a thread; in the conversation when the source refuses that, for example because the thread was deleted. */
+async function makeThreadReply(
+  target: Target,
+  { number, threadId }: { readonly number: number; readonly threadId: number },
+  body: string,
+): Promise<CommentAnswer> {
+  const route = 'POST /repos/{owner}/{repo}/pulls/{pull_number}/comments/{comment_id}/replies';
+  try {
+    const { data } = await target.api.write(route, { pull_number: number, comment_id: threadId, body });
+    return parseAnswer(CommentAnswer, data, 'a comment');
+  } catch (error) {
+    const isRefused = error instanceof SourceError && ['notFound', 'rejected'].includes(error.code);
+    if (!isRefused) throw error;
+    return makeComment(target, number, body);
+  }
 }
 
 /** Comments on lines and files, newest first. */

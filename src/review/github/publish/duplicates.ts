@@ -3,7 +3,7 @@ import { markers } from '../../anchors/index.ts';
 import type { StoredWrite } from '../../store/index.ts';
 import type { CommentAnswer } from '../answers.ts';
 import { SourceError } from '../errors.ts';
-import { conversation, reviewComments } from './comments.ts';
+import { conversation, repliesIn, reviewComments } from './comments.ts';
 import { FileCommentRequest, ReplyRequest, ReviewRequest, SummaryRequest } from './requests.ts';
 import { isOurs, type Target } from './target.ts';
 
@@ -29,8 +29,9 @@ export async function removeDuplicates(
       return removeSpare(target, issueComment, conversation(target, number), [markers.summary(itemId)], kept);
     }
     case 'reply': {
-      const { number, marker } = v.parse(ReplyRequest, request);
-      return removeSpare(target, issueComment, conversation(target, number), [marker], kept);
+      const reply = v.parse(ReplyRequest, request);
+      const route = reply.threadId === undefined ? issueComment : reviewComment;
+      return removeSpare(target, route, repliesIn(target, reply), [reply.marker], kept);
     }
     case 'fileComment': {
       const { number, findingId } = v.parse(FileCommentRequest, request);

@@ -84,9 +84,10 @@ async function findCheckRuns(
 /** The same reaction twice is one for GitHub. */
 export async function sendReaction(
   { api }: Target,
-  { commentId, content }: v.InferOutput<typeof ReactionRequest>,
+  { commentId, content, place }: v.InferOutput<typeof ReactionRequest>,
 ): Promise<{ readonly reactionId: number }> {
-  const { data } = await api.write('POST /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions', {
+  const comments = place === 'thread' ? 'pulls/comments' : 'issues/comments';
+  const { data } = await api.write(`POST /repos/{owner}/{repo}/${comments}/{comment_id}/reactions`, {
     comment_id: commentId,
     content,
   });

@@ -44,9 +44,16 @@ export const CheckRunRequest = v.object({
 export const ResolveThreadRequest = v.object({ ...pull, findingId: text });
 export const ReactionRequest = v.object({
   ...repository,
-  /** Of the conversation of the pull request. */
   commentId: number,
+  /** Of the conversation of the pull request, or of a thread on its lines. */
+  place: v.optional(v.picklist(['conversation', 'thread']), 'conversation'),
   content: v.picklist(['+1', '-1', 'laugh', 'confused', 'heart', 'hooray', 'rocket', 'eyes']),
 });
-export const ReplyRequest = v.object({ ...pull, body: text, marker: text });
+export const ReplyRequest = v.object({
+  ...pull,
+  body: text,
+  marker: text,
+  /** First comment of the thread that it belongs to; without it the reply is in the conversation. */
+  threadId: v.optional(number),
+});
 export const FileCommentRequest = v.object({ ...pull, commitId: text, path: text, body: text, findingId: text });

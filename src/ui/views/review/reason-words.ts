@@ -22,6 +22,7 @@ const words: Readonly<Record<string, string>> = {
   githubCommentCommandMultiline: 'command has more than one line',
   githubCommentCommandRepositoryNotConfigured: 'repository is not configured',
   githubCommentCommandTargetInvalid: 'comment is not on an open pull request',
+  githubCommentCommandThreadUnknown: 'thread is not about an open finding',
   githubCommentCommandVerbRequired: 'command is missing',
   githubCommentCommandWorkspaceNotConfigured: 'repository has no workspace',
   // Pull requests that are not reviewed

@@ -134,6 +134,30 @@ function deleteReviewComment({ forge, repo, params }: Asked): Answered {
   return { status: 204, body: undefined };
 }
 
+function reviewCommentOf({ repo, params }: Asked): ForgeReviewComment {
+  const found = repo.reviewComments.find(({ id }) => id === Number(params['comment_id']));
+  if (!found) throw new Refusal(404, 'Not Found');
+  return found;
+}
+
+function replyToReviewComment(asked: Asked): Answered {
+  const { forge, repo, body } = asked;
+  const { reviewId, ...first } = reviewCommentOf(asked);
+  const made = {
+    ...{ ...first, reviewId: forge.nextId(), id: forge.nextId(), author: forge.app.login },
+    ...{ body: checkedBody(body['body']), createdAt: forge.now() },
+  };
+  repo.reviewComments.push(made);
+  return ok(render.reviewComment(forge, repo, made), 201);
+}
+
+function reactToReviewComment(asked: Asked): Answered {
+  const { forge, body } = asked;
+  reviewCommentOf(asked);
+  const made = { id: forge.nextId(), user: forge.app.login, content: word(body['content']) };
+  return ok(render.reaction(made), 201);
+}
+
 function listReviews(asked: Asked): Answered {
   const { forge, repo } = asked;
   const { number } = pullOf(asked);
@@ -167,6 +191,13 @@ export const reviewRoutes: readonly Route[] = [
   { ...writes, method: 'DELETE', path: `${pull}/reviews/{review_id}`, handle: deleteReview },
   { ...reads, method: 'GET', path: `${pull}/comments`, handle: listReviewComments },
   { ...writes, method: 'POST', path: `${pull}/comments`, handle: createReviewComment },
+  { ...writes, method: 'POST', path: `${pull}/comments/{comment_id}/replies`, handle: replyToReviewComment },
+  {
+    ...writes,
+    method: 'POST',
+    path: '/repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions',
+    handle: reactToReviewComment,
+  },
   {
     ...writes,
     method: 'DELETE',
