@@ -16,9 +16,14 @@ const wishes: Readonly<Record<TokenKind, Readonly<Record<string, 'read' | 'write
 /** Without these we do less, but we do: left out where the owner has not granted them. */
 const optional = ['checks', 'issues'];
 
+/** Routes that need an optional permission. */
+const routesOf: Readonly<Record<string, string>> = { checks: '/check-runs', issues: '/issues/' };
+
 interface Token {
   readonly value: string;
   readonly until: number;
+  /** Permissions that were not granted when it was made. */
+  readonly missing: readonly string[];
 }
 
 /**
@@ -64,6 +69,31 @@ export class Tokens {
     if (kept?.value === value) this.#kept.delete(key);
   }
 
+  /**
+   * Looks up the permissions again for a token without the one that a route needs: the owner may have granted it meanwhile.
+   *
+   * @returns a token with the permission; undefined when it is still missing, or when the token does not lack it
+   */
+  async regranted(
+    repository: RepositoryName,
+    kind: TokenKind,
+    { value, route }: { readonly value: string; readonly route: string },
+  ): Promise<string | undefined> {
+    const lacks = async () => {
+      const kept = await this.#kept.get(keyOf(await this.#installations.of(repository), repository, kind));
+      return kept?.missing.some((name) => route.includes(routesOf[name] ?? name)) === true ? kept : undefined;
+    };
+    const lacking = await lacks();
+    if (!lacking) return undefined;
+    // Another request may have renewed it already.
+    if (lacking.value === value) {
+      this.#installations.forget(repository);
+      await this.forget(repository, kind, value);
+    }
+    const renewed = await this.get(repository, kind);
+    return (await lacks()) ? undefined : renewed;
+  }
+
   #minting(key: string, installation: Installation, repository: RepositoryName, kind: TokenKind): Promise<Token> {
     const running = this.#minted.get(key);
     if (running) return running;
@@ -91,7 +121,7 @@ export class Tokens {
     let failure: unknown;
     for (const permissions of permissionSets(kind, installation)) {
       try {
-        return await this.#ask(installation.id, kind === 'poll' ? null : name, permissions);
+        return await this.#ask(installation.id, kind === 'poll' ? null : name, kind, permissions);
       } catch (error) {
         failure = error;
         if (!isNotGranted(error)) break;
@@ -100,25 +130,34 @@ export class Tokens {
     throw failure instanceof SourceError && isNotThere(failure) ? notInstalled(owner, name) : asApp(failure);
   }
 
-  async #ask(id: number, repository: string | null, permissions: Readonly<Record<string, string>>): Promise<Token> {
+  async #ask(
+    id: number,
+    repository: string | null,
+    kind: TokenKind,
+    permissions: Readonly<Record<string, string>>,
+  ): Promise<Token> {
     const { data } = await this.#app.read('POST /app/installations/{installation_id}/access_tokens', {
       installation_id: id,
       permissions,
       ...(repository !== null && { repositories: [repository] }),
     });
     const { token, expires_at } = parseAnswer(TokenAnswer, data, 'an installation token');
-    return { value: token, until: Date.parse(expires_at) - this.#limits.tokenMarginMs };
+    const missing = Object.keys(wishes[kind]).filter((name) => permissions[name] === undefined);
+    return { value: token, until: Date.parse(expires_at) - this.#limits.tokenMarginMs, missing };
   }
 }
 
 const keyOf = ({ id }: Installation, { owner, name }: RepositoryName, kind: TokenKind): string =>
   kind === 'poll' ? `${kind} ${id}` : `${kind} ${id} ${owner}/${name}`.toLowerCase();
 
-/** Permission sets to request, best first: the granted ones when known, else all, and then without those that may be missing. */
+/** Permission sets to request, best first: the granted ones when known, else all, then without those that may be missing. */
 function permissionSets(kind: TokenKind, { permissions }: Installation): Readonly<Record<string, string>>[] {
   const wish = wishes[kind];
-  if (permissions) return [pick(wish, (name, level) => !optional.includes(name) || grants(permissions[name], level))];
-  return [wish, pick(wish, (name) => name !== 'checks'), pick(wish, (name) => !optional.includes(name))];
+  const granted = permissions
+    ? pick(wish, (name, level) => !optional.includes(name) || grants(permissions[name], level))
+    : wish;
+  // The owner may have withdrawn a permission since it was looked up.
+  return [granted, pick(wish, (name) => name !== 'checks'), pick(wish, (name) => !optional.includes(name))];
 }
 
 const pick = (wish: Readonly<Record<string, string>>, takes: (name: string, level: string) => boolean) =>

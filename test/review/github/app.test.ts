@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { GitHubSource, loadPrivateKey, SourceError } from '../../../src/review/github/index.ts';
-import { world } from './harness.ts';
+import { world, write } from './harness.ts';
 
 const pemOf = (bits: number, type: 'pkcs1' | 'pkcs8'): string =>
   generateKeyPairSync('rsa', { modulusLength: bits }).privateKey.export({ type, format: 'pem' }).toString();
@@ -184,6 +184,30 @@ t.test('a profile names the installation; a permission that was not granted is d
   t.equal([...forge.tokens.values()].at(-1)?.permissions['checks'], undefined);
   const looked = another();
   t.match(await looked.tokens.write(shop), /^ghs_/);
+});
+
+t.test('a check run is created at once when its permission is granted after the first token', async (t) => {
+  const { forge, source, repo, pull } = await world(t);
+  const installation = forge.installations.get(repo.installationId);
+  if (!installation) throw new Error('There is no installation');
+  delete installation.permissions['checks'];
+  const request = {
+    headSha: pull.headSha,
+    externalId: 'run-1',
+    status: 'in_progress',
+    title: 'Reviewing',
+    summary: '',
+  };
+  await t.rejects(source.send(write('checkRun', request)), { code: 'forbidden' });
+  t.equal(repo.checkRuns.length, 0);
+  installation.permissions['checks'] = 'write';
+  await source.send(write('checkRun', request));
+  t.match(repo.checkRuns, [{ externalId: 'run-1', status: 'in_progress' }]);
+  // Withdrawn again: the other permissions still make a token.
+  delete installation.permissions['checks'];
+  forge.tokens.clear();
+  await source.send(write('summary', { number: 7, itemId: 'i', body: 'Fine.' }));
+  t.equal(repo.comments.length, 1);
 });
 
 t.test('GitHub Enterprise is asked under its own path', async (t) => {
