@@ -1,11 +1,12 @@
 import type { Drafted } from '../../../machines/index.ts';
-import type { StoredDraft } from '../store/index.ts';
+import type { StoredDraft, StoredItem } from '../store/index.ts';
 import { compose } from './compose.ts';
 import { earlierFindings } from './earlier.ts';
 import { ReviewRunError } from './errors.ts';
 import { saveHunks } from './hunks.ts';
 import { type ReviewNotes, readNotes } from './notes.ts';
 import { publishesAutomatically } from './publish-rules.ts';
+import { placeOf } from './queue.ts';
 import { secretsOf } from './secrets.ts';
 import type { RunSession } from './session.ts';
 
@@ -33,7 +34,7 @@ async function makeDraft(session: RunSession): Promise<StoredDraft> {
   const made = await store.putDraft(session.lease, {
     ...{ draftId, runId, itemId, headSha, status: 'draft', summary, findings },
     ...{ reviewedFiles, totalFiles, skippedFiles, warnings, dropped },
-    blockedBy: blockedBy ?? (await headMoved(session)),
+    blockedBy: blockedBy ?? (await obstacle(session)),
   });
   await store.publish('draft.changed', { draftId, itemId });
   return made;
@@ -46,12 +47,34 @@ async function composeDraft({ context, run }: RunSession, notes: ReviewNotes, dr
   return compose(notes, { itemId, draftId, ...earlier, secrets: secretsOf(context) });
 }
 
-/** Blocks an automatic review of an outdated head, because the newer head gets its own review. */
-async function headMoved({ context, run }: RunSession): Promise<StoredDraft['blockedBy']> {
-  const { store, settings } = context;
-  const { trigger, itemId, repositoryKey, headSha } = run;
-  if (trigger !== 'auto' || !publishesAutomatically(settings(), trigger, repositoryKey)) return null;
-  const item = await store.item(itemId);
-  if (!item || item.headSha === headSha) return null;
+/**
+ * Blocks an automatic review of a pull request that was merged or closed during the review, and of an outdated head, because the newer
+ * head gets its own review.
+ */
+async function obstacle(session: RunSession): Promise<StoredDraft['blockedBy']> {
+  const { trigger, repositoryKey, headSha } = session.run;
+  if (trigger !== 'auto' || !publishesAutomatically(session.context.settings(), trigger, repositoryKey)) return null;
+  const item = await presentItem(session);
+  if (!item) return null;
+  if (item.state !== 'open') return { code: 'notOpen', message: `The pull request is ${item.state}.` };
+  if (item.headSha === headSha) return null;
   return { code: 'headMoved', message: `The head has moved to ${item.headSha.slice(0, 7)}.` };
+}
+
+/** Reads the pull request again. A source that is away does not stop the draft: the stored facts decide then. */
+async function presentItem({ context, run }: RunSession): Promise<Pick<StoredItem, 'state' | 'headSha'> | undefined> {
+  const { store, source, logger, times } = context;
+  const { itemId, repositoryKey, number, runId } = run;
+  const { configured } = await placeOf(context, repositoryKey);
+  try {
+    const facts = configured && (await source.readPull(configured, number, times.pullAgeMs));
+    if (facts === 'gone') return { state: 'closed', headSha: run.headSha };
+    if (facts) {
+      const { changed } = await store.upsertItem(facts);
+      if (changed) await store.publish('item.changed', { itemId });
+    }
+  } catch (error) {
+    logger.warn('could not read a pull request again; using its stored state', { runId, error });
+  }
+  return store.item(itemId);
 }

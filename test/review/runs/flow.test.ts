@@ -214,6 +214,31 @@ t.test('a newer head supersedes an automatic review that has not begun and is re
   t.equal(world.agent.asked.length, 1);
 });
 
+for (const state of ['merged', 'closed'] as const)
+  t.test(
+    `an automatic review of a pull request that is ${state} meanwhile stays a draft; a requested one is published`,
+    async (t) => {
+      const world = await World.create(t);
+      const close = () => {
+        if (world.forge.pull !== 'gone') world.forge.push(world.forge.pull.headSha, { state });
+      };
+      world.agent.onReview = close;
+      await world.runs.tick();
+      world.runs.start();
+      const [run] = (await world.store.runs({ limit: 1 })).rows;
+      await world.ended(run?.runId ?? '');
+      const draft = await world.store.draftOfRun(run?.runId ?? '');
+      t.match(draft, { status: 'draft', blockedBy: { code: 'notOpen', message: `The pull request is ${state}.` } });
+      t.same(world.forge.published, []);
+      await t.rejects(world.runs.publish(draft?.draftId ?? '', { override: false }), { code: 'draftBlocked' });
+
+      world.forge.push('head-2', { state: 'open' });
+      if (world.forge.pull !== 'gone') await world.store.upsertItem(world.forge.pull);
+      await world.ended(await world.dispatch('mention'));
+      t.equal(world.forge.of('review').length, 1, 'a person asked');
+    },
+  );
+
 t.test(
   'a head that arrives during a review waits; the older draft is blocked, and a user can publish it',
   async (t) => {
