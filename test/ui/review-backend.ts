@@ -174,7 +174,12 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
         ...{
           skippedFiles: [{ path: 'package-lock.json', reason: 'generated' }],
           warnings: [],
-          dropped: [],
+          dropped: [
+            {
+              ...{ severity: 'minor', title: 'Repeated remark', path: 'src/cart.ts', side: 'RIGHT', line: 3 },
+              reason: 'alreadyPublished',
+            },
+          ],
           blockedBy: null,
         },
         ...change,

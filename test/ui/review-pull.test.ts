@@ -67,6 +67,8 @@ scene(
       await shows(t, 'match', () => change.locator('.added').textContent(), 'return total - voucher;');
       await shows(t, 'equal', () => change.locator('.kept').count(), 1);
       await shows(t, 'match', () => page.locator('.draft').textContent(), '2 findings did not anchor');
+      await page.getByText('1 finding left out').click();
+      await page.getByText('published before and still open').waitFor();
       await page.getByText('1 file not reviewed').click();
       await page.getByText('package-lock.json').waitFor();
       await shows(t, 'match', () => page.getByRole('complementary').textContent(), /octo\/bookshop.*ada.*shop/);
