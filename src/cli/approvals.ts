@@ -2,6 +2,7 @@ import { createInterface, type Interface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import * as v from 'valibot';
 import type { AppServerClientOptions } from '../client/index.ts';
+import { count, foldBlankLines } from '../lib/index.ts';
 import { type ApprovalDecision, ApprovalRequest, placeInWords, placeOf } from '../protocol/index.ts';
 import type { Output } from './output.ts';
 import { inLine } from './render.ts';
@@ -110,9 +111,12 @@ export function questionOf(
   return [
     '',
     `${yellow('?')} May the agent ${bold(inLine(operation))} this? ${dim(`(${inLine(tool)})`)}`,
-    ...target.split('\n').map((line) => `${gutter}${bold(inLine(line))}`),
+    ...foldBlankLines(target)
+      .split('\n')
+      .map((line) => `${gutter}${bold(inLine(line))}`),
     ...(workingDirectory === undefined ? [] : [`  ${dim('directory')}  ${inLine(workingDirectory)}`]),
     ...(reason === undefined ? [] : [`  ${dim('reason')}     ${inLine(reason)}`]),
+    ...lengthOf(target).map((words) => `  ${dim('length')}     ${inLine(words)}`),
     `  [y]es      ${dim('once: this call only')}`,
     `  [s]ession  ${dim(`session: ${inLine(thing)}, until the thread ends`)}`,
     `  [a]lways   ${dim(`always: ${inLine(always)}, in every thread of this workspace`)}`,
@@ -120,6 +124,12 @@ export function questionOf(
     `  [c]ancel   ${dim('decline and end the turn')}`,
     '  › ',
   ].join('\n');
+}
+
+/** Beside the answers, where the beginning of a long target is out of sight: its number of lines, and the first. */
+function lengthOf(target: string): readonly string[] {
+  const lines = target.split('\n');
+  return lines.length === 1 ? [] : [`${count(lines.length, 'line')}, beginning with: ${lines[0]}`];
 }
 
 /** Asks at the terminal for one answer only: for commands that hold no conversation. */

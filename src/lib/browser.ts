@@ -1,6 +1,7 @@
 /** The part of this room that needs no Node: for the page in the browser, and for `machines`, which must stay pure. */
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export { count, plural } from './count.ts';
+export { foldBlankLines } from './fold-blank-lines.ts';
 export { fit } from './fuzzy.ts';
 export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';

@@ -25,6 +25,7 @@ export {
   writeFileAtomicAsync,
   writerOfTemporary,
 } from './files.ts';
+export { foldBlankLines } from './fold-blank-lines.ts';
 export { fit } from './fuzzy.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, setMember } from './json-edit.ts';

@@ -64,8 +64,8 @@ t.test('a request appears on a phone, is not answered at once, and is decided th
   await request.getByText(long).waitFor();
   const allow = request.getByRole('button', { name: 'Allow once' });
   t.equal(await page.evaluate(() => document.activeElement?.tagName), 'BODY', 'no focus is stolen');
-  t.ok((await request.locator('.target').boundingBox())?.y ?? 0, 'the command is shown');
-  const [above, below] = [await request.locator('.target').boundingBox(), await allow.boundingBox()];
+  t.ok((await request.locator('.consent').boundingBox())?.y ?? 0, 'the command is shown');
+  const [above, below] = [await request.locator('.consent').boundingBox(), await allow.boundingBox()];
   t.ok((above?.y ?? 0) < (below?.y ?? 0), 'above the buttons');
   t.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, 'nothing is wider than the phone');
   t.match(await request.getByRole('link').getAttribute('href'), new RegExp(`^${record.page}#/chat/`));
@@ -80,6 +80,26 @@ t.test('a request appears on a phone, is not answered at once, and is decided th
   await terminal.request('approval/respond', { requestId: data[0]?.requestId, decision: 'decline' });
   await second.getByText(/^Declined in the terminal, /).waitFor();
   t.equal(await second.getByRole('button').count(), 0);
+});
+
+t.test('the inbox allows a long command only after its end was in view', async (t) => {
+  const page = await context.newPage();
+  await page.goto(`${apiBaseUrl}/#token=${token}&at=/inbox`);
+  await live(page);
+  const lines = Array.from({ length: 90 }, (_, index) => `echo ${index}`).join('; ');
+  await ask('long', `${lines.replaceAll('; ', ';'.padEnd(400, ' '))} && touch long-allowed`);
+  const request = page.locator('.request').first();
+  await request.getByText(/^\d+ lines?, \d+ more below$/).waitFor();
+  await eventually(
+    () => request.getByRole('button', { name: 'Decline', exact: true }).isEnabled(),
+    'the request has settled',
+  );
+  const allow = request.getByRole('button', { name: 'Allow once' });
+  t.equal(await allow.isEnabled(), false);
+  await request.locator('.end-mark').scrollIntoViewIfNeeded();
+  await allow.click();
+  await eventually(() => existsSync(join(workspace, 'long-allowed')), 'the command runs');
+  await page.close();
 });
 
 t.test('one inbox shows the requests of two workspaces; of two people who answer at once one decides', async (t) => {
@@ -101,6 +121,7 @@ t.test('one inbox shows the requests of two workspaces; of two people who answer
   }
   const buttonOf = async (page: Page, command: string, name: string) => {
     const found = requestOf(page, command).getByRole('button', { name, exact: true });
+    await found.scrollIntoViewIfNeeded();
     await page.waitForFunction(
       (element) => element instanceof HTMLButtonElement && !element.disabled,
       await found.elementHandle(),
@@ -296,7 +317,7 @@ t.test(
     await row('after the Hub');
     t.same(
       (await names()).sort(),
-      ['after the Hub', 'after the agent server', 'first', 'notice', 'phone', 'terminal'],
+      ['after the Hub', 'after the agent server', 'first', 'long', 'notice', 'phone', 'terminal'],
       'each once',
     );
     t.same(complaints, []);

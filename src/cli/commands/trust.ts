@@ -7,7 +7,7 @@ import {
   trustWorkspace,
   workspaceTrust,
 } from '../../config/index.ts';
-import { visible } from '../../lib/index.ts';
+import { count, visible } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
 import { canConfirm, confirm } from '../confirm.ts';
 import { CliError, invalidConfig, quoted, usageError } from '../errors.ts';
@@ -76,7 +76,7 @@ async function trust(context: CommandContext, workspace: string): Promise<number
     for (const line of lines) show(line);
     show('These settings can start programs, open listeners and send data elsewhere, with your rights.');
   }
-  if (options['yes'] !== true && !(await agrees(output, name, workspace, signal))) {
+  if (options['yes'] !== true && !(await agrees(output, name, workspace, lines, signal))) {
     throw new CliError('failure', `${name} stays restricted.`, null, 'notTrusted');
   }
   trustWorkspace({ home, workspace }, requested);
@@ -85,8 +85,17 @@ async function trust(context: CommandContext, workspace: string): Promise<number
   return exitCodes.ok.code;
 }
 
-async function agrees(output: Output, name: string, workspace: string, signal: AbortSignal): Promise<boolean> {
-  if (canConfirm()) return confirm(output, `Trust ${name}?`, signal);
+/** @param lines settings that were shown; a long list is out of sight when the question is asked */
+async function agrees(
+  output: Output,
+  name: string,
+  workspace: string,
+  lines: readonly string[],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const [first] = lines;
+  const length = first === undefined ? '' : `${count(lines.length, 'line')} above, beginning with: ${first.trim()}\n`;
+  if (canConfirm()) return confirm(output, `${length}Trust ${name}?`, signal);
   throw new CliError(
     'failure',
     'The question of trust needs a terminal.',

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
 import './filter-bar.css';
 import { Glyph } from './glyphs.tsx';
+import { isComposing } from './typing.ts';
 
 /** Something to filter by that one press puts on and takes off. */
 export interface Pill {
@@ -46,6 +47,7 @@ export function FilterBar(props: FilterBarProps) {
   const { chips = [], pills = [], fault } = props;
   const faultId = useId();
   const onKeyDown = (event: KeyboardEvent) => {
+    if (isComposing(event)) return;
     if (event.key === 'Enter' && props.onCommit) props.onCommit();
     else if (event.key === 'Backspace' && props.text === '' && chips.length > 0) chips.at(-1)?.remove();
     else if (event.key === 'Escape' && event.currentTarget instanceof HTMLElement) {

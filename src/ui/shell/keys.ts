@@ -1,6 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import type { App } from '../app/app.ts';
 import type { Command } from '../app/commands.ts';
+import { isComposing } from '../parts/typing.ts';
 
 const isMac = /Mac|iP(hone|ad)/.test(navigator.platform);
 /** Name of `Mod` on this keyboard. */
@@ -36,7 +37,7 @@ export function useKeys(app: App): void {
   useEffect(() => {
     let begun: { readonly key: string; readonly at: number } | null = null;
     const onKeyDown = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || event.isComposing || event.key === 'Shift') return;
+      if (event.defaultPrevented || isComposing(event) || event.key === 'Shift') return;
       const name = keyName(event);
       // An open dialog has the keys; the browser closes it on Escape.
       if (document.querySelector('dialog[open]') && !name.startsWith('Mod+')) return;

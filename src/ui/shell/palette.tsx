@@ -5,6 +5,7 @@ import type { App } from '../app/app.ts';
 import type { Command, Finder } from '../app/commands.ts';
 import { read, write } from '../app/preferences.ts';
 import { Dialog } from '../parts/dialog.tsx';
+import { isComposing } from '../parts/typing.ts';
 import { Keys } from './key-sheet.tsx';
 
 /** One line of the palette: a command, or something that was found. */
@@ -67,7 +68,7 @@ export function Palette({ app, onClose }: { readonly app: App; readonly onClose:
           chosen.value = 0;
         }}
         onKeyDown={(event) => {
-          const act = event.isComposing ? undefined : keys[event.key];
+          const act = isComposing(event) ? undefined : keys[event.key];
           if (!act) return;
           event.preventDefault();
           act();

@@ -1,5 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { type Tone, toneWords } from '../../parts/tone.ts';
+import { isComposing } from '../../parts/typing.ts';
 import type { Store } from './store.ts';
 import { everything, type Order } from './tree-rows.ts';
 import { useCommands } from './use-commands.ts';
@@ -49,7 +50,7 @@ export function FilterBar({ store }: { readonly store: Store }) {
             value={filter.text}
             onInput={(event) => store.setFilter({ text: event.currentTarget.value })}
             onKeyDown={(event) => {
-              if (event.key !== 'Escape') return;
+              if (event.key !== 'Escape' || isComposing(event)) return;
               event.preventDefault();
               store.setFilter({ text: '' });
               event.currentTarget.blur();

@@ -1,6 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import { visible } from '../../../lib/browser.ts';
 import type { ApprovalRequest } from '../../../protocol/index.ts';
+import { ConsentText, EndMark, unseenTitle, useSeen } from '../../parts/consent.tsx';
 import { wordsOf } from './data/call-words.ts';
 import type { Conversation } from './data/conversation.ts';
 import { rowsOfChange } from './data/diff-rows.ts';
@@ -14,15 +15,33 @@ export function Approvals({ conversation }: { readonly conversation: Conversatio
   const waiting = conversation.approvals.value;
   const [request] = waiting;
   if (!request) return null;
+  return <Approval key={request.requestId} conversation={conversation} request={request} waiting={waiting.length} />;
+}
+
+interface ApprovalProps {
+  readonly conversation: Conversation;
+  readonly request: ApprovalRequest;
+}
+
+function Approval({ conversation, request, waiting }: ApprovalProps & { readonly waiting: number }) {
+  const { turnId, callId, target } = request;
+  // Subscribes to the list of rows: the call may come after its question.
+  const row = conversation.transcript.changes.value >= 0 ? conversation.transcript.tool(turnId, callId) : undefined;
+  const change = row && wordsOf(row).change;
+  const rows = useMemo(() => (change ? rowsOfChange(change) : null), [change]);
+  const { isSeen, see } = useSeen(rows ? ['target', 'change'] : ['target']);
   return (
-    <section class="approval" aria-label="Approval" key={request.requestId}>
+    <section class="approval" aria-label="Approval">
       <h2>
         {questionOf(request)}
-        {waiting.length > 1 && <span class="quiet"> 1 of {waiting.length}</span>}
+        {waiting > 1 && <span class="quiet"> 1 of {waiting}</span>}
       </h2>
-      <Subject conversation={conversation} request={request} />
-      <Facts request={request} />
-      <Buttons conversation={conversation} request={request} />
+      <div class="question">
+        <ConsentText text={target} onSeen={() => see('target')} />
+        {rows && <DiffView rows={rows} end={<EndMark onSeen={() => see('change')} />} />}
+        <Facts request={request} />
+      </div>
+      <Buttons conversation={conversation} request={request} isSeen={isSeen} />
     </section>
   );
 }
@@ -35,26 +54,6 @@ const questions: Readonly<Record<ApprovalRequest['approvalType'], string>> = {
 
 function questionOf({ approvalType, operation }: ApprovalRequest): string {
   return approvalType === 'file' && operation === 'read' ? 'Read this file?' : questions[approvalType];
-}
-
-function Subject({
-  conversation,
-  request: { turnId, callId, target },
-}: {
-  readonly conversation: Conversation;
-  readonly request: ApprovalRequest;
-}) {
-  // Subscribes to the list of rows: the call may come after its question.
-  const row = conversation.transcript.changes.value >= 0 ? conversation.transcript.tool(turnId, callId) : undefined;
-  const change = row && wordsOf(row).change;
-  const rows = useMemo(() => (change ? rowsOfChange(change) : null), [change]);
-  return (
-    <div class="subject">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
-      <pre tabIndex={0}>{visible(target, { strict: true })}</pre>
-      {rows && <DiffView rows={rows} />}
-    </div>
-  );
 }
 
 function Facts({ request }: { readonly request: ApprovalRequest }) {
@@ -78,20 +77,15 @@ function Fact({ name, value }: { readonly name: string; readonly value: string }
   );
 }
 
-function Buttons({
-  conversation,
-  request,
-}: {
-  readonly conversation: Conversation;
-  readonly request: ApprovalRequest;
-}) {
+function Buttons({ conversation, request, isSeen }: ApprovalProps & { readonly isSeen: boolean }) {
   const { requestId, proposedRule } = request;
   const isAnswerable = conversation.state.matches({ linked: { live: { approval: 'answerable' } } });
   const button = (name: string, decision: Parameters<Conversation['decide']>[1], look?: string) => (
     <button
       type="button"
       class={look}
-      disabled={!isAnswerable}
+      disabled={!isAnswerable || (!isSeen && decision !== 'decline')}
+      title={isSeen || decision === 'decline' ? undefined : unseenTitle}
       onClick={() => conversation.decide(requestId, decision)}
     >
       {name}

@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { visible } from '../../../lib/browser.ts';
 import { answersTo } from '../../../protocol/browser.ts';
-import type { InboxItem } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
+import { ConsentText, EndMark, unseenTitle, useSeen } from '../../parts/consent.tsx';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, distance } from '../../parts/time.ts';
@@ -69,6 +69,8 @@ function Request({ app, store, entry, isAsked }: RequestProps) {
   const { item, outcome } = entry;
   const { displayName, workspacePath, actionUrl, request } = item;
   const expiresAt = Date.parse(request.expiresAt);
+  const rows = useMemo(() => (request.diff === undefined ? null : rowsOfPatch(request.diff)), [request.diff]);
+  const { isSeen, see } = useSeen(rows ? ['target', 'change'] : ['target']);
   return (
     <li
       ref={place}
@@ -79,8 +81,8 @@ function Request({ app, store, entry, isAsked }: RequestProps) {
         <b title={workspacePath}>{displayName}</b> wants to {request.operation}{' '}
         <span class="quiet">({request.tool})</span>
       </header>
-      <pre class="mono target">{visible(request.target)}</pre>
-      <Change request={request} />
+      <ConsentText text={request.target} onSeen={() => see('target')} />
+      {rows && <DiffView rows={rows} end={<EndMark onSeen={() => see('change')} />} />}
       <dl>
         {request.workingDirectory !== undefined && <Fact name="In" text={request.workingDirectory} />}
         {request.reason !== undefined && <Fact name="Reason" text={request.reason} />}
@@ -92,7 +94,7 @@ function Request({ app, store, entry, isAsked }: RequestProps) {
         )}
       </dl>
       {outcome === null ? (
-        <Answers store={store} entry={entry} />
+        <Answers store={store} entry={entry} isSeen={isSeen} />
       ) : (
         <p class="outcome" role="status">
           {outcome}
@@ -110,12 +112,6 @@ function Request({ app, store, entry, isAsked }: RequestProps) {
   );
 }
 
-/** Diff of the file that a call would change, where the agent server knows it beforehand. */
-function Change({ request: { diff } }: { readonly request: InboxItem['request'] }) {
-  const rows = useMemo(() => (diff === undefined ? null : rowsOfPatch(diff)), [diff]);
-  return rows === null ? null : <DiffView rows={rows} />;
-}
-
 function Fact({ name, text }: { readonly name: string; readonly text: string }) {
   return (
     <div>
@@ -125,23 +121,24 @@ function Fact({ name, text }: { readonly name: string; readonly text: string }) 
   );
 }
 
-/** Buttons that answer once the request has stood for a moment. */
-function Answers({ store, entry }: { readonly store: InboxStore; readonly entry: Entry }) {
+/** Buttons that answer once the request has stood for a moment; those that allow, once its end was in view. */
+function Answers({ store, entry, isSeen }: Pick<RequestProps, 'store' | 'entry'> & { readonly isSeen: boolean }) {
   const [hasSettled, setHasSettled] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setHasSettled(true), settleMs);
     return () => clearTimeout(timer);
   }, []);
   const isOff = !hasSettled || entry.sending !== null;
+  const mayAnswer = (decision: string) => isSeen || !decision.startsWith('accept');
   return (
     <div class="answers">
       {answersTo(entry.item.request).map(({ decision, label, means }) => (
         <button
           key={decision}
           type="button"
-          title={visible(means, { multiline: false })}
+          title={mayAnswer(decision) ? visible(means, { multiline: false }) : unseenTitle}
           class={decision === 'accept' ? 'main' : undefined}
-          disabled={isOff}
+          disabled={isOff || !mayAnswer(decision)}
           onClick={() => void store.answer(entry.item, decision)}
         >
           {label}

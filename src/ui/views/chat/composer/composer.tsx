@@ -4,6 +4,7 @@ import { messageOf as textOfError } from '../../../../lib/browser.ts';
 import type { InputPart, ThreadConfig } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { Glyph } from '../../../parts/glyphs.tsx';
+import { entersLines, isComposing } from '../../../parts/typing.ts';
 import type { Conversation } from '../data/conversation.ts';
 import { draftOf, keepDraft, keepPictures, takePictures } from '../data/drafts.ts';
 import { agentOfThread } from '../data/thread-agent.ts';
@@ -20,7 +21,10 @@ interface ComposerProps {
   readonly conversation: Conversation;
 }
 
-/** Where a person writes. Enter sends, or queues while a turn runs; Ctrl+Enter goes to the turn that runs; Esc stops it. */
+/**
+ * Where a person writes. Enter sends, or queues while a turn runs; Ctrl+Enter goes to the turn that runs; Esc stops it. On a phone Enter
+ * makes a line.
+ */
 export function Composer({ app, chat, conversation }: ComposerProps) {
   const { threadId } = conversation;
   const box = useRef<HTMLTextAreaElement>(null);
@@ -112,14 +116,14 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
     element.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     const shown = offer.peek()?.suggestions ?? [];
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
     if (shown.length > 0 && step !== 0) chosen.value = (chosen.peek() + step + shown.length) % shown.length;
     else if (shown.length > 0 && (event.key === 'Tab' || event.key === 'Enter')) accept(chosen.peek());
     else if (shown.length > 0 && event.key === 'Escape') offer.value = null;
     else if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void steer();
-    else if (event.key === 'Enter' && !event.shiftKey) send();
+    else if (event.key === 'Enter' && !event.shiftKey && !entersLines()) send();
     else return;
     event.preventDefault();
   };
@@ -203,6 +207,7 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
         value={text.value}
         disabled={isGone}
         autocomplete="off"
+        enterkeyhint={entersLines() ? 'enter' : 'send'}
         aria-controls={suggestions.length > 0 ? list : undefined}
         aria-activedescendant={suggestions.length > 0 ? `${list}-${chosen.value}` : undefined}
         onInput={(event) => {

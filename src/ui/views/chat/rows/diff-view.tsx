@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
 import { ColouredLine } from '../code/coloured.tsx';
@@ -11,8 +12,14 @@ const firstRows = 200;
 const signs: Readonly<Record<DiffRow['kind'], string>> = { file: '', hunk: '', same: ' ', added: '+', removed: '−' };
 const words: Readonly<Partial<Record<DiffRow['kind'], string>>> = { added: 'Added: ', removed: 'Removed: ' };
 
+interface DiffViewProps {
+  readonly rows: readonly DiffRow[];
+  /** Follows the last row, once all rows are shown. */
+  readonly end?: ComponentChildren;
+}
+
 /** A change line by line; the sign says as much as the colour. */
-export function DiffView({ rows: whole }: { readonly rows: readonly DiffRow[] }) {
+export function DiffView({ rows: whole, end }: DiffViewProps) {
   const [limit, setLimit] = useState(firstRows);
   const rows = useMemo(() => whole.map((row) => ({ ...row, text: visible(row.text, { multiline: false }) })), [whole]);
   const shown = rows.slice(0, limit);
@@ -28,6 +35,7 @@ export function DiffView({ rows: whole }: { readonly rows: readonly DiffRow[] })
           Show more ({(rows.length - limit).toLocaleString()} lines)
         </button>
       )}
+      {rows.length <= limit && end}
     </div>
   );
 }
