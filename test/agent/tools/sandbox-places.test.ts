@@ -64,7 +64,7 @@ function stage(t: Test, overrides: Partial<ExecSettings> = {}, hasRooms = true) 
   return { root, home, workspacePath, run, problems };
 }
 
-t.test('a home with secrets at unlisted places: a command sees none of them', { skip }, async (t) => {
+t.test('regression: H42 secrets at unlisted places of the home are hidden', { skip }, async (t) => {
   const { home, run } = stage(t);
   const unlisted = [
     '.vault-token',
@@ -176,6 +176,25 @@ t.test('a sandbox that cannot be made is named as the reason, with auto and with
   }
 });
 
+t.test('words of the sandbox are not the output of a failed command', { skip }, async (t) => {
+  const programs = outsideOfTmp(t);
+  // Works in each trial, and fails when a command follows.
+  writeFileSync(
+    join(programs, 'bwrap'),
+    '#!/bin/sh\ncase "$*" in *--chdir*) echo "bwrap: Can\'t find source path" >&2; exit 1;; esac\nexec /usr/bin/bwrap "$@"\n',
+    { mode: 0o755 },
+  );
+  const { run, problems } = stage(t, {
+    ...{ environment: { PATH: `${programs}:${process.env['PATH']}`, HOME: '/nonexistent' }, rooms: undefined },
+  });
+  const { text, exitCode } = await run('exit 3');
+  t.match(text, /^Error: Exec: the command did not run: bwrap: Can't find source path. This is the sandbox/);
+  t.equal(exitCode, undefined);
+  t.match(problems.at(-1), /Can't find source path/);
+  const { run: other } = stage(t);
+  t.match(await other('echo "bwrap: no" >&2; exit 3'), { exitCode: 3 }, 'the control: a command that says the same');
+});
+
 t.test('a missing blocked path can neither be made nor read, and leaves nothing behind', { skip }, async (t) => {
   for (const hasRooms of [true, false]) {
     const blockedPaths = ['nothere', 'deep/er/key', 'dangling'];
@@ -222,7 +241,7 @@ const connect = (path: string) =>
   `"${process.execPath}" -e 'require("net").connect(process.argv[1]).on("data", (d) => process.stdout.write(d)).on("error", (e) => console.log(e.code))' "${path}"`;
 
 t.test(
-  'sockets of other programs are out of reach while the network is denied, wherever they lie',
+  'regression: H42 sockets of other programs are out of reach while the network is denied, wherever they lie',
   { skip },
   async (t) => {
     const { root, home, workspacePath, run } = stage(t);

@@ -2,7 +2,7 @@ import { isAbsolute } from 'node:path';
 import type { ToolContext } from '../../tool.ts';
 import { errorCode } from '../text.ts';
 import { findDirectory, findPlace } from './command-place.ts';
-import { type ExecSettings, runShell } from './exec.ts';
+import { type ExecSettings, runShell, SandboxStartError } from './exec.ts';
 import type { CommandEnd } from './run-command.ts';
 
 /** A command that is not run. The message is a sentence. */
@@ -49,6 +49,8 @@ export function createDelegateCommands(settings: ExecSettings): DelegateCommands
     try {
       return await runShell({ command, cwd: directory, place, timeoutMs, onText }, settings, context);
     } catch (error) {
+      if (error instanceof SandboxStartError)
+        throw new DelegateCommandError(`Exec: ${error.message}`, { cause: error });
       const code = errorCode(error);
       if (code === undefined) throw error;
       throw new DelegateCommandError(`The command could not be started (${code}).`, { cause: error });

@@ -168,6 +168,7 @@ async function runInForeground(
   try {
     end = await runShell({ command, cwd, place, timeoutMs, onText: (text) => output.push(text) }, settings, context);
   } catch (error) {
+    if (error instanceof SandboxStartError) return failed(`Exec: ${error.message}`);
     const code = errorCode(error);
     if (code === undefined) throw error;
     return failed(`Exec: the command could not be started (${code}).`);
@@ -195,11 +196,35 @@ export async function runShell(
   context: Pick<ToolContext, 'workspacePath' | 'environment' | 'signal'>,
 ): Promise<CommandEnd> {
   const marker = newMarker(settings.environment);
-  return runCommand({
+  let wrapper = '';
+  const end = await runCommand({
     ...{ argv: [...place.words, ...shell(command, settings.environment['PATH'])], cwd },
     env: { ...commandEnvironment(settings, marker, await variablesOf(settings, context)), ...place.env },
     ...{ marker, timeoutMs, signal: context.signal, onText },
+    // A command has both of its outputs in one: these are words of the programs before it.
+    onErrorText: (text) => {
+      wrapper = (wrapper + text).slice(0, maxWrapperText);
+      onText(text);
+    },
   });
+  const problem = place.isSandboxed && end.exitCode !== 0 ? sandboxWords.exec(wrapper)?.[0] : undefined;
+  if (problem === undefined) return end;
+  settings.onSandbox?.(problem);
+  throw new SandboxStartError(problem);
+}
+
+const maxWrapperText = 10_000;
+const sandboxWords = /^(?:bwrap|nsenter|setpriv): .+$/m;
+
+/** The sandbox failed to start a command, which did not run. */
+export class SandboxStartError extends Error {
+  override readonly name = 'SandboxStartError';
+
+  constructor(problem: string) {
+    super(
+      `the command did not run: ${problem}. This is the sandbox, not the command; try again, or call oratorio doctor.`,
+    );
+  }
 }
 
 /** Variables of the workspace, and the tool chains of the shell that the user works in. */
