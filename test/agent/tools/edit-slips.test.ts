@@ -295,7 +295,13 @@ const slips: readonly Slip[] = [
   { slip: 'another comment', file: '// Adds them.\nadd();\n', oldText: '// Adds it.\nadd();', newText: 'x' },
   { slip: 'signs of HTML written out', file: 'if (a < b) {}\n', oldText: 'if (a &lt; b) {}', newText: 'x' },
   { slip: 'quotes written out', file: 'say("hello");\n', oldText: 'say(\\"hello\\");', newText: 'say(\\"bye\\");' },
-  { slip: 'another spelling of the same letter', file: 'caf\u00e9();\n', oldText: 'cafe\u0301();', newText: 'x' },
+  {
+    slip: 'another form of the same letter',
+    file: 'caf\u00e9();\n',
+    oldText: 'cafe\u0301();',
+    newText: 'x',
+    after: 'x\n',
+  },
   { slip: 'three dots for an ellipsis', file: 'say("wait…");\n', oldText: 'say("wait...");', newText: 'x' },
   { slip: 'lines left out with dots', file: python, oldText: 'def one(self):\n    ...\n    return 2', newText: 'x' },
   {

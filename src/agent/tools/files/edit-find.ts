@@ -1,4 +1,5 @@
 import type { Change, Edit } from './edit-apply.ts';
+import { composedPlacesOf } from './edit-composed.ts';
 import { lineEndOf, toLineEnd } from './edit-line-ends.ts';
 import { linePlaces, plain, tellingChars } from './edit-lines.ts';
 import { placesOf, type Span, tolerantPlacesOf } from './edit-match.ts';
@@ -16,6 +17,8 @@ type Texts = Pick<Edit, 'oldText' | 'newText'>;
 interface Pass {
   /** Completes “matched but for …”. */
   readonly differs: string;
+  /** Both texts mean the same: any text is found so, and everywhere. */
+  readonly isSafe?: true;
   places(text: string, texts: Texts): readonly Change[];
 }
 
@@ -40,7 +43,13 @@ const withOwnLines = (text: string, places: readonly Span[], texts: Texts): read
 const passes: readonly Pass[] = [
   {
     differs: 'spaces at line ends',
+    isSafe: true,
     places: (text, texts) => withOwnLines(text, tolerantPlacesOf(text, texts.oldText), texts),
+  },
+  {
+    differs: 'forms of accented letters',
+    isSafe: true,
+    places: (text, texts) => withOwnLines(text, composedPlacesOf(text, texts.oldText), texts),
   },
   {
     differs: 'quotes, dashes or odd blanks',
@@ -54,7 +63,7 @@ const passes: readonly Pass[] = [
 ];
 
 /**
- * Finds the old text of an edit: exactly, then by passes that forgive slips of models: spaces at line ends, typographic characters,
+ * Finds the old text of an edit: exactly, then by passes that forgive slips of models: spaces at line ends, decomposed and typographic characters,
  * indentation that maps one to one; each also without blank lines, a code fence or line numbers around. The first that finds
  * anything decides. Nothing is found by similarity.
  */
@@ -68,11 +77,10 @@ export function findEdit(text: string, { oldText, newText, replaceAll }: Edit): 
   if (asInFile.length > 0) return { changes: spans(asInFile, { oldText, newText }), differs: undefined };
   const readings = readingsOf({ oldText, newText });
   // Replacing everywhere what is only alike is refused.
-  for (const { differs, places } of replaceAll ? passes.slice(0, 1) : passes) {
+  for (const { differs, isSafe, places } of replaceAll ? passes.filter((pass) => pass.isSafe) : passes) {
     for (const [index, texts] of readings.entries()) {
       const isTelling = texts.oldText.replaceAll(/\s/g, '').length >= tellingChars;
-      // Spaces at line ends are forgiven in any text: nothing else is given up.
-      const changes = isTelling || (index === 0 && differs === passes[0]?.differs) ? places(text, texts) : [];
+      const changes = isTelling || (index === 0 && isSafe) ? places(text, texts) : [];
       if (changes.length > 0) return { changes, differs: index === 0 ? differs : `${differs}, and what is around it` };
     }
   }
