@@ -9,6 +9,7 @@ import './styles/base.css';
 import './styles/parts.css';
 import './styles/shell.css';
 import { type App, createApp } from './app/app.ts';
+import { showTextsVisibly } from './app/visible-texts.ts';
 import { Frame } from './shell/frame.tsx';
 import { fetchView } from './shell/outlet.tsx';
 
@@ -48,6 +49,7 @@ function onceKnown({ entry }: App, run: () => void): void {
 }
 
 function start(root: HTMLElement): void {
+  showTextsVisibly();
   const app = createApp();
   onceKnown(app, () => {
     // Preact would keep and reuse what the document came with; the page is drawn anew.
