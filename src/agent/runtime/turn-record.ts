@@ -32,6 +32,7 @@ export class TurnRecord implements JournalOwner {
   readonly #unwritten = new Map<string, string>();
   #completedAt: string | undefined;
   #isSealed = false;
+  #isEndPublished = false;
 
   constructor({ host, turnId, stateOf, onStorageFailed }: TurnRecordOptions) {
     this.#host = host;
@@ -46,9 +47,10 @@ export class TurnRecord implements JournalOwner {
     });
   }
 
-  /** The turn with its items, growing ones included. */
+  /** The turn with its items, growing ones included. Until its end is stored it runs: a crash would end it otherwise. */
   snapshot(): Turn {
-    return { ...this.#row(), items: this.items.snapshot() };
+    const row = this.#isEndPublished ? this.#row() : this.#runningRow();
+    return { ...row, items: this.items.snapshot() };
   }
 
   /** Publishes and traces the start. @param input as given by the caller */
@@ -61,10 +63,10 @@ export class TurnRecord implements JournalOwner {
   }
 
   /** Publishes `event` after `write`. */
-  add(write: ItemWrite, event: ThreadEvent): void {
+  add(write: ItemWrite, event: ThreadEvent | undefined): void {
     if (this.#isSealed) return;
     const { journal, publish } = this.#host;
-    journal.add(this, write && this.#writing(write), () => publish(event));
+    journal.add(this, write && this.#writing(write), event && (() => publish(event)));
   }
 
   /** Writes the opaque state of an answer, which clients are not shown, after its last item. */
@@ -100,6 +102,7 @@ export class TurnRecord implements JournalOwner {
   publishEnd(isStored: boolean): void {
     const { publish, tracer, onEnd } = this.#host;
     if (!isStored) this.#complete();
+    this.#isEndPublished = true;
     const turn = this.snapshot();
     tracer?.turnEnded(turn);
     publish(this.#endEvent(turn));
@@ -130,8 +133,12 @@ export class TurnRecord implements JournalOwner {
     return { method: 'turn/completed', params: { threadId, turn, tokenUsage: usageOf(this.#stateOf()) } };
   }
 
-  #row(): StoredTurn {
-    const state = this.#stateOf();
+  #runningRow(): StoredTurn {
+    const { completedAt: _, ...row } = this.#row({ ...this.#stateOf(), end: undefined });
+    return row.status === 'waitingApproval' ? row : { ...row, status: 'running' };
+  }
+
+  #row(state = this.#stateOf()): StoredTurn {
     const tokenUsage = usageOf(state);
     return {
       id: this.#turnId,
