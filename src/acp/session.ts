@@ -352,6 +352,9 @@ export class Session {
       case 'thought':
         this.#updates.thought(turnId, event.itemId, event.delta);
         return;
+      case 'discarded':
+        this.#updates.discard(turnId, event.itemIds);
+        return;
       case 'output':
         this.#updates.output(turnId, event.itemId, event.delta);
         return;

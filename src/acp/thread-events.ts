@@ -43,6 +43,7 @@ export type SessionEvent =
       readonly delta: string;
     }
   | { readonly kind: 'writing'; readonly turnId: string; readonly callId: string; readonly tool: string }
+  | { readonly kind: 'discarded'; readonly turnId: string; readonly itemIds: readonly string[] }
   | { readonly kind: 'resolved'; readonly requestId: string }
   | { readonly kind: 'renamed'; readonly name: string }
   | { readonly kind: 'notice'; readonly message: string };
@@ -89,6 +90,11 @@ function otherEventOf(method: string, params: unknown): SessionEvent | undefined
       if (!about.success) return undefined;
       const { turnId, itemId: callId, tool } = about.output;
       return { kind: 'writing', turnId, callId, tool };
+    }
+    case 'item/discarded': {
+      const about = v.safeParse(rpcNotifications[method], params);
+      if (!about.success) return undefined;
+      return { kind: 'discarded', turnId: about.output.turnId, itemIds: about.output.itemIds };
     }
     case 'item/approval/resolved': {
       const about = v.safeParse(rpcNotifications[method], params);

@@ -13,6 +13,11 @@ interface Call {
   output: string;
 }
 
+type TextUpdate = 'agent_message_chunk' | 'agent_thought_chunk';
+
+/** Ends a part of an answer that broke off. */
+const withdrawn = '\n\n*[Withdrawn: the answer broke off and was requested again.]*\n\n';
+
 const text = (words: string): ContentBlock => ({ type: 'text', text: words });
 
 /**
@@ -22,6 +27,8 @@ const text = (words: string): ContentBlock => ({ type: 'text', text: words });
 export class Updates {
   readonly #options: UpdatesOptions;
   readonly #told = new Map<string, number>();
+  /** Texts that were sent and not withdrawn. */
+  readonly #sent = new Map<string, TextUpdate>();
   readonly #done = new Set<string>();
   /** Turns in which something came after what they began with. */
   readonly #answered = new Set<string>();
@@ -61,6 +68,11 @@ export class Updates {
 
   thought(turnId: string, itemId: string, delta: string): void {
     this.#say('agent_thought_chunk', turnId, itemId, delta);
+  }
+
+  /** The answer broke off: a line under each sent part says that it is withdrawn. */
+  discard(turnId: string, itemIds: readonly string[]): void {
+    for (const itemId of itemIds) this.#withdraw(turnId, itemId);
   }
 
   /** The model has begun to write a call: the part of it that is known before its arguments. */
@@ -184,17 +196,21 @@ export class Updates {
     const rest = item.text.slice(this.#told.get(this.#key(item.turnId, item.id)) ?? 0);
     const kind = item.type === 'agentMessage' ? 'agent_message_chunk' : 'agent_thought_chunk';
     this.#say(kind, item.turnId, item.id, rest);
+    if (item.discarded) this.#withdraw(item.turnId, item.id);
   }
 
-  #say(
-    sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk',
-    turnId: string,
-    messageId: string,
-    delta: string,
-  ): void {
+  #withdraw(turnId: string, itemId: string): void {
+    const kind = this.#sent.get(this.#key(turnId, itemId));
+    if (kind === undefined) return;
+    this.#sent.delete(this.#key(turnId, itemId));
+    this.#emit({ sessionUpdate: kind, messageId: itemId, content: text(withdrawn) });
+  }
+
+  #say(sessionUpdate: TextUpdate, turnId: string, messageId: string, delta: string): void {
     if (delta === '') return;
     const key = this.#key(turnId, messageId);
     this.#told.set(key, (this.#told.get(key) ?? 0) + delta.length);
+    this.#sent.set(key, sessionUpdate);
     this.#emit({ sessionUpdate, messageId, content: text(delta) });
   }
 

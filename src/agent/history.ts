@@ -98,6 +98,9 @@ export const hookMessage = (text: string): ModelMessage => ({
   content: [{ type: 'text', text: `<hook>\n${text}\n</hook>` }],
 });
 
+/** A part of an answer that broke off and was requested again. */
+export const isDiscarded = (item: Item): boolean => 'discarded' in item && item.discarded === true;
+
 /** The same of items in a row. */
 export function messagesOf(items: readonly Item[], additions: Additions = {}): ModelMessage[] {
   const { images, states } = additions;
@@ -105,6 +108,8 @@ export function messagesOf(items: readonly Item[], additions: Additions = {}): M
   const messages: ModelMessage[] = [];
   let answer: { text: string; toolCalls: ModelToolCall[]; state?: ModelState } | undefined;
   let waiting = new Map<string, string>();
+  /** Parts of the broken answer are marked. */
+  let isMarked = false;
   const close = () => {
     if (answer) messages.push({ role: 'assistant', ...answer });
     answer = undefined;
@@ -115,7 +120,14 @@ export function messagesOf(items: readonly Item[], additions: Additions = {}): M
     waiting = new Map();
   };
   for (const item of items) {
-    if (item.type === 'systemNotice' && discardingNotices.has(item.kind)) {
+    if (isDiscarded(item)) {
+      isMarked = true;
+    } else if (item.type === 'systemNotice' && discardingNotices.has(item.kind)) {
+      // Threads of earlier versions have unmarked parts.
+      if (isMarked) {
+        isMarked = false;
+        continue;
+      }
       for (const { callId } of answer?.toolCalls ?? []) waiting.delete(callId);
       answer = undefined;
     } else if (item.type === 'systemNotice' && item.kind === hookContextNotice) {

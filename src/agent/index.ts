@@ -5,7 +5,7 @@
  */
 export * from './delegate.ts';
 export { AgentError, type AgentErrorName } from './errors.ts';
-export { discardingNotices } from './history.ts';
+export { discardingNotices, isDiscarded } from './history.ts';
 export { Hooks } from './hooks/index.ts';
 export {
   brief,

@@ -1,3 +1,4 @@
+import { isDiscarded } from '../agent/index.ts';
 import type { Item, Turn } from '../protocol/index.ts';
 import type { AguiMessage } from './events.ts';
 import type { Message } from './input.ts';
@@ -49,6 +50,7 @@ export function messagesOf(items: readonly Item[]): AguiMessage[] {
     return made;
   };
   for (const item of items) {
+    if (isDiscarded(item)) continue;
     const parent = parents.of(item);
     switch (item.type) {
       case 'agentMessage':

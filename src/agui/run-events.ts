@@ -32,6 +32,8 @@ export class RunEvents {
   readonly #usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
   /** The first messages of a turn are the client's own. */
   #isBegun = false;
+  /** The client has parts of an answer that was withdrawn. */
+  #hasDiscarded = false;
 
   constructor(options: RunEventsOptions) {
     this.#options = options;
@@ -87,6 +89,10 @@ export class RunEvents {
       case 'item/commandExecution/outputDelta':
         this.#custom('oratorio.commandOutput', { itemId: event.params.itemId, delta: event.params.delta });
         return;
+      case 'item/discarded':
+        this.#hasDiscarded = true;
+        this.#custom('oratorio.discarded', { itemIds: event.params.itemIds });
+        return;
       case 'item/usage/delta':
         this.#count(event.params.usage);
         return;
@@ -107,7 +113,7 @@ export class RunEvents {
   end(turn: Turn): void {
     for (const item of turn.items) if (!this.#done.has(item.id)) this.#completed(item);
     this.#close();
-    if (this.#calls.isAstray) this.#tellMessages(turn);
+    if (this.#calls.isAstray || this.#hasDiscarded) this.#tellMessages(turn);
     const usage = this.#usageOf();
     if (turn.status === 'failed') {
       const { code, message } = turn.error ?? { code: 'internalError', message: 'The turn failed.' };

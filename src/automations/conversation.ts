@@ -131,7 +131,7 @@ function endOf(turn: Turn): TurnEnd {
 
 /** Last message of the agent, shortened. */
 function resultOf(turn: Turn): string | undefined {
-  const said = turn.items.findLast((item) => item.type === 'agentMessage');
+  const said = turn.items.findLast((item) => item.type === 'agentMessage' && !item.discarded);
   const text = said?.type === 'agentMessage' ? said.text.trim() : '';
   if (text === '') return undefined;
   const most = defaults.automations.resultChars;

@@ -44,8 +44,8 @@ export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: T
     if (words !== undefined) note(words);
   };
   return (event) => {
-    if (event.type !== 'other') return;
     waits(event);
+    if (event.type !== 'other') return;
     const isStart = event.method === 'item/started';
     if (!isStart && event.method !== 'item/completed') return;
     const parsed = v.safeParse(ItemEvent, event.params);
@@ -68,9 +68,23 @@ export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: T
   };
 }
 
-/** Prints why a turn waits or changes its course: retries, fallbacks, compactions, budgets. */
+const Discarded = v.looseObject({ itemIds: v.array(v.string()) });
+
+/** Items that an event withdraws: parts of an answer that broke off. */
+export function discardedIn(event: TurnEvent): readonly string[] {
+  if (event.type !== 'other' || event.method !== 'item/discarded') return [];
+  const parsed = v.safeParse(Discarded, event.params);
+  return parsed.success ? parsed.output.itemIds : [];
+}
+
+/** Prints why a turn waits or changes its course: withdrawn answers, retries, fallbacks, compactions, budgets. */
 export function showWaits(output: Pick<Output, 'note' | 'colors'>): (event: TurnEvent) => void {
+  const said = new Set<string>();
   return (event) => {
+    if (event.type === 'message') said.add(event.itemId);
+    if (discardedIn(event).some((itemId) => said.has(itemId))) {
+      output.note(output.colors.dim('· The unfinished answer above is withdrawn.'));
+    }
     if (event.type !== 'other' || event.method !== 'system/event') return;
     const { message } = v.parse(SystemEvent, event.params);
     output.note(output.colors.dim(inLine(`· ${message}`)));

@@ -13,6 +13,7 @@ import {
 } from '../client/index.ts';
 import { defaults, type TurnMode } from '../protocol/index.ts';
 import { toolChainEnvironment } from '../supervise/index.ts';
+import { discardedIn } from './activity.ts';
 import { type Approver, askAt, declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
@@ -173,6 +174,7 @@ export async function answerOf(
   onEvent: (event: TurnEvent) => void = () => undefined,
 ): Promise<Answer> {
   const said = new Map<string, string>();
+  let hasSaid = false;
   const interrupt = () => void turn.interrupt().catch(() => undefined);
   signal.addEventListener('abort', interrupt, { once: true });
   if (signal.aborted) interrupt();
@@ -180,10 +182,12 @@ export async function answerOf(
     for await (const event of turn) {
       onEvent(event);
       if (event.type === 'message') {
-        if (!said.has(event.itemId) && said.size > 0) onText('\n\n');
+        if (!said.has(event.itemId) && hasSaid) onText('\n\n');
+        hasSaid = true;
         said.set(event.itemId, `${said.get(event.itemId) ?? ''}${event.text}`);
         onText(event.text);
       }
+      for (const itemId of discardedIn(event)) said.delete(itemId);
       if (event.type === 'completed' || event.type === 'cancelled') {
         const texts = [...said.values()];
         return {

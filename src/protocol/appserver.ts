@@ -548,6 +548,8 @@ export const rpcNotifications = {
   'item/toolCall/argumentsDelta': v.object({ ...delta.entries, tool: v.string() }),
   'item/commandExecution/outputDelta': delta,
   'item/completed': itemEvent,
+  /** An answer broke off and is requested again: these completed parts of it are withdrawn and carry `discarded` from now on. */
+  'item/discarded': v.object({ threadId: id, turnId: id, itemIds: v.array(id) }),
   'item/approval/resolved': v.object({
     threadId: id,
     turnId: id,

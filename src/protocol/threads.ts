@@ -82,11 +82,16 @@ export const maxPlanSteps = 50;
 export const PlanStep = v.object({ step: v.string(), status: v.picklist(planStatuses) });
 export type PlanStep = v.InferOutput<typeof PlanStep>;
 
-/** One thing that happened in a turn. Its status never goes back, a completed one never changes. */
+const discarded = v.pipe(
+  v.optional(v.literal(true)),
+  v.description('The answer broke off and was requested again: this part of it is withdrawn, and no model gets it.'),
+);
+
+/** One thing that happened in a turn. Its status never goes back; a completed one changes only by becoming `discarded`. */
 export const Item = v.variant('type', [
   v.object({ ...itemBase, type: v.literal('userMessage'), input: v.array(InputPart) }),
-  v.object({ ...itemBase, type: v.literal('agentMessage'), text: v.string() }),
-  v.object({ ...itemBase, type: v.literal('reasoningContent'), text: v.string() }),
+  v.object({ ...itemBase, type: v.literal('agentMessage'), text: v.string(), discarded }),
+  v.object({ ...itemBase, type: v.literal('reasoningContent'), text: v.string(), discarded }),
   /** The model asks for a tool. `arguments` is the JSON text as the model wrote it. */
   v.object({
     ...itemBase,

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { McpServer } from '@agentclientprotocol/sdk';
 import t from 'tap';
+import { ModelError } from '../../src/agent/index.ts';
 import { AppServerClient } from '../../src/client/index.ts';
 import { defaults } from '../../src/protocol/index.ts';
-import { calls, hangs, says, scripted } from '../agui/model.ts';
+import { calls, hangs, type Script, says, scripted } from '../agui/model.ts';
 import { eventually } from '../http/support.ts';
 import { pictures, pictureUrl } from '../pictures.ts';
 import { attach, choose, inSession, introduce, surroundings } from './harness.ts';
@@ -206,6 +207,21 @@ t.test('one prompt at a time; a failed turn is an error of its prompt', async (t
   await editor.agent.notify('session/cancel', { sessionId: editor.sessionId });
   await first;
   t.match(await failure(editor.prompt('now')), { code: -32_603, data: { code: 'internalError' } });
+});
+
+t.test('an answer that broke off is withdrawn in the editor, at once and when the session is loaded', async (t) => {
+  const breaks: Script = (_, emit) => {
+    emit({ type: 'text', text: 'half an ans' });
+    throw new ModelError('upstreamFailed', 'cut', { retryAfterMs: 1 });
+  };
+  const where = await surroundings(t, scripted(breaks, says('whole')));
+  const editor = await inSession(t, where);
+  await editor.prompt('go');
+  t.match(editor.said(), /^half an ans\s+\*\[Withdrawn: .*\]\*\s+whole$/s);
+  const other = attach(t, where);
+  await introduce(other);
+  await other.agent.request('session/load', { sessionId: editor.sessionId, cwd: where.workspace, mcpServers: [] });
+  t.match(other.said(), /^half an ans\s+\*\[Withdrawn: .*\]\*\s+whole$/s);
 });
 
 t.test('images, files and other resources reach the model', async (t) => {

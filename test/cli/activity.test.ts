@@ -18,6 +18,18 @@ t.test('a plan is printed step by step with its states, and its call is not', as
   t.same(lines, ['  ☑ read', '  ◐ write', '  ☐ test', '▸ SpawnSubagent look']);
 });
 
+t.test('a withdrawn answer is named once, a withdrawn thought is not', async (t) => {
+  const lines: string[] = [];
+  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false) });
+  const discard = (...itemIds: string[]) => show({ type: 'other', method: 'item/discarded', params: { itemIds } });
+  show({ type: 'reasoning', itemId: 'item_1', text: 'hm' });
+  discard('item_1');
+  t.same(lines, []);
+  show({ type: 'message', itemId: 'item_2', text: 'half' });
+  discard('item_1', 'item_2');
+  t.same(lines, ['· The unfinished answer above is withdrawn.']);
+});
+
 t.test('regression: B6 a call that may need approval is announced when it runs, once', async (t) => {
   const lines: string[] = [];
   const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false) });

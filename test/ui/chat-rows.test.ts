@@ -48,6 +48,22 @@ t.test('what comes twice, or before the reading that contains it, is shown once'
   t.equal(transcript.rows.length, 2);
 });
 
+t.test('a part of an answer that broke off is shown as withdrawn, at once and when the thread is read', async (t) => {
+  const transcript = new Transcript();
+  const params = { threadId: 'thread_1', turnId: 'turn_1' };
+  const half: Item = { ...base, id: 'item_3', type: 'agentMessage', text: 'Half' };
+  const whole: Item = { ...base, id: 'item_5', type: 'agentMessage', text: 'Whole.' };
+  for (const item of [half, whole]) transcript.take({ method: 'item/completed', params: { ...params, item } });
+  transcript.take({ method: 'item/discarded', params: { ...params, itemIds: ['item_3'] } });
+  const shown = [
+    { text: 'Half', isWithdrawn: true },
+    { text: 'Whole.', isWithdrawn: false },
+  ];
+  t.match(transcript.rows, shown);
+  transcript.replace({ turns: [turn([{ ...half, discarded: true }, whole])], hasOlderTurns: false });
+  t.match(transcript.rows, shown);
+});
+
 t.test('a call of a later turn with the id of an earlier one has a row of its own', async (t) => {
   const transcript = new Transcript();
   const call = (id: string, command: string): Item => ({

@@ -67,6 +67,7 @@ export class TurnInference {
     const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop' };
     const provider = await host.provider();
     const request = conversation.request(isLast ? 'none' : this.#toolChoice(isFirstRequest));
+    record.items.beginAnswer();
     await streamCounted(provider, request, (event) => this.#take(event, answer, signal), signal, {
       onUsed: (use) => {
         // The trace has the answer before its usage.

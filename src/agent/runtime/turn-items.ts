@@ -28,8 +28,8 @@ export interface TurnItemsOptions {
   readonly turn: Pick<Turn, 'threadId' | 'id'>;
   /** Number of the next item in this thread; numbers continue through all its turns. */
   readonly firstNumber: number;
-  /** Publishes `event` once the write is done. */
-  readonly publish: (write: ItemWrite, event: ThreadEvent) => void;
+  /** Publishes `event` once the write is done; undefined: the write has none of its own. */
+  readonly publish: (write: ItemWrite, event: ThreadEvent | undefined) => void;
   /** Called with each completed item and its duration in milliseconds. */
   readonly onCompleted: (item: Item, durationMs: number) => void;
 }
@@ -54,6 +54,8 @@ export class TurnItems {
   readonly #arguments = new Map<string, WellFormedStream>();
   #number: number;
   #openText: OpenItem | undefined;
+  /** Number of items before the present answer. */
+  #answerStart = 0;
 
   constructor(options: TurnItemsOptions) {
     this.#options = options;
@@ -79,7 +81,7 @@ export class TurnItems {
 
   /** Text of the newest message of the agent; empty: it has said nothing. */
   get lastMessage(): string {
-    const last = this.snapshot().findLast((item) => item.type === 'agentMessage');
+    const last = this.snapshot().findLast((item) => item.type === 'agentMessage' && !item.discarded);
     return last?.type === 'agentMessage' ? last.text : '';
   }
 
@@ -122,6 +124,28 @@ export class TurnItems {
     this.#openText = undefined;
     this.#flush(open);
     this.#complete({ ...open.item, status: 'completed', text: open.text } as Item);
+  }
+
+  /** A request to the model begins: the texts from here on belong to its answer. */
+  beginAnswer(): void {
+    this.close();
+    this.#answerStart = this.#items.length;
+  }
+
+  /** Withdraws the texts of the present answer, which broke off and is requested again. */
+  discardAnswer(): void {
+    this.close();
+    const itemIds: string[] = [];
+    for (const [index, item] of this.#items.entries()) {
+      if (index < this.#answerStart || (item.type !== 'agentMessage' && item.type !== 'reasoningContent')) continue;
+      const discarded = { ...item, discarded: true as const };
+      this.#items[index] = discarded;
+      itemIds.push(item.id);
+      this.#options.publish({ put: discarded }, undefined);
+    }
+    if (itemIds.length === 0) return;
+    const { turn, publish } = this.#options;
+    publish(undefined, { method: 'item/discarded', params: { threadId: turn.threadId, turnId: turn.id, itemIds } });
   }
 
   /** Opens the item of a command. */

@@ -23,20 +23,19 @@ export class TurnReports {
 
   retry({ attempt, waitMs, reason }: Of<'turn.retrying'>): void {
     const message = `${reason} Trying again in ${seconds(waitMs)} (attempt ${attempt}).`;
-    // Marks what was said of the broken answer as no part of the conversation.
-    this.#options.record.items.add({ type: 'systemNotice', kind: 'requestRepeated', text: message });
+    this.#discard('requestRepeated', message);
     this.#publish('retrying', message, { attempt, waitMs, reason });
   }
 
   leaveOut({ reason, leftOut }: Of<'turn.leavingOut'>): void {
     const message = `${reason} Asking again without ${leftOut}.`;
-    this.#options.record.items.add({ type: 'systemNotice', kind: 'requestRepeated', text: message });
+    this.#discard('requestRepeated', message);
     this.#publish('retrying', message, { waitMs: 0, reason });
   }
 
   fallback(reason: string, model: string): void {
     const message = `${reason} Continuing with ${model}.`;
-    this.#options.record.items.add({ type: 'systemNotice', kind: 'modelReplaced', text: message });
+    this.#discard('modelReplaced', message);
     this.#publish('fallback', message, { model, reason });
   }
 
@@ -58,6 +57,13 @@ export class TurnReports {
   notConcluded(reason: string): void {
     const text = `The turn has no closing answer: ${reason}`;
     this.#options.record.items.add({ type: 'systemNotice', kind: 'notConcluded', text });
+  }
+
+  /** Withdraws the broken answer and says why. */
+  #discard(kind: string, text: string): void {
+    const { items } = this.#options.record;
+    items.discardAnswer();
+    items.add({ type: 'systemNotice', kind, text });
   }
 
   #limitReached(text: string): void {

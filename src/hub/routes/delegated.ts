@@ -166,7 +166,8 @@ type Turn = NonNullable<v.InferOutput<typeof Thread>['turns']>[number];
 
 /** Prompt, answer and state of a turn. */
 function shownTurn({ id, status, items, error }: Turn) {
-  const texts = (type: 'agentMessage') => items.flatMap((item) => (item.type === type ? [item.text] : []));
+  const texts = (type: 'agentMessage') =>
+    items.flatMap((item) => (item.type === type && !item.discarded ? [item.text] : []));
   const asked = items.flatMap((item) => (item.type === 'userMessage' ? item.input : []));
   return {
     ...{ turnId: id, status },

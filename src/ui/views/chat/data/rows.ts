@@ -30,6 +30,8 @@ export interface TextRow extends RowBase {
   readonly markdown: GrowingMarkdown;
   text: string;
   isStreaming: boolean;
+  /** The answer broke off and was requested again. */
+  isWithdrawn: boolean;
   /** Height of a long answer that was drawn whole, CSS pixels: it keeps its place while it is drawn once more. */
   drawnPx: number | null;
 }
@@ -120,6 +122,7 @@ export function textRow(item: ItemOf<'agentMessage' | 'reasoningContent'>): Text
     text: '',
     markdown: new GrowingMarkdown(),
     isStreaming: item.status !== 'completed',
+    isWithdrawn: item.discarded === true,
     drawnPx: null,
   };
   appendText(row, item.text);

@@ -87,6 +87,9 @@ export class Transcript {
       case 'item/completed':
         this.#takeItem(told.params.item);
         return;
+      case 'item/discarded':
+        for (const itemId of told.params.itemIds) this.#discard(itemId);
+        return;
       case 'item/agentMessage/delta':
       case 'item/reasoning/delta':
         this.#grow(told.params.itemId, told.params.delta);
@@ -138,6 +141,7 @@ export class Transcript {
       return;
     }
     known.isStreaming = item.status !== 'completed';
+    known.isWithdrawn = item.discarded === true;
     if (item.text.startsWith(known.text)) appendText(known, item.text.slice(known.text.length));
     else this.#replaceRow(known, textRow(item));
     touch(known);
@@ -198,6 +202,13 @@ export class Transcript {
     if (!row.isStreaming) return;
     appendText(row, delta);
     touchSoon(row);
+  }
+
+  #discard(itemId: string): void {
+    const row = this.#byKey.get(itemId);
+    if (row?.kind !== 'answer' && row?.kind !== 'thinking') return;
+    row.isWithdrawn = true;
+    touch(row);
   }
 
   #growOutput(itemId: string, delta: string): void {

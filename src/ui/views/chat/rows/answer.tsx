@@ -11,7 +11,8 @@ const sliceBlocks = 60;
 export function Answer({ row, version }: { readonly row: TextRow; readonly version: number }) {
   const isProse = row.markdown.chars <= maxMarkdownChars;
   return (
-    <div class="answer" aria-busy={row.isStreaming}>
+    <div class={row.isWithdrawn ? 'answer withdrawn' : 'answer'} aria-busy={row.isStreaming}>
+      {row.isWithdrawn && <p class="quiet">Withdrawn: the answer broke off and was requested again.</p>}
       {isProse ? <Prose row={row} version={version} /> : <LongText text={row.text} />}
     </div>
   );

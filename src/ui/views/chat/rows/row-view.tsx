@@ -80,7 +80,7 @@ function Thinking({ row }: { readonly row: TextRow; readonly version: number }) 
     <div class="thought">
       <button type="button" class="bare" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <span class="twist" aria-hidden="true" />
-        {row.isStreaming ? 'Thinking…' : 'Thought'}
+        {row.isStreaming ? 'Thinking…' : row.isWithdrawn ? 'Thought (withdrawn)' : 'Thought'}
       </button>
       {isOpen && <LongText text={row.text} />}
     </div>
