@@ -53,4 +53,4 @@ export { plainText, TextTail } from './text-tail.ts';
 export { isHttpUrl } from './urls.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';
-export { strictJson, WellFormedStream, wellFormed, wellFormedJson } from './well-formed.ts';
+export { strictJson, strictValue, WellFormedStream, wellFormed, wellFormedJson } from './well-formed.ts';

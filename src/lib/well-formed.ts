@@ -29,13 +29,20 @@ export function strictJson(text: string): string {
 
 /** A JSON value whose texts are well-formed; the value itself when they are already. */
 export function wellFormed<T>(value: T): T {
-  return isWellFormed(value) ? value : (JSON.parse(wellFormedJson(JSON.stringify(value))) as T);
+  const isWellFormed = (text: string) => text.isWellFormed();
+  return hasOnly(value, isWellFormed) ? value : (JSON.parse(wellFormedJson(JSON.stringify(value))) as T);
 }
 
-function isWellFormed(value: unknown): boolean {
-  if (typeof value === 'string') return value.isWellFormed();
+/** A JSON value as `strictJson` writes it; the value itself when it is so already. */
+export function strictValue<T>(value: T): T {
+  const isStrict = (text: string) => text.isWellFormed() && !text.includes('\0');
+  return hasOnly(value, isStrict) ? value : (JSON.parse(strictJson(JSON.stringify(value))) as T);
+}
+
+function hasOnly(value: unknown, isRight: (text: string) => boolean): boolean {
+  if (typeof value === 'string') return isRight(value);
   if (typeof value !== 'object' || value === null) return true;
-  return Object.entries(value).every(([key, inner]) => key.isWellFormed() && isWellFormed(inner));
+  return Object.entries(value).every(([key, inner]) => isRight(key) && hasOnly(inner, isRight));
 }
 
 /** Makes text well-formed that comes in pieces: a pair may be divided between two of them. */

@@ -2,6 +2,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Test } from 'tap';
+import { refusalOf } from './strict.ts';
 
 /** One request as a service received it. */
 export interface Received {
@@ -138,6 +139,10 @@ export async function startFake(t: Pick<Test, 'teardown'>, dialect: Dialect, opt
 }
 
 function answerOf(dialect: Dialect, received: Received): Answer {
+  const problem = refusalOf(received.body);
+  if (problem !== undefined) {
+    return { status: 400, json: { type: 'error', error: { type: 'invalid_request_error', message: problem } } };
+  }
   try {
     return dialect.answer(received);
   } catch (error) {

@@ -1,6 +1,6 @@
 /** One session in a real browser: live events, gaps, hostile text, many events and exports. */
 import { readFileSync } from 'node:fs';
-import type { Locator } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { goTo } from './kept-page.ts';
 import type { Backend, EventInput } from './sessions-backend.ts';
 import { clipboard, stage } from './sessions-scene.ts';
@@ -10,8 +10,18 @@ import { untilToast } from './toast.ts';
 
 const scene = await stage();
 
+/** Texts that the page shows or reads out and that hold a mark which turns text round. */
+const turnedTexts = (page: Page) =>
+  page.evaluate(() => {
+    const named = [...document.querySelectorAll('[title], [aria-label]')].flatMap((each) => [
+      each.getAttribute('title') ?? '',
+      each.getAttribute('aria-label') ?? '',
+    ]);
+    return [document.body.textContent ?? '', ...named].filter((text) => /[\u202a-\u202e\u2066-\u2069]/.test(text));
+  });
+
 const hostile =
-  '<img src="https://evil.example/x.png" onerror="window.stolen=1"><script>window.stolen=1</script>[a](https://evil.example)';
+  '\u202E<img src="https://evil.example/x.png" onerror="window.stolen=1"><script>window.stolen=1</script>[a](https://evil.example)';
 scene(
   'markup of a model or a tool is shown as text',
   {
@@ -50,6 +60,7 @@ scene(
         await page.locator('.drawer').first().waitFor();
       }
       t.equal(await page.locator('img, iframe, object, embed, .vlist script, a[href*=evil]').count(), 0, at);
+      t.same(await turnedTexts(page), [], `${at}: no mark turns text round`);
       await shows(t, 'equal', () => page.evaluate(() => (window as unknown as { stolen?: number }).stolen), undefined);
     }
   },

@@ -1,11 +1,11 @@
 /** Foreign texts on every view of the page: the marks in them are shown, not obeyed. */
-import { h, type VNode } from 'preact';
+import { h } from 'preact';
 import t from 'tap';
 import { showTextsVisibly } from '../../src/ui/app/visible-texts.ts';
 
 showTextsVisibly();
 
-const props = (node: VNode<object>) => node.props as Record<string, unknown>;
+const props = (node: { readonly props: object }) => node.props as Record<string, unknown>;
 
 t.test('a text with hidden marks is spelled out, wherever it stands', async (t) => {
   const name = 'invoice\u202Efdp.exe';

@@ -174,10 +174,10 @@ export class TurnItems {
     const params = {
       threadId: turn.threadId,
       turnId: turn.id,
-      itemId: callId,
+      itemId: callId.toWellFormed(),
       deltaKind: 'toolCallArguments',
       delta: whole,
-      tool,
+      tool: tool.toWellFormed(),
     };
     publish(undefined, { method: 'item/toolCall/argumentsDelta', params });
   }

@@ -7,6 +7,7 @@ import type {
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
 import * as v from 'valibot';
+import { strictValue } from '../../../lib/index.ts';
 import { type ContentPart, type ModelMessage, type ModelToolCall, stateFor } from '../../model.ts';
 import { pictureFor } from '../../pictures/index.ts';
 
@@ -53,7 +54,7 @@ function wireMessage(message: Exclude<ModelMessage, { role: 'tool' }>, owner: st
       return { role: 'user', content: userContent(message.content) };
     case 'assistant': {
       const state = v.safeParse(AnswerState, stateFor(owner, message.state));
-      if (state.success) return { role: 'assistant', content: state.output as AnswerPart[] };
+      if (state.success) return { role: 'assistant', content: strictValue(state.output) as AnswerPart[] };
       const calls = message.toolCalls.map(callOf);
       const text = message.text === '' && calls.length > 0 ? [] : [textPart(message.text)];
       return { role: 'assistant', content: [...text, ...calls] };
@@ -73,11 +74,16 @@ function callOf({ callId, name, arguments: args }: ModelToolCall): AnswerPart {
 /** Arguments as an object, as every service wants them; the model still sees what it wrote. */
 export function inputOf(args: string): unknown {
   if (args.trim() === '') return {};
+  // A library may write them as JSON within JSON, where the last look at a request does not reach.
+  return strictValue(objectIn(args) ?? { invalid_json: args });
+}
+
+function objectIn(args: string): object | undefined {
   try {
     const value: unknown = JSON.parse(args);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { invalid_json: args };
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
   } catch {
-    return { invalid_json: args };
+    return undefined;
   }
 }
 

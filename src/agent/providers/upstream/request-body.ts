@@ -171,7 +171,7 @@ function readableArguments(given: string): string {
     JSON.parse(args);
     return args;
   } catch {
-    return JSON.stringify({ invalid_json: args });
+    return strictJson(JSON.stringify({ invalid_json: args }));
   }
 }
 
