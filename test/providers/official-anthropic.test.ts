@@ -1,6 +1,7 @@
 /** The stand-in for Anthropic, proven with Anthropic's own SDK as a correct client. */
 import Anthropic from '@anthropic-ai/sdk';
 import t, { type Test } from 'tap';
+import { pictures } from '../pictures.ts';
 import { startFake } from './fake.ts';
 import { anthropicFake } from './fakes/anthropic.ts';
 import { lookUp, toolSchema } from './script.ts';
@@ -53,10 +54,13 @@ t.test('a correct client is served: five rounds with thinking, parallel calls, p
     }
     t.match(said(answer), /^Found: value of/);
   }
-  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'abcd' } } as const;
+  const image = {
+    type: 'image',
+    source: { type: 'base64', media_type: 'image/png', data: pictures.png.toString('base64') },
+  } as const;
   t.equal(
     said(await ask([{ role: 'user', content: [{ type: 'text', text: 'image' }, image] }])),
-    'I see image/png of 4',
+    'I see image/png of 96',
   );
   t.equal((await ask([{ role: 'user', content: 'refusal' }])).stop_reason, 'refusal');
   t.equal((await ask([{ role: 'user', content: 'length' }])).stop_reason, 'max_tokens');

@@ -1,6 +1,7 @@
 /** The stand-in for Gemini, proven with Google's own SDK as a correct client. */
 import { type Content, type FunctionCall, GoogleGenAI, type Part } from '@google/genai';
 import t, { type Test } from 'tap';
+import { pictures } from '../pictures.ts';
 import { startFake } from './fake.ts';
 import { googleFake } from './fakes/google.ts';
 import { lookUp, toolSchema } from './script.ts';
@@ -55,9 +56,9 @@ t.test('a correct client is served: five rounds with signatures, parallel calls,
   }
   const image: Content = {
     role: 'user',
-    parts: [{ text: 'image' }, { inlineData: { mimeType: 'image/png', data: 'abcd' } }],
+    parts: [{ text: 'image' }, { inlineData: { mimeType: 'image/png', data: pictures.png.toString('base64') } }],
   };
-  t.equal(said((await ask([image])).parts), 'I see image/png of 4');
+  t.equal(said((await ask([image])).parts), 'I see image/png of 96');
   t.equal((await ask([person('refusal')])).finishReason, 'SAFETY');
   t.equal((await ask([person('length')])).finishReason, 'MAX_TOKENS');
   const models = await sdk.models.list();

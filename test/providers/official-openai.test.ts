@@ -1,6 +1,7 @@
 /** The stand-in for OpenAI Responses, proven with OpenAI's own SDK as a correct client. */
 import OpenAI from 'openai';
 import t, { type Test } from 'tap';
+import { pictures, pictureUrl } from '../pictures.ts';
 import { startFake } from './fake.ts';
 import { responsesFake } from './fakes/responses.ts';
 import { lookUp, toolSchema } from './script.ts';
@@ -56,9 +57,9 @@ t.test('a correct client is served: five rounds with reasoning, parallel calls, 
     t.match(answer.output_text, /^Found: value of/);
     t.equal((await ask([...input, ...back(answer), person('hello')])).output_text, 'You said: hello');
   }
-  const image = { type: 'input_image', image_url: 'data:image/png;base64,abcd', detail: 'auto' } as const;
+  const image = { type: 'input_image', image_url: pictureUrl(pictures.png, 'png'), detail: 'auto' } as const;
   const seen = await ask([{ role: 'user', content: [{ type: 'input_text', text: 'image' }, image] }]);
-  t.equal(seen.output_text, 'I see image/png of 4');
+  t.equal(seen.output_text, 'I see image/png of 96');
   t.match((await ask([person('refusal')])).output, [{ content: [{ type: 'refusal' }] }]);
   t.match(await ask([person('length')]), { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
   t.equal((await sdk.models.list()).data.length, 2);
