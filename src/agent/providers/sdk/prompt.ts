@@ -74,7 +74,7 @@ function callOf({ callId, name, arguments: args }: ModelToolCall): AnswerPart {
 /** Arguments as an object, as every service wants them; the model still sees what it wrote. */
 export function inputOf(args: string): unknown {
   if (args.trim() === '') return {};
-  // A library may write them as JSON within JSON, where the last look at a request does not reach.
+  // A library may write them as JSON within JSON, where the repair of a whole request does not reach.
   return strictValue(objectIn(args) ?? { invalid_json: args });
 }
 

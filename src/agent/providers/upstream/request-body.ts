@@ -178,7 +178,7 @@ function readableArguments(given: string): string {
 const textOf = (content: readonly ContentPart[]): string =>
   content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
 
-/** Content whose pictures the service takes; the last look, whatever their source. */
+/** Content whose pictures the service takes, whatever their source. */
 const withPictures = (content: readonly ContentPart[]): ContentPart[] =>
   content.map((part) => (part.type === 'image' ? pictureFor(part) : part));
 
