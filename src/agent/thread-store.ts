@@ -208,7 +208,8 @@ export interface TraceStore extends TraceReader {
 /** The disk did not take it, or what is on it cannot be read. The message is for people. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
-  readonly code: 'diskFull' | 'readOnly' | 'corrupt' | 'failed';
+  /** `busy`: another program holds the database; a later try may succeed. */
+  readonly code: 'busy' | 'diskFull' | 'readOnly' | 'corrupt' | 'failed';
 
   constructor(code: StorageError['code'], message: string, options?: ErrorOptions) {
     super(message, options);

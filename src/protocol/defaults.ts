@@ -138,6 +138,9 @@ export const defaults = {
     traceSweepPauseMs: 10,
     /** Wait for another writer of the database. Holding the workspace's lock, the server should be the only one. */
     storeBusyMs: 500,
+    /** Pause between tries while another program holds the database, and how long the writes of turns wait for it. */
+    storeRetryMs: 500,
+    storeLockedMs: 60_000,
     /** Wait for another process that counts its spending. */
     ledgerBusyMs: 2_000,
     /** Size to which the write-ahead log is truncated after a burst of writes. */

@@ -178,6 +178,12 @@ const turnFailures: Readonly<Record<string, { readonly says: string; readonly ne
   storageFailed: { says: 'Conversations cannot be saved', next: 'df -h' },
 };
 
+/** Sentence that ends the message of a failure because another program holds a database. */
+export const findHolder = (file: string): string =>
+  `Find it with: fuser -v ${/^[\w./@%+=:,-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`}`;
+/** Command in that sentence. */
+const holderCommand = /\. Find it with: (fuser -v .+)$/s;
+
 function turnProblems({ report, workspace }: ProblemFacts): Problem[] {
   const failure = report?.failure;
   if (!report || !failure) return [];
@@ -192,7 +198,7 @@ function turnProblems({ report, workspace }: ProblemFacts): Problem[] {
       code: failure.code,
       what: `${says}${failure.message.replace(/\.$/, '')}${times}`,
       where: isUpstream ? host : null,
-      next: known?.next ?? seeLogs(workspace),
+      next: holderCommand.exec(failure.message)?.[1] ?? known?.next ?? seeLogs(workspace),
     },
   ];
 }

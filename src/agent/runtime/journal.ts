@@ -1,4 +1,5 @@
-import type { ThreadStore } from '../thread-store.ts';
+import { defaults } from '../../protocol/index.ts';
+import { StorageError, type ThreadStore } from '../thread-store.ts';
 
 /** Owner of writes, which is notified when they fail. */
 export interface JournalOwner {
@@ -44,10 +45,18 @@ export class VolatileJournal implements Journal {
   }
 }
 
+/** How long writes wait for another program that holds the database, in milliseconds. */
+export interface JournalPatience {
+  readonly retryMs: number;
+  readonly lockedMs: number;
+}
+
+const usualPatience: JournalPatience = { retryMs: defaults.agent.storeRetryMs, lockedMs: defaults.agent.storeLockedMs };
+
 /**
  * Journal of stored threads: every event is on disk before it is published, so that a kill loses no published state. The
- * writes of one turn of the event loop, from all threads, share one commit. When a commit fails, nothing of it is
- * published, and every owner is notified once.
+ * writes of one turn of the event loop, from all threads, share one commit. While another program holds the database, writes and events wait, for a
+ * minute at most. When a commit fails, nothing of it is published, and every owner is notified once.
  */
 export class DurableJournal implements Journal {
   readonly keepsPieces = true;
@@ -55,10 +64,14 @@ export class DurableJournal implements Journal {
   readonly #onBug: (error: unknown) => void;
   #entries: Entry[] = [];
   #scheduled: NodeJS.Immediate | undefined;
+  readonly #patience: JournalPatience;
+  /** The next try, and when the waiting began. */
+  #waiting: { readonly timer: NodeJS.Timeout; readonly since: number } | undefined;
 
-  constructor(store: ThreadStore, onBug: (error: unknown) => void) {
+  constructor(store: ThreadStore, onBug: (error: unknown) => void, patience: JournalPatience = usualPatience) {
     this.#store = store;
     this.#onBug = onBug;
+    this.#patience = patience;
   }
 
   add(owner: JournalOwner, write: (() => void) | undefined, publish: (() => void) | undefined): void {
@@ -67,30 +80,41 @@ export class DurableJournal implements Journal {
       return;
     }
     this.#entries.push({ owner, write, publish });
-    this.#scheduled ??= setImmediate(() => this.flush());
+    if (!this.#waiting) this.#scheduled ??= setImmediate(() => this.flush());
   }
 
   flush(): void {
+    clearImmediate(this.#scheduled);
+    this.#scheduled = undefined;
+    const { since } = this.#waiting ?? { since: performance.now() };
+    clearTimeout(this.#waiting?.timer);
+    this.#waiting = undefined;
     while (this.#entries.length > 0) {
       const entries = this.#entries;
       this.#entries = [];
-      this.#commit(entries);
+      if (!this.#commit(entries, since)) return;
     }
-    clearImmediate(this.#scheduled);
-    this.#scheduled = undefined;
   }
 
-  #commit(entries: readonly Entry[]): void {
+  /** @returns false: another program holds the database, and a timer will try again */
+  #commit(entries: Entry[], since: number): boolean {
     try {
       this.#store.transaction(() => {
         for (const { write } of entries) write?.();
       });
     } catch (error) {
+      const { retryMs, lockedMs } = this.#patience;
+      if (error instanceof StorageError && error.code === 'busy' && performance.now() - since < lockedMs) {
+        this.#entries = [...entries, ...this.#entries];
+        this.#waiting = { timer: setTimeout(() => this.flush(), retryMs), since };
+        return false;
+      }
       const owners = new Set(entries.map(({ owner }) => owner));
       for (const owner of owners) this.#safely(() => owner.onStorageFault(error));
-      return;
+      return true;
     }
     for (const { publish } of entries) if (publish) this.#safely(publish);
+    return true;
   }
 
   /** Runs `work`; an error is logged and stops no other entry. */

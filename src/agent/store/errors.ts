@@ -1,7 +1,10 @@
+import { findHolder } from '../../protocol/index.ts';
 import { StorageError } from '../thread-store.ts';
 
 /** SQLite's primary result codes (sqlite.org/rescode.html) that mean more to a caller than "it failed". */
 const resultCodes: Readonly<Record<number, StorageError['code']>> = {
+  5: 'busy',
+  6: 'busy',
   8: 'readOnly',
   10: 'diskFull',
   11: 'corrupt',
@@ -48,6 +51,8 @@ function meaningOf(code: string | undefined, errcode: number | undefined): Stora
 
 function explain(code: StorageError['code'], file: string, message: string): string {
   switch (code) {
+    case 'busy':
+      return `Another program holds ${file} (${message}). ${findHolder(file)}`;
     case 'diskFull':
       return `The disk does not take what is written to ${file} (${message}). Make room; what was stored before is intact`;
     case 'readOnly':
