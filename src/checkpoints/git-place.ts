@@ -30,6 +30,8 @@ const maxPointerBytes = 8_192;
 export const maxHeadBytes = 4_096;
 const maxWorktrees = 2_000;
 const modules = '.git/modules/';
+/** Directories in the name of a submodule. */
+const maxModuleDepth = 4;
 
 /** Finds the repository of a workspace as git does, upwards, without a process. @returns undefined: no repository */
 export function gitPlaceOf(root: string): GitPlace | undefined {
@@ -100,8 +102,28 @@ function linkedPlace(directory: string, file: string): GitPlace | undefined {
 /** @returns undefined: the directory is not in the repository of the workspace */
 function modulePlace(workspace: string, directory: string): GitPlace | undefined {
   if (!directory.startsWith(`${workspace}/${modules}`)) return undefined;
+  if (!lstatSync(join(workspace, '.git'), { throwIfNoEntry: false })?.isDirectory()) return undefined;
   const below = bytePath(directory.slice(workspace.length + 1));
   return { kind: 'module', directory, common: directory, way: { base: workspace, directory: below, common: below } };
+}
+
+/** Repositories of submodules in the `.git` of a workspace, also of those that are not checked out. */
+export function modulePlaces(workspace: string): readonly GitPlace[] {
+  const found: GitPlace[] = [];
+  const look = (directory: string, depth: number) => {
+    for (const name of namesIn(directory)) {
+      const below = join(directory, name);
+      if (readSmall(join(below, 'HEAD'), maxHeadBytes) === undefined) {
+        if (depth < maxModuleDepth && lstatSync(below, { throwIfNoEntry: false })?.isDirectory())
+          look(below, depth + 1);
+        continue;
+      }
+      const place = modulePlace(workspace, below);
+      if (place) found.push(place);
+    }
+  };
+  look(join(workspace, modules), 0);
+  return found;
 }
 
 /** Texts of `HEAD` of the other worktrees of a repository. */

@@ -3,7 +3,7 @@ import { childOf, shownPath } from './byte-path.ts';
 import type { NotCovered } from './entry.ts';
 import { type GitState, isMoved } from './git-state.ts';
 import type { History } from './history.ts';
-import type { Repositories } from './repositories.ts';
+import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
 
 /** Names the repositories that differ between two marks, but for the tree's own where an undo can set it back. */
 export function movedRepositories(
@@ -15,7 +15,12 @@ export function movedRepositories(
   if (saved === later) return [];
   const [before, after] = [repositories.at(saved), repositories.at(later)];
   const paths = new Set([...Object.keys(before.nested), ...Object.keys(after.nested)]);
-  const nested = [...paths].filter((path) => differs(before.nested[path], after.nested[path]));
+  const known = (path: string) => before.nested[path] ?? after.nested[path];
+  const nested = [...paths].filter((path) => {
+    if (isModulePath(path)) return false;
+    const isThere = before.nested[path] !== undefined && after.nested[path] !== undefined;
+    return !isThere || differs(nestedAt(before, path, known(path)), nestedAt(after, path, known(path)));
+  });
   return [
     ...rootPath(repositories.root, before.root, after.root),
     ...nested.map((path) => shownPath(childOf(path, '.git'))),

@@ -2,7 +2,7 @@ import { type BytePath, childOf } from './byte-path.ts';
 import { moveOf } from './git-move.ts';
 import type { History, SavedTurn } from './history.ts';
 import type { RestoreOp } from './plan.ts';
-import type { Repositories } from './repositories.ts';
+import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
 import type { NestedMove, StoredRestore } from './restores.ts';
 
 /** Compares all repositories of a tree before and after turns. One that comes back or goes with its files has no move. */
@@ -20,15 +20,16 @@ export async function movesOf(
   const paths = new Set<BytePath>();
   for (const { startSeq, endSeq } of turns) {
     for (const seq of endSeq === null ? [startSeq] : [startSeq, endSeq]) {
-      for (const path of Object.keys(stateAt(seq).nested)) paths.add(path);
+      for (const path of Object.keys(stateAt(seq).nested)) if (!isModulePath(path)) paths.add(path);
     }
   }
   const planned = new Set(ops.map(({ path }) => path));
   const nested: NestedMove[] = [];
   for (const path of paths) {
-    if (planned.has(childOf(path, '.git'))) continue;
-    const move = await moveOf(turns, (seq) => stateAt(seq).nested[path], repositories.indexOf(path));
-    if (move) nested.push({ path, move });
+    const known = [...states.values()].flatMap((state) => state.nested[path] ?? [])[0];
+    const move = await moveOf(turns, (seq) => nestedAt(stateAt(seq), path, known), repositories.indexOf(path));
+    const comesOrGoes = move && !('before' in move) && planned.has(childOf(path, '.git'));
+    if (move && !comesOrGoes) nested.push({ path, move });
   }
   const git = await moveOf(turns, (seq) => stateAt(seq).root, repositories.indexOf(''));
   return { git, repositories: nested };

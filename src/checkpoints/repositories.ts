@@ -1,7 +1,7 @@
 import type { BytePath } from './byte-path.ts';
 import type { Contents } from './contents.ts';
 import { GitIndex } from './git-index.ts';
-import { type GitPlace, gitPlaceOf, placeIn } from './git-place.ts';
+import { type GitPlace, gitPlaceOf, modulePlaces, placeIn } from './git-place.ts';
 import { readRepository, repositoryChangedAt } from './git-read.ts';
 import { type GitState, parseGitState, type TreeState } from './git-state.ts';
 import type { RunGit } from './ignored.ts';
@@ -15,6 +15,16 @@ export interface RepositoriesOptions {
   readonly directory: string;
   readonly git: RunGit | undefined;
 }
+
+/** State of a repository at a mark, also of a submodule that is not checked out then. @param known an earlier or later state of it */
+export function nestedAt({ nested }: TreeState, path: BytePath, known: GitState | undefined): GitState | undefined {
+  const directory = known?.place?.kind === 'module' ? known.place.directory : undefined;
+  const isSameModule = ({ place }: GitState) => place?.kind === 'module' && place.directory === directory;
+  return nested[path] ?? (directory === undefined ? undefined : Object.values(nested).find(isSameModule));
+}
+
+/** Whether a path is that of a submodule's repository which is not checked out. */
+export const isModulePath = (path: BytePath): boolean => path.startsWith('.git/');
 
 /** A repository of the tree with the means to set it back. */
 export interface Repository {
@@ -71,6 +81,12 @@ export class Repositories {
     for (const path of [...nested].sort().slice(0, maxNested)) {
       const found = placeIn(root, path);
       const state = found && this.#stateOf(path, found);
+      if (state) below[path] = state;
+    }
+    const used = new Set(Object.values(below).map((state) => state.place?.directory));
+    for (const each of place?.kind === 'own' ? modulePlaces(root) : []) {
+      const path = each.way?.directory ?? '';
+      const state = used.has(each.directory) ? undefined : this.#stateOf(path, each);
       if (state) below[path] = state;
     }
     if (!own && Object.keys(below).length === 0) return undefined;

@@ -8,13 +8,16 @@ const identity = {
   GIT_COMMITTER_EMAIL: 't@localhost',
 };
 
+/** Environment of git that depends on no user. */
+export const environment = { ...process.env, ...identity, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' };
+
 /** Runs git in a directory. @returns its output without the last line break */
 export const gitIn =
   (cwd: string) =>
   (...args: string[]): string =>
     execFileSync('git', ['-c', 'protocol.file.allow=always', ...args], {
       cwd,
-      env: { ...process.env, ...identity, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' },
+      env: environment,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
       .toString()
