@@ -86,7 +86,7 @@ async function run(t: Test, first: number, count: number, isBelow: boolean): Pro
       else if (!isListed) problem(`${path} was not named before the undo`);
       else named += 1;
     }
-    // What stays of one program is the beginning of the next.
+    // The rest of one program is the beginning of the next.
     sweep(root);
   }
   return { changed, named, wrong };
