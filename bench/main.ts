@@ -10,6 +10,7 @@ import { automations } from './automations.ts';
 import { chatPage } from './chat-page.ts';
 import { checkpoints } from './checkpoints.ts';
 import { externalAgents } from './external-agents.ts';
+import { gitProtection } from './git-protection.ts';
 import { type Benchmark, type Context, isMet, machine, render, save, stopAll } from './harness.ts';
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
@@ -37,6 +38,7 @@ const benchmarks: readonly Benchmark[] = [
   agentChat,
   agentRuntime,
   agentCraft,
+  gitProtection,
   externalAgents,
   models,
   lab,

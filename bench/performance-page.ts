@@ -16,6 +16,7 @@ const order = [
   'agent-chat',
   'agent-runtime',
   'agent-craft',
+  'git-protection',
   'models',
   'lab',
   'traces',

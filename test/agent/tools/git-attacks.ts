@@ -29,6 +29,7 @@ export class Scene {
   readonly #home = join(this.root, 'home');
   readonly #rooms: Rooms | undefined;
   readonly #tool;
+  readonly #turn = new AbortController();
 
   /** @param sandbox off: the positive control */
   constructor(sandbox: 'required' | 'off', hasRooms = true) {
@@ -52,7 +53,13 @@ export class Scene {
 
   /** Runs a command as the agent does. */
   command(command: string) {
-    return call(this.#tool, { command }, { workspacePath: this.workspace, threadId: 'thread_a' });
+    const { signal } = this.#turn;
+    return call(this.#tool, { command }, { workspacePath: this.workspace, threadId: 'thread_a', signal });
+  }
+
+  /** Ends the command that runs. */
+  interrupt(): void {
+    this.#turn.abort();
   }
 
   /** Runs git as the user does, outside. @returns exit code */

@@ -1,7 +1,10 @@
 /** Git outside of the sandbox runs nothing that a sandboxed command has written. */
+import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { Rooms } from '../../../src/agent/index.ts';
+import { until } from '../../supervise/helpers.ts';
 import { attacks, batches, layouts, runBatch, Scene, work } from './git-attacks.ts';
 
 const seed = process.env['ORATORIO_TEST_SEED'] === 'random' ? {} : { seed: 20_261_128 };
@@ -38,6 +41,25 @@ t.test('commits work in each layout, and what git reads keeps its content', { sk
     work(scene, directory, true);
     t.equal(scene.git(directory, 'status'), 0, title);
   }
+});
+
+t.test('a pointer that a background process makes is set aside while it runs', { skip: !isAvailable }, async (t) => {
+  const scene = new Scene('required');
+  t.teardown(() => scene.close());
+  const make = layouts['hooks are a link to a missing directory'];
+  const { directory, git } = make?.(scene, 'app') ?? { directory: '', git: '' };
+  const isAside = (name: string) =>
+    readdirSync(join(scene.workspace, git)).some((each) => each.startsWith(`${name}.removed-`));
+  // The link comes back before or after the command makes a directory in its place.
+  const isLink = () => lstatSync(join(scene.workspace, git, 'hooks'), { throwIfNoEntry: false })?.isSymbolicLink();
+  const running = scene.command(
+    `mkdir -p evil; echo "$PWD/evil" > ${git}/commondir; rm -f ${git}/hooks; mkdir ${git}/hooks; sleep 3600`,
+  );
+  await until('the pointer is aside', async () => isAside('commondir') && isLink() === true);
+  t.notOk(existsSync(join(scene.workspace, git, 'commondir')));
+  t.equal(scene.git(directory, 'status'), 0);
+  scene.interrupt();
+  await running.catch(() => undefined);
 });
 
 t.test(

@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync } from 'node:fs';
+import { type FSWatcher, lstatSync, readdirSync, watch } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isWithin } from '../paths.ts';
 import { type GitDirectory, placesOfConfig, placesOfGit } from './git-places.ts';
@@ -8,6 +8,7 @@ import {
   commonOf,
   fingerprintOf,
   type GitState,
+  isWatched,
   looksLikeGit,
   modulesOf,
   stateOf,
@@ -45,6 +46,8 @@ export class GitGuard {
   #holders = 0;
   #work: Promise<unknown> = Promise.resolve();
   #pending: GitFinding[] = [];
+  readonly #watchers: FSWatcher[] = [];
+  #isJudging = false;
 
   constructor(workspacePath: string) {
     this.#workspacePath = workspacePath;
@@ -57,6 +60,7 @@ export class GitGuard {
     return this.#inTurn(async () => {
       if (this.#holders === 1) await this.#accept();
       else this.#pending.push(...(await this.#judge()));
+      this.#watch();
       return this.#places(environment);
     });
   }
@@ -66,7 +70,37 @@ export class GitGuard {
     await this.#inTurn(async () => {
       this.#pending.push(...(await this.#judge()));
       this.#holders -= 1;
+      if (this.#holders === 0) for (const watcher of this.#watchers.splice(0)) watcher.close();
     });
+  }
+
+  /**
+   * Judges a git directory as soon as a process in the sandbox, or the user, changes a name that git follows: of those that can be made,
+   * `commondir` and links, no mount can close one.
+   */
+  #watch(): void {
+    if (this.#watchers.length > 0) return;
+    for (const { path } of this.#protected.slice(0, maxDetailed)) {
+      try {
+        const watcher = watch(path, { persistent: false }, (_, name) => {
+          if (name !== null && isWatched(name)) this.#judgeSoon();
+        });
+        // A directory that is gone, or no watch left: the search after the command judges it.
+        watcher.on('error', () => watcher.close());
+        this.#watchers.push(watcher);
+      } catch {
+        return;
+      }
+    }
+  }
+
+  #judgeSoon(): void {
+    if (this.#isJudging) return;
+    this.#isJudging = true;
+    void this.#inTurn(async () => {
+      this.#isJudging = false;
+      if (this.#holders > 0) this.#pending.push(...this.#judgeKnown());
+    }).catch(() => undefined);
   }
 
   /** Judges the repositories after a command. In a large workspace findings of this command come with a later one. */
@@ -149,6 +183,15 @@ export class GitGuard {
       ...files.slice(0, maxPlaces).map((path) => ({ path, access: 'read' as const })),
       ...placesOfConfig(detailed, this.#workspacePath, environment),
     ];
+  }
+
+  /** Judges the git directories that were there before, without a search. */
+  #judgeKnown(): readonly GitFinding[] {
+    return [...this.#before.values()].flatMap((known) =>
+      [...known.directories]
+        .filter(([path, { fingerprint }]) => fingerprint !== fingerprintOf(path))
+        .flatMap(([path]) => this.#repair(path, known)),
+    );
   }
 
   async #judge(): Promise<readonly GitFinding[]> {

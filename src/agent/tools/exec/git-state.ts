@@ -7,6 +7,9 @@ import { statOf } from './wall-plan.ts';
 /** Names of a git directory that a change of configuration or programs touches. */
 const watched = [...gitAbsent.directories, ...gitAbsent.files, 'commondir', 'gitdir', 'objects', 'objects/info'];
 
+/** Whether a name directly in a git directory is one of these. */
+export const isWatched = (name: string): boolean => watched.includes(name);
+
 /** Content of a git directory that git reads as configuration or runs. */
 export interface GitState {
   /** Changes with every part of this state. */
