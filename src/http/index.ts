@@ -1,7 +1,7 @@
 /**
  * One small HTTP server with two bodies: uWebSockets.js where its binary loads, `node:http` with `ws` elsewhere. Routes,
  * auth, bodies, event streams, WebSockets, static files, and the order in which a request is judged (design §4). Called by
- * every room that serves something. Never here: anything of the domain, its error shapes included (`ServerOptions.errorBody`).
+ * every room that serves something, and by rooms that ask servers elsewhere through a proxy (`outgoing/`). Never here: anything of the domain, its error shapes included (`ServerOptions.errorBody`).
  *
  * Requests refused before they are routed. Ambiguous framing (RFC 9112, section 6.3), two Host headers and more than 16 KiB of
  * request line and headers are answered 400 or 431 with this server's error body, and the connection is closed. `node:http`
@@ -24,6 +24,9 @@ export {
 export { createServer } from './create-server.ts';
 export { type HostRules, isForeign, knownHosts, loopbackHosts } from './hosts.ts';
 export { type Header, HttpError } from './http-error.ts';
+export { throughProxy } from './outgoing/agent.ts';
+export { outgoingFetch } from './outgoing/fetch.ts';
+export { type HttpProxy, ProxyError, proxyFor } from './outgoing/proxy.ts';
 export {
   type AuthorityOptions,
   createProver,

@@ -1,3 +1,5 @@
+import { outgoingFetch } from '../http/index.ts';
+
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /**
@@ -6,7 +8,7 @@ type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
  */
 export function boundedFetch(maxBytes: number): Fetch {
   return async (url, init) => {
-    const response = await fetch(url, init);
+    const response = await outgoingFetch(url, init);
     if (response.body === null) return response;
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
     const body = response.body.pipeThrough(limitBytes(maxBytes, isStream));

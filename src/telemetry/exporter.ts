@@ -16,6 +16,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Config } from '../config/index.ts';
+import { proxyFor, throughProxy } from '../http/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { ExportNumbers } from './export-numbers.ts';
 
@@ -42,6 +43,7 @@ export function createExporter({ settings, resource, version, numbers }: Exporte
     // Absent values are read from the environment (OTEL_EXPORTER_OTLP_…); its own default is this machine.
     ...(Endpoint !== '' && { url: tracesUrl(Endpoint) }),
     headers: Headers,
+    ...proxied(Endpoint),
     timeoutMillis: exportTimeoutMs,
     // At the end all that waits is sent at once, beside what is under way.
     concurrencyLimit: Math.ceil(queueSpans / batchSpans) + 1,
@@ -54,6 +56,16 @@ export function createExporter({ settings, resource, version, numbers }: Exporte
     spanProcessors: [queue.processor],
   });
   return { tracer: provider.getTracer('oratorio', version), shutdown: () => provider.shutdown() };
+}
+
+/** Agent of the exporter's connections, where they need a proxy. */
+function proxied(
+  endpoint: string,
+): Pick<ConstructorParameters<typeof OTLPTraceExporter>[0] & object, 'httpAgentOptions'> {
+  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces, OTEL_EXPORTER_OTLP_ENDPOINT: all } = process.env;
+  const url = endpoint || traces || all || '';
+  const proxy = URL.canParse(url) ? proxyFor(new URL(url)) : undefined;
+  return proxy ? { httpAgentOptions: { keepAlive: true, ...throughProxy(proxy) } } : {};
 }
 
 /** An address without a path is that of a collector (OTLP/HTTP: `/v1/traces`). */

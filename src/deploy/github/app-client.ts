@@ -1,6 +1,7 @@
 import { createAppAuth } from '@octokit/auth-app';
 import { Octokit } from '@octokit/core';
 import * as v from 'valibot';
+import { outgoingFetch } from '../../http/index.ts';
 import { AppQuestionError } from './errors.ts';
 
 /** Of an answer of GitHub; the largest here, a page of deliveries, has some ten kilobytes. */
@@ -72,7 +73,7 @@ function transport({ endpoint, timeoutMs, signal }: AppClientOptions) {
     const timeout = AbortSignal.timeout(timeoutMs);
     try {
       const either = AbortSignal.any([timeout, ...(signal ? [signal] : [])]);
-      const response = await fetch(url, { ...init, redirect: 'manual', signal: either });
+      const response = await outgoingFetch(url, { ...init, redirect: 'manual', signal: either });
       const { status, statusText, headers } = response;
       const body = await bodyOf(response);
       const copy = new Headers(headers);

@@ -1,3 +1,4 @@
+import { outgoingFetch } from '../../http/index.ts';
 import { DeliveryError, deliveryTimeoutMs, failureOf, type Notice, unreachable } from './delivery.ts';
 
 export interface NtfySettings {
@@ -12,7 +13,7 @@ export interface NtfySettings {
  */
 export async function sendToNtfy({ Url, Token }: NtfySettings, notice: Notice, signal: AbortSignal): Promise<void> {
   const { host } = new URL(Url);
-  const response = await fetch(Url, {
+  const response = await outgoingFetch(Url, {
     method: 'POST',
     // A redirect would carry the token elsewhere.
     redirect: 'error',

@@ -1,3 +1,4 @@
+import { outgoingFetch } from '../../http/index.ts';
 import { TransportError } from './errors.ts';
 import type { GitHubLimits } from './limits.ts';
 
@@ -19,7 +20,7 @@ export function createTransport(
     const given = init.signal ? [init.signal] : [];
     onRequest();
     try {
-      const response = await fetch(url, { ...init, signal: AbortSignal.any([timeout, stop, ...given]) });
+      const response = await outgoingFetch(url, { ...init, signal: AbortSignal.any([timeout, stop, ...given]) });
       const body = await bodyOf(response, limits.answerBytes);
       const { status, statusText, headers } = response;
       return new Response(mayHaveBody(status) ? body : null, { status, statusText, headers: decoded(headers) });

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import * as v from 'valibot';
+import { outgoingFetch } from '../../../http/index.ts';
 import { ensurePrivateDirectory, type JsonFile, readJson, writeFileAtomic } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { Catalogue, type CatalogueModel } from './catalogue.ts';
@@ -67,7 +68,7 @@ const { refreshMs, refreshBytes } = defaults.cli;
 
 async function fetched(url: string, signal: AbortSignal): Promise<unknown> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(refreshMs)]) });
+    const response = await outgoingFetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(refreshMs)]) });
     if (!response.ok) throw new CatalogueError(`${url} answers with ${response.status}.`);
     let text = '';
     const decoder = new TextDecoder();

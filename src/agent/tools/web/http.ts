@@ -1,9 +1,10 @@
-import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
+import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { proxyFor, throughProxy } from '../../../http/index.ts';
 import { version } from '../../../protocol/index.ts';
 import type { ResolvedAddress } from './destination.ts';
 import { WebError } from './errors.ts';
@@ -22,7 +23,8 @@ export interface WebRequest {
 const acceptedEncodings = 'gzip, br';
 
 /**
- * Sends a request and waits for the head of the answer. No cookies, no proxy, no kept connection, no redirect followed.
+ * Sends a request and waits for the head of the answer. No cookies, no kept connection, no redirect followed.
+ * A request to checked addresses is direct; any other one uses the proxy of the environment.
  * When `signal` aborts, the connection ends, also while the body is being read.
  * @throws WebError when there is no answer
  */
@@ -33,7 +35,7 @@ export function send(
   const options: RequestOptions = {
     method,
     signal,
-    agent: false,
+    agent: addresses ? false : proxiedAgent(url),
     headers: { 'user-agent': `oratorio/${version}`, 'accept-encoding': acceptedEncodings, ...headers },
     ...(addresses && { lookup: pinned(addresses) }),
   };
@@ -44,6 +46,13 @@ export function send(
     request.once('close', () => reject(new WebError(`${url.host} closed the connection without an answer`)));
     request.end(body);
   });
+}
+
+/** Agent of one request through the proxy of the environment; false: a direct connection. */
+function proxiedAgent(url: URL): HttpAgent | false {
+  const proxy = proxyFor(url);
+  if (!proxy) return false;
+  return new (url.protocol === 'https:' ? HttpsAgent : HttpAgent)(throughProxy(proxy));
 }
 
 /** Answers with addresses that were checked, whatever the name leads to by now. */

@@ -1,3 +1,4 @@
+import { outgoingFetch } from '../../../http/index.ts';
 import { AppQuestionError } from '../../github/index.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, skip, warn } from '../finding.ts';
@@ -7,7 +8,7 @@ import type { Finding } from '../types.ts';
 /** This clock against that of GitHub's API: what the App signs holds for minutes only. */
 export async function clock(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
   const { endpoint } = context.config();
-  const response = await fetch(endpoint, {
+  const response = await outgoingFetch(endpoint, {
     method: 'HEAD',
     redirect: 'manual',
     signal: AbortSignal.any([signal, AbortSignal.timeout(limits.askMs)]),

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { type HttpProxy, proxyFor, throughProxy } from '../../../http/index.ts';
 import type { PushMessage, PushSubscribeInput } from '../../../protocol/index.ts';
 import { DeliveryError, deliveryTimeoutMs, failureOf, type Notice, unreachable } from '../delivery.ts';
 import type { PushKeys } from './keys.ts';
@@ -57,17 +58,19 @@ async function post(
   network: PushNetwork,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
+  const proxy = proxyFor(url);
   const addresses = await publicAddresses(url, network).catch((error: unknown) => {
     if (!(error instanceof EndpointError)) throw error;
+    // Behind a proxy, this machine may resolve no name: the proxy does, and connects.
+    if (proxy && error.mayPass) return [];
     throw error.mayPass ? unreachable(url.host) : new DeliveryError({ kind: 'refused', message: error.message });
   });
-  const { request } = await import('node:https');
+  const { Agent, request } = await import('node:https');
   return new Promise((resolve, reject) => {
     const sent = request(url, {
       method: 'POST',
       headers,
-      agent: false,
-      lookup: pinned(addresses),
+      ...(proxy ? { agent: new Agent(throughProxy(proxy)) } : { agent: false, lookup: pinned(addresses) }),
       signal: AbortSignal.any([signal, AbortSignal.timeout(deliveryTimeoutMs)]),
       ...network.request,
     });
@@ -76,7 +79,10 @@ async function post(
       answer.destroy();
       resolve(answer);
     });
-    sent.once('error', () => reject(unreachable(url.host)));
+    sent.once('error', () => reject(unreachable(throughText(url.host, proxy))));
     sent.end(body);
   });
 }
+
+const throughText = (host: string, proxy: HttpProxy | undefined): string =>
+  proxy ? `${host}, through the proxy ${proxy.shown},` : host;
