@@ -32,6 +32,7 @@ export * from './stack-change.ts';
 export type { ProbedPolicy, SupervisedPolicy } from './supervised-process.ts';
 export * from './turn.ts';
 export * from './turn-selectors.ts';
+export { maxRetryAfterMs } from './turn-setup.ts';
 export * from './turn-types.ts';
 export * from './webhook-ingress.ts';
 export { type MachineWords, machineWords } from './words/index.ts';

@@ -1,5 +1,5 @@
 /** Actors, delays, guards and actions of the turn machine, by name. */
-import { assign, emit, fromPromise, setup } from 'xstate';
+import { assign, emit, enqueueActions, fromPromise, setup } from 'xstate';
 import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
 import type { Failure } from './failure.ts';
 import { nextRandom } from './restart-policy.ts';
@@ -26,12 +26,28 @@ const maxCompactions = 3;
 /** Refused parts that are left out without an answer in between. */
 const maxOmissions = 8;
 /** Longest pause that an upstream may ask for; with a longer one the request is not repeated. */
-const maxRetryAfterMs = 120_000;
+export const maxRetryAfterMs = 120_000;
+/** Answers in a row with a call that was cut off, after which the turn ends. */
+const maxCutAnswers = 3;
+/** Part of the repetitions of a request that answers without content may use: more would cost without hope. */
+const emptyShare = 0.25;
 /** 0.5 s, 1 s, 2 s, … 30 s, each up to a quarter shorter: eight repetitions wait about a minute and a half. */
 const retryBackoff = { firstMs: 500, capMs: 30_000, jitter: jitters.upperQuarter };
 
 const canRetry = ({ limits, patience }: TurnContext, { isRetryable, retryAfterMs = 0 }: Failure): boolean =>
   isRetryable && patience.failedRequests < limits.maxRetries && retryAfterMs <= maxRetryAfterMs;
+
+const isEmpty = ({ flaw, isSteered }: Inference): boolean => flaw === 'empty' && !isSteered;
+
+/** Failure of an answer without content. */
+export const emptyFailure = ({ finish }: Inference): Failure => ({
+  code: 'upstreamEmptyAnswer',
+  message:
+    finish === 'length'
+      ? 'The model reached its output limit before it wrote a text or a call.'
+      : 'The model ended its answer without a text or a call.',
+  isRetryable: true,
+});
 
 /** Sum of two costs; unknown when either is. */
 const sumOf = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
@@ -82,6 +98,19 @@ export const turnSetup = setup({
     canRetry: ({ context }, failure: Failure) => canRetry(context, failure),
     /** A conversation that is too long for one model may fit into another one. */
     canFallBack: ({ context }) => context.patience.fallbacks < context.limits.fallbackModels,
+    /** An answer without content, or without the call that it announced, is asked for again. */
+    mustAskAgain: ({ context: { limits, patience } }, { flaw, isSteered }: Inference) =>
+      (flaw === 'empty' || flaw === 'lostCall') &&
+      !isSteered &&
+      patience.failedRequests < limits.maxRetries &&
+      patience.emptyAnswers < Math.ceil(limits.maxRetries * emptyShare),
+    canReplaceSilentModel: ({ context: { limits, patience } }, answer: Inference) =>
+      isEmpty(answer) && !patience.hasCalled && patience.fallbacks < limits.fallbackModels,
+    /** Calls of a turn may be its whole result. */
+    isWithoutResult: ({ context: { patience } }, answer: Inference) => isEmpty(answer) && !patience.hasCalled,
+    /** A model that prints its calls is told once. */
+    mustCorrect: ({ context: { limits, patience, rounds } }, { flaw }: Inference) =>
+      flaw === 'printedCall' && patience.corrections === 0 && rounds + 1 < limits.maxRounds,
     isRaised: (_, { isRaised }: { readonly isRaised: boolean }) => isRaised,
     reachesRoundLimit: ({ context }, { calls, isSteered }: Inference) =>
       (calls > 0 || isSteered) && context.rounds + 1 >= context.limits.maxRounds,
@@ -93,6 +122,8 @@ export const turnSetup = setup({
     continues: (_, { continues }: CheckedEnd) => continues,
     needsApproval: (_, { pending }: ReviewedCalls) => pending.length > 0,
     areAllDecided: ({ context }) => context.pending.length === 0,
+    reachesCutLimit: ({ context }, { isCut }: ToolRun) => isCut && context.patience.cutAnswers + 1 >= maxCutAnswers,
+    isCut: (_, { isCut }: ToolRun) => isCut,
     isLooping: (_, { repeated }: ToolRun) => repeated !== null,
     hasClientCalls: ({ context }) => context.clientCalls > 0,
     isDelegated: ({ context }) => context.limits.isDelegated,
@@ -114,12 +145,35 @@ export const turnSetup = setup({
     addCost: assign(({ context: { tokens } }, { costUsd }: { readonly costUsd: number | null }) => ({
       tokens: { ...tokens, costUsd: sumOf(tokens.costUsd, costUsd) },
     })),
-    recordAnswer: assign(({ context }, { clientCalls, finish }: Inference) => ({
+    recordAnswer: assign(({ context }, { calls, clientCalls, finish }: Inference) => ({
       rounds: context.rounds + 1,
       clientCalls,
       finish,
-      patience: { ...context.patience, compactions: 0, omissions: 0, failedRequests: 0 },
+      patience: {
+        ...context.patience,
+        compactions: 0,
+        omissions: 0,
+        failedRequests: 0,
+        emptyAnswers: 0,
+        hasCalled: context.patience.hasCalled || calls > 0,
+      },
     })),
+    countEmptyAnswer: assign(({ context: { patience } }) => ({
+      patience: { ...patience, emptyAnswers: patience.emptyAnswers + 1 },
+    })),
+    countCorrection: assign(({ context: { patience } }) => ({
+      patience: { ...patience, corrections: patience.corrections + 1 },
+    })),
+    emitCallPrinted: emit({ type: 'turn.callPrinted' }),
+    /** A last answer without text is no failure after calls. */
+    emitSilentEnd: enqueueActions(({ enqueue }, answer: Inference) => {
+      if (isEmpty(answer)) enqueue.emit({ type: 'turn.endedSilently' });
+    }),
+    countCutAnswer: assign(({ context: { patience } }) => ({
+      patience: { ...patience, cutAnswers: patience.cutAnswers + 1 },
+    })),
+    resetCutAnswers: assign(({ context: { patience } }) => ({ patience: { ...patience, cutAnswers: 0 } })),
+    emitCutOff: emit(({ context }) => ({ type: 'turn.cutOff', answers: context.patience.cutAnswers })),
     countCompaction: assign(({ context: { patience } }) => ({
       patience: { ...patience, compactions: patience.compactions + 1 },
     })),
@@ -150,7 +204,10 @@ export const turnSetup = setup({
       reason: message,
     })),
     countFallback: assign(({ context: { patience } }) => ({
-      patience: { ...patience, fallbacks: patience.fallbacks + 1, failedRequests: 0, compactions: 0, omissions: 0 },
+      patience: {
+        ...patience,
+        ...{ fallbacks: patience.fallbacks + 1, failedRequests: 0, compactions: 0, omissions: 0, emptyAnswers: 0 },
+      },
     })),
     recordUsedUpBudget: assign((_, { usedUpBudget }: CheckedTurn) => ({ usedUpBudget })),
     emitBudgetReached: emit(({ context }) => ({ type: 'turn.budgetReached', budget: context.usedUpBudget ?? '' })),

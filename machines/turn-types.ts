@@ -73,7 +73,14 @@ export interface Inference {
   /** A user added input during the answer. */
   readonly isSteered: boolean;
   readonly finish: TurnFinish;
+  readonly flaw: AnswerFlaw | null;
 }
+
+/**
+ * Defect of an answer that its service calls complete. `empty`: neither text nor call. `lostCall`: a call is announced, and none came.
+ * `printedCall`: the text is a call of an offered tool.
+ */
+export type AnswerFlaw = 'empty' | 'lostCall' | 'printedCall';
 
 /** Result of an agent of another maker. */
 export interface Delegated {
@@ -96,6 +103,8 @@ export interface CheckedEnd {
 export interface ToolRun {
   /** Tool that the model calls again and again with the same result; null: none. */
   readonly repeated: string | null;
+  /** A call was cut off at the output limit of the model. */
+  readonly isCut: boolean;
 }
 
 /** Failures since the last answer, and what was done about them. */
@@ -114,6 +123,14 @@ export interface TurnPatience {
   readonly fallbacks: number;
   /** Times that a hook had the turn continue. */
   readonly heldUp: number;
+  /** Answers in a row without text and call. */
+  readonly emptyAnswers: number;
+  /** Times that the model was told that it had printed a call. */
+  readonly corrections: number;
+  /** Answers in a row with a call that was cut off. */
+  readonly cutAnswers: number;
+  /** The model has called a tool. */
+  readonly hasCalled: boolean;
 }
 
 /** Every transition copies it: above sixteen fields V8 keeps such a copy as a dictionary, which takes thirty times as long. */
@@ -167,6 +184,12 @@ export type TurnEmitted =
   | { readonly type: 'turn.limitReached'; readonly rounds: number }
   /** The model repeats one call although its result stays the same. */
   | { readonly type: 'turn.stuck'; readonly rounds: number; readonly tool: string }
+  /** Calls were cut off at the output limit, several answers in a row. */
+  | { readonly type: 'turn.cutOff'; readonly answers: number }
+  /** The model printed a call of a tool as text: it is told to call tools. */
+  | { readonly type: 'turn.callPrinted' }
+  /** The turn ends without a last text: its calls are its result. */
+  | { readonly type: 'turn.endedSilently' }
   /** The last request of a turn at its limit failed. */
   | { readonly type: 'turn.notConcluded'; readonly reason: string }
   /** A request failed and is repeated after a pause. `attempt` counts from 1. */

@@ -10,6 +10,8 @@
  * 3. Each entry of `inferring` is one request to the model. Its tokens are counted when it ends, also when it was interrupted or failed.
  * 4. A request of which the service refuses a part, such as a picture, is repeated at once without that part. A request that failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its
  *    repetitions are used up, or can not help, the next fallback model takes over in `fallingBack`.
+ *    An answer without text and call counts as failed, unless the calls of the turn are its result; a model that prints a call as text
+ *    is told once to call tools. When calls of three answers in a row are cut off at the output limit, the turn is concluded.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
  *    are saved that a call may change; then `runTools` runs what is allowed.
  * 6. An agent of another maker does the whole turn in `delegating`, after `secure`: no request is sent by us. It asks for
@@ -22,8 +24,8 @@
  */
 
 import { failureOf } from './failure.ts';
-import { turnSetup } from './turn-setup.ts';
-import { noTokens, type TurnContext, type TurnEvent, type TurnKey } from './turn-types.ts';
+import { emptyFailure, turnSetup } from './turn-setup.ts';
+import { type Inference, noTokens, type TurnContext, type TurnEvent, type TurnKey } from './turn-types.ts';
 
 const keyOf = ({ context }: { readonly context: TurnContext }): TurnKey => ({
   threadId: context.threadId,
@@ -32,6 +34,8 @@ const keyOf = ({ context }: { readonly context: TurnContext }): TurnKey => ({
 const eventIn = <E extends TurnEvent>({ event }: { readonly event: E }): E => event;
 const outputIn = <T>({ event }: { readonly event: { readonly output: T } }): T => event.output;
 const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => failureOf(event.error);
+
+const emptyIn = ({ event }: { readonly event: { readonly output: Inference } }) => emptyFailure(event.output);
 
 const onError = { target: 'storing', actions: { type: 'recordFailure', params: failureIn } } as const;
 const onStorageFailure = {
@@ -72,6 +76,8 @@ const onModelError = [
   onFallBack,
   onError,
 ] as const;
+/** Flawed answers of a new turn. */
+const noFlaws = { emptyAnswers: 0, corrections: 0, cutAnswers: 0, hasCalled: false } as const;
 /** Events of every state in which the turn works or waits. */
 const whileWorking = { INTERRUPT: onInterrupt, 'STORAGE.FAILED': onStorageFailure } as const;
 const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
@@ -83,7 +89,7 @@ export const turnMachine = turnSetup.createMachine({
     threadId,
     turnId,
     limits,
-    patience: { seed, compactions: 0, omissions: 0, failedRequests: 0, retryMs: 0, fallbacks: 0, heldUp: 0 },
+    patience: { seed, compactions: 0, omissions: 0, failedRequests: 0, retryMs: 0, fallbacks: 0, heldUp: 0, ...noFlaws },
     requests: 0,
     rounds: 0,
     tokens: noTokens,
@@ -153,7 +159,8 @@ export const turnMachine = turnSetup.createMachine({
       },
     },
     retrying: {
-      description: 'The last request failed for a while: a pause, then the whole request is repeated.',
+      description:
+        'The last request failed for a while or got no content: a pause, then the whole request is repeated.',
       after: { retryPause: 'checking' },
       on: whileWorking,
     },
@@ -181,6 +188,30 @@ export const turnMachine = turnSetup.createMachine({
         }),
         onDone: [
           {
+            guard: { type: 'mustAskAgain', params: outputIn },
+            target: 'retrying',
+            actions: [
+              'countEmptyAnswer',
+              { type: 'scheduleRetry', params: emptyIn },
+              { type: 'emitRetrying', params: emptyIn },
+            ],
+          },
+          {
+            guard: { type: 'canReplaceSilentModel', params: outputIn },
+            target: 'fallingBack',
+            actions: { type: 'emitFallingBack', params: emptyIn },
+          },
+          {
+            guard: { type: 'isWithoutResult', params: outputIn },
+            target: 'storing',
+            actions: { type: 'recordFailure', params: emptyIn },
+          },
+          {
+            guard: { type: 'mustCorrect', params: outputIn },
+            target: 'checking',
+            actions: [{ type: 'recordAnswer', params: outputIn }, 'countCorrection', 'emitCallPrinted'],
+          },
+          {
             guard: { type: 'reachesRoundLimit', params: outputIn },
             target: 'concluding',
             actions: [{ type: 'recordAnswer', params: outputIn }, 'setFinishToLength', 'emitLimitReached'],
@@ -198,9 +229,19 @@ export const turnMachine = turnSetup.createMachine({
           {
             guard: { type: 'mustCheckEnd', params: outputIn },
             target: 'checkingEnd',
-            actions: { type: 'recordAnswer', params: outputIn },
+            actions: [
+              { type: 'recordAnswer', params: outputIn },
+              { type: 'emitSilentEnd', params: outputIn },
+            ],
           },
-          { target: 'storing', actions: [{ type: 'recordAnswer', params: outputIn }, 'recordCompletion'] },
+          {
+            target: 'storing',
+            actions: [
+              { type: 'recordAnswer', params: outputIn },
+              { type: 'emitSilentEnd', params: outputIn },
+              'recordCompletion',
+            ],
+          },
         ],
         onError: onModelError,
       },
@@ -323,7 +364,13 @@ export const turnMachine = turnSetup.createMachine({
             target: 'concluding',
             actions: ['setFinishToLength', { type: 'emitStuck', params: outputIn }],
           },
-          { target: 'checking' },
+          {
+            guard: { type: 'reachesCutLimit', params: outputIn },
+            target: 'concluding',
+            actions: ['setFinishToLength', 'countCutAnswer', 'emitCutOff'],
+          },
+          { guard: { type: 'isCut', params: outputIn }, target: 'checking', actions: 'countCutAnswer' },
+          { target: 'checking', actions: 'resetCutAnswers' },
         ],
         onError,
       },

@@ -18,6 +18,7 @@ export {
 export { createSkillTool, Library, listDescribed, type PromptCommand, type Skill } from './library/index.ts';
 export * from './model.ts';
 export { pictureFor } from './pictures/index.ts';
+export { parserAdvice, printedCall } from './printed-call.ts';
 export {
   CatalogueError,
   catalogueUrl,

@@ -6,6 +6,8 @@ export type ModelEvent =
   | { readonly type: 'received'; readonly requestId: string }
   | { readonly type: 'thinking'; readonly text: string }
   | { readonly type: 'text'; readonly text: string }
+  /** All text of the answer so far was a thought: only the end of it was marked. */
+  | { readonly type: 'textWasThinking' }
   /** A piece of the arguments of call number `index` of this answer, as it is being written. */
   | {
       readonly type: 'toolCallDelta';
@@ -20,7 +22,10 @@ export type ModelEvent =
   | { readonly type: 'state'; readonly state: ModelState }
   /** At most once, near the end. */
   | ({ readonly type: 'usage' } & ModelUsage)
-  /** Exactly once, last. A provider that does not say why it ended means `stop`, or `toolCalls` when it made some. */
+  /**
+   * Exactly once, last. A provider that does not say why it ended means `stop`, or `toolCalls` when it made some. `toolCalls` without a
+   * call: the service announces one that it has not sent.
+   */
   | { readonly type: 'finish'; readonly reason: FinishReason };
 
 /** Tokens of one request. */
@@ -171,6 +176,10 @@ export type ModelErrorCode =
   | 'upstreamProtocol'
   /** The account has no credit or quota left. */
   | 'upstreamQuotaExceeded'
+  /** The answer has neither text nor call. */
+  | 'upstreamEmptyAnswer'
+  /** The answers of a turn exceed its budget in bytes, items or calls. */
+  | 'answerTooLong'
   /** The conversation does not fit into the model's context. */
   | 'contextTooLong';
 

@@ -97,6 +97,14 @@ export const defaults = {
     refusedRepeats: 12,
     /** The same, refused ones included, after which the turn ends. */
     stuckRepeats: 16,
+    /** Texts and thoughts of the model in one turn; a turn with more fails. */
+    turnTextBytes: 2 * mebibyte,
+    /** Arguments of all calls of one turn, which may hold files. */
+    turnArgumentBytes: 8 * mebibyte,
+    /** Items of one turn. */
+    turnItems: 20_000,
+    /** Calls in one answer of the model. */
+    answerCalls: 512,
     /** Turns on a page of a thread, unless the caller gives a number. */
     turnPage: 50,
     /** For a compaction that the user requested. */
@@ -159,6 +167,8 @@ export const defaults = {
     eventBytes: 4 * mebibyte,
     /** Of a whole answer that is not streamed, or of a list of models. */
     answerBytes: 32 * mebibyte,
+    /** Of an answer that is streamed, as it is sent: each token has a few hundred bytes around it. */
+    streamBytes: 64 * mebibyte,
     errorBytes: 65_536,
     /** Of an upstream's error text that our error quotes. */
     reasonChars: 500,
@@ -171,6 +181,8 @@ export const defaults = {
     keptConnectionMs: 60_000,
     /** Time between the end of an answer and the end of its response. */
     drainMs: 1_000,
+    /** Work on one answer, after which other work of the process has its turn. */
+    busyMs: 10,
     apiKeyCommandMs: 30_000,
     /** Longest key that a command may print. */
     apiKeyChars: 16_384,

@@ -174,6 +174,8 @@ const turnFailures: Readonly<Record<string, { readonly says: string; readonly ne
   upstreamRateLimited: { says: 'limits the rate of requests', next: 'oratorio model test' },
   upstreamFailed: { says: 'fails', next: 'oratorio model test' },
   upstreamProtocol: { says: 'does not answer as expected', next: 'oratorio model test' },
+  upstreamEmptyAnswer: { says: 'gives empty answers', next: 'oratorio model test' },
+  answerTooLong: { says: 'sends answers without end', next: 'oratorio model test' },
   budgetReached: { says: 'The budget is used up', next: 'oratorio model' },
   storageFailed: { says: 'Conversations cannot be saved', next: 'df -h' },
 };
@@ -235,6 +237,8 @@ const shortFailures: Readonly<Record<string, string>> = {
   upstreamRateLimited: 'rate limited',
   upstreamFailed: 'upstream failed',
   upstreamProtocol: 'bad answer',
+  upstreamEmptyAnswer: 'empty answer',
+  answerTooLong: 'answer too long',
   budgetReached: 'budget',
   storageFailed: 'not saved',
 };

@@ -182,7 +182,7 @@ t.test('tokens of all requests are summed, repeated and failed ones included', a
   await flush();
   open(world.secure).answer();
   await flush();
-  open(world.runTools).answer({ repeated: null });
+  open(world.runTools).answer({ repeated: null, isCut: false });
   await flush();
   open(world.check).answer(checkOf());
   await flush();
@@ -370,7 +370,8 @@ function take(world: World, step: Step): void {
       else if (hasOpen(world.infer)) open(world.infer).answer(answerOf({ calls: step.calls }));
       else if (hasOpen(world.review)) open(world.review).answer({ pending: step.pending });
       else if (hasOpen(world.secure)) open(world.secure).answer();
-      else if (hasOpen(world.runTools)) open(world.runTools).answer({ repeated: step.calls > 1 ? 'Look' : null });
+      else if (hasOpen(world.runTools))
+        open(world.runTools).answer({ repeated: step.calls > 1 ? 'Look' : null, isCut: false });
       else if (hasOpen(world.conclude)) open(world.conclude).answer();
       else if (hasOpen(world.settle)) open(world.settle).answer();
       return;

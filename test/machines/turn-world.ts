@@ -136,6 +136,7 @@ export const answerOf = (over: Partial<Inference> = {}): Inference => ({
   clientCalls: 0,
   isSteered: false,
   finish: 'stop',
+  flaw: null,
   ...over,
 });
 
@@ -247,7 +248,7 @@ export const to = {
   },
   async concluding(world: World) {
     await to.runningTools(world);
-    open(world.runTools).answer({ repeated: 'Look' });
+    open(world.runTools).answer({ repeated: 'Look', isCut: false });
     await flush();
   },
   async cancelling(world: World) {

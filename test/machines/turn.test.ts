@@ -64,6 +64,20 @@ const storageFailures: Walk<World>[] = ([...workingStates, 'cancelling', 'storin
   },
 }));
 
+/** Ends the tools that run, and leads to the tools of the next answer. */
+async function runAgain(world: World, isCut: boolean): Promise<void> {
+  open(world.runTools).answer({ repeated: null, isCut });
+  await flush();
+  open(world.check).answer(checkOf());
+  await flush();
+  open(world.infer).answer(answerOf({ calls: 1 }));
+  await flush();
+  open(world.review).answer({ pending: [] });
+  await flush();
+  open(world.secure).answer();
+  await flush();
+}
+
 const works = [
   ['preparing', 'prepare'],
   ['checking', 'check'],
@@ -536,14 +550,14 @@ const walks: Walk<World>[] = [
       open(world.secure).answer();
       await flush();
     },
-    when: (world) => open(world.runTools).answer({ repeated: 'Look' }),
+    when: (world) => open(world.runTools).answer({ repeated: 'Look', isCut: false }),
     shows: (t, world) => t.same(world.state.end, { status: 'completed', finishReason: 'toolCalls' }),
   },
   {
     takes: 'runningTools done(runTools) [isLooping] → concluding',
     proves: 'a model that repeats one call in vain is asked for a last answer',
     given: to.runningTools,
-    when: (world) => open(world.runTools).answer({ repeated: 'Look' }),
+    when: (world) => open(world.runTools).answer({ repeated: 'Look', isCut: false }),
     shows: (t, world) => {
       t.same(world.emitted, [{ type: 'turn.stuck', rounds: 1, tool: 'Look' }]);
       t.same([world.value, world.conclude.length], ['concluding', 1]);
@@ -577,10 +591,67 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same(world.state.tokens, tokensOf(1, 2)),
   },
   {
+    takes: 'inferring done(infer) [mustAskAgain] → retrying',
+    proves: 'an answer without text and call is asked for again after a pause, and uses up no round',
+    world: () => new TurnWorld({ maxRetries: 8 }),
+    given: to.inferring,
+    when: (world) => open(world.infer).answer(answerOf({ flaw: 'empty' })),
+    shows: (t, world) => {
+      const { emptyAnswers, failedRequests } = world.context.patience;
+      t.same([emptyAnswers, failedRequests, world.context.rounds], [1, 1, 0]);
+      t.same(world.kinds, ['retrying']);
+    },
+  },
+  {
+    takes: 'inferring done(infer) [canReplaceSilentModel] → fallingBack',
+    proves: 'the next model takes over from a silent one',
+    world: () => new TurnWorld({ fallbackModels: 1 }),
+    given: to.inferring,
+    when: (world) => open(world.infer).answer(answerOf({ flaw: 'empty' })),
+    shows: (t, world) => t.same(world.kinds, ['fallingBack']),
+  },
+  {
+    takes: 'inferring done(infer) [isWithoutResult] → storing',
+    proves: 'a turn without text and call fails with a code of its own',
+    given: to.inferring,
+    when: (world) => open(world.infer).answer(answerOf({ flaw: 'empty' })),
+    shows: (t, world) => t.match(world.state.end, { status: 'failed', error: { code: 'upstreamEmptyAnswer' } }),
+  },
+  {
+    takes: 'inferring done(infer) [mustCorrect] → checking',
+    proves: 'a model that prints a call is told once',
+    given: to.inferring,
+    when: (world) => open(world.infer).answer(answerOf({ flaw: 'printedCall' })),
+    shows: (t, world) => {
+      t.same([world.context.patience.corrections, world.context.rounds], [1, 1]);
+      t.same(world.kinds, ['callPrinted']);
+    },
+  },
+  {
+    takes: 'runningTools done(runTools) [isCut] → checking',
+    proves: 'a call that was cut off is counted, and its result is sent',
+    given: to.runningTools,
+    when: (world) => open(world.runTools).answer({ repeated: null, isCut: true }),
+    shows: (t, world) => t.equal(world.context.patience.cutAnswers, 1),
+  },
+  {
+    takes: 'runningTools done(runTools) [reachesCutLimit] → concluding',
+    proves: 'the third cut in a row ends the turn with a last answer',
+    given: async (world) => {
+      await to.runningTools(world);
+      for (let cuts = 0; cuts < 2; cuts += 1) await runAgain(world, true);
+    },
+    when: (world) => open(world.runTools).answer({ repeated: null, isCut: true }),
+    shows: (t, world) => {
+      t.same(world.emitted, [{ type: 'turn.cutOff', answers: 3 }]);
+      t.equal(world.conclude.length, 1);
+    },
+  },
+  {
     takes: 'runningTools done(runTools) → checking',
     proves: 'results are sent in the next request, after a check',
     given: to.runningTools,
-    when: (world) => open(world.runTools).answer({ repeated: null }),
+    when: (world) => open(world.runTools).answer({ repeated: null, isCut: false }),
     shows: (t, world) => t.same([world.check.length, world.infer.length], [2, 1]),
   },
   {
@@ -610,3 +681,48 @@ const walks: Walk<World>[] = [
 ];
 
 walkEvery(t, turnMachine, () => new TurnWorld(), walks);
+
+t.test('empty answers are bounded by a quarter of the repetitions', async (t) => {
+  for (const [maxRetries, requests] of [
+    [0, 1],
+    [1, 2],
+    [8, 3],
+    [20, 6],
+  ] as const) {
+    const world = new TurnWorld({ maxRetries });
+    await to.inferring(world);
+    for (let asked = 1; ; asked += 1) {
+      open(world.infer).answer(answerOf({ flaw: 'empty' }));
+      await flush();
+      if (world.value !== 'retrying') {
+        t.equal(asked, requests, `${maxRetries} repetitions`);
+        break;
+      }
+      world.clock.increment(world.context.patience.retryMs);
+      await flush();
+      open(world.check).answer(checkOf());
+      await flush();
+    }
+    t.match(world.state.end, { status: 'failed', error: { code: 'upstreamEmptyAnswer' } });
+  }
+});
+
+t.test('a turn whose calls were its result ends without text, and reports it', async (t) => {
+  const world = new TurnWorld();
+  await to.runningTools(world);
+  open(world.runTools).answer({ repeated: null, isCut: false });
+  await flush();
+  open(world.check).answer(checkOf());
+  await flush();
+  open(world.infer).answer(answerOf({ flaw: 'empty' }));
+  await flush();
+  t.match(world.state.end, { status: 'completed' });
+  t.same(world.kinds, ['endedSilently', 'ending']);
+});
+
+t.test('a cut that is followed by a whole call is forgotten', async (t) => {
+  const world = new TurnWorld();
+  await to.runningTools(world);
+  for (const isCut of [true, true, false]) await runAgain(world, isCut);
+  t.equal(world.context.patience.cutAnswers, 0);
+});

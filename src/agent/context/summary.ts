@@ -49,6 +49,7 @@ export async function summarise(options: SummaryOptions): Promise<string> {
     },
     (event) => {
       if (event.type === 'text') summary += event.text;
+      else if (event.type === 'textWasThinking') summary = '';
     },
     signal,
     { onUsed },

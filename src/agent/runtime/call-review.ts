@@ -22,6 +22,10 @@ export interface ReviewedCall {
   readonly args: unknown;
   /** Text for the model in place of a result. */
   refusal: string | undefined;
+  /** The tool is unknown, or the arguments do not fit it. */
+  readonly isUnusable?: boolean;
+  /** The arguments were cut off at the output limit. */
+  readonly isCut?: boolean;
   /** Present when an approval is needed. */
   readonly need: ApprovalNeed | undefined;
   readonly requestId: string;
@@ -42,12 +46,27 @@ export interface ReviewOptions {
   readonly isReadOnly?: boolean;
   /** The turn only plans: what may change something is refused. */
   readonly isPlanning?: boolean;
+  /** End of the answer that made the call. */
+  readonly end?: AnswerEnd | undefined;
+}
+
+/** End of an answer, as far as it explains a broken call. */
+export interface AnswerEnd {
+  /** Last call of an answer that ended at the output limit. */
+  readonly lastCallId: string | undefined;
+  /** Output limit in tokens; undefined: unknown. */
+  readonly limit: number | undefined;
 }
 
 /** Reviews one call: validates its arguments and finds whether it needs approval, is granted or is refused. */
 export async function reviewCall(call: ModelToolCall, options: ReviewOptions): Promise<ReviewedCall> {
   const requestId = `approval_${randomUUID()}`;
-  const refused = (refusal: string, tool?: Tool): ReviewedCall => ({
+  const refused = (
+    refusal: string,
+    tool?: Tool,
+    flaws: Pick<ReviewedCall, 'isUnusable' | 'isCut'> = {},
+  ): ReviewedCall => ({
+    ...flaws,
     call,
     tool,
     args: undefined,
@@ -58,11 +77,17 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
   });
   const tool = options.toolOf(call.name);
   if (!tool)
-    return refused(`Error: there is no tool ${call.name}. Tools: ${options.toolNames().join(', ') || 'none'}.`);
+    return refused(`Error: there is no tool ${call.name}. Tools: ${options.toolNames().join(', ') || 'none'}.`, tool, {
+      isUnusable: true,
+    });
   const json = parseJson(call.arguments);
-  if (!json.ok) return refused(`Error: the arguments of ${call.name} are not valid JSON: ${json.error}`, tool);
-  const parsed = tool.parse(json.value);
-  if (!parsed.ok) return refused(`Error: ${parsed.error}`, tool);
+  const parsed = json.ok
+    ? tool.parse(json.value)
+    : { ok: false as const, error: `the arguments of ${call.name} are not valid JSON: ${json.error}` };
+  if (!parsed.ok) {
+    const isCut = call.callId === options.end?.lastCallId || isUnterminated(call.arguments);
+    return refused(isCut ? cutText(options.end?.limit) : `Error: ${parsed.error}`, tool, { isUnusable: true, isCut });
+  }
   const { args } = parsed;
   const planned = options.isPlanning && (await refusalInPlan(tool, args, options.rules, options.workspacePath));
   if (planned) return refused(planned, tool);
@@ -165,6 +190,35 @@ export function shownNeed(need: ApprovalNeed) {
 }
 
 type Json = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: string };
+
+const cutText = (limit: number | undefined): string =>
+  `Error: Cut off at the output limit${limit === undefined ? '' : ` of ${limit} tokens`}; write it in parts.`;
+
+/** Whether a text is the beginning of an object: a string or a bracket in it has no end. */
+function isUnterminated(text: string): boolean {
+  if (!text.trimStart().startsWith('{')) return false;
+  let depth = 0;
+  let isInString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at];
+    if (isInString) {
+      if (character === '\\') at += 1;
+      else if (character === '"') isInString = false;
+    } else if (character === '"') isInString = true;
+    else if (character === '{' || character === '[') depth += 1;
+    else if (character === '}' || character === ']') depth -= 1;
+  }
+  return isInString || depth > 0;
+}
+
+/** Arguments that a model or its server has encoded twice, encoded once; any other text unchanged. */
+export function plainArguments(text: string): string {
+  if (!text.trimStart().startsWith('"')) return text;
+  const outer = parseJson(text);
+  const inner = outer.ok && typeof outer.value === 'string' ? outer.value : '';
+  const value = parseJson(inner);
+  return inner !== '' && value.ok && typeof value.value === 'object' && value.value !== null ? inner : text;
+}
 
 /** Empty text means an empty object: models write nothing for a tool without parameters. */
 function parseJson(text: string): Json {

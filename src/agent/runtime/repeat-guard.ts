@@ -8,9 +8,11 @@ const { refusedRepeats, stuckRepeats } = defaults.agent;
 
 /**
  * Distinguishes a model that is stuck from one that waits: only calls whose result stays the same count, and a new result starts afresh.
- * After `refusedRepeats` of them the call is refused; after `stuckRepeats`, refused ones included, the model is stuck.
+ * After `refusedRepeats` of them the call is refused; after `stuckRepeats`, refused ones included, the model is stuck. Calls that
+ * cannot be used count as the same, whatever their arguments.
  */
 export class RepeatGuard {
+  #tool = '';
   #call = '';
   #result = '';
   #repeats = 0;
@@ -24,20 +26,28 @@ export class RepeatGuard {
     );
   }
 
-  /** Counts a call that has ended. @param result its text; undefined: refused by this guard */
-  note(call: ModelToolCall, result: string | undefined): void {
+  /**
+   * Counts a call that has ended.
+   * @param result its text; undefined: refused by this guard
+   * @param isUnusable the tool is unknown, or the arguments do not fit it
+   */
+  note(call: ModelToolCall, result: string | undefined, isUnusable = false): void {
     if (waitingTools.has(call.name)) return;
-    const key = keyOf(call);
-    const isSame = key === this.#call && (result === undefined || result === this.#result);
+    const key = isUnusable ? unusable : keyOf(call);
+    const isSame = key === this.#call && (isUnusable || result === undefined || result === this.#result);
     this.#repeats = isSame ? this.#repeats + 1 : 1;
+    this.#tool = call.name;
     this.#call = key;
     if (result !== undefined) this.#result = result;
   }
 
   /** Tool that is called again and again in vain. */
   get stuckTool(): string | null {
-    return this.#repeats < stuckRepeats ? null : this.#call.slice(0, this.#call.indexOf(' '));
+    return this.#repeats < stuckRepeats ? null : this.#tool;
   }
 }
+
+/** Key of every call that cannot be used; no name of a tool begins with a space. */
+const unusable = ' unusable';
 
 const keyOf = ({ name, arguments: args }: ModelToolCall): string => `${name} ${args}`;

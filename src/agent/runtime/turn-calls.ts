@@ -2,7 +2,7 @@ import { type ApprovalPolicy, defaults } from '../../protocol/index.ts';
 import { NestedInstructions } from '../instructions/index.ts';
 import type { ModelToolCall } from '../model.ts';
 import type { Tool, ToolContext } from '../tool.ts';
-import { type ReviewedCall, reviewCall } from './call-review.ts';
+import { type AnswerEnd, type ReviewedCall, reviewCall } from './call-review.ts';
 import { type CallResult, type MadeResult, runCalls } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
 import { RepeatGuard } from './repeat-guard.ts';
@@ -36,6 +36,7 @@ export class TurnCalls {
   #calls: readonly ModelToolCall[] = [];
   #toolOf: (name: string) => Tool | undefined = () => undefined;
   #toolNames: readonly string[] = [];
+  #end: AnswerEnd | undefined;
   #reviewed: ReviewedCall[] = [];
   readonly #refusedByGuard = new WeakSet<ReviewedCall>();
   /** Started calls: only their ends are traced. */
@@ -56,7 +57,9 @@ export class TurnCalls {
     calls: readonly ModelToolCall[],
     toolOf: (name: string) => Tool | undefined,
     toolNames: readonly string[],
+    end: AnswerEnd,
   ): void {
+    this.#end = end;
     this.#calls = calls;
     this.#toolOf = toolOf;
     this.#toolNames = toolNames;
@@ -65,7 +68,15 @@ export class TurnCalls {
   async review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }> {
     const { host, policy, isPlanning, hooks, approvals } = this.#options;
     const { workspacePath, isGranted, rules, config } = host;
-    const about = { workspacePath, policy, isGranted, rules, isPlanning, isReadOnly: config.readOnly === true };
+    const about = {
+      workspacePath,
+      policy,
+      isGranted,
+      rules,
+      isPlanning,
+      isReadOnly: config.readOnly === true,
+      end: this.#end,
+    };
     this.#reviewed = await Promise.all(
       this.#calls.map((call) => reviewCall(call, { ...about, toolOf: this.#toolOf, toolNames: () => this.#toolNames })),
     );
@@ -93,10 +104,13 @@ export class TurnCalls {
     );
   }
 
-  /** Runs the allowed calls. Returns the results in the order of the calls, and a tool that is called again and again in vain. */
+  /**
+   * Runs the allowed calls. Returns the results in the order of the calls, a tool that is called again and again in vain, and whether a
+   * call was cut off.
+   */
   async run(
     signal: AbortSignal,
-  ): Promise<{ readonly results: readonly CallResult[]; readonly repeated: string | null }> {
+  ): Promise<{ readonly results: readonly CallResult[]; readonly repeated: string | null; readonly isCut: boolean }> {
     const { host, items } = this.#options;
     const results = new Map<ReviewedCall, CallResult>();
     await runCalls(this.#reviewed, {
@@ -122,9 +136,11 @@ export class TurnCalls {
     this.#calls = [];
     const inOrder = this.#reviewed.flatMap((reviewed) => results.get(reviewed) ?? []);
     for (const { reviewed, text } of inOrder) {
-      this.#guard.note(reviewed.call, this.#refusedByGuard.has(reviewed) ? undefined : text);
+      const isUnusable = reviewed.isUnusable === true;
+      this.#guard.note(reviewed.call, this.#refusedByGuard.has(reviewed) ? undefined : text, isUnusable);
     }
-    return { results: inOrder, repeated: this.#guard.stuckTool };
+    const isCut = this.#reviewed.some((reviewed) => reviewed.isCut);
+    return { results: inOrder, repeated: this.#guard.stuckTool, isCut };
   }
 
   /** Instructions of the directories that a call touches. */

@@ -1,3 +1,4 @@
+import { ModelError } from '../model.ts';
 import { BudgetError, type TurnBudget } from './turn-budget.ts';
 import type { TurnCalls } from './turn-calls.ts';
 import type { TurnConversation } from './turn-conversation.ts';
@@ -28,6 +29,7 @@ export async function conclude(parts: ConclusionParts, signal: AbortSignal): Pro
   const usedUp = budget.check();
   if (usedUp !== null) throw new BudgetError(usedUp);
   conversation.addNote(lastNote);
-  await inference.infer(signal, { isFirstRequest: false, retries: 0, isLast: true });
+  const { flaw } = await inference.infer(signal, { isFirstRequest: false, retries: 0, isLast: true });
   calls.skip(notRun);
+  if (flaw === 'empty') throw new ModelError('upstreamEmptyAnswer', 'The model ended its answer without a text.');
 }

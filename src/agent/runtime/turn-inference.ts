@@ -1,13 +1,17 @@
-import type { Inference, InferenceInput, TurnTokens } from '../../../machines/index.ts';
+import type { AnswerFlaw, Inference, InferenceInput, TurnTokens } from '../../../machines/index.ts';
 import { wellFormedJson } from '../../lib/index.ts';
-import type { InputPart } from '../../protocol/index.ts';
-import type { ModelEvent, ModelState, ModelToolCall, ToolChoice } from '../model.ts';
+import type { InputPart, TokenUsage } from '../../protocol/index.ts';
+import type { ModelEvent, ModelFacts, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
 import { type ModelUse, streamCounted } from '../model-call.ts';
+import { printedCall } from '../printed-call.ts';
+import { costOf } from '../providers/index.ts';
+import { plainArguments } from './call-review.ts';
 import type { TurnCalls } from './turn-calls.ts';
 import type { TurnConversation } from './turn-conversation.ts';
 import { PromptBlockedError, type TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnRecord } from './turn-record.ts';
+import { TurnVolume } from './turn-volume.ts';
 import type { TurnOptions } from './types.ts';
 
 export interface TurnInferenceOptions {
@@ -35,6 +39,7 @@ interface Answer {
   readonly calls: ModelToolCall[];
   state: ModelState | undefined;
   finish: Inference['finish'];
+  outputTokens: number | undefined;
 }
 
 /** Sends the requests of one turn to the model and turns its answers into items, calls and messages. */
@@ -42,17 +47,27 @@ export class TurnInference {
   readonly #options: TurnInferenceOptions;
   /** Input of users since the last request. */
   readonly #steered: (readonly InputPart[])[] = [];
+  readonly #volume: TurnVolume;
+  #outputLimit: number | undefined;
+  /** Price of the model of the latest request. */
+  #price: ModelFacts['price'];
 
   constructor(options: TurnInferenceOptions) {
     this.#options = options;
+    this.#volume = new TurnVolume(options.record.items);
   }
 
-  /** Adds input to the next request. */
+  /** Output limit of the latest answer that reached it, in tokens; undefined: unknown. */
+  get outputLimit(): number | undefined {
+    return this.#outputLimit;
+  }
+
   /** Whether input waits for the next request. */
   get isSteered(): boolean {
     return this.#steered.length > 0;
   }
 
+  /** Adds input to the next request. */
   steer(input: readonly InputPart[]): void {
     this.#steered.push(input);
   }
@@ -64,10 +79,12 @@ export class TurnInference {
   async infer(signal: AbortSignal, { isFirstRequest, retries, isLast = false }: RequestPlace): Promise<Inference> {
     const { host, record, conversation, calls: turnCalls } = this.#options;
     for (const input of this.#steered.splice(0)) await this.#addSteered(input, signal);
-    const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop' };
+    const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop', outputTokens: undefined };
     const provider = await host.provider();
     const request = conversation.request(isLast ? 'none' : this.#toolChoice(isFirstRequest));
     record.items.beginAnswer();
+    this.#volume.beginAnswer();
+    this.#price = provider.facts?.(request.model)?.price;
     await streamCounted(provider, request, (event) => this.#take(event, answer, signal), signal, {
       onUsed: (use) => {
         // The trace has the answer before its usage.
@@ -83,20 +100,32 @@ export class TurnInference {
     });
     signal.throwIfAborted();
     record.items.close();
-    const { calls, finish, state } = answer;
+    const { finish, state } = answer;
+    const calls = answer.calls.map((call) => ({
+      ...call,
+      name: conversation.tools.nameFor(call.name),
+      arguments: plainArguments(call.arguments),
+    }));
+    const flaw = isLast ? emptinessOf(answer) : flawOf(answer, conversation.tools.names);
+    this.#outputLimit = request.maxOutputTokens ?? answer.outputTokens ?? this.#outputLimit;
     // Only now: no call of an answer that breaks off is shown as one.
     for (const call of calls) this.#addCall(call);
     const lastItemId = record.items.lastId;
     if (state && lastItemId !== undefined) record.saveAnswerState(lastItemId, state);
-    conversation.addAnswer(answer.text.toWellFormed(), calls, state, lastItemId);
+    // Services refuse an empty message; one that lost its call is asked for again.
+    if (flaw !== 'empty' && flaw !== 'lostCall') conversation.addAnswer(answer.text.toWellFormed(), calls, state, lastItemId);
     const own = calls.filter(({ name }) => !conversation.tools.isClientTool(name));
-    turnCalls.take(own, (name) => conversation.tools.toolOf(name), conversation.tools.names);
+    const lastCallId = finish === 'length' ? own.at(-1)?.callId : undefined;
+    turnCalls.take(own, (name) => conversation.tools.toolOf(name), conversation.tools.names, {
+      ...{ lastCallId, limit: this.#outputLimit },
+    });
     const clientCalls = calls.length - own.length;
     return {
       calls: own.length,
       clientCalls,
       isSteered: this.isSteered,
-      finish: clientCalls > 0 ? 'toolCalls' : finish,
+      finish: clientCalls > 0 ? 'toolCalls' : flaw === 'lostCall' ? 'stop' : finish,
+      flaw,
     };
   }
 
@@ -124,6 +153,7 @@ export class TurnInference {
     if (signal.aborted) return;
     const { record } = this.#options;
     const { items } = record;
+    this.#volume.take(event);
     switch (event.type) {
       case 'text':
         answer.text += event.text;
@@ -131,6 +161,10 @@ export class TurnInference {
         return;
       case 'thinking':
         items.append('reasoningContent', event.text);
+        return;
+      case 'textWasThinking':
+        answer.text = '';
+        items.closeAsThought();
         return;
       case 'toolCallDelta':
         // The first piece of a call ends the text before it.
@@ -146,13 +180,13 @@ export class TurnInference {
         answer.state = event.state;
         return;
       case 'usage': {
-        const { inputTokens, outputTokens } = event;
-        const usage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+        answer.outputTokens = event.isEstimated ? undefined : event.outputTokens;
+        const usage = { ...usageOf(event), ...this.#costOf(event) };
         record.add(undefined, { method: 'item/usage/delta', params: { ...this.#place, usage } });
         return;
       }
       case 'finish':
-        answer.finish = event.reason === 'toolCalls' ? 'stop' : event.reason;
+        answer.finish = event.reason;
     }
   }
 
@@ -166,6 +200,12 @@ export class TurnInference {
     if (source === 'client') host.tracer?.toolStarted(this.#place, { callId, tool: name, arguments: args, source });
   }
 
+  /** Cost of one request; absent: the price is unknown. */
+  #costOf(usage: ModelUsage): Pick<TokenUsage, 'costUsd'> {
+    const costUsd = usage.costUsd ?? (this.#price && costOf(usage, this.#price));
+    return costUsd === undefined ? {} : { costUsd };
+  }
+
   get #place() {
     return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
   }
@@ -174,6 +214,27 @@ export class TurnInference {
 /** A call whose arguments every strict reader of JSON accepts, the tool and later requests among them. */
 function wellFormedCall({ callId, name, arguments: args }: ModelToolCall): ModelToolCall {
   return { callId: callId.toWellFormed(), name: name.toWellFormed(), arguments: wellFormedJson(args) };
+}
+
+/** Usage of one request for clients: the fields of `TokenUsage`. */
+function usageOf({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }: ModelUsage): TokenUsage {
+  return {
+    ...{ inputTokens, outputTokens, totalTokens: inputTokens + outputTokens },
+    ...(cachedInputTokens !== undefined && { cachedInputTokens }),
+    ...(reasoningTokens !== undefined && { reasoningTokens }),
+  };
+}
+
+function emptinessOf({ text, calls, finish }: Answer): AnswerFlaw | null {
+  if (calls.length > 0 || finish === 'contentFilter') return null;
+  if (text.trim() === '') return 'empty';
+  return finish === 'toolCalls' ? 'lostCall' : null;
+}
+
+function flawOf(answer: Answer, toolNames: readonly string[]): AnswerFlaw | null {
+  const flaw = emptinessOf(answer);
+  if (flaw === 'empty' || answer.calls.length > 0 || answer.finish === 'contentFilter') return flaw;
+  return printedCall(answer.text, toolNames) === undefined ? flaw : 'printedCall';
 }
 
 function tokensOf(use: ModelUse): TurnTokens {

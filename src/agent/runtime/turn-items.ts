@@ -117,6 +117,14 @@ export class TurnItems {
     this.#grow(this.#openText, delta);
   }
 
+  /** Completes the open message as a thought, which it turned out to be. */
+  closeAsThought(): void {
+    const open = this.#openText;
+    if (open?.item.type === 'agentMessage')
+      this.#openText = { ...open, item: { ...open.item, type: 'reasoningContent' } };
+    this.close();
+  }
+
   /** Completes the open text of the model, if there is one. */
   close(): void {
     if (!this.#openText) return;

@@ -1,5 +1,6 @@
 import type { TurnEmitted } from '../../../machines/index.ts';
 import type { RpcNotificationParams } from '../../protocol/index.ts';
+import { parserAdvice } from '../printed-call.ts';
 import type { TurnRecord } from './turn-record.ts';
 
 type Of<T extends TurnEmitted['type']> = Extract<TurnEmitted, { type: T }>;
@@ -52,6 +53,24 @@ export class TurnReports {
     this.#limitReached(
       `The turn is ended after ${rounds} requests to the model: ${tool} was called again and again with the same result.`,
     );
+  }
+
+  cutOff(answers: number, limit: number | undefined): void {
+    const at = limit === undefined ? 'the output limit of the model' : `the output limit of ${limit} tokens`;
+    this.#limitReached(
+      `The turn is ended: calls of ${answers} answers in a row were cut off at ${at} (MaxOutputTokens).`,
+    );
+  }
+
+  callPrinted(): void {
+    const text = `The model printed a tool call as text; nothing was run. ${parserAdvice}`;
+    this.#options.record.items.add({ type: 'systemNotice', kind: 'callPrinted', text });
+    this.#publish('callPrinted', text);
+  }
+
+  endedSilently(): void {
+    const text = 'The turn ended without a closing text: its tool calls are its result.';
+    this.#options.record.items.add({ type: 'systemNotice', kind: 'endedSilently', text });
   }
 
   notConcluded(reason: string): void {

@@ -11,6 +11,7 @@ import type {
 } from '../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, InputPart, Turn } from '../../protocol/index.ts';
 import { ModelError } from '../model.ts';
+import { printedCallNote } from '../printed-call.ts';
 import type { Decider } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
 import { lacksPlan, planMissing } from './plan-mode.ts';
@@ -337,9 +338,9 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   async #runTools(signal: AbortSignal): Promise<ToolRun> {
     const run = () => this.#calls.run(signal);
-    const { results, repeated } = await (this.#calls.mayChangeFiles ? this.#files.during(run) : run());
+    const { results, repeated, isCut } = await (this.#calls.mayChangeFiles ? this.#files.during(run) : run());
     this.#conversation.addResults(results);
-    return { repeated };
+    return { repeated, isCut };
   }
 
   async #checkEnd(signal: AbortSignal): Promise<CheckedEnd> {
@@ -372,6 +373,16 @@ export class TurnRun implements TurnWork, RunningTurn {
         return;
       case 'turn.stuck':
         this.#reports.stuck(event.rounds, event.tool);
+        return;
+      case 'turn.cutOff':
+        this.#reports.cutOff(event.answers, this.#inference.outputLimit);
+        return;
+      case 'turn.callPrinted':
+        this.#reports.callPrinted();
+        this.#conversation.addNote(printedCallNote);
+        return;
+      case 'turn.endedSilently':
+        this.#reports.endedSilently();
         return;
       case 'turn.notConcluded':
         this.#reports.notConcluded(event.reason);

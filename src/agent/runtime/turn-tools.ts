@@ -43,6 +43,14 @@ export class TurnTools {
     return this.#client.has(name);
   }
 
+  /** Offered name that a model means: `read_file` and `functions.ReadFile` mean `ReadFile`. An ambiguous name stays unchanged. */
+  nameFor(name: string): string {
+    if (this.#client.has(name) || this.#server.has(name)) return name;
+    const meant = this.names.filter((offered) => plainName(offered) === plainName(name));
+    const [only] = meant;
+    return only !== undefined && meant.length === 1 ? only : name;
+  }
+
   /** Tool of the server. */
   toolOf(name: string): Tool | undefined {
     return this.#server.get(name);
@@ -78,6 +86,16 @@ function reviewOf(inputSchema: ModelTool['inputSchema']): ReviewedSchema {
   }
   return review;
 }
+
+/** Namespaces that models put before names of tools. */
+const namespaces = /^(?:functions|function|tools|tool|default_api|multi_tool_use)[.:/]/i;
+
+const plainName = (name: string): string =>
+  name
+    .trim()
+    .replace(namespaces, '')
+    .replace(/[_\s.-]/g, '')
+    .toLowerCase();
 
 const declared = new WeakMap<ModelTool, number>();
 

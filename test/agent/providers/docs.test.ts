@@ -141,6 +141,8 @@ t.test('the page names every setting with its default, every error, and the retr
     upstreamProtocol: true,
     contextTooLong: true,
     upstreamQuotaExceeded: true,
+    upstreamEmptyAnswer: true,
+    answerTooLong: true,
   };
   for (const code of Object.keys(codes)) t.match(page, new RegExp(`^\\| \`${code}\` \\|`, 'm'));
 });

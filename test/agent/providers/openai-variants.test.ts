@@ -92,7 +92,7 @@ t.test('chunks of every variant are read', async (t) => {
     length: [streamed(word, delta({}, 'length')), { finish: 'length' }],
     max_tokens: [streamed(word, delta({}, 'MAX_TOKENS')), { finish: 'length' }],
     content_filter: [streamed(word, delta({}, 'content_filter')), { finish: 'contentFilter' }],
-    'tool_calls without calls': [streamed(word, delta({}, 'tool_calls')), isHi],
+    'tool_calls without calls': [streamed(word, delta({}, 'tool_calls')), { text: 'hi', finish: 'toolCalls' }],
     'nothing to say': [streamed(delta({ content: '' }), stop), { text: '', finish: 'stop' }],
   });
 });

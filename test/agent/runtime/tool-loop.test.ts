@@ -87,7 +87,7 @@ t.test('an invalid call is reported to the model and the turn continues', async 
   const provider = answers(
     [
       call('1', 'Nope'),
-      call('2', 'Look', '{"at": '),
+      call('2', 'Look', '{"at": x}'),
       call('3', 'Look', '[]'),
       call('4', 'Look', ''),
       call('5', 'Fail'),

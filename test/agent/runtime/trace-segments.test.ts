@@ -35,7 +35,7 @@ function asAnswers(given: readonly (readonly ModelEvent[])[]): ModelEvent[][] {
       return call(`c${number}`, 'Look', { number });
     }),
   );
-  const last = (numbered.at(-1) ?? []).filter(({ type }) => type !== 'toolCall');
+  const last = [...(numbered.at(-1) ?? []).filter(({ type }) => type !== 'toolCall'), say('Done.')];
   const before = numbered.slice(0, -1).map((events, index) => [...events, call(`go on ${index}`, 'Look', { index })]);
   return [...before, last];
 }

@@ -4,7 +4,7 @@ import { type Inference, noTokens, type TurnEmitted, type TurnEvent } from '../.
 import type { TurnWork } from '../../../src/agent/runtime/turn-actor.ts';
 import { TurnDriver } from '../../../src/agent/runtime/turn-driver.ts';
 
-const answer: Inference = { calls: 0, clientCalls: 0, isSteered: false, finish: 'stop' };
+const answer: Inference = { calls: 0, clientCalls: 0, isSteered: false, finish: 'stop', flaw: null };
 
 let turns = 0;
 
@@ -40,7 +40,7 @@ function driven(
       infer: async () => answer,
       review: async () => ({ pending: [] }),
       secure: async () => {},
-      runTools: async () => ({ repeated: null }),
+      runTools: async () => ({ repeated: null, isCut: false }),
       checkEnd: async () => ({ continues: false }),
       delegate: async () => ({ isCancelled: false, finish: 'stop' as const }),
       conclude: async () => {},

@@ -7,6 +7,7 @@ import type { FinishReason } from '../../../protocol/index.ts';
 import { ModelError, type ModelEvent, type ModelUsage } from '../../model.ts';
 import { bytesPerToken } from '../../tokens.ts';
 import { cutFault } from '../upstream/errors.ts';
+import { type Sorted, ThoughtFilter } from '../upstream/thought-filter.ts';
 import { libraryFault } from './faults.ts';
 import { type AnswerPart, inputOf } from './prompt.ts';
 
@@ -18,6 +19,8 @@ export interface SdkAnswerOptions {
   readonly inputTokens: () => number;
   /** Removes the key from what an upstream says. */
   readonly clean: (text: string) => string;
+  /** Thoughts in the text count as reasoning. Default true. */
+  readonly thoughtTags?: boolean | undefined;
 }
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
@@ -36,9 +39,13 @@ export class SdkAnswer {
   readonly #callIds = new Set<string>();
   #finish: Finish | undefined;
   #outputChars = 0;
+  readonly #filter: ThoughtFilter;
+  /** Receives the text. */
+  #textPart: Growing | undefined;
 
   constructor(options: SdkAnswerOptions) {
     this.#options = options;
+    this.#filter = new ThoughtFilter((piece) => this.#sorted(piece));
   }
 
   /** Takes in one part. @throws ModelError when it reports an error */
@@ -52,8 +59,7 @@ export class SdkAnswer {
         this.#begin(part.id, { type: 'reasoning', text: '' }, part.providerMetadata);
         return;
       case 'text-delta':
-        this.#grow(part.id, part.delta, part.providerMetadata);
-        if (part.delta !== '') emit({ type: 'text', text: part.delta });
+        this.#text(part);
         return;
       case 'reasoning-delta':
         this.#grow(part.id, part.delta, part.providerMetadata);
@@ -87,12 +93,29 @@ export class SdkAnswer {
   end(): void {
     const finish = this.#finish;
     if (!finish) throw cutFault();
+    this.#filter.end();
+    const parts = this.#parts.filter((part) => part.type !== 'text' || part.text !== '');
     const reason = finishReason(finish.finishReason, this.#callIds.size > 0);
     const { emit, owner } = this.#options;
-    const hasState = this.#parts.some((part) => part.type === 'reasoning' || part.providerOptions !== undefined);
-    if (hasState) emit({ type: 'state', state: { owner, data: this.#parts } });
+    const hasState = parts.some((part) => part.type === 'reasoning' || part.providerOptions !== undefined);
+    if (hasState) emit({ type: 'state', state: { owner, data: parts } });
     emit({ type: 'usage', ...this.#usage(finish) });
     emit({ type: 'finish', reason });
+  }
+
+  #text({ id, delta, providerMetadata }: Extract<LanguageModelV4StreamPart, { type: 'text-delta' }>): void {
+    this.#grow(id, '', providerMetadata);
+    this.#outputChars += delta.length;
+    this.#textPart = this.#growing.get(id);
+    if (this.#options.thoughtTags !== false) this.#filter.push(delta);
+    else if (delta !== '') this.#sorted({ type: 'text', text: delta });
+  }
+
+  /** Thoughts in a text are not sent back with it. */
+  #sorted(piece: Sorted): void {
+    if (piece.type === 'text' && this.#textPart) this.#textPart.text += piece.text;
+    if (piece.type === 'textWasThinking') for (const part of this.#parts) if (part.type === 'text') part.text = '';
+    this.#options.emit(piece);
   }
 
   #begin(id: string, part: Growing, metadata: SharedV4ProviderMetadata | undefined): void {
@@ -163,8 +186,9 @@ function addMetadata(part: Growing, metadata: SharedV4ProviderMetadata | undefin
 /** @throws ModelError for an answer that the service did not end */
 function finishReason({ unified, raw }: LanguageModelV4FinishReason, hasCalls: boolean): FinishReason {
   switch (unified) {
-    case 'stop':
     case 'tool-calls':
+      return 'toolCalls';
+    case 'stop':
       return hasCalls ? 'toolCalls' : 'stop';
     case 'length':
       return 'length';

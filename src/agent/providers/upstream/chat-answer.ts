@@ -5,6 +5,7 @@ import { type ChatState, mergeDetails } from './dialect.ts';
 import { problemIn, reportedFault } from './errors.ts';
 import { countOf, isRecord, type Json, wordOf } from './json.ts';
 import type { Spoken } from './text-template.ts';
+import { ThoughtFilter } from './thought-filter.ts';
 import { ToolCallAssembly } from './tool-calls.ts';
 
 export interface ChatAnswerOptions {
@@ -17,6 +18,8 @@ export interface ChatAnswerOptions {
   readonly takenIds: () => ReadonlySet<string>;
   /** Takes the key out of what an upstream says. */
   readonly clean: (text: string) => string;
+  /** Thoughts in the text count as reasoning. Default true. */
+  readonly thoughtTags?: boolean | undefined;
 }
 
 /**
@@ -26,6 +29,8 @@ export interface ChatAnswerOptions {
 export class ChatAnswer {
   readonly #options: ChatAnswerOptions;
   readonly #calls: ToolCallAssembly;
+  /** Absent: thoughts in the text stay in it. */
+  readonly #filter: ThoughtFilter | undefined;
   #outputBytes = 0;
   #finish: string | undefined;
   #usage: Json = {};
@@ -38,6 +43,7 @@ export class ChatAnswer {
 
   constructor(options: ChatAnswerOptions) {
     this.#options = options;
+    if (options.thoughtTags !== false) this.#filter = new ThoughtFilter((piece) => this.#tell(piece));
     this.#calls = new ToolCallAssembly((event) => this.#tell(event), options.takenIds);
   }
 
@@ -68,7 +74,8 @@ export class ChatAnswer {
     if (spoken.text === '') return;
     this.#outputBytes += Buffer.byteLength(spoken.text);
     if (spoken.type === 'thinking') this.#thoughts += spoken.text;
-    this.#tell(spoken);
+    if (spoken.type === 'text' && this.#filter) this.#filter.push(spoken.text);
+    else this.#tell(spoken);
   }
 
   /**
@@ -77,6 +84,7 @@ export class ChatAnswer {
    */
   end(): void {
     if (!this.#hasChoice) throw notACompletion();
+    this.#filter?.end();
     this.#calls.end();
     this.#tellState();
     this.#tell(this.#counted());
@@ -201,11 +209,13 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
   length: 'length',
   max_tokens: 'length',
   model_length: 'length',
+  tool_calls: 'toolCalls',
+  function_call: 'toolCalls',
   content_filter: 'contentFilter',
   safety: 'contentFilter',
 };
 
-/** Upstreams say `stop` after calls, `tool_calls` without any, and words of their own. */
+/** Upstreams say `stop` after calls, and words of their own. */
 function finishReason(said: string | undefined, hasCalls: boolean): FinishReason {
   const known = said === undefined ? undefined : finishReasons[said.toLowerCase()];
   return known ?? (hasCalls ? 'toolCalls' : 'stop');
