@@ -35,7 +35,7 @@ import {
 } from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
 import type { Engines } from '../checkpoints/index.ts';
-import { type Config, homeDirectory, restartPolicyOf } from '../config/index.ts';
+import { type Config, homeDirectory, type LoadedConfig, restartPolicyOf } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import {
@@ -68,6 +68,8 @@ export interface AssemblyOptions {
   /** Of the workspace, below the home: the database is in it. */
   readonly stateDirectory: string;
   readonly config: Config;
+  /** Settings of the files, which name a refused key's file. */
+  readonly layers: LoadedConfig['layers'];
   /** Files of the workspace may run: its environment is prepared for commands. */
   readonly isTrusted: boolean;
   /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */
@@ -186,7 +188,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   const builtin = createBuiltinTools(toolSettings);
   const skillTool = createSkillTool(library);
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
-  const models = modelSettingsOf(config, options.upstream);
+  const models = modelSettingsOf(config, options.upstream, options.layers);
   const source =
     options.provider ??
     modelSource(models, {

@@ -15,6 +15,8 @@ import { Questions } from './questions.ts';
 
 /** Where a connection's frames go. */
 export interface Wire {
+  /** Bytes that the reader has not taken yet; absent: unknown. */
+  readonly bufferedBytes?: number;
   send(text: string): void;
 }
 
@@ -189,7 +191,7 @@ export class Connection {
 
   #deliver(event: ThreadEvent): void {
     if (this.#stage !== 'ready' || this.#unwanted.has(event.method)) return;
-    if (!this.#wantsDeltas && /delta$/i.test(event.method)) return;
+    if (/delta$/i.test(event.method) && (!this.#wantsDeltas || this.#isBehind)) return;
     if (event.method === 'item/approval/request') {
       if (this.#answersApprovals) this.#questions.askApproval(event.params);
       return;
@@ -200,6 +202,11 @@ export class Connection {
     }
     if (event.method === 'item/approval/resolved') this.#questions.forgetApproval(event.params.requestId);
     this.#send(frameOf(event));
+  }
+
+  /** A slow reader loses deltas, not its connection: the completed item has the whole text. */
+  get #isBehind(): boolean {
+    return (this.#options.wire.bufferedBytes ?? 0) > defaults.jsonRpc.bufferedBytes / 2;
   }
 
   /** Everything but deltas comes after the deltas that came before it. */

@@ -47,7 +47,7 @@ export interface KeptLog {
 }
 
 /** Settings, and whether the user trusts the workspace. */
-export type RunningConfig = Pick<LoadedConfig, 'config' | 'trust'>;
+export type RunningConfig = Pick<LoadedConfig, 'config' | 'trust' | 'layers'>;
 
 /** One workspace being served: the runtime, the listeners in front of it, and the order in which they come and go. */
 export class RunningServer implements AppServer {
@@ -77,7 +77,7 @@ export class RunningServer implements AppServer {
   /** @throws StartupError (config) */
   private constructor(
     workspace: HeldWorkspace,
-    { config, trust }: RunningConfig,
+    { config, trust, layers }: RunningConfig,
     options: AppServerOptions,
     log: KeptLog,
   ) {
@@ -100,6 +100,7 @@ export class RunningServer implements AppServer {
       workspacePath: workspace.path,
       stateDirectory: workspace.stateDirectory,
       config,
+      layers,
       isTrusted: trust === 'trusted',
       upstream: launch?.upstream,
       env: withIncarnation(env, this.#incarnation),

@@ -39,12 +39,13 @@ function lockedHint({ pid, lockPath }: Readonly<Record<string, unknown>>): strin
 }
 
 /** Next step after a failed turn. */
-function turnHint({ reason, retryAfterMs }: TurnFailedError): string | null {
+function turnHint({ reason, retryAfterMs, message }: TurnFailedError): string | null {
   if (retryAfterMs !== null)
     return `The provider asks to wait ${durationText(retryAfterMs)}: run the command again then.`;
   switch (reason) {
     case 'upstreamUnauthorized':
-      return 'The provider refuses the key. Connect again: oratorio login';
+      // The message names the remedy where the file of the key is known.
+      return message.includes(': oratorio ') ? null : 'The provider refuses the key. Connect again: oratorio login';
     case 'upstreamQuotaExceeded':
       return 'The account has no credit left. Add some at the provider, or connect another one: oratorio login';
     case 'upstreamRateLimited':

@@ -31,6 +31,21 @@ const ApiKeyCommand = v.pipe(
   v.description('Program and arguments that print the key; used when ApiKey is empty.'),
 );
 
+const proxyOrNone = 'an http or https URL, "none", or an empty string';
+const ProxyOrNone = v.pipe(
+  v.optional(
+    v.pipe(
+      v.string(proxyOrNone),
+      v.trim(),
+      v.check((value) => value === '' || value === 'none' || isHttpUrl(value), proxyOrNone),
+    ),
+    '',
+  ),
+  v.description(
+    'HTTP proxy to the provider, or "none". Empty: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide.',
+  ),
+);
+
 const NamedProvider = v.object({
   Kind: v.pipe(
     v.optional(v.picklist(providerKinds, kindNames), 'openai-compatible'),
@@ -43,6 +58,7 @@ const NamedProvider = v.object({
     v.optional(v.record(v.string(), v.string('a string')), {}),
     v.description('Further headers of every request; values are secret.'),
   ),
+  Proxy: ProxyOrNone,
 });
 export type NamedProvider = v.InferOutput<typeof NamedProvider>;
 
@@ -78,6 +94,7 @@ export const modelSettings = {
     v.optional(HttpUrlOrEmpty, ''),
     v.description('Base URL of the model provider, e.g. https://api.openai.com/v1.'),
   ),
+  Proxy: ProxyOrNone,
   Wire: v.pipe(
     v.optional(v.picklist(['auto', 'responses', 'chat'], '"auto", "responses" or "chat"'), 'auto'),
     v.description('Interface of OpenAI that is used; auto: Responses.'),
@@ -89,6 +106,10 @@ export const modelSettings = {
   FallbackModels: v.pipe(
     v.optional(v.array(v.pipe(v.string(), v.nonEmpty()), 'a list of models'), []),
     v.description('Models, as NAME/MODEL, that continue a turn in this order when its model fails.'),
+  ),
+  ThoughtTags: v.pipe(
+    v.optional(v.boolean('true or false'), true),
+    v.description('Shows thoughts that a model server sends as text, e.g. in <think> tags, as reasoning.'),
   ),
   ReasoningEffort: v.pipe(
     v.optional(v.picklist(reasoningEfforts, effortNames)),

@@ -445,6 +445,7 @@ export type Config = v.InferOutput<typeof Config>;
 /** Key paths whose values are never repeated in a message. */
 export const secretKeyPaths: ReadonlySet<string> = new Set([
   'ApiKey',
+  'Proxy',
   'Api.ApiKey',
   'AgUi.ApiKey',
   'DashBoard.Password',

@@ -4,7 +4,12 @@ import type { Config } from './schema.ts';
 export const secretsIn = (config: Config): string[] =>
   [
     config.ApiKey,
-    ...Object.values(config.Providers).flatMap(({ ApiKey, Headers }) => [ApiKey, ...Object.values(Headers)]),
+    ...Object.values(config.Providers).flatMap(({ ApiKey, Headers, Proxy: proxy }) => [
+      ApiKey,
+      ...Object.values(Headers),
+      passwordIn(proxy),
+    ]),
+    passwordIn(config.Proxy),
     config.Api.ApiKey,
     config.AgUi.ApiKey,
     config.DashBoard.Password,
@@ -13,3 +18,5 @@ export const secretsIn = (config: Config): string[] =>
     config.Tools.Web.SearchApiKey,
     config.Notifications.Ntfy.Token,
   ].filter((secret) => secret !== '');
+
+const passwordIn = (url: string): string => (URL.canParse(url) ? decodeURIComponent(new URL(url).password) : '');

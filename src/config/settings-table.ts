@@ -33,6 +33,7 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Provider', isSensitive: true, why: 'sends prompts and keys to an address' },
   { path: 'Providers', isSensitive: true, why: 'sends prompts and keys to an address' },
   { path: 'EndPoint', isSensitive: true, why: 'sends prompts and keys to an address' },
+  { path: 'Proxy', isSensitive: true, why: 'sends prompts and keys through another host' },
   { path: 'ApiKey', isSensitive: true, why: 'decides which account a request is made with' },
   { path: 'ApiKeyCommand', isSensitive: true, why: 'starts a program' },
   { path: 'Models', isSensitive: true, why: 'decides what a budget counts' },

@@ -2,7 +2,10 @@
 import { EventEmitter, once } from 'node:events';
 
 import t, { type Test } from 'tap';
+import type { ThreadEvent } from '../../src/agent/index.ts';
+import { Connection } from '../../src/appserver/connection.ts';
 import { type Delta, MergedDeltas } from '../../src/appserver/merged-deltas.ts';
+import { defaults } from '../../src/protocol/index.ts';
 
 /** A window that no test outlives: what is sent is sent by `flush`. */
 const endless = 3_600_000;
@@ -64,4 +67,37 @@ t.test('a closed connection gets nothing more', async (t) => {
   deltas.close();
   deltas.flush();
   t.same(sent, ['agentMessage a 1']);
+});
+
+t.test('a slow reader loses deltas, and gets everything else', async (t) => {
+  let hear: (event: ThreadEvent) => void = () => {};
+  const sent: string[] = [];
+  const wire = { bufferedBytes: 0, send: (frame: string) => sent.push(frame) };
+  const connection = new Connection({
+    wire,
+    methods: { initialize: () => ({ result: {} }) } as never,
+    feed: {
+      join(listener: (event: ThreadEvent) => void) {
+        hear = listener;
+        return () => {};
+      },
+    } as never,
+    respond: () => false as never,
+    onBug: () => 'bug',
+  });
+  t.teardown(() => connection.close());
+  const params = { clientInfo: { name: 'test', version: '1' }, capabilities: {} };
+  connection.receive(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }));
+  connection.receive(JSON.stringify({ jsonrpc: '2.0', method: 'initialized' }));
+  sent.length = 0;
+  hear(text('read'));
+  wire.bufferedBytes = defaults.jsonRpc.bufferedBytes;
+  hear(text('lost'));
+  hear({ method: 'thread/closed', params: { threadId: 'thread' } } as never);
+  wire.bufferedBytes = 0;
+  hear(text('read again'));
+  t.same(
+    sent.map((frame) => JSON.parse(frame).params.delta ?? JSON.parse(frame).method),
+    ['read', 'thread/closed', 'read again'],
+  );
 });

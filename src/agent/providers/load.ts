@@ -25,8 +25,8 @@ export interface LoadOptions {
  */
 export async function loadProvider(options: LoadOptions): Promise<ModelProvider> {
   const { name, provider, model, settings, factsOf, onKey } = options;
-  const { kind, endPoint, headers } = provider;
-  const { wire, idleMs, streamUpstream } = settings;
+  const { kind, endPoint, headers, proxy, keySource } = provider;
+  const { wire, idleMs, streamUpstream, thoughtTags } = settings;
   if (kind === 'demo') {
     const { DemoProvider } = await import('./demo.ts');
     return new DemoProvider();
@@ -48,9 +48,13 @@ export async function loadProvider(options: LoadOptions): Promise<ModelProvider>
       model: model || usualModel,
       streamUpstream,
       idleMs,
+      ...{ proxy, keySource, thoughtTags },
     });
   }
   const { anthropicWire, googleWire, responsesWire, SdkProvider } = await import('./sdk/index.ts');
   const wires = { openai: responsesWire, anthropic: anthropicWire, google: googleWire };
-  return new SdkProvider({ wire: wires[kind], name, endPoint, apiKey, headers, model, idleMs, factsOf });
+  return new SdkProvider({
+    ...{ wire: wires[kind], name, endPoint, apiKey, headers, model, idleMs, factsOf },
+    ...{ proxy, keySource, thoughtTags },
+  });
 }

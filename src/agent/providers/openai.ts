@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import { defaults } from '../../protocol/index.ts';
 import { ModelError, type ModelEvent, type ModelInfo, type ModelProvider, type ModelRequest } from '../model.ts';
 import { estimateTokens } from '../tokens.ts';
+import type { KeySource } from './settings.ts';
 import { AnswerBody, TextBody } from './upstream/answer-body.ts';
 import { ChatAnswer } from './upstream/chat-answer.ts';
 import { type Exchange, Upstream } from './upstream/connection.ts';
@@ -25,6 +26,12 @@ export interface OpenAiOptions {
   readonly streamUpstream?: boolean;
   /** A silent upstream is given up after this many milliseconds; default five minutes. */
   readonly idleMs?: number;
+  /** Address of a proxy, or `none`; empty: the environment decides. */
+  readonly proxy?: string | undefined;
+  /** Place of the key, for messages. */
+  readonly keySource?: KeySource | undefined;
+  /** Thoughts in the text of an answer count as reasoning. Default true. */
+  readonly thoughtTags?: boolean;
 }
 
 /** Any upstream that speaks OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat), well or badly. */
@@ -36,6 +43,7 @@ export class OpenAiProvider implements ModelProvider {
   readonly #upstream: Upstream;
   readonly #apiKey: string;
   readonly #isStreaming: boolean;
+  readonly #thoughtTags: boolean | undefined;
   /** Deviations that refusals of this upstream have shown. */
   #learned: Dialect = {};
   /** The upstream ends its answers with a finish reason or `[DONE]`. */
@@ -45,6 +53,7 @@ export class OpenAiProvider implements ModelProvider {
   constructor({ endPoint, apiKey, model, ...options }: OpenAiOptions) {
     this.model = model;
     this.#apiKey = apiKey.trim();
+    this.#thoughtTags = options.thoughtTags;
     this.#isStreaming = options.streamUpstream ?? true;
     this.#dialectOf = dialectsOf(endPoint);
     this.#name = options.name ?? 'openai-compatible';
@@ -54,6 +63,8 @@ export class OpenAiProvider implements ModelProvider {
       apiKey: keyHeader ? '' : this.#apiKey,
       headers: { ...options.headers, ...(keyHeader && this.#apiKey !== '' && { [keyHeader]: this.#apiKey }) },
       idleMs: options.idleMs ?? defaults.upstream.idleMs,
+      proxy: options.proxy,
+      keySource: options.keySource,
     });
   }
 
@@ -83,6 +94,7 @@ export class OpenAiProvider implements ModelProvider {
       inputTokens: () => estimateTokens(request.messages),
       takenIds: () => callIdsIn(request),
       clean: (text) => this.#clean(text),
+      thoughtTags: this.#thoughtTags,
     });
     const body = new AnswerBody(answer);
     let isMarked = false;
@@ -128,7 +140,11 @@ export class OpenAiProvider implements ModelProvider {
           onHeaders?.(headers);
           if (status >= 200 && status < 300) return;
           refusal = (text) =>
-            refusedFault(status, headers, text, { clean: (words) => this.#clean(words), now: Date.now() });
+            refusedFault(status, headers, text, {
+              clean: (words) => this.#clean(words),
+              now: Date.now(),
+              place: this.#upstream.place,
+            });
         },
         onBytes: (chunk) => (refusal ? reason : body).push(chunk),
       });

@@ -1,4 +1,11 @@
-import type { Config, FactsOfModel, ProviderKind } from '../../config/index.ts';
+import {
+  type Config,
+  type FactsOfModel,
+  homeDirectory,
+  type LoadedConfig,
+  type ProviderKind,
+  userConfigFile,
+} from '../../config/index.ts';
 import type { ReasoningEffort } from '../../protocol/index.ts';
 
 /** One provider and its key. */
@@ -10,6 +17,17 @@ export interface ProviderSettings {
   /** Program and arguments that print the key; used when `apiKey` is empty. */
   readonly apiKeyCommand: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
+  /** Address of a proxy, or `none`; empty: the environment decides. */
+  readonly proxy: string;
+  /** Absent: unknown. */
+  readonly keySource?: KeySource | undefined;
+}
+
+/** Place of a key, for messages. */
+export interface KeySource {
+  readonly file: string;
+  /** Next step of a user whose key is refused. */
+  readonly remedy: string;
 }
 
 /** Settings that select providers and models. */
@@ -30,6 +48,8 @@ export interface ModelSettings {
   readonly contextWindow: number;
   /** False: answers of chat completions are requested whole. */
   readonly streamUpstream: boolean;
+  /** Thoughts in the text of an answer count as reasoning. */
+  readonly thoughtTags: boolean;
   /** Silence after which a request has failed, in milliseconds. */
   readonly idleMs: number;
 }
@@ -40,17 +60,24 @@ export interface SidecarUpstream {
   readonly apiKey: string;
 }
 
-export function modelSettingsOf(config: Config, sidecar?: SidecarUpstream): ModelSettings {
+/** Settings of the files, the weaker file first. */
+type Layers = LoadedConfig['layers'];
+
+/** @param layers name the files of the keys in messages */
+export function modelSettingsOf(config: Config, sidecar?: SidecarUpstream, layers: Layers = []): ModelSettings {
   const { Providers, Compaction } = config;
   return {
     main: sidecar
       ? { ...plain, kind: 'openai-compatible', endPoint: sidecar.endpoint, apiKey: sidecar.apiKey }
-      : mainProvider(config),
+      : mainProvider(config, layers),
     model: config.Model,
     providers: Object.fromEntries(
-      Object.entries(Providers).map(([name, { Kind, EndPoint, ApiKey, ApiKeyCommand, Headers }]) => [
+      Object.entries(Providers).map(([name, { Kind, EndPoint, ApiKey, ApiKeyCommand, Headers, Proxy: proxy }]) => [
         name,
-        { kind: Kind, endPoint: EndPoint, apiKey: ApiKey, apiKeyCommand: ApiKeyCommand, headers: Headers },
+        {
+          ...{ kind: Kind, endPoint: EndPoint, apiKey: ApiKey, apiKeyCommand: ApiKeyCommand },
+          ...{ headers: Headers, proxy, keySource: sourceOfProvider(layers, name) },
+        },
       ]),
     ),
     wire: config.Wire,
@@ -59,13 +86,32 @@ export function modelSettingsOf(config: Config, sidecar?: SidecarUpstream): Mode
     models: config.Models,
     contextWindow: Compaction.ContextWindow,
     streamUpstream: config.StreamUpstream,
+    thoughtTags: config.ThoughtTags,
     idleMs: config.UpstreamIdleMs,
   };
 }
 
-const plain = { apiKeyCommand: [], headers: {} } as const;
+const plain = { apiKeyCommand: [], headers: {}, proxy: '' } as const;
 
-function mainProvider({ Provider, EndPoint, ApiKey, ApiKeyCommand, Model }: Config): ProviderSettings {
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+
+function sourceOfProvider(layers: Layers, name: string): KeySource | undefined {
+  const file = layers.findLast(({ settings: { Providers } }) => isRecord(Providers) && name in Providers)?.file;
+  return file === undefined ? undefined : { file, remedy: `Correct Providers.${name} there, then: oratorio restart` };
+}
+
+function sourceOfKey(layers: Layers): KeySource | undefined {
+  const layer = layers.findLast(
+    ({ settings: { ApiKey, ApiKeyCommand } }) => Boolean(ApiKey) || ApiKeyCommand !== undefined,
+  );
+  if (!layer) return undefined;
+  const { file, settings } = layer;
+  if (file === userConfigFile(homeDirectory(process.env))) return { file, remedy: 'Connect again: oratorio login' };
+  return { file, remedy: `Correct ${settings['ApiKey'] ? 'ApiKey' : 'ApiKeyCommand'} there, then: oratorio restart` };
+}
+
+function mainProvider(config: Config, layers: Layers): ProviderSettings {
+  const { Provider, EndPoint, ApiKey, ApiKeyCommand, Model, Proxy: proxy } = config;
   const hasKey = ApiKey !== '' || ApiKeyCommand.length > 0;
   return {
     ...plain,
@@ -73,6 +119,8 @@ function mainProvider({ Provider, EndPoint, ApiKey, ApiKeyCommand, Model }: Conf
     endPoint: EndPoint,
     apiKey: ApiKey,
     apiKeyCommand: ApiKeyCommand,
+    proxy,
+    keySource: sourceOfKey(layers),
   };
 }
 

@@ -91,8 +91,7 @@ async function warnUnlisted(context: CommandContext, config: Config, name: strin
 /** `oratorio model test` */
 export async function test(context: CommandContext): Promise<number> {
   const { output } = context;
-  const { config } = effective(context);
-  const result = await during(context, 'Sending a request', () => liveTest(config, context));
+  const result = await during(context, 'Sending a request', () => liveTest(effective(context), context));
   if (!result.ok) throw new CliError(exitOf(result), result.message, result.hint, result.code);
   if (output.json) output.document(result);
   showTest(output, result);

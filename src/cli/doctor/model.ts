@@ -36,7 +36,7 @@ export class ModelChecks {
     const { main } = modelSettingsOf(config);
     if (main.kind === 'demo') return ok(id, 'demo (offline, no AI)');
     if (this.#context.isOffline) return skip(id, `${main.kind} was not asked`);
-    const test = await liveTest(config, this.#context);
+    const test = await liveTest(loaded, this.#context);
     if (test.ok)
       return ok(id, `${test.model} at ${hostOf(config.EndPoint) ?? main.kind} answered in ${test.firstTokenMs} ms`);
     const { setting, next } = blame[test.code] ?? { setting: 'Model', next: 'oratorio model test' };

@@ -1,11 +1,18 @@
-import { ModelError, type ModelRouter, modelSettingsOf, modelSource } from '../../agent/index.ts';
-import type { Config } from '../../config/index.ts';
+import { ModelError, type ModelRouter, modelSettingsOf, modelSource, printedCall } from '../../agent/index.ts';
+import type { Config, LoadedConfig } from '../../config/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 
 /** Outcome of one request to a model. */
 export type LiveTest =
-  | { readonly ok: true; readonly model: string; readonly firstTokenMs: number; readonly answer: string }
+  | {
+      readonly ok: true;
+      readonly model: string;
+      readonly firstTokenMs: number;
+      readonly answer: string;
+      /** What the model did with the tool that it was offered: it called it, printed the call as text, or did neither. */
+      readonly toolCalls: 'called' | 'printed' | 'none';
+    }
   | { readonly ok: false; readonly code: string; readonly message: string; readonly hint: string };
 
 /** Loads the configured providers, does `work` with them, and closes their connections. */
@@ -13,8 +20,9 @@ export async function withModels<T>(
   config: Config,
   home: string,
   work: (models: ModelRouter) => Promise<T>,
+  layers: LoadedConfig['layers'] = [],
 ): Promise<T> {
-  const models = await modelSource(modelSettingsOf(config), { home })();
+  const models = await modelSource(modelSettingsOf(config, undefined, layers), { home })();
   try {
     return await work(models);
   } finally {
@@ -22,34 +30,52 @@ export async function withModels<T>(
   }
 }
 
-const question = 'Reply with the single word: ready';
+const question = 'Call the tool report_ready with the argument ready set to true. If you have no tools, reply: ready';
 
-/** Sends one small request. A failure comes back with what to do about it. @throws the reason of `signal` */
+/** Tool of the test request: a model that cannot call tools is of no use to an agent. */
+const readyTool = {
+  name: 'report_ready',
+  description: 'Reports that you are ready.',
+  inputSchema: { type: 'object', properties: { ready: { type: 'boolean' } }, required: ['ready'] },
+} as const;
+
+/** Configuration of the model to test. Without layers, a refused key is named without its file. */
+export type TestedConfig = Pick<LoadedConfig, 'config'> & Partial<Pick<LoadedConfig, 'layers'>>;
+
+/** Sends one small request, with one tool to call. A failure is returned with its next step. @throws the reason of `signal` */
 export async function liveTest(
-  config: Config,
+  { config, layers }: TestedConfig,
   { home, signal }: Pick<CommandContext, 'home' | 'signal'>,
 ): Promise<LiveTest> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(defaults.cli.liveTestMs)]);
+  const ask = async (models: ModelRouter): Promise<LiveTest> => {
+    const began = performance.now();
+    let firstTokenMs: number | undefined;
+    let answer = '';
+    let calls = 0;
+    const messages = [{ role: 'user' as const, content: [{ type: 'text' as const, text: question }] }];
+    await models
+      .stream(
+        { messages, tools: [readyTool] },
+        (event) => {
+          firstTokenMs ??= Math.round(performance.now() - began);
+          if (event.type === 'text') answer += event.text;
+          else if (event.type === 'textWasThinking') answer = '';
+          else if (event.type === 'toolCall') calls += 1;
+        },
+        limit,
+      )
+      .catch(async (error: unknown) => {
+        throw await withNearestModels(error, models, config, limit);
+      });
+    const isPrinted = calls === 0 && printedCall(answer, [readyTool.name]) !== undefined;
+    return {
+      ...{ ok: true, model: models.model, firstTokenMs: firstTokenMs ?? 0, answer: answer.trim() },
+      toolCalls: calls > 0 ? 'called' : isPrinted ? 'printed' : 'none',
+    };
+  };
   try {
-    return await withModels(config, home, async (models) => {
-      const began = performance.now();
-      let firstTokenMs: number | undefined;
-      let answer = '';
-      const messages = [{ role: 'user' as const, content: [{ type: 'text' as const, text: question }] }];
-      await models
-        .stream(
-          { messages },
-          (event) => {
-            firstTokenMs ??= Math.round(performance.now() - began);
-            if (event.type === 'text') answer += event.text;
-          },
-          limit,
-        )
-        .catch(async (error: unknown) => {
-          throw await withNearestModels(error, models, config, limit);
-        });
-      return { ok: true, model: models.model, firstTokenMs: firstTokenMs ?? 0, answer: answer.trim() };
-    });
+    return await withModels(config, home, ask, layers);
   } catch (error) {
     signal.throwIfAborted();
     return { ok: false, ...explained(error, config) };

@@ -32,6 +32,17 @@ async function asked(t: Test, reply: Reply) {
   return { upstream, error };
 }
 
+/** Refusal as Google writes it, for both of its limits with these words. */
+const gemini = (...details: readonly object[]) =>
+  refusal(429, {
+    message: 'You exceeded your current quota, please check your plan and billing details.',
+    ...{ code: 429, status: 'RESOURCE_EXHAUSTED', details },
+  });
+const quota = (quotaId: string) => ({
+  '@type': 'type.googleapis.com/google.rpc.QuotaFailure',
+  violations: [{ quotaId }],
+});
+
 const busy = (headers: Readonly<Record<string, string>> = {}) => refusal(503, { message: 'busy' }, headers);
 
 t.test('an error names the pause that the upstream asks for', async (t) => {
@@ -45,6 +56,31 @@ t.test('an error names the pause that the upstream asks for', async (t) => {
     [busy({ 'retry-after-ms': '1234', 'retry-after': '9' }), (ms) => ms === 1_234],
     [busy({ 'retry-after': 'soon' }), (ms) => ms === undefined],
     [json(429, [{ error: { message: 'x', details: [{ retryDelay: '45.837906927s' }] } }]), (ms) => ms === 45_838],
+    [refusal(429, { message: 'x', retry_after: 3 }), (ms) => ms === 3_000],
+    [refusal(429, { message: 'x', metadata: { retry_after_ms: 250 } }), (ms) => ms === 250],
+    [refusal(429, { message: 'x' }, { 'x-ratelimit-reset-requests': '1m30s' }), (ms) => ms === 90_000],
+    [
+      refusal(
+        429,
+        { message: 'x' },
+        {
+          ...{ 'x-ratelimit-reset-requests': '9s', 'x-ratelimit-remaining-requests': '12' },
+          ...{ 'x-ratelimit-reset-tokens': '120ms', 'x-ratelimit-remaining-tokens': '0' },
+        },
+      ),
+      (ms) => ms === 120,
+    ],
+    [
+      refusal(
+        429,
+        { message: 'x' },
+        { 'anthropic-ratelimit-requests-reset': new Date(Date.now() + 9_000).toISOString() },
+      ),
+      (ms) => ms !== undefined && ms <= 9_000 && ms > 0,
+    ],
+    [refusal(429, { message: 'x' }, { 'x-ratelimit-reset': `${Date.now() + 9_000}` }), (ms) => (ms ?? 0) > 0],
+    [refusal(429, { message: 'x' }, { 'x-ratelimit-reset-requests': '24h' }), (ms) => ms === undefined],
+    [busy({ 'x-ratelimit-reset-requests': '1m30s' }), (ms) => ms === undefined],
   ];
   for (const [script, isExpected] of cases) {
     const error = (await asked(t, () => script)).error as ModelError;
@@ -89,7 +125,11 @@ t.test('a refusal is a typed error without the key', async (t) => {
   const cases: readonly (readonly [Script, object])[] = [
     [
       refusal(401, { message: quoted, code: 'invalid_api_key' }),
-      { code: 'upstreamUnauthorized', message: 'The upstream answered 401: Incorrect API key provided: [redacted].' },
+      {
+        code: 'upstreamUnauthorized',
+        message:
+          /^The upstream at 127\.0\.0\.1:\d+ refuses the key \(401: Incorrect API key provided: \[redacted\]\)\.$/,
+      },
     ],
     [refusal(403, { message: 'no' }), { code: 'upstreamUnauthorized' }],
     [refusal(404, { message: 'no such model' }), { code: 'upstreamRejected', message: /404: no such model\.$/ }],
@@ -121,6 +161,26 @@ t.test('a refusal is a typed error without the key', async (t) => {
     [refusal(413, { message: 'prompt is too long: 210000 tokens > 200000 maximum' }), { code: 'contextTooLong' }],
     [refusal(400, { message: 'x', type: 'exceed_context_size_error' }), { code: 'contextTooLong' }],
     [refusal(429, { message: 'too many tokens per minute' }), { code: 'upstreamRateLimited' }],
+    [gemini({ '@type': 'RetryInfo', retryDelay: '1.2s' }), { code: 'upstreamRateLimited', retryAfterMs: 1_200 }],
+    [gemini(quota('GenerateRequestsPerMinutePerProjectPerModel')), { code: 'upstreamRateLimited' }],
+    [
+      gemini(quota('GenerateRequestsPerDayPerProject'), { retryDelay: '30s' }),
+      { code: 'upstreamQuotaExceeded', isRetryable: false },
+    ],
+    [gemini(), { code: 'upstreamQuotaExceeded', isRetryable: false }],
+    [gemini({ retryDelay: '3600s' }), { code: 'upstreamQuotaExceeded', isRetryable: false }],
+    [
+      refusal(429, { message: 'You exceeded your current quota' }, { 'retry-after': '2' }),
+      { code: 'upstreamRateLimited', isRetryable: true, retryAfterMs: 2_000 },
+    ],
+    [
+      refusal(429, { message: 'x', code: 'insufficient_quota' }, { 'x-ratelimit-reset-requests': '1s' }),
+      { code: 'upstreamQuotaExceeded', isRetryable: false },
+    ],
+    [
+      refusal(403, { message: 'x', errors: [{ reason: 'rateLimitExceeded' }] }),
+      { code: 'upstreamRateLimited', isRetryable: true },
+    ],
     [refusal(400, { message: 'max_tokens is too large: 100000.' }), { code: 'upstreamRejected' }],
   ];
   for (const [script, expected] of cases) {

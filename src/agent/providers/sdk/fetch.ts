@@ -49,7 +49,7 @@ export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchO
         onHead(status, headers) {
           onHeaders(headers);
           if (status < 200 || status > 299) {
-            refusal = (text) => refusedFault(status, headers, text, { clean, now: Date.now() });
+            refusal = (text) => refusedFault(status, headers, text, { clean, now: Date.now(), place: upstream.place });
             return;
           }
           if (/^text\/html/i.test(headers['content-type'] ?? '')) {
@@ -74,11 +74,10 @@ export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchO
             reason += chunk.toString('utf8');
             return size > defaults.upstream.errorBytes;
           }
-          if (size > defaults.upstream.answerBytes) {
+          if (size > defaults.upstream.streamBytes) {
             throw new ModelError(
-              'upstreamProtocol',
-              `The upstream sent more than ${defaults.upstream.answerBytes} bytes.`,
-              { isRetryable: false },
+              'answerTooLong',
+              `The upstream sent more than ${defaults.upstream.streamBytes} bytes.`,
             );
           }
           const passed = filter ? filter.push(chunk) : chunk;

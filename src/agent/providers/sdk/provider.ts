@@ -9,6 +9,7 @@ import {
   type ModelTool,
 } from '../../model.ts';
 import { estimateTokens } from '../../tokens.ts';
+import type { KeySource } from '../settings.ts';
 import { TextBody } from '../upstream/answer-body.ts';
 import { Upstream } from '../upstream/connection.ts';
 import { refusedFault } from '../upstream/errors.ts';
@@ -31,6 +32,12 @@ export interface SdkProviderOptions {
   /** Empty: the usual one of the wire. */
   readonly model: string;
   readonly idleMs?: number | undefined;
+  /** Address of a proxy, or `none`; empty: the environment decides. */
+  readonly proxy?: string | undefined;
+  /** Place of the key, for messages. */
+  readonly keySource?: KeySource | undefined;
+  /** Thoughts in the text of an answer count as reasoning. Default true. */
+  readonly thoughtTags?: boolean;
   /** Known facts of a model. */
   readonly factsOf: (model: string) => Omit<WireFacts, 'model'>;
 }
@@ -56,6 +63,8 @@ export class SdkProvider implements ModelProvider {
       apiKey: '',
       headers: { ...headers, ...(this.#apiKey !== '' && wire.keyHeaders(this.#apiKey)) },
       idleMs,
+      proxy: options.proxy,
+      keySource: options.keySource,
     });
   }
 
@@ -69,6 +78,7 @@ export class SdkProvider implements ModelProvider {
       },
       inputTokens: () => estimateTokens(request.messages),
       clean: this.#clean,
+      thoughtTags: this.#options.thoughtTags,
     });
     try {
       this.#library ??= this.#options.wire.load();
@@ -93,7 +103,12 @@ export class SdkProvider implements ModelProvider {
       signal,
       onHead: (status, headers) => {
         if (status >= 200 && status < 300) return;
-        refusal = () => refusedFault(status, headers, body.text, { clean: this.#clean, now: Date.now() });
+        refusal = () =>
+          refusedFault(status, headers, body.text, {
+            clean: this.#clean,
+            now: Date.now(),
+            place: this.#upstream.place,
+          });
       },
       onBytes: (chunk) => body.push(chunk),
     });

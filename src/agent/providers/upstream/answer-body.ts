@@ -49,7 +49,7 @@ export class AnswerBody {
   #hasComment = false;
   #isDone = false;
   #isEnding = false;
-  /** Bytes so far, counted up to the least that can be an event. */
+  /** Bytes so far. */
   #size = 0;
 
   constructor(answer: ChatAnswer) {
@@ -64,7 +64,10 @@ export class AnswerBody {
   /** Gives back whether everything was said. */
   push(chunk: Buffer): boolean {
     this.#hasBegun ||= this.#begin(chunk);
-    if (this.#size < leastEventBytes) this.#size += chunk.length;
+    this.#size += chunk.length;
+    if (this.#size > defaults.upstream.streamBytes) {
+      throw new ModelError('answerTooLong', `The upstream sent more than ${defaults.upstream.streamBytes} bytes.`);
+    }
     if (!this.#whole) this.#lines.push(chunk);
     else if (this.#whole.push(chunk)) {
       throw new ModelError('upstreamProtocol', 'The answer of the upstream is too long.', { isRetryable: false });

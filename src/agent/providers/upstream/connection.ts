@@ -1,8 +1,12 @@
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
+import type { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
+import { type HttpProxy, ProxyError, proxyFor, throughProxy } from '../../../http/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
-import { brokenFault, cutFault, silentFault } from './errors.ts';
+import type { KeySource } from '../settings.ts';
+import { decoded } from './decoded.ts';
+import { brokenFault, cutFault, type Place, proxyRefusedFault, silentFault } from './errors.ts';
 
 /** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of an unused client. */
 const http = process.getBuiltinModule('node:http');
@@ -16,6 +20,10 @@ export interface UpstreamOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Silence after which an exchange has failed, in milliseconds. Every byte counts as life. */
   readonly idleMs: number;
+  /** Address of a proxy, or `none`; empty: the environment decides. */
+  readonly proxy?: string | undefined;
+  /** Place of the key, for messages. */
+  readonly keySource?: KeySource | undefined;
 }
 
 /** One request and how its answer is taken in, as its bytes arrive. */
@@ -39,14 +47,15 @@ export interface Exchange {
  * The connections to one upstream, kept open and used again. Redirects are not followed: the key would travel with them.
  */
 export class Upstream {
-  /** Host and port, for messages; never credentials. */
-  readonly address: string;
+  /** Host, proxy and file of the key, for messages; never credentials. */
+  readonly place: Place;
   readonly #options: UpstreamOptions;
   readonly #url: URL;
   /** Of every path. */
   readonly #prefix: string;
   readonly #module: Pick<typeof http, 'request' | 'Agent'>;
   readonly #agent: Agent;
+  readonly #proxy: HttpProxy | undefined;
   /** Of every request. */
   readonly #base: RequestOptions;
   readonly #headers: Readonly<Record<string, string>>;
@@ -57,13 +66,22 @@ export class Upstream {
     this.#options = options;
     this.#url = baseUrl(options.endPoint);
     this.#prefix = this.#url.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');
-    this.address = this.#url.port ? this.#url.host : `${this.#url.hostname}:${isTls(this.#url) ? 443 : 80}`;
+    this.#proxy = usableProxy(this.#url, options.proxy);
+    this.place = {
+      address: this.#url.port ? this.#url.host : `${this.#url.hostname}:${isTls(this.#url) ? 443 : 80}`,
+      ...(this.#proxy && { proxy: this.#proxy.shown }),
+      ...(options.keySource !== undefined && { keySource: options.keySource }),
+    };
     this.#module = isTls(this.#url) ? process.getBuiltinModule('node:https') : http;
-    this.#agent = new this.#module.Agent({ keepAlive: true, timeout: defaults.upstream.keptConnectionMs });
+    this.#agent = new this.#module.Agent({
+      ...{ keepAlive: true, timeout: defaults.upstream.keptConnectionMs },
+      ...throughProxy(this.#proxy),
+    });
     this.#base = { ...urlToHttpOptions(this.#url), timeout: options.idleMs };
     this.#headers = {
       // Some gateways turn away who does not say what it is.
       'user-agent': 'oratorio',
+      'accept-encoding': 'identity',
       ...options.headers,
       ...(options.apiKey !== '' && { authorization: `Bearer ${options.apiKey}` }),
     };
@@ -91,7 +109,7 @@ export class Upstream {
     } catch (error) {
       // The upstream closed the idle connection just as we used it: a new one decides.
       if (!first.metStaleConnection || this.#isClosed || exchange.signal.aborted) throw error;
-      return new Attempt(this.#send(exchange, new this.#module.Agent()), exchange, this).ended;
+      return new Attempt(this.#send(exchange, new this.#module.Agent(throughProxy(this.#proxy))), exchange, this).ended;
     }
   }
 
@@ -128,6 +146,16 @@ export class Upstream {
   }
 }
 
+/** @throws ModelError when the proxy cannot be used */
+function usableProxy(url: URL, setting: string | undefined): HttpProxy | undefined {
+  try {
+    return proxyFor(url, { setting });
+  } catch (error) {
+    if (!(error instanceof ProxyError)) throw error;
+    throw new ModelError('upstreamUnreachable', error.message, { isRetryable: false, cause: error });
+  }
+}
+
 const isTls = (url: URL): boolean => url.protocol === 'https:';
 
 function baseUrl(endPoint: string): URL {
@@ -148,6 +176,8 @@ class Attempt {
   #hasAnswer = false;
   #metStaleConnection = false;
   #drained = 0;
+  /** Start of the work on bytes since other work had its turn, in milliseconds; undefined: none. */
+  #busySince: number | undefined;
 
   constructor(request: ClientRequest, exchange: Exchange, upstream: Upstream) {
     this.#request = request;
@@ -172,15 +202,21 @@ class Attempt {
   #receive(response: IncomingMessage): void {
     this.#hasAnswer = true;
     const upstream = this.#upstream;
-    response.on('error', (error) => this.#broken(error));
-    response.on('end', () => this.#succeed(isMarked(response)));
-    response.on('close', () => {
+    const body = this.#bodyOf(response);
+    if (!body) return;
+    body.on('error', (error) => this.#broken(error));
+    body.on('end', () => this.#succeed(isMarked(response)));
+    body.on('close', () => {
       // After every answer, and to make an error costs more than to read one.
       if (this.#settle) this.#fail(upstream.isClosed ? closedFault() : cutFault());
     });
+    if (response.statusCode === 407 && upstream.place.proxy !== undefined) {
+      this.#fail(proxyRefusedFault(upstream.place, 407));
+      return;
+    }
     const { onHead, onBytes } = this.#exchange;
     onHead(response.statusCode ?? 0, response.headers);
-    response.on('data', (chunk: Buffer) => {
+    body.on('data', (chunk: Buffer) => {
       if (!this.#settle) return this.#drain(chunk);
       try {
         if (onBytes(chunk)) this.#finishEarly();
@@ -188,7 +224,29 @@ class Attempt {
         // Thrown into an event of a socket it would end the process.
         this.#fail(error);
       }
+      this.#yieldAfter(body);
     });
+  }
+
+  #bodyOf(response: IncomingMessage): Readable | undefined {
+    try {
+      return decoded(response);
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
+  }
+
+  /** An upstream that sends faster than it is read must not keep other work of the process waiting. */
+  #yieldAfter(body: Readable): void {
+    const now = performance.now();
+    if (this.#busySince === undefined) {
+      this.#busySince = now;
+      setImmediate(() => {
+        this.#busySince = undefined;
+        if (body.isPaused()) body.resume();
+      });
+    } else if (now - this.#busySince > defaults.upstream.busyMs) body.pause();
   }
 
   /** An upstream that talks on and on is cut short. */
@@ -215,16 +273,16 @@ class Attempt {
   }
 
   #silent(): void {
-    const { address, idleMs } = this.#upstream;
-    this.#fail(silentFault(address, idleMs, this.#hasAnswer));
+    const { place, idleMs } = this.#upstream;
+    this.#fail(silentFault(place, idleMs, this.#hasAnswer));
     // Also where all was said, and the upstream only keeps the connection.
     this.#request.destroy();
   }
 
   #broken(error: NodeJS.ErrnoException): void {
     this.#metStaleConnection ||= this.#request.reusedSocket && !this.#hasAnswer && isReset(error);
-    const { address, isClosed } = this.#upstream;
-    this.#fail(isClosed ? closedFault() : brokenFault(error, address, this.#hasAnswer));
+    const { place, isClosed } = this.#upstream;
+    this.#fail(isClosed ? closedFault() : brokenFault(error, place, this.#hasAnswer));
   }
 
   #leave() {

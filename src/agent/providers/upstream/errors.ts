@@ -1,17 +1,21 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { maxRetryAfterMs } from '../../../../machines/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { ModelError, type ModelErrorCode } from '../../model.ts';
+import type { KeySource } from '../settings.ts';
 import { isRecord, type Json, wordOf } from './json.ts';
-import { retryAfterMs } from './retry.ts';
+import { limitResetMs, retryAfterMs, statedWaitMs } from './retry.ts';
 
 /** Problem that an upstream reports. */
 export interface Problem {
   readonly message: string;
-  /** `code`, `type` and `status` of whatever was said, lower-cased, for comparing. */
+  /** `code`, `type`, `status` and `reason` of the error, lower-cased, for comparing. */
   readonly words?: readonly string[];
   readonly status?: number | undefined;
   /** Pause that the error itself asks for, in milliseconds. */
   readonly retryAfterMs?: number | undefined;
+  /** Names of the exceeded quotas, from Google's `QuotaFailure`. */
+  readonly quotas?: readonly string[];
 }
 
 /** An error inside an answer: `{"error": {…}}`, `{"error": "…"}`, `{"object": "error", "message": …}`. Other objects may be anything. */
@@ -36,22 +40,19 @@ function problemInBody(body: unknown): Problem {
 function problemOf(error: Json): Problem {
   const { message, code, type, status } = error;
   const number = [status, code].map(Number).find((value) => value >= 400 && value < 600);
+  const details = [error, ...recordsIn(error['details']), ...recordsIn(error['errors'])];
   return {
     message: wordOf(message) ?? wordOf(code) ?? wordOf(type) ?? 'no reason given',
-    words: [code, type, status].flatMap((word) => wordOf(word)?.toLowerCase() ?? []),
+    words: [code, type, status, ...details.map(({ reason }) => reason)].flatMap(
+      (word) => wordOf(word)?.toLowerCase() ?? [],
+    ),
     status: number,
-    retryAfterMs: retryDelayMs(error['details']),
+    retryAfterMs: statedWaitMs(error),
+    quotas: details.flatMap(({ violations }) => recordsIn(violations).flatMap(({ quotaId }) => wordOf(quotaId) ?? [])),
   };
 }
 
-/** Google's `RetryInfo` among the details of an error: `{"retryDelay": "45.8s"}`. */
-function retryDelayMs(details: unknown): number | undefined {
-  for (const detail of Array.isArray(details) ? details : []) {
-    const delay = isRecord(detail) ? /^(\d{1,9}(?:\.\d+)?)s$/.exec(String(detail['retryDelay'])) : null;
-    if (delay) return Math.ceil(Number(delay[1]) * 1_000);
-  }
-  return undefined;
-}
+const recordsIn = (value: unknown): readonly Json[] => (Array.isArray(value) ? value.filter(isRecord) : []);
 
 const contextCodes = new Set([
   'context_length_exceeded',
@@ -80,7 +81,15 @@ const contextWords = new RegExp(
 /** Google answers 400 to a wrong key. */
 const invalidKeyWords = /API key not valid|API_KEY_INVALID/;
 
-const quotaCodes = new Set(['insufficient_quota', 'billing_error', 'billing_not_active', 'billing_hard_limit_reached']);
+const quotaCodes = new Set([
+  'insufficient_quota',
+  'billing_error',
+  'billing_not_active',
+  'billing_hard_limit_reached',
+  'dailylimitexceeded',
+]);
+/** Google answers 403 to some of the requests that come too fast. */
+const rateCodes = new Set(['rate_limit_exceeded', 'rate_limit_error', 'ratelimitexceeded', 'userratelimitexceeded']);
 /** A spent account or day: waiting for minutes does not help. */
 const quotaWords =
   /insufficient (?:quota|balance|credits?|funds)|exceeded your current quota|credit balance is too low|no credits|out of credits|perday|per day|daily (?:limit|quota)/i;
@@ -96,22 +105,65 @@ const stateWords =
 const temporaryStatus = (status: number): boolean =>
   status === 408 || status === 409 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
 
+/** Other end of a connection, for messages; never credentials. */
+export interface Place {
+  /** Host and port. */
+  readonly address: string;
+  /** Host and port of the proxy, and the variable or setting that names it. */
+  readonly proxy?: string;
+  readonly keySource?: KeySource;
+}
+
+const through = ({ proxy }: Partial<Place>): string => (proxy === undefined ? '' : ` through the proxy ${proxy}`);
+
+export interface RefusalContext {
+  readonly clean: (text: string) => string;
+  readonly now: number;
+  readonly place?: Place;
+}
+
 /** An answer whose status is no success. */
 export function refusedFault(
   status: number,
   headers: IncomingHttpHeaders,
   body: string,
-  { clean, now }: { readonly clean: (text: string) => string; readonly now: number },
+  { clean, now, place }: RefusalContext,
 ): ModelError {
   const problem = problemInBody(parsed(body));
   const reason = reasonFor(status, shortened(clean(problem.message)));
-  const code = codeFor(status, problem);
-  return new ModelError(code, `The upstream answered ${status}${reason}.`, {
-    retryAfterMs: retryAfterMs(headers, now) ?? problem.retryAfterMs,
+  const waitMs = retryAfterMs(headers, now) ?? problem.retryAfterMs ?? limitWaitMs(status, headers, now);
+  const code = codeFor(status, { ...problem, retryAfterMs: waitMs });
+  return new ModelError(code, refusalText({ status, code, reason, place }), {
+    retryAfterMs: waitMs,
     isRetryable: mayRetry(status, code, headers['x-should-retry']),
     refusesState: refusesState(code, problem),
     status,
   });
+}
+
+/** Names host, key and remedy of a refused key: several providers and files may be configured. */
+function refusalText({ status, code, reason, place }: Refusal): string {
+  if (!place || code !== 'upstreamUnauthorized')
+    return `The upstream answered ${status}${through(place ?? {})}${reason}.`;
+  const { address, keySource } = place;
+  const said = `The upstream at ${address}${through(place)} refuses`;
+  return keySource
+    ? `${said} the key of ${keySource.file} (${status}${reason}). ${keySource.remedy}`
+    : `${said} the key (${status}${reason}).`;
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly code: ModelErrorCode;
+  /** Begins with a colon; empty: the upstream gave none. */
+  readonly reason: string;
+  readonly place: Place | undefined;
+}
+
+/** Waits for a reset that a turn would not wait for are left out: the limit may be free before it. */
+function limitWaitMs(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
+  const wait = status === 429 ? limitResetMs(headers, now) : undefined;
+  return wait !== undefined && wait <= maxRetryAfterMs ? wait : undefined;
 }
 
 /** An error inside an answer that began as a success. */
@@ -132,7 +184,7 @@ const refusesState = (code: ModelErrorCode, { message, words = [] }: Problem): b
 function mayRetry(status: number, code: ModelErrorCode, hint: unknown): boolean {
   if (code === 'contextTooLong' || code === 'upstreamQuotaExceeded') return false;
   if (hint === 'true' || hint === 'false') return hint === 'true';
-  return temporaryStatus(status);
+  return code === 'upstreamRateLimited' || temporaryStatus(status);
 }
 
 const statusWords: readonly (readonly [RegExp, number])[] = [
@@ -147,18 +199,33 @@ function statusIn({ words = [] }: Problem): number {
   return statusWords.find(([pattern]) => words.some((word) => pattern.test(word)))?.[1] ?? 500;
 }
 
-function codeFor(status: number, { message, words = [] }: Problem): ModelErrorCode {
+function codeFor(status: number, problem: Problem): ModelErrorCode {
+  const { message, words = [] } = problem;
   const isRefusal = status !== 401 && status !== 403 && status !== 429;
   if (isRefusal && (words.some((word) => contextCodes.has(word)) || contextWords.test(message)))
     return 'contextTooLong';
   if (status === 413) return 'contextTooLong';
-  if (status === 402 || words.some((word) => quotaCodes.has(word)) || quotaWords.test(message)) {
-    return 'upstreamQuotaExceeded';
-  }
+  const limit = limitIn(status, problem);
+  if (limit) return limit;
   if (invalidKeyWords.test(message) || words.includes('api_key_invalid')) return 'upstreamUnauthorized';
   if (status === 401 || status === 403) return 'upstreamUnauthorized';
   if (status === 429) return 'upstreamRateLimited';
   return status >= 500 ? 'upstreamFailed' : 'upstreamRejected';
+}
+
+/**
+ * Whether an account or its rate is used up. Fields decide, then a stated pause that a turn waits for, and the words of the message
+ * only where the service states neither: Google words both limits alike.
+ */
+function limitIn(status: number, { message, words = [], quotas = [], retryAfterMs: wait }: Problem) {
+  const hasCode = (codes: ReadonlySet<string>) => words.some((word) => codes.has(word));
+  if (status === 402 || hasCode(quotaCodes)) return 'upstreamQuotaExceeded';
+  if (quotas.some((quota) => /perday|permonth/i.test(quota))) return 'upstreamQuotaExceeded';
+  const isLimit = status === 429 || (status === 403 && hasCode(rateCodes));
+  const isShort = quotas.some((quota) => /per(?:minute|second|hour)/i.test(quota));
+  if (isLimit && (isShort || (wait !== undefined && wait <= maxRetryAfterMs))) return 'upstreamRateLimited';
+  if (quotaWords.test(message)) return 'upstreamQuotaExceeded';
+  return isLimit ? 'upstreamRateLimited' : undefined;
 }
 
 function reasonFor(status: number, reason: string): string {
@@ -188,8 +255,10 @@ const temporaryErrors = new Set([
   'EAI_AGAIN',
 ]);
 
-/** A request that came to no answer, or to half of one (`hasAnswer`). `address` is host and port. */
-export function brokenFault(error: NodeJS.ErrnoException, address: string, hasAnswer: boolean): ModelError {
+/** A request that came to no answer, or to half of one (`hasAnswer`). */
+export function brokenFault(error: NodeJS.ErrnoException, place: Place, hasAnswer: boolean): ModelError {
+  if (error instanceof ModelError) return error;
+  const { address } = place;
   const code = error.code ?? '';
   if (code.startsWith('HPE_')) {
     return new ModelError('upstreamProtocol', `The upstream at ${address} does not speak HTTP (${code}).`, {
@@ -197,9 +266,27 @@ export function brokenFault(error: NodeJS.ErrnoException, address: string, hasAn
     });
   }
   if (hasAnswer) return cutFault();
+  if (code === 'ERR_PROXY_TUNNEL') return proxyRefusedFault(place, (error as { statusCode?: unknown }).statusCode);
   const reason = code || 'no reason given';
-  return new ModelError('upstreamUnreachable', `The upstream at ${address} cannot be reached: ${reason}.`, {
-    isRetryable: temporaryErrors.has(code),
+  return new ModelError(
+    'upstreamUnreachable',
+    `The upstream at ${address} cannot be reached${through(place)}: ${reason}.`,
+    {
+      isRetryable: temporaryErrors.has(code),
+    },
+  );
+}
+
+/** A proxy that opens no connection, or wants to know its user. */
+export function proxyRefusedFault({ address, proxy = '' }: Place, status: unknown): ModelError {
+  const isNumber = typeof status === 'number';
+  const remedy =
+    status === 407
+      ? 'Put name and password into its URL: http://NAME:PASSWORD@HOST:PORT.'
+      : `Allow the host there, or except it with NO_PROXY.`;
+  const reason = isNumber ? `answered ${status}` : 'answered nothing readable';
+  return new ModelError('upstreamUnreachable', `The proxy ${proxy} ${reason} for ${address}. ${remedy}`, {
+    isRetryable: isNumber && status >= 500 && status !== 501,
   });
 }
 
@@ -208,7 +295,7 @@ export function cutFault(): ModelError {
 }
 
 /** An upstream that sends nothing, not even a sign of life. */
-export function silentFault(address: string, idleMs: number, hasAnswer: boolean): ModelError {
+export function silentFault(place: Place, idleMs: number, hasAnswer: boolean): ModelError {
   const code = hasAnswer ? 'upstreamFailed' : 'upstreamUnreachable';
-  return new ModelError(code, `The upstream at ${address} was silent for ${idleMs} ms.`);
+  return new ModelError(code, `The upstream at ${place.address} was silent${through(place)} for ${idleMs} ms.`);
 }
