@@ -1,5 +1,5 @@
 /** `oratorio login` and `oratorio model` against stand-ins of each provider; what a person types, at a real terminal. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -85,6 +85,25 @@ function place(t: Test): Place {
 
 /** One of each kind of provider, and one that needs no key; the others are connected without a terminal. */
 const atTerminals: ReadonlySet<KnownProviderName> = new Set(['openai', 'anthropic', 'google', 'deepseek', 'ollama']);
+
+t.test('a log-in for the provider in force keeps its address and model, and says so', async (t) => {
+  const fake = await startFake(t, responsesFake());
+  const { cli, configFile, settings, file, home } = place(t);
+  mkdirSync(join(home, 'o'), { mode: 0o700 });
+  const before = { Provider: 'openai', EndPoint: fake.endPoint, Model: 'gpt-4.1', ApiKey: 'old', Telemetry: {} };
+  writeFileSync(configFile, JSON.stringify(before), { mode: 0o600 });
+  const { code, stdout, stderr } = await cli('login', 'openai', '--api-key-file', file('key', fakeKey));
+  t.equal(code, 0, stderr);
+  t.same(settings(), { ...before, ApiKey: fakeKey });
+  t.match(stdout + stderr, `EndPoint ${fake.endPoint}`);
+  t.match(stdout + stderr, 'Model gpt-4.1');
+  const chosen = await cli('login', 'openai', '--api-key-file', file('key', fakeKey), '--model', 'gpt-6-sol');
+  t.equal(chosen.code, 0, chosen.stderr);
+  t.match(settings(), { EndPoint: fake.endPoint, Model: 'gpt-6-sol' }, 'an option changes its setting alone');
+  const other = await cli('login', 'anthropic', '--api-key-file', file('key', fakeKey), '--no-test');
+  t.equal(other.code, 0, other.stderr);
+  t.match(settings(), { Provider: 'anthropic', EndPoint: undefined, Model: knownProviders.anthropic.model });
+});
 
 for (const name of knownProviderNames) {
   const where = atTerminals.has(name) ? 'at a terminal, ' : '';

@@ -5,6 +5,7 @@ import type { CommandContext } from '../command.ts';
 import { CliError, invalidConfig, usageError } from '../errors.ts';
 import { during } from '../hub.ts';
 import { givenKey, type KeySettings } from './api-key.ts';
+import { type KeptSettings, keptSettings } from './kept.ts';
 import { type KnownProvider, type KnownProviderName, knownProviderNames, knownProviders } from './known-providers.ts';
 import { type LiveTest, liveTest, withModels } from './live-test.ts';
 import { exitOf, showTest } from './show.ts';
@@ -24,6 +25,8 @@ interface Account extends KeySettings {
   readonly name: KnownProviderName;
   readonly kind: KnownProvider['kind'];
   readonly endPoint: string;
+  /** Settings of the file that stay unchanged; undefined: another provider was in force. */
+  readonly kept: KeptSettings | undefined;
 }
 
 const anotherModel = '';
@@ -38,9 +41,11 @@ const longestList = 40;
 export async function logIn(context: CommandContext): Promise<Login> {
   const name = await providerOf(context);
   const known: KnownProvider = knownProviders[name];
-  const endPoint = await endPointOf(context, known);
-  const account = { name, kind: known.kind, endPoint, ...(await givenKey(context, known.keyPage)) };
+  const kept = keptSettings(context, known);
+  const endPoint = await endPointOf(context, known, kept);
+  const account = { name, kind: known.kind, endPoint, kept, ...(await givenKey(context, known.keyPage)) };
   const model = await modelOf(context, account, known);
+  reportKept(context, account);
   const change = planned(context, account, model);
   const test = context.options['test'] === false ? undefined : await tested(context, change);
   change.apply();
@@ -58,13 +63,34 @@ async function providerOf(context: CommandContext): Promise<KnownProviderName> {
   return askChoice('Which model provider?', choices);
 }
 
-async function endPointOf(context: CommandContext, known: KnownProvider): Promise<string> {
+/** Options win over the file. */
+function reportKept({ options, output }: CommandContext, { kept }: Account): void {
+  const values = [
+    ...(kept?.endPoint && options['end-point'] === undefined ? [`EndPoint ${masked(kept.endPoint)}`] : []),
+    ...(kept?.model && options['model'] === undefined ? [`Model ${kept.model}`] : []),
+  ];
+  if (values.length > 0) output.note(`Kept: ${values.join(', ')}. To change them: --end-point, --model`);
+}
+
+function masked(address: string): string {
+  const url = new URL(address);
+  url.username = '';
+  url.password = '';
+  return url.href;
+}
+
+async function endPointOf(
+  context: CommandContext,
+  known: KnownProvider,
+  kept: KeptSettings | undefined,
+): Promise<string> {
   const given = context.options['end-point'];
   if (typeof given === 'string') {
     const problem = problemOfUrl(given);
     if (problem !== undefined) throw usageError(`--end-point: ${problem}`, 'login');
     return given;
   }
+  if (kept) return kept.endPoint;
   if (known.endPoint !== '' || known.kind !== 'openai-compatible') return known.endPoint;
   if (!canAsk(context)) throw usageError('This provider needs --end-point.', 'login');
   return askText({ message: 'Base URL', placeholder: 'https://models.example.com/v1', check: problemOfUrl });
@@ -76,6 +102,7 @@ const problemOfUrl = (url: string): string | undefined =>
 async function modelOf(context: CommandContext, account: Account, known: KnownProvider): Promise<string> {
   const given = context.options['model'];
   if (typeof given === 'string') return given;
+  if (account.kept?.model) return account.kept.model;
   if (!canAsk(context)) {
     if (known.model !== undefined) return known.model;
     const [only, ...others] = await listed(context, account);
@@ -113,14 +140,15 @@ async function listed(context: CommandContext, account: Account): Promise<readon
 }
 
 function planned(context: CommandContext, account: Account, model: string): PlannedUserChange {
-  const { home, env } = context;
-  const { kind, endPoint, ApiKey, ApiKeyCommand } = account;
+  const { home, env, options } = context;
+  const { kind, endPoint, ApiKey, ApiKeyCommand, kept } = account;
+  const hasKey = ApiKey !== undefined || ApiKeyCommand !== undefined;
+  // A kept value stays as the file spells it, also with a variable in it.
   const values = {
     Provider: kind,
-    EndPoint: endPoint || undefined,
-    ApiKey,
-    ApiKeyCommand,
-    Model: model || undefined,
+    ...((!kept || options['end-point'] !== undefined) && { EndPoint: endPoint || undefined }),
+    ...((!kept || hasKey) && { ApiKey, ApiKeyCommand }),
+    ...((!kept?.model || model !== kept.model) && { Model: model || undefined }),
   };
   const set = Object.entries(values).map(([key, value]) => ({ path: [key] as const, value }));
   try {
@@ -133,7 +161,7 @@ function planned(context: CommandContext, account: Account, model: string): Plan
 
 /** @throws CliError for a failed test, unless the user wants to save all the same */
 async function tested(context: CommandContext, { config }: PlannedUserChange): Promise<LiveTest> {
-  const test = await during(context, 'Sending a request', () => liveTest(config, context));
+  const test = await during(context, 'Sending a request', () => liveTest({ config }, context));
   if (test.ok) return test;
   if (canAsk(context)) {
     showTest(context.output, test);

@@ -1,0 +1,34 @@
+import { modelSettingsOf } from '../../agent/index.ts';
+import { ConfigError, loadConfig } from '../../config/index.ts';
+import type { CommandContext } from '../command.ts';
+import type { KnownProvider } from './known-providers.ts';
+
+/** Settings of the provider in force, which a log-in for the same provider does not change. Empty: not set. */
+export interface KeptSettings {
+  readonly endPoint: string;
+  readonly model: string;
+}
+
+/**
+ * Address and model of the user's file, if it connects the provider of a log-in already. A company's address stands in for the
+ * provider of its kind; services that speak chat completions are told apart by their addresses.
+ * @returns undefined for another provider, or a file that cannot be read
+ */
+export function keptSettings(
+  { home, env }: CommandContext,
+  { kind, endPoint }: KnownProvider,
+): KeptSettings | undefined {
+  try {
+    const { config } = loadConfig({ home, workspace: undefined, env });
+    const { main, model } = modelSettingsOf(config);
+    if (main.kind !== kind) return undefined;
+    const isSame =
+      kind !== 'openai-compatible' || (main.endPoint !== '' && (endPoint === '' || isAlike(main.endPoint, endPoint)));
+    return isSame ? { endPoint: main.endPoint, model } : undefined;
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
+
+const isAlike = (one: string, other: string): boolean => one.replace(/\/+$/, '') === other.replace(/\/+$/, '');
