@@ -108,7 +108,7 @@ export const turnSetup = setup({
       isEmpty(answer) && !patience.hasCalled && patience.fallbacks < limits.fallbackModels,
     /** Calls of a turn may be its whole result. */
     isWithoutResult: ({ context: { patience } }, answer: Inference) => isEmpty(answer) && !patience.hasCalled,
-    /** A model that prints its calls is told once. */
+    /** A model that prints its calls is notified once. */
     mustCorrect: ({ context: { limits, patience, rounds } }, { flaw }: Inference) =>
       flaw === 'printedCall' && patience.corrections === 0 && rounds + 1 < limits.maxRounds,
     isRaised: (_, { isRaised }: { readonly isRaised: boolean }) => isRaised,

@@ -125,7 +125,7 @@ export interface TurnPatience {
   readonly heldUp: number;
   /** Answers in a row without text and call. */
   readonly emptyAnswers: number;
-  /** Times that the model was told that it had printed a call. */
+  /** Times that the model was notified that it had printed a call. */
   readonly corrections: number;
   /** Answers in a row with a call that was cut off. */
   readonly cutAnswers: number;
@@ -186,7 +186,7 @@ export type TurnEmitted =
   | { readonly type: 'turn.stuck'; readonly rounds: number; readonly tool: string }
   /** Calls were cut off at the output limit, several answers in a row. */
   | { readonly type: 'turn.cutOff'; readonly answers: number }
-  /** The model printed a call of a tool as text: it is told to call tools. */
+  /** The model printed a call of a tool as text: it is notified to call tools. */
   | { readonly type: 'turn.callPrinted' }
   /** The turn ends without a last text: its calls are its result. */
   | { readonly type: 'turn.endedSilently' }

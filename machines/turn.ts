@@ -11,7 +11,7 @@
  * 4. A request of which the service refuses a part, such as a picture, is repeated at once without that part. A request that failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its
  *    repetitions are used up, or can not help, the next fallback model takes over in `fallingBack`.
  *    An answer without text and call counts as failed, unless the calls of the turn are its result; a model that prints a call as text
- *    is told once to call tools. When calls of three answers in a row are cut off at the output limit, the turn is concluded.
+ *    is notified once to call tools. When calls of three answers in a row are cut off at the output limit, the turn is concluded.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
  *    are saved that a call may change; then `runTools` runs what is allowed.
  * 6. An agent of another maker does the whole turn in `delegating`, after `secure`: no request is sent by us. It asks for
@@ -89,7 +89,16 @@ export const turnMachine = turnSetup.createMachine({
     threadId,
     turnId,
     limits,
-    patience: { seed, compactions: 0, omissions: 0, failedRequests: 0, retryMs: 0, fallbacks: 0, heldUp: 0, ...noFlaws },
+    patience: {
+      seed,
+      compactions: 0,
+      omissions: 0,
+      failedRequests: 0,
+      retryMs: 0,
+      fallbacks: 0,
+      heldUp: 0,
+      ...noFlaws,
+    },
     requests: 0,
     rounds: 0,
     tokens: noTokens,

@@ -79,6 +79,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
   'src/agent': [
     'errors.ts',
     'model.ts',
+    'printed-call.ts',
     'tokens.ts',
     'pictures',
     'history.ts',

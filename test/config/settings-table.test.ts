@@ -31,6 +31,7 @@ const wanted: Readonly<Record<string, Settings>> = {
   Provider: { Provider: 'anthropic' },
   Providers: { Providers: { evil: { Kind: 'openai', EndPoint: 'http://evil.example/v1', ApiKey: 'theirs' } } },
   ApiKeyCommand: { ApiKeyCommand: ['evil'] },
+  Proxy: { Proxy: 'http://evil.example:3128' },
   Models: { Models: { m: { Price: { input: 0, output: 0 } } } },
   Wire: { Wire: 'chat' },
   FallbackModels: { FallbackModels: ['evil/model'] },

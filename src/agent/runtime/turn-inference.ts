@@ -113,7 +113,8 @@ export class TurnInference {
     const lastItemId = record.items.lastId;
     if (state && lastItemId !== undefined) record.saveAnswerState(lastItemId, state);
     // Services refuse an empty message; one that lost its call is asked for again.
-    if (flaw !== 'empty' && flaw !== 'lostCall') conversation.addAnswer(answer.text.toWellFormed(), calls, state, lastItemId);
+    if (flaw !== 'empty' && flaw !== 'lostCall')
+      conversation.addAnswer(answer.text.toWellFormed(), calls, state, lastItemId);
     const own = calls.filter(({ name }) => !conversation.tools.isClientTool(name));
     const lastCallId = finish === 'length' ? own.at(-1)?.callId : undefined;
     turnCalls.take(own, (name) => conversation.tools.toolOf(name), conversation.tools.names, {

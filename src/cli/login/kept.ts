@@ -11,7 +11,7 @@ export interface KeptSettings {
 
 /**
  * Address and model of the user's file, if it connects the provider of a log-in already. A company's address stands in for the
- * provider of its kind; services that speak chat completions are told apart by their addresses.
+ * provider of its kind; services that speak chat completions differ by their addresses.
  * @returns undefined for another provider, or a file that cannot be read
  */
 export function keptSettings(

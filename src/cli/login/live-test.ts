@@ -10,7 +10,7 @@ export type LiveTest =
       readonly model: string;
       readonly firstTokenMs: number;
       readonly answer: string;
-      /** What the model did with the tool that it was offered: it called it, printed the call as text, or did neither. */
+      /** Use of the offered tool: called, printed as text, or not used. */
       readonly toolCalls: 'called' | 'printed' | 'none';
     }
   | { readonly ok: false; readonly code: string; readonly message: string; readonly hint: string };

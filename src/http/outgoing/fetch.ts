@@ -29,7 +29,7 @@ function through(proxy: HttpProxy, error: unknown): TypeError {
 
 let loaded: Promise<(url: URL, init: RequestInit) => Promise<Response>> | undefined;
 
-/** Loads the client that can use a proxy, whose connections are kept for later requests. */
+/** Loads the client that can use a proxy, whose connections serve later requests, too. */
 function load(): Promise<(url: URL, init: RequestInit) => Promise<Response>> {
   loaded ??= import('undici').then(({ Agent, fetch: proxied, Pool, ProxyAgent }) => {
     const dispatcher = new Agent({
