@@ -7,7 +7,7 @@ import type {
   Ownership,
   Preparation,
 } from './agent-server-types.ts';
-import type { ProcessFailure, ProcessMode } from './process-events.ts';
+import type { FailureKind, ProcessFailure, ProcessMode } from './process-events.ts';
 import { wantsRestart } from './restart-policy.ts';
 
 /** Exit code by which an agent server reports that another process holds the workspace lock (sysexits EX_TEMPFAIL). */
@@ -15,6 +15,9 @@ export const lockHeldExitCode = 75;
 export const maxLockRaces = 3;
 
 export const processModes: Record<Ownership, ProcessMode> = { managed: 'spawn', adopted: 'adopt', external: 'watch' };
+
+/** Failures of a start that found another owner's process, or none: of this workspace nothing has begun or ended. */
+export const startsNothing: ReadonlySet<FailureKind> = new Set(['workspaceLocked', 'neverStarted']);
 
 export const noFailure = { lastError: null, failureKind: null, isRetryable: true } as const;
 

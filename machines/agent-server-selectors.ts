@@ -29,6 +29,10 @@ export const isStopped = (snapshot: AgentServerSnapshot): boolean => snapshot.ma
 /** True while a process of the workspace ends. In a settled snapshot: that process survived SIGKILL. */
 export const isStopping = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('stopping');
 
+/** True when the run of `before` is over and a later request has begun another one. */
+export const isSuperseded = (snapshot: AgentServerSnapshot, before: AgentServerSnapshot): boolean =>
+  snapshot.context.incarnation !== before.context.incarnation;
+
 /** Why a decided server does not serve. A server that runs lacks its sidecar. */
 export function failureKindOf({ value, context }: AgentServerSnapshot): FailureKind {
   return value === 'running' ? 'apiProxy' : (context.failureKind ?? 'startFailed');

@@ -23,6 +23,7 @@ import {
   processModes,
   selectedSidecar,
   sidecarOfLiveServer,
+  startsNothing,
 } from './agent-server-context.ts';
 import type {
   AgentServerContext,
@@ -96,6 +97,8 @@ export const agentServerSetup = setup({
       preparation.ownership === 'managed' && context.sidecar !== null && context.proxy !== 'running',
     adoptsSidecar: ({ context }, preparation: Preparation) =>
       preparation.ownership === 'adopted' && context.provenSidecar !== null && context.proxy !== 'running',
+    // Another owner's process, or none: of this workspace nothing has ended.
+    leavesNothing: (_, { kind }: ProcessFailure) => startsNothing.has(kind),
     sidecarGaveUp: ({ event }) => {
       assertEvent(event, 'PROXY.EXITED');
       return event.final;
@@ -116,9 +119,10 @@ export const agentServerSetup = setup({
       assertEvent(event, ['ENSURE', 'STOP', 'RESTART']);
       return deferredRequest(context, event);
     }),
-    applyDeferredRequest: enqueueActions(({ enqueue, context }) => {
+    // A stop that leaves the state is the later request: it wins.
+    applyDeferredRequest: enqueueActions(({ enqueue, context, event }) => {
       if (context.deferredRequest === null) return;
-      enqueue.raise(context.deferredRequest);
+      if (event.type !== 'STOP') enqueue.raise(context.deferredRequest);
       enqueue.assign({ deferredRequest: null });
     }),
     countRecovery: assign(({ context }) => ({ attempt: context.attempt + 1, delayMs: 0 })),
@@ -209,6 +213,7 @@ export const agentServerSetup = setup({
     }),
     recordFailure: assign(({ context }, failure: ProcessFailure) => ({
       ...causeOf(failure),
+      ...(failure.pid !== undefined && { pid: failure.pid }),
       ...(failure.at !== undefined &&
         failure.isRetryable && {
           failures: addFailure(context.failures, failure.at, context.policy.withinMs),
@@ -250,8 +255,9 @@ export const agentServerSetup = setup({
         `Gave up after ${context.failures.length} failures within ${context.policy.withinMs / 1000} s` +
         ` (last: ${context.lastError?.replace(/\.$/, '') ?? 'unknown'}). Ensure or restart the workspace to try again.`,
     })),
-    resetToStopped: assign({
-      ...noFailure,
+    // A refused start keeps its cause, which answers the request for it.
+    resetToStopped: assign(({ context }) => ({
+      ...(context.failureKind !== null && startsNothing.has(context.failureKind) ? {} : noFailure),
       pid: null,
       serverVersion: null,
       failures: [],
@@ -261,7 +267,7 @@ export const agentServerSetup = setup({
       sidecar: null,
       provenSidecar: null,
       pendingSidecar: null,
-    }),
+    })),
     recordStopReason: assign((_, { reason }: { readonly reason: StopReason }) => ({ stopReason: reason })),
     startSidecar: enqueueActions(({ enqueue, context }) => {
       const { sidecar } = context;
@@ -333,6 +339,13 @@ export const agentServerSetup = setup({
       const error = event.type === 'PROXY.EXITED' ? event.error : null;
       const sidecar = context.proxySidecar ?? 0;
       enqueue.emit({ type: 'apiProxy.exited', sidecar, pid, exitCode, signal, error, stopped });
+    }),
+    emitLostSidecar: enqueueActions(({ enqueue, context }, lost: Pick<Preparation, 'lostSidecarPid'>) => {
+      const { lostSidecarPid: pid } = lost;
+      if (pid === undefined) return;
+      const error = 'The sidecar ended while no Hub was watching.';
+      const sidecar = context.sidecar ?? 0;
+      enqueue.emit({ type: 'apiProxy.exited', sidecar, pid, exitCode: null, signal: null, error, stopped: false });
     }),
     emitRunning: emit(({ context }) => ({
       type: 'appserver.running' as const,

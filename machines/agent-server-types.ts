@@ -23,6 +23,8 @@ export interface Preparation {
   readonly ports: readonly { readonly service: string; readonly port: number }[];
   /** The policy as configured now; absent when nothing was read. */
   readonly policy?: SupervisionPolicy;
+  /** The sidecar of an earlier Hub that ended while no Hub was watching. */
+  readonly lostSidecarPid?: number;
 }
 
 export interface PrepareInput extends OfWorkspace {

@@ -145,7 +145,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
                 description: 'A live server is adopted at once, together with its sidecar.',
                 guard: { type: 'adoptsSidecar', params: ({ event }) => event.output },
                 target: 'spawning',
-                actions: [{ type: 'recordPreparation', params: ({ event }) => event.output }, 'startSidecar'],
+                actions: [
+                  { type: 'recordPreparation', params: ({ event }) => event.output },
+                  { type: 'emitLostSidecar', params: ({ event }) => event.output },
+                  'startSidecar',
+                ],
               },
               {
                 target: 'spawning',
@@ -156,10 +160,24 @@ export const agentServerMachine = agentServerSetup.createMachine({
                 ],
               },
             ],
-            onError: {
-              target: '#agent-server.exited',
-              actions: { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
-            },
+            onError: [
+              {
+                description: 'Another owner has the workspace, or a start before this one came to nothing.',
+                guard: { type: 'leavesNothing', params: ({ event }) => processFailureOf(event.error) },
+                target: '#agent-server.stopping.settling',
+                actions: [
+                  { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
+                  { type: 'emitLostSidecar', params: ({ event }) => processFailureOf(event.error) },
+                ],
+              },
+              {
+                target: '#agent-server.exited',
+                actions: [
+                  { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
+                  { type: 'emitLostSidecar', params: ({ event }) => processFailureOf(event.error) },
+                ],
+              },
+            ],
           },
         },
         proxying: {

@@ -46,6 +46,9 @@ export interface ProcessFailure extends Pick<Failure, 'message' | 'isRetryable'>
   readonly kind: FailureKind;
   /** When it happened; a failure without a time is not counted. */
   readonly at?: number;
+  /** The process that has ended unseen. */
+  readonly pid?: number;
+  readonly lostSidecarPid?: number;
 }
 
 export const failureKinds = [
@@ -55,6 +58,7 @@ export const failureKinds = [
   'portUnavailable',
   'invalidConfig',
   'workspaceGone',
+  'neverStarted',
   'apiProxy',
   'crashed',
 ] as const;

@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { openWorkspace, WorkspaceError } from '../config/index.ts';
+import { findWorkspace, WorkspaceError } from '../config/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError } from './errors.ts';
 
@@ -16,7 +16,7 @@ export const workspacePath = (
  */
 export function isWorkspace(path: string, home: string): boolean {
   try {
-    openWorkspace(path, { home });
+    findWorkspace(path, { home });
     return true;
   } catch (error) {
     if (!(error instanceof WorkspaceError)) throw error;

@@ -39,6 +39,7 @@ export {
 export { type FactsOfModel, type NamedProvider, type ProviderKind, providerKinds } from './model-settings.ts';
 export {
   ensureStateDirectory,
+  findWorkspace,
   type OpenedWorkspace,
   type OpenWorkspaceOptions,
   openWorkspace,

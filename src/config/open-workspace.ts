@@ -57,15 +57,14 @@ export const workspaceGitignore = `# Written by Oratorio: settings can be commit
 `;
 
 /**
- * Opens a directory as a workspace of this user. Its `.oratorio` must be a real directory of this user. The owner of the
+ * Finds a workspace of this user and changes nothing. Its `.oratorio` must be a real directory of this user. The owner of the
  * directory around it does not count: a volume or a shared directory may belong to root or to a colleague, and only
- * `.oratorio` is obeyed. An `.oratorio` that others can enter, as a clone has it, becomes 0700; one without a `.gitignore`
- * gets one.
+ * `.oratorio` is obeyed.
  *
  * @param path of the workspace itself: directories above it are never tried
  * @throws WorkspaceError
  */
-export function openWorkspace(path: string, { home, ...options }: OpenWorkspaceOptions): OpenedWorkspace {
+export function findWorkspace(path: string, { home, ...options }: OpenWorkspaceOptions): OpenedWorkspace {
   const uid = 'uid' in options ? options.uid : process.getuid?.();
   const canonical = realDirectory(path);
   const directory = join(canonical, directoryName);
@@ -86,8 +85,19 @@ export function openWorkspace(path: string, { home, ...options }: OpenWorkspaceO
       stats.uid,
     );
   }
-  tighten(directory, stats);
   return { path: canonical, directory, stateDirectory: workspaceStateDirectory(home, canonical) };
+}
+
+/**
+ * Finds a workspace, as `findWorkspace` does, for a process that works in it. An `.oratorio` that others can enter, as a clone has
+ * it, becomes 0700; one without a `.gitignore` gets one.
+ *
+ * @throws WorkspaceError
+ */
+export function openWorkspace(path: string, options: OpenWorkspaceOptions): OpenedWorkspace {
+  const found = findWorkspace(path, options);
+  tighten(found.directory);
+  return found;
 }
 
 /**
@@ -167,8 +177,9 @@ const notWorkspace = (path: string): WorkspaceError =>
   );
 
 /** A directory that cannot be tightened (a read-only disk, one without modes) is used as it is: its owner was checked. */
-function tighten(directory: string, { mode }: Stats): void {
+function tighten(directory: string): void {
   try {
+    const { mode } = lstatSync(directory);
     if (process.platform !== 'win32' && (mode & 0o077) !== 0) makePrivate(directory);
     writeGitignore(directory);
   } catch {

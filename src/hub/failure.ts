@@ -6,8 +6,13 @@ export class StartError extends Error {
   override readonly name = 'StartError';
   readonly failure: ProcessFailure;
 
-  constructor(kind: FailureKind, message: string, isRetryable: boolean) {
+  constructor(
+    kind: FailureKind,
+    message: string,
+    isRetryable: boolean,
+    ended: Pick<ProcessFailure, 'pid' | 'lostSidecarPid'> = {},
+  ) {
     super(message);
-    this.failure = { kind, message, isRetryable, at: monotonicMs() };
+    this.failure = { kind, message, isRetryable, at: monotonicMs(), ...ended };
   }
 }

@@ -355,7 +355,7 @@ function restoreKnown({ registry, services, store }: Held, logger: Logger): read
 /** Adopts what still lives of what an earlier Hub started, and ends a sidecar that was left without its server. */
 async function recoverWorkspace(registry: Registry, workspace: Workspace, logger: Logger): Promise<boolean> {
   const { server, external, proxy } = workspace.facts.stored;
-  if (server || external) {
+  if (server || external || proxy?.identity) {
     registry.adopt(workspace);
     const { context } = await workspace.settled();
     const message = context.hasProcess ? 'adopted an agent server' : 'an agent server has ended meanwhile';

@@ -1,17 +1,32 @@
 import { basename } from 'node:path';
 import { messageOf } from '../lib/index.ts';
-import { type AppServerRecord, defaults } from '../protocol/index.ts';
-import { isAlive, probeLock, readAppServer, workspaceFiles } from '../supervise/index.ts';
-import type { HubServices } from './facts.ts';
+import { type AppServerRecord, defaults, workspacePagePath } from '../protocol/index.ts';
+import {
+  isAlive,
+  lockHolder,
+  probeLock,
+  readAppServer,
+  type WorkspaceFiles,
+  workspaceFiles,
+} from '../supervise/index.ts';
+import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { introduce } from './probe.ts';
 import { conditionOf } from './record.ts';
+import type { StoredWorkspace } from './store.ts';
+import { foreignHolder, ownedMessage, type UnpublishedHolder } from './workspace-files.ts';
 import type { WorkspacePath } from './workspace-path.ts';
 import { settingsOf } from './workspace-settings.ts';
 
 /** A server that this Hub does not manage reports nothing to it. */
 const unmanaged = { isOurs: false, incarnation: null, serviceNotes: [] } as const;
 
-function restingRecord(hub: HubServices, { requested, canonical }: WorkspacePath): AppServerRecord {
+/** The record of a workspace of which nothing runs. */
+export function restingRecord(
+  hub: HubServices,
+  { requested, canonical }: WorkspacePath,
+  facts?: WorkspaceFacts,
+): AppServerRecord {
+  const stored = facts?.stored ?? null;
   const settings = settingsOf(hub, canonical);
   const { trust, restrictedSettings } = settings;
   return {
@@ -23,8 +38,8 @@ function restingRecord(hub: HubServices, { requested, canonical }: WorkspacePath
     serviceStatus: {},
     serverVersion: null,
     startedByHub: false,
-    exitCode: null,
-    lastError: null,
+    exitCode: stored?.exitCode ?? null,
+    lastError: stored?.lastError ?? null,
     recentStderr: null,
     displayName: basename(canonical),
     phase: 'stopped',
@@ -32,13 +47,30 @@ function restingRecord(hub: HubServices, { requested, canonical }: WorkspacePath
     incarnation: 0,
     restartCount: 0,
     nextAttemptAt: null,
-    lastStartedAt: null,
-    lastExitedAt: null,
+    lastStartedAt: stored?.lastStartedAt ?? null,
+    lastExitedAt: stored?.lastExitedAt ?? null,
     trust,
     restrictedSettings: [...restrictedSettings],
-    ...conditionOf({ ...unmanaged, state: 'stopped', lastError: null }, null, settings),
-    page: null,
+    ...conditionOf({ ...unmanaged, state: 'stopped', lastError: null }, stored, settings),
+    page: facts ? workspacePagePath(facts.id) : null,
   };
+}
+
+type Condition = (
+  present: Pick<AppServerRecord, 'state' | 'lastError'> & Partial<Pick<StoredWorkspace, 'rest'>>,
+) => ReturnType<typeof conditionOf>;
+
+/** The record of a workspace that a process of another home owns. The workspace's own file gives no pid to a record. */
+function ownedRecord(
+  record: AppServerRecord,
+  { mutexPath }: WorkspaceFiles,
+  owner: UnpublishedHolder,
+  condition: Condition,
+): AppServerRecord {
+  const lastError = ownedMessage(owner);
+  const present = { state: 'unhealthy', lastError } as const;
+  const rest = { kind: 'workspaceLocked', message: lastError };
+  return { ...record, ...present, phase: 'unhealthy', pid: lockHolder(mutexPath), ...condition({ ...present, rest }) };
 }
 
 /**
@@ -51,10 +83,12 @@ export async function inspectUnmanaged(
   known: AppServerRecord | undefined,
 ): Promise<AppServerRecord> {
   const record = known ?? restingRecord(hub, path);
-  const condition = (present: Pick<AppServerRecord, 'state' | 'lastError'>) =>
+  const condition: Condition = (present) =>
     conditionOf({ ...unmanaged, ...present }, null, settingsOf(hub, path.canonical));
   const files = workspaceFiles(hub.home, path.canonical);
   if (probeLock(files.mutexPath) !== 'held') return record;
+  const owner = foreignHolder(files);
+  if (owner) return ownedRecord(record, files, owner, condition);
   const read = readAppServer(files);
   if (read.kind !== 'ok' || isAlive(read.value.identity) !== 'alive') return record;
   const lock = read.value;

@@ -25,16 +25,15 @@ function ownAgentServer() {
 
 const ignore = () => undefined;
 
-/** SIGTERM and SIGINT do what `POST /v1/shutdown` does (design §5); they are let go of when the Hub has ended. */
+/** SIGTERM, SIGINT and SIGHUP, which a terminal that closes sends, do what `POST /v1/shutdown` does (design §5); they are let go of when the Hub has ended. */
 function obeySignals(hub: Hub): () => void {
   const stop = () => hub.shutdown('stop');
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+  for (const signal of signals) process.on(signal, stop);
   // A write beyond the limit on the size of files then fails with an error, as on a full disk.
   process.on('SIGXFSZ', ignore);
   return () => {
-    process.off('SIGTERM', stop);
-    process.off('SIGINT', stop);
+    for (const signal of signals) process.off(signal, stop);
     process.off('SIGXFSZ', ignore);
   };
 }

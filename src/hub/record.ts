@@ -115,7 +115,8 @@ export function recordOf(
   const { stored } = facts;
   const { trust, restrictedSettings } = settings;
   const state = publicState(snapshot);
-  const lastError = context.lastError ?? (state === 'stopped' ? stored.lastError : null);
+  // At rest, a refusal holds only while the lock is held, which an inspection checks.
+  const lastError = state === 'stopped' ? stored.lastError : context.lastError;
   const isInTrouble = state === 'exited' || state === 'unhealthy';
   return {
     workspacePath: stored.workspacePath,
@@ -162,11 +163,13 @@ interface Present {
   readonly incarnation: string | null;
   /** Why services listen elsewhere than asked for. */
   readonly serviceNotes: readonly string[];
+  /** Why the workspace cannot be used now; absent: as stored. */
+  readonly rest?: StoredWorkspace['rest'];
 }
 
 /** Health, problems and last turn of a record. */
 export function conditionOf(
-  { state, lastError, isOurs, incarnation, serviceNotes }: Present,
+  { state, lastError, isOurs, incarnation, serviceNotes, rest }: Present,
   stored: StoredWorkspace | null,
   settings: WorkspaceSettings,
 ) {
@@ -181,7 +184,7 @@ export function conditionOf(
       state,
       workspace: quotedPath(settings.workspacePath),
       lastError,
-      rest: stored?.rest ?? null,
+      rest: rest ?? stored?.rest ?? null,
       report: present,
       configProblem: settings.problem,
       isConfigChanged: configChanged,

@@ -12,15 +12,16 @@ import {
   isStarting,
   isStopped,
   isStopping,
+  isSuperseded,
   type SidecarReference,
   type SupervisionPolicy,
   sidecarsInUse,
 } from '../../machines/index.ts';
 import type { AppServerRecord } from '../protocol/index.ts';
-import { workspaceLockPath } from '../supervise/index.ts';
+import { workspaceFiles, workspaceLockPath } from '../supervise/index.ts';
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
-import { inspectUnmanaged } from './inspect-unmanaged.ts';
+import { inspectUnmanaged, restingRecord } from './inspect-unmanaged.ts';
 import { publicState, recentStderr } from './record.ts';
 import { parseSidecarRequest, type SidecarRequest } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
@@ -32,6 +33,7 @@ import {
   type Workspace,
   type WorkspaceOptions,
 } from './workspace.ts';
+import { foreignHolder, ownedMessage } from './workspace-files.ts';
 import type { WorkspacePath } from './workspace-path.ts';
 
 export interface RegistryOptions {
@@ -65,9 +67,11 @@ export interface Registry {
   restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord>;
   find(path: unknown): Workspace | undefined;
   /**
+   * Canonical path of a workspace.
+   *
    * @throws HttpError `workspaceNotFound` unless `path` is a workspace, or was one that is known
    */
-  check(path: unknown): void;
+  canonical(path: unknown): string;
   /** Stops every managed agent server; resolves when all are at rest. */
   stopAll(): Promise<void>;
   /** Stops watching; every process lives on. */
@@ -89,6 +93,7 @@ const errorCodes: Record<FailureKind, Parameters<typeof hubError>[0]> = {
   portUnavailable: 'portUnavailable',
   invalidConfig: 'invalidConfig',
   workspaceGone: 'workspaceNotFound',
+  neverStarted: 'appServerStartFailed',
 };
 
 /** The refusal of an `ensure` or `restart` whose server or sidecar is not ready (specification §7.1). */
@@ -231,12 +236,27 @@ export function createRegistry(options: RegistryOptions): Registry {
 
   async function stop(path: unknown): Promise<AppServerRecord> {
     const resolved = resolveKnown(path);
-    const workspace = workspaces.get(resolved.canonical);
-    if (!workspace) return inspectPath(resolved);
+    const { requested, canonical } = resolved;
+    const workspace = workspaces.get(canonical);
+    const before = workspace?.snapshot();
+    if (!before?.context.hasProcess && !(before && isStarting(before))) refuseForeign(canonical, requested);
+    if (!workspace || !before) return inspectPath(resolved);
     workspace.send({ type: 'STOP', reason: 'user' });
-    const snapshot = await workspace.settled();
-    if (isStopping(snapshot)) throw failureOf(workspace, snapshot, resolved.requested);
-    return workspace.record(resolved.requested);
+    const snapshot = await workspace.over(before);
+    if (isStopping(snapshot)) throw failureOf(workspace, snapshot, requested);
+    // A later request has begun another run: the answer describes the end of the one that this request stopped.
+    if (isSuperseded(snapshot, before)) return restingRecord(hub, resolved, workspace.facts);
+    return workspace.record(requested);
+  }
+
+  /** @throws HttpError `workspaceLocked` when a process of another home owns the workspace: it is not this Hub's to stop */
+  function refuseForeign(canonical: string, requested: string): void {
+    const files = workspaceFiles(hub.home, canonical);
+    const owner = foreignHolder(files);
+    if (!owner) return;
+    const { pid } = owner;
+    const { lockPath } = files;
+    throw hubError('workspaceLocked', ownedMessage(owner), { workspacePath: requested, pid, lockPath });
   }
 
   async function restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord> {
@@ -311,7 +331,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     listAll: () => Promise.all(list().map(inspectKnown)),
     stop,
     restart,
-    check: (path) => void resolveKnown(path),
+    canonical: (path) => resolveKnown(path).canonical,
     find: (path) => workspaces.get(resolveKnown(path).canonical),
     stopAll,
     releaseAll() {

@@ -1,7 +1,15 @@
 import { statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppServerLock } from '../protocol/index.ts';
-import { isAlive, probeLock, readAppServer, readHolder, type WorkspaceFiles } from '../supervise/index.ts';
+import {
+  isAlive,
+  lockHolder,
+  probeLock,
+  readAppServer,
+  readHolder,
+  runsThisProgram,
+  type WorkspaceFiles,
+} from '../supervise/index.ts';
 
 /** How long the holder of the workspace lock may take to publish its address: it may be starting. */
 const publishDeadlineMs = 10_000;
@@ -9,9 +17,39 @@ const publishPollMs = 25;
 
 /** The holder of the workspace lock publishes in another home, or does not publish. */
 export interface UnpublishedHolder {
+  /** From the kernel, else as the workspace's own file names it. */
   readonly pid: number | null;
   /** End of a sentence: “Process 7 owns the workspace lock” + `why`. */
   readonly why: string;
+}
+
+/** Refusal to use a workspace that another process owns. */
+export const ownedMessage = ({ pid, why }: UnpublishedHolder): string =>
+  `${pid === null ? 'A live process' : `Process ${pid}`} owns the workspace lock ${why}.`;
+
+/** The holder of a held lock that has published no address in this home; null while it may still be starting. */
+function strangerOf(files: WorkspaceFiles): UnpublishedHolder | null {
+  const { pid: named, problem } = readHolder(files);
+  const holder = lockHolder(files.mutexPath);
+  const pid = holder ?? named;
+  if (named !== null)
+    return { pid, why: 'and does not publish its address in this home; stop it where it was started' };
+  if (problem !== null) return { pid, why: `and cannot be identified: ${problem}` };
+  if (holder === null || runsThisProgram(holder)) return null;
+  return { pid, why: 'and is not an agent server' };
+}
+
+const silent = ({ mutexPath }: WorkspaceFiles): UnpublishedHolder => ({
+  pid: lockHolder(mutexPath),
+  why: 'and does not publish an address',
+});
+
+/** The process of another home, or of another program, that holds the workspace lock now. Null: none, or one of this home. */
+export function foreignHolder(files: WorkspaceFiles): UnpublishedHolder | null {
+  if (probeLock(files.mutexPath) !== 'held') return null;
+  const read = readAppServer(files);
+  if (read.kind === 'ok' && isAlive(read.value.identity) !== 'gone') return null;
+  return strangerOf(files) ?? silent(files);
 }
 
 /**
@@ -25,16 +63,14 @@ export async function publishedLock(
   signal: AbortSignal,
 ): Promise<AppServerLock | 'free' | UnpublishedHolder> {
   for (let waited = 0; waited <= publishDeadlineMs; waited += publishPollMs) {
-    const { pid, problem } = readHolder(files);
     const read = readAppServer(files);
     if (read.kind === 'ok' && isAlive(read.value.identity) !== 'gone') return read.value;
     if (probeLock(files.mutexPath) === 'free') return 'free';
-    if (pid !== null)
-      return { pid, why: 'and does not publish its address in this home; stop it where it was started' };
-    if (problem !== null) return { pid, why: `and cannot be identified: ${problem}` };
+    const stranger = strangerOf(files);
+    if (stranger) return stranger;
     await sleep(publishPollMs, undefined, { signal });
   }
-  return { pid: null, why: 'and does not publish an address' };
+  return silent(files);
 }
 
 /** Size of a file in bytes; 0 when it does not exist. */

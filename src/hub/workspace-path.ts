@@ -1,6 +1,6 @@
 import { lstatSync, type Stats, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { openWorkspace, WorkspaceError } from '../config/index.ts';
+import { findWorkspace, WorkspaceError } from '../config/index.ts';
 import { hubError } from './errors.ts';
 
 /** A workspace as it was asked for and as it really is. */
@@ -17,9 +17,19 @@ interface Known extends WorkspacePath {
   readonly inside: Stats;
 }
 
-/** Longest path the operating systems we run on accept. */
-const maxPathLength = 4096;
+/** Longest path in bytes: the system takes 4095, and files of the workspace have longer ones. */
+const maxPathBytes = 4_096 - 256;
 const maxKnown = 4096;
+
+/** Why a text cannot be the path of a workspace; null when it can. */
+function faultOf(path: string): string | null {
+  if (path.includes('\0')) return 'contains a NUL character';
+  if (!isAbsolute(path)) return 'must be an absolute path';
+  const bytes = Buffer.byteLength(path);
+  return bytes > maxPathBytes ? `has ${bytes} bytes; the limit is ${maxPathBytes}` : null;
+}
+
+const shown = (path: string) => ({ workspacePath: path });
 
 /** ENOTDIR, EACCES, ELOOP and the like mean for us what ENOENT means: there is no such workspace. */
 function statsOf(path: string, stat: typeof lstatSync): Stats | undefined {
@@ -30,7 +40,7 @@ function statsOf(path: string, stat: typeof lstatSync): Stats | undefined {
   }
 }
 
-/** True when nothing has changed that `openWorkspace` checks. */
+/** True when nothing has changed that `findWorkspace` checks. */
 function isSame(before: Stats, now: Stats | undefined): boolean {
   return (
     now !== undefined &&
@@ -65,13 +75,12 @@ export function createPathResolver(home: string): (path: unknown) => WorkspacePa
     if (typeof path !== 'string' || path.trim() === '') {
       throw hubError('workspaceNotFound', 'Workspace path is required.', null, 400);
     }
-    if (!isAbsolute(path) || path.includes('\0') || path.length > maxPathLength) {
-      throw hubError('workspaceNotFound', 'Workspace path must be an absolute path.', { workspacePath: path }, 400);
-    }
+    const fault = faultOf(path);
+    if (fault !== null) throw hubError('workspaceNotFound', `Workspace path ${fault}.`, shown(path), 400);
     const root = statsOf(path, statSync);
-    if (!root?.isDirectory()) {
-      throw hubError('workspaceNotFound', 'Workspace path does not exist.', { workspacePath: path }, 404);
-    }
+    if (!root) throw hubError('workspaceNotFound', 'Workspace path does not exist.', shown(path), 404);
+    if (!root.isDirectory())
+      throw hubError('workspaceNotFound', 'Workspace path is not a directory.', shown(path), 404);
     const seen = known.get(path);
     if (seen && isSame(seen.root, root) && isSame(seen.inside, statsOf(seen.directory, lstatSync))) {
       return remember(path, seen);
@@ -85,9 +94,9 @@ export function createPathResolver(home: string): (path: unknown) => WorkspacePa
   };
 }
 
-function open(path: string, home: string): ReturnType<typeof openWorkspace> {
+function open(path: string, home: string): ReturnType<typeof findWorkspace> {
   try {
-    return openWorkspace(path, { home });
+    return findWorkspace(path, { home });
   } catch (error) {
     if (!(error instanceof WorkspaceError)) throw error;
     const owner = error.ownerUid === null ? {} : { ownerUid: error.ownerUid };

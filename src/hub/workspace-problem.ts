@@ -1,4 +1,4 @@
-import { ConfigError, loadConfig, openWorkspace, WorkspaceError } from '../config/index.ts';
+import { ConfigError, findWorkspace, loadConfig, WorkspaceError } from '../config/index.ts';
 import type { HubServices } from './facts.ts';
 
 /** Why a workspace cannot be started as it is now: not this user's, or settings that cannot be used. */
@@ -13,7 +13,7 @@ export function workspaceProblem(
   canonicalPath: string,
 ): WorkspaceProblem | undefined {
   try {
-    openWorkspace(canonicalPath, { home });
+    findWorkspace(canonicalPath, { home });
     loadConfig({ home, workspace: canonicalPath, env: environment });
     return undefined;
   } catch (error) {

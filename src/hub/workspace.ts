@@ -5,6 +5,7 @@ import {
   type AgentServerSnapshot,
   agentServerMachine,
   endsSidecarRequest,
+  isSuperseded,
   type SupervisionPolicy,
 } from '../../machines/index.ts';
 import { workspaceKey } from '../config/index.ts';
@@ -45,6 +46,8 @@ export interface Workspace {
   settings(): WorkspaceSettings;
   /** Resolves at the first snapshot, this one included, with nothing under way and `until` true. */
   settled(until?: (snapshot: AgentServerSnapshot) => boolean): Promise<AgentServerSnapshot>;
+  /** Resolves when the run of `before` is over, also when a later request has begun another, or will not end. */
+  over(before: AgentServerSnapshot): Promise<AgentServerSnapshot>;
   /** Stops watching; every process lives on. */
   release(): void;
 }
@@ -186,7 +189,8 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
       return true;
     },
     settings: () => takeSettings(settings.now()),
-    settled: (until) => settled(actor, until),
+    settled: (until = () => true) => reached(actor, (snapshot) => snapshot.hasTag('settled') && until(snapshot)),
+    over: (before) => reached(actor, (snapshot) => snapshot.hasTag('settled') || isSuperseded(snapshot, before)),
     release: () => actor.stop(),
   };
   return workspace;
@@ -202,17 +206,17 @@ function restOf(snapshot: AgentServerSnapshot, known: StoredWorkspace['rest']): 
   return context.lastError === null ? null : { kind, message: context.lastError };
 }
 
-function settled(
+/** Resolves at the first snapshot, the present one included, for which `isReached` is true. */
+function reached(
   actor: Workspace['actor'],
-  until: (snapshot: AgentServerSnapshot) => boolean = () => true,
+  isReached: (snapshot: AgentServerSnapshot) => boolean,
 ): Promise<AgentServerSnapshot> {
-  const isSettled = (snapshot: AgentServerSnapshot) => snapshot.hasTag('settled') && until(snapshot);
   const now = actor.getSnapshot();
-  if (isSettled(now)) return Promise.resolve(now);
+  if (isReached(now)) return Promise.resolve(now);
   return new Promise((resolve, reject) => {
     const subscription = actor.subscribe({
       next(snapshot) {
-        if (!isSettled(snapshot)) return;
+        if (!isReached(snapshot)) return;
         subscription.unsubscribe();
         resolve(snapshot);
       },

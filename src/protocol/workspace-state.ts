@@ -53,7 +53,7 @@ export function stateWordOf({ state, phase, exitCode, health, problems }: StateF
     case 'running':
       return health === 'failing' || health === 'degraded' ? health : 'ready';
     case 'unhealthy':
-      return 'not answering';
+      return problems.some(({ code }) => code === 'workspaceLocked') ? 'locked' : 'not answering';
     case 'starting':
     case 'stopping':
       return state;
@@ -103,10 +103,11 @@ export interface ProblemFacts {
 
 /** Lists the problems of a workspace, the most urgent first. */
 export function problemsOf(facts: ProblemFacts): Problem[] {
-  const isUp = facts.state === 'running' || facts.state === 'unhealthy';
+  const isOwnedByOther = facts.rest?.kind === 'workspaceLocked';
+  const isUp = (facts.state === 'running' || facts.state === 'unhealthy') && !isOwnedByOther;
   return [
     ...(isUp ? [] : restProblems(facts)),
-    ...(facts.state === 'unhealthy' ? [silent(facts)] : []),
+    ...(facts.state === 'unhealthy' && isUp ? [silent(facts)] : []),
     ...(isUp ? turnProblems(facts) : []),
     ...configProblems(facts, isUp),
     ...(isUp ? [...sandboxProblems(facts), ...toolProblems(facts), ...facts.serviceNotes.map(portProblem)] : []),

@@ -38,6 +38,7 @@ export {
 export { Descendants } from './descendants.ts';
 export { type ChildEnvironmentOptions, childEnvironment, toolChainEnvironment } from './environment.ts';
 export { isAlive, type Liveness, ownIdentity, readIdentity } from './identity.ts';
+export { ListenerCheck, occupantOf, type StartedProcess } from './listeners.ts';
 export { acquireLock, type Lock, LockError, type LockOptions, lockFault, probeLock } from './lock.ts';
 export { lockHolder } from './lock-holder.ts';
 export { type FollowOptions, followLog } from './log-follow.ts';
@@ -52,7 +53,7 @@ export { PortAllocator, type PortAllocatorOptions, PortUnavailableError } from '
 export { type HttpProbeOptions, type HttpProbeResult, keepConnection, probeHttp } from './probe-http.ts';
 export { endRecorded, ProcessRecord, processRecords } from './process-record.ts';
 export { killGroupVerified, ProcessTree, type SweepReport } from './process-tree.ts';
-export { commandLine } from './procfs.ts';
+export { commandLine, runsThisProgram } from './procfs.ts';
 export { type ProgramEnd, type ProgramEndCause, type ProgramRun, RunningProgram, runProgram } from './run-program.ts';
 export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';

@@ -69,7 +69,9 @@ export function probeLock(file: string, options: LockOptions = {}): 'free' | 'he
   let database: DatabaseSync | undefined;
   try {
     if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return 'free';
-    database = open(file, 0, options);
+    const fault = lockFault(file, options);
+    if (fault !== undefined) return 'unknown';
+    database = connect(file, 0);
     database.exec('BEGIN; SELECT count(*) FROM sqlite_schema; ROLLBACK');
     return 'free';
   } catch (error) {
@@ -91,11 +93,13 @@ export function lockFault(file: string, options: LockOptions = {}): string | und
 function open(file: string, timeout: number, options: LockOptions): DatabaseSync {
   try {
     createPrivate(file, options);
-    return new (loadSqlite().DatabaseSync)(file, { timeout });
+    return connect(file, timeout);
   } catch (error) {
     throw new LockError(file, error);
   }
 }
+
+const connect = (file: string, timeout: number): DatabaseSync => new (loadSqlite().DatabaseSync)(file, { timeout });
 
 /** Creates the file with mode 0600 if it is missing; an existing one must not be opened here (see `acquireLock`). */
 function createPrivate(file: string, options: LockOptions): void {

@@ -1,5 +1,14 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statSync } from 'node:fs';
 
+/** Whether a process runs the program of this one. False where the system does not say so. */
+export function runsThisProgram(pid: number): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`) === readlinkSync('/proc/self/exe');
+  } catch {
+    return false;
+  }
+}
+
 /** One line of the process table. `startedTicks` is opaque: compared for equality, never calculated with. */
 export interface ProcessEntry {
   readonly pid: number;

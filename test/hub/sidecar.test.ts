@@ -2,10 +2,10 @@
  * A proxy as `apiProxy` sidecar, in the first test a real third-party one: started first, ready-checked, killed, revived, stopped
  * (specification §4.2 rule 1, design §5).
  */
-import { chmodSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import t from 'tap';
-import { unusedPort } from '../ports.ts';
+import { commandLine } from '../../src/supervise/index.ts';
 import {
   agentServerFixture,
   eventually,
@@ -17,27 +17,10 @@ import {
   quick,
   startTestHub,
   type TestHub,
-  temporaryDirectory,
 } from './harness.ts';
+import { sidecar, standIn } from './sidecars.ts';
 
 const agentServer = agentServerFixture('well-behaved.ts');
-
-interface Teardown {
-  teardown(callback: () => unknown): void;
-}
-
-/** A sidecar request whose binary runs `script`. */
-async function sidecar(t: Teardown, script: string) {
-  const directory = temporaryDirectory(t);
-  const [port, gatewayPort] = [await unusedPort(), await unusedPort()];
-  const apiKey = `sk-sidecar-${port}-do-not-show`;
-  const binaryPath = join(directory, 'proxy.mjs');
-  const configPath = join(directory, 'config.json');
-  writeFileSync(binaryPath, `#!${process.execPath}\n${script}\n`);
-  writeFileSync(configPath, JSON.stringify({ port, gatewayPort, key: apiKey, hasChild: true }));
-  chmodSync(binaryPath, 0o755);
-  return { enabled: true, binaryPath, configPath, endpoint: `http://127.0.0.1:${port}`, apiKey };
-}
 
 /** Resolves when the sidecar runs: an adopted server serves before its sidecar has been probed. */
 function sidecarRuns(hub: TestHub, workspace: string) {
@@ -48,7 +31,6 @@ function sidecarRuns(hub: TestHub, workspace: string) {
 }
 
 const portkey = `await import(${JSON.stringify(fixture('sidecars/portkey.mjs'))});`;
-const standIn = `await import(${JSON.stringify(fixture('sidecars/stand-in.mjs'))});`;
 
 /** Hub of the tests that need no Hub of their own. */
 const hub = await startTestHub(t, { agentServer });
@@ -169,4 +151,50 @@ t.test('after kill -9 of the Hub the next one adopts server and sidecar, and rep
   );
   for (const workspacePath of [kept, bereft]) await second.call('POST', '/v1/appservers/stop', { workspacePath });
   t.equal(processesOf(home).length, 1);
+});
+
+t.test(
+  'a foreign program at the endpoint fails the ensure by name, before and after the start of the sidecar, and gets no key',
+  async (t) => {
+    const hub = await startTestHub(t, { agentServer });
+    if (process.platform !== 'linux') return t.pass('only Linux names the owner of a listener');
+    const asked: unknown[] = [];
+    const foreign = createServer((request, response) => {
+      asked.push(request.headers.authorization);
+      response.end('{"object":"list","data":[]}');
+    });
+    t.teardown(() => foreign.close());
+    const apiProxy = await sidecar(t, 'setInterval(() => {}, 1000);');
+    const listen = async () => {
+      foreign.listen(Number(new URL(apiProxy.endpoint).port), '127.0.0.1');
+      await once(foreign, 'listening');
+    };
+    const refusal = {
+      status: 500,
+      body: { error: { code: 'appServerStartFailed', message: new RegExp(`Process ${process.pid} .*listens at`) } },
+    };
+    await listen();
+    const workspace = makeWorkspace(t);
+    const ensure = () => hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace, apiProxy });
+    t.match(await ensure(), refusal, 'taken before the start');
+    foreign.close();
+    await once(foreign, 'close');
+    const pending = ensure();
+    await eventually(
+      () => processesOf(hub.home).some((pid) => commandLine(pid).includes(apiProxy.binaryPath)) || undefined,
+      'the sidecar runs',
+    );
+    await listen();
+    t.match(await pending, refusal, 'taken after the start');
+    t.same(asked, [], 'nothing was sent');
+    t.match(await hub.ensure(workspace, { apiProxy: await sidecar(t) }), { state: 'running' }, 'positive control');
+  },
+);
+
+t.test('a sidecar whose child listens is ready', async (t) => {
+  const hub = await startTestHub(t, { agentServer });
+  const script = `if (process.env.IS_CHILD) await import(${JSON.stringify(fixture('sidecars/stand-in.mjs'))});
+    else { const { spawn } = await import('node:child_process');
+      spawn(process.execPath, process.argv.slice(1), { stdio: 'ignore', detached: true, env: { PATH: '/usr/bin', IS_CHILD: '1' } }); setInterval(() => {}, 1000); }`;
+  t.match(await hub.ensure(makeWorkspace(t), { apiProxy: await sidecar(t, script) }), { state: 'running' });
 });

@@ -87,8 +87,15 @@ export interface Question<T, I> {
 }
 
 /** Error with which an actor of the Hub rejects. */
-export function failure(kind: ProcessFailure['kind'], isRetryable: boolean, message = `it ${kind}`): Error {
-  return Object.assign(new Error(message), { failure: { kind, message, isRetryable } satisfies ProcessFailure });
+export function failure(
+  kind: ProcessFailure['kind'],
+  isRetryable: boolean,
+  message = `it ${kind}`,
+  ended: Pick<ProcessFailure, 'pid' | 'lostSidecarPid'> = {},
+): Error {
+  return Object.assign(new Error(message), {
+    failure: { kind, message, isRetryable, ...ended } satisfies ProcessFailure,
+  });
 }
 
 /** Part of what an actor is started with: leads to the world in which it is. */

@@ -3,18 +3,17 @@ import { fromPromise } from 'xstate';
 import type { Preparation, PrepareInput } from '../../../machines/index.ts';
 import { openWorkspace, WorkspaceError } from '../../config/index.ts';
 import { type AppServerLock, defaults } from '../../protocol/index.ts';
-import { lockFault, probeLock, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
+import { isAlive, lockFault, probeLock, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { endLeftovers, endRecordedProcesses } from '../leftovers.ts';
 import { introduce } from '../probe.ts';
-import { publishedLock } from '../workspace-files.ts';
+import { ownedMessage, publishedLock } from '../workspace-files.ts';
 import { planLaunch } from './plan-launch.ts';
 
 function locked(facts: WorkspaceFacts, pid: number | null, lockPath: string, why: string): StartError {
   facts.lockOwner = { pid, lockPath };
-  const owner = pid === null ? 'A live process' : `Process ${pid}`;
-  return new StartError('workspaceLocked', `${owner} owns the workspace lock ${why}.`, false);
+  return new StartError('workspaceLocked', ownedMessage({ pid, why }), false);
 }
 
 /** The lock file cannot serve as one: another user's, a symlink, not an empty file. */
@@ -85,8 +84,36 @@ async function meetOwner(
     );
   }
   takeOver(facts, lock, isOurs);
+  const lost = await loseSidecar(hub, facts, false);
   await hub.save();
-  return { ownership: isOurs ? 'adopted' : 'external', ports: [] };
+  return { ownership: isOurs ? 'adopted' : 'external', ports: [], ...lost };
+}
+
+/**
+ * The sidecar of an earlier Hub, when it has ended; with `ends` it is ended first. Each is reported once.
+ */
+async function loseSidecar(hub: HubServices, { stored }: WorkspaceFacts, ends: boolean) {
+  const { proxy } = stored;
+  if (!proxy?.identity) return {};
+  if (ends) await endLeftovers(hub.logger, proxy);
+  if (isAlive(proxy.identity) !== 'gone') return {};
+  stored.proxy = { ...proxy, identity: null };
+  return { lostSidecarPid: proxy.identity.pid };
+}
+
+/** The failure of an adoption that finds nothing alive. A start that never had a process leaves the known reason as it is. */
+async function endedUnseen(hub: HubServices, facts: WorkspaceFacts): Promise<StartError> {
+  const { stored } = facts;
+  const { external, server } = stored;
+  const lost = await loseSidecar(hub, facts, true);
+  stored.server = null;
+  stored.external = false;
+  await hub.save();
+  const pid = server?.identity?.pid;
+  if (pid === undefined && !external)
+    return new StartError('neverStarted', 'The agent server was not started before the Hub ended.', false, lost);
+  const ended = { ...lost, ...(pid !== undefined && { pid }) };
+  return new StartError('crashed', 'The agent server ended while no Hub was watching.', false, ended);
 }
 
 /**
@@ -109,11 +136,8 @@ export function prepare(hub: HubServices, factsOf: FactsOf) {
     }
     if (stored.server) await endLeftovers(hub.logger, stored.server);
     await endRecordedProcesses(hub, stored.canonicalWorkspacePath);
+    if (!input.mayStart) throw await endedUnseen(hub, facts);
     stored.external = false;
-    if (!input.mayStart) {
-      stored.server = null;
-      throw new StartError('crashed', 'The agent server ended while no Hub was watching.', false);
-    }
     const marker = randomUUID();
     const plan = await planLaunch(hub, facts, marker);
     signal.throwIfAborted();

@@ -4,14 +4,17 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventObject, fromCallback, fromPromise } from 'xstate';
 import { apiProxyMachine, type SidecarActorInput } from '../../../machines/index.ts';
+import type { ListenAddress } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import {
   adoptManaged,
   childEnvironment,
   type HttpProbeOptions,
   isAlive,
+  ListenerCheck,
   logFiles,
   monotonicMs,
+  occupantOf,
   probeHttp,
   spawnManaged,
 } from '../../supervise/index.ts';
@@ -30,6 +33,21 @@ function requested(facts: WorkspaceFacts, number: number | undefined): Sidecar {
   if (!sidecar) throw new StartError('apiProxy', 'No sidecar was requested.', false);
   return sidecar;
 }
+
+const addressOf = ({ endpoint }: Sidecar): ListenAddress => {
+  const { hostname, port } = new URL(endpoint);
+  return { host: hostname, port: Number(port || 80) };
+};
+
+/** Checks before each use of the key that the sidecar itself listens at its address: anybody can answer with a model list. */
+function listenerCheck(facts: WorkspaceFacts, sidecar: Sidecar): ListenerCheck {
+  const { identity = null, marker = '' } = facts.stored.proxy ?? {};
+  if (!identity) throw new StartError('apiProxy', 'The sidecar has no process.', false);
+  return new ListenerCheck(addressOf(sidecar), { identity, marker });
+}
+
+const otherListener = (stranger: string, { endpoint }: Sidecar): string =>
+  `${stranger} listens at ${endpoint}, and is not the sidecar. End it, or choose another apiProxy.endpoint.`;
 
 /** Asks for the model list with the key; some proxies serve it under /v1 only. Null: answered; else what failed. */
 async function problemOf(
@@ -57,6 +75,8 @@ function sidecarSource(hub: HubServices, facts: WorkspaceFacts, number: number |
   return {
     async spawn() {
       const sidecar = requested(facts, number);
+      const occupant = occupantOf(addressOf(sidecar));
+      if (occupant !== null) throw new StartError('apiProxy', otherListener(occupant, sidecar), false);
       const marker = randomUUID();
       mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
       facts.sidecarStderrFrom = sizeOf(logFiles(logDirectory).stderr);
@@ -95,16 +115,24 @@ function sidecarSource(hub: HubServices, facts: WorkspaceFacts, number: number |
 export function sidecarMachine(hub: HubServices, factsOf: FactsOf) {
   const process = processActor(({ workspacePath, sidecar }) => sidecarSource(hub, factsOf(workspacePath), sidecar));
   const readiness = fromPromise<{ readonly at: number }, SidecarActorInput>(async ({ input, signal }) => {
-    const sidecar = requested(factsOf(input.workspacePath), input.sidecar);
-    while ((await problemOf(sidecar, { timeoutMs: requestTimeoutMs, signal })) !== null) {
+    const facts = factsOf(input.workspacePath);
+    const sidecar = requested(facts, input.sidecar);
+    const check = listenerCheck(facts, sidecar);
+    for (;;) {
+      const found = check.look();
+      if (typeof found === 'object') throw new StartError('apiProxy', otherListener(found.stranger, sidecar), false);
+      if (found === 'own' && (await problemOf(sidecar, { timeoutMs: requestTimeoutMs, signal })) === null)
+        return { at: monotonicMs() };
       await sleep(readyPollMs, undefined, { signal });
     }
-    return { at: monotonicMs() };
   });
   const liveness = fromCallback<EventObject, SidecarActorInput>(({ input, sendBack }) => {
     const facts = factsOf(input.workspacePath);
     const sidecar = requested(facts, input.sidecar);
+    const check = listenerCheck(facts, sidecar);
     const ask = async (connection: HttpProbeOptions['connection'], signal: AbortSignal) => {
+      const found = check.look();
+      if (typeof found === 'object') return { error: `${found.stranger} listens at its address` };
       const error = await problemOf(sidecar, {
         timeoutMs: facts.probe.timeoutMs,
         signal,

@@ -1,6 +1,12 @@
 import t from 'tap';
-import { type AgentServerEvent, agentServerMachine, isDecided, isServing } from '../../../machines/index.ts';
-import { failure, open, sourcesOf } from '../harness.ts';
+import {
+  type AgentServerEvent,
+  agentServerMachine,
+  isDecided,
+  isServing,
+  isSuperseded,
+} from '../../../machines/index.ts';
+import { failure, flush, open, sourcesOf } from '../harness.ts';
 import { policy, Workspace } from '../worlds.ts';
 import { commands, isClean, sidecarCommands, sources, to } from './steps.ts';
 
@@ -179,9 +185,9 @@ t.test('regression: edge 16 an end is emitted once, and a failed start with its 
 t.test('regression: edge 17 a failure without a restart is not counted as a restart', async (t) => {
   const world = new Workspace();
   await to.preparing(world);
-  const locked = failure('workspaceLocked', false);
-  Object.assign(locked, { failure: { kind: 'workspaceLocked', message: 'locked', isRetryable: false, at: 1 } });
-  await world.notPrepared(locked);
+  const broken = failure('invalidConfig', false);
+  Object.assign(broken, { failure: { kind: 'invalidConfig', message: 'broken', isRetryable: false, at: 1 } });
+  await world.notPrepared(broken);
   t.equal(world.state, 'exited.resting');
   t.same(world.context.failures, []);
 
@@ -377,4 +383,56 @@ t.test('restartCount counts restarts, not a failure before its restart', async (
   t.equal(world.context.restartCount, 1, 'no restart follows the last failure');
   await world.ensure();
   t.equal(world.context.restartCount, 0, 'a manual start begins anew');
+});
+
+t.test('a start that came to nothing under an earlier Hub emits nothing and leaves a clean rest', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.notPrepared(failure('neverStarted', false));
+  t.equal(world.state, 'stopped');
+  t.same(world.emitted, []);
+  await world.ensure();
+  t.match(
+    world.context,
+    { lastError: null, failureKind: null, mayStart: true },
+    'the next start begins without its reason',
+  );
+});
+
+t.test(
+  'an adopted server whose sidecar ended unseen emits the end with its pid before the next sidecar starts',
+  async (t) => {
+    const world = new Workspace();
+    world.send({ type: 'ADOPT', sidecar: 1 });
+    await flush();
+    open(world.preparations).answer({ ownership: 'adopted', ports: [], lostSidecarPid: 71 });
+    await flush();
+    t.match(world.emitted, [{ type: 'apiProxy.exited', sidecar: 1, pid: 71, stopped: false }]);
+    t.equal(world.context.proxy, 'starting');
+  },
+);
+
+t.test('a request after a stop supersedes it: the stopped run is over when the next one begins', async (t) => {
+  for (const later of ['ensure', 'restart'] as const) {
+    const world = new Workspace();
+    await world.run();
+    const before = world.actor.getSnapshot();
+    await world.stop();
+    await world[later]();
+    t.notOk(isSuperseded(world.actor.getSnapshot(), before), 'its process still runs');
+    await world.exited(0);
+    t.ok(isSuperseded(world.actor.getSnapshot(), before), later);
+    t.match(world.emitted.at(-1), { type: 'appserver.exited', stopReason: 'restart' });
+  }
+});
+
+t.test('a stop after an ensure that waits for an adoption wins', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.ensure();
+  await world.prepared('adopted');
+  await world.stop();
+  await world.spawned();
+  await world.exited(0);
+  t.equal(world.state, 'stopped');
 });

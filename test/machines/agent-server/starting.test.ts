@@ -249,13 +249,40 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
+    takes: 'starting.preparing error(prepare) [leavesNothing] → stopping.settling',
+    proves: 'A workspace of another owner comes to rest with the reason, without an event, and its sidecar is stopped.',
+    given: async (world) => {
+      await to.runningWithSidecar(world);
+      await world.restart('keep');
+      await world.exited(0);
+      world.emitted.length = 0;
+    },
+    when: async (world) => {
+      await world.notPrepared(failure('workspaceLocked', false, 'Process 7 owns the lock.'));
+      await world.sidecar('exited');
+    },
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      t.same(world.emittedTypes, ['apiProxy.exited'], 'no end of an agent server');
+      t.match(world.context, { failureKind: 'workspaceLocked', lastError: 'Process 7 owns the lock.' });
+      isClean(t, world);
+    },
+  },
+  {
     takes: 'starting.preparing error(prepare) → exited',
-    proves: 'A workspace that another process has locked is not restarted: a restart cannot help.',
-    given: to.preparing,
-    when: (world) => world.notPrepared(failure('workspaceLocked', false, 'Process 7 owns the lock.')),
+    proves: 'A server and a sidecar that ended unseen are emitted with their pids.',
+    given: async (world) => {
+      world.send({ type: 'ADOPT', sidecar: 4 });
+      await flush();
+    },
+    when: (world) => world.notPrepared(failure('crashed', false, 'It ended.', { pid: 70, lostSidecarPid: 71 })),
     shows: (t, world) => {
       t.equal(world.state, 'exited.resting');
-      t.match(world.context, { failureKind: 'workspaceLocked', lastError: 'Process 7 owns the lock.' });
+      t.match(world.emitted, [
+        { type: 'apiProxy.exited', sidecar: 4, pid: 71, exitCode: null, stopped: false },
+        { type: 'appserver.exited', pid: 70, exitCode: null, error: 'It ended.' },
+      ]);
+      t.match(world.context, { hasProcess: false, failureKind: 'crashed' });
       isClean(t, world);
     },
   },
