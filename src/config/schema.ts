@@ -30,6 +30,17 @@ const hostName = (value: string, description: string) =>
     v.description(description),
   );
 
+/** Push services refuse a contact whose domain cannot exist on the Internet (RFC 2606, RFC 6761, RFC 6762). */
+function isPushSubject(value: string): boolean {
+  if (value === '') return true;
+  const domain = /^mailto:[^\s@]+@([^\s@]+)$/.exec(value)?.[1];
+  const isWeb = value.startsWith('https://') && URL.canParse(value);
+  const host = (domain ?? (isWeb ? new URL(value).hostname : '')).toLowerCase().replace(/\.$/, '');
+  return /^[^\s.[\]]+(?:\.[^\s.[\]]+)*\.[a-z][a-z0-9-]+$/.test(host) && !reservedDomain.test(host);
+}
+
+const reservedDomain = /(?:^|\.)(?:invalid|local|localhost|test|example|internal|home\.arpa|onion)$/;
+
 const loopbackOnly = 'a loopback address (127.x.x.x, ::1 or localhost)';
 
 /** Tools as users write them (design §6). */
@@ -193,10 +204,7 @@ const Notifications = v.object({
     ),
   ),
   PushSubject: v.pipe(
-    v.optional(
-      v.pipe(v.string(pushSubject), v.trim(), v.regex(/^(mailto:\S+@\S+\.\S+|https:\/\/\S+\.\S+|)$/, pushSubject)),
-      '',
-    ),
+    v.optional(v.pipe(v.string(pushSubject), v.trim(), v.check(isPushSubject, pushSubject)), ''),
     v.description('Contact for the push services of browser makers; empty: the address of this project.'),
   ),
 });

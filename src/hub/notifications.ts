@@ -40,7 +40,7 @@ export function parseNotification(body: unknown): Request {
     const [issue] = parsed.issues;
     const field = v.getDotPath(issue);
     // The words of a failed type check quote what was received.
-    const isTypeCheck = issue.kind === 'schema' || issue.type.endsWith('_length');
+    const isTypeCheck = issue.kind === 'schema';
     return invalid(isTypeCheck ? `Notification ${field ?? 'body'} is invalid.` : issue.message, field);
   }
   const { actionUrl } = parsed.output;
@@ -50,19 +50,30 @@ export function parseNotification(body: unknown): Request {
   return parsed.output;
 }
 
+/** Words of logs and of other notifiers, as the four of the specification. */
+const severitySynonyms: Readonly<Record<string, (typeof severities)[number]>> = Object.assign(Object.create(null), {
+  ...{ debug: 'info', notice: 'info', information: 'info', ok: 'success', done: 'success' },
+  ...{ warn: 'warning', err: 'error', critical: 'error', crit: 'error', fatal: 'error' },
+  ...{ alert: 'error', emergency: 'error', emerg: 'error', failure: 'error' },
+});
+
 function severityOf(value: string | null | undefined): string {
-  const severity = value?.trim().toLowerCase() ?? '';
+  const word = value?.trim().toLowerCase() ?? '';
+  const severity = severitySynonyms[word] ?? word;
   return (severities as readonly string[]).includes(severity) ? severity : 'info';
 }
 
 /**
  * The notification as it is published (specification §2.5): severity normalised, a missing kind named.
  *
- * @param scope workspace of the token that was used, null for the Hub's own: a scoped sender names its workspace only
+ * @param workspacePath canonical path of the workspace; null: of none
  */
-export function normaliseNotification(request: Request, scope: string | null): HubEventData<'notification.requested'> {
+export function normaliseNotification(
+  request: Request,
+  workspacePath: string | null,
+): HubEventData<'notification.requested'> {
   return {
-    workspacePath: scope ?? request.workspacePath ?? null,
+    workspacePath,
     kind: request.kind?.trim() || 'notification',
     title: request.title,
     body: request.body ?? null,

@@ -108,8 +108,8 @@ export interface HubRoute {
   readonly path: string;
   /** Whether `Authorization: Bearer <HUB_TOKEN>` is asked for. */
   readonly auth: boolean;
-  /** The page token does not open it. */
-  readonly isForOwner?: true;
+  /** The page token opens it, too. */
+  readonly isForPage?: true;
   readonly summary: string;
   /** Of the names in braces in the path. */
   readonly params?: readonly HubQueryParameter[];
@@ -166,7 +166,6 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/shutdown',
     auth: true,
-    isForOwner: true,
     summary: 'Stops the Hub and every agent server it manages. Answers at once; the event stream reports the rest.',
     query: [
       {
@@ -184,6 +183,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/appservers',
     auth: true,
+    isForPage: true,
     summary: 'All live and known workspaces, sorted by canonical path.',
     response: { kind: 'json', schema: 'AppServerRecord', array: true },
     errors: [],
@@ -193,11 +193,13 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/appservers/ensure',
     auth: true,
+    isForPage: true,
     summary: 'Finds or starts the agent server of a workspace and answers when it is ready. At most one ever exists.',
     request: 'EnsureInput',
     response: record,
     errors: [
       'invalidRequest',
+      'scopeMissing',
       'invalidProxySidecar',
       'workspaceNotFound',
       'workspaceLocked',
@@ -212,6 +214,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/appservers/by-workspace',
     auth: true,
+    isForPage: true,
     summary: 'One workspace, inspected. Never starts a process.',
     query: [path],
     response: record,
@@ -222,6 +225,7 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/appservers/stop',
     auth: true,
+    isForPage: true,
     summary: 'Stops the agent server of a workspace and answers when its process group is gone.',
     request: 'StopInput',
     response: record,
@@ -232,11 +236,13 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/appservers/restart',
     auth: true,
+    isForPage: true,
     summary: 'Stops the agent server of a workspace, starts it anew, and answers when it is ready.',
     request: 'RestartInput',
     response: record,
     errors: [
       'invalidRequest',
+      'scopeMissing',
       'invalidProxySidecar',
       'workspaceNotFound',
       'workspaceLocked',
@@ -251,6 +257,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/appservers/logs',
     auth: true,
+    isForPage: true,
     summary: 'The last output of an agent server or its sidecar, tokens removed.',
     query: [
       path,
@@ -280,6 +287,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/appservers/dashboard',
     auth: true,
+    isForPage: true,
     summary: 'The address that opens the dashboard of a workspace in a browser. It holds a token: keep it to yourself.',
     query: [path],
     response: { kind: 'json', schema: 'DashboardLink' },
@@ -290,6 +298,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/w/{workspaceId}/dashboard/{path}',
     auth: true,
+    isForPage: true,
     summary:
       'The Dashboard API of a workspace, passed on to its agent server. Other methods and its WebSockets pass as well; the page is at `/w/{workspaceId}/`.',
     params: [
@@ -305,6 +314,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/inbox',
     auth: true,
+    isForPage: true,
     summary: 'Approvals and questions of all workspaces that wait for a user, oldest first.',
     response: { kind: 'json', schema: 'InboxItem', array: true },
     errors: [],
@@ -314,6 +324,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/inbox/history',
     auth: true,
+    isForPage: true,
     summary: 'The last decisions of the inbox, newest first: who decided what, when and where.',
     query: [{ name: 'limit', required: false, description: 'How many at most, 1 to 1000; 100 when absent.' }],
     response: { kind: 'json', schema: 'InboxHistoryEntry', array: true },
@@ -324,6 +335,7 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/inbox/{workspaceId}/{requestId}',
     auth: true,
+    isForPage: true,
     summary: 'Decides one of them. The first answer counts, wherever it comes from; a later one is `alreadyDecided`.',
     params: [workspaceId, { name: 'requestId', required: true, description: 'Id of the request.' }],
     request: 'InboxAnswer',
@@ -335,6 +347,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/push',
     auth: true,
+    isForPage: true,
     summary: 'The key with which a browser subscribes to notices, and how many have.',
     response: { kind: 'json', schema: 'PushInfo' },
     errors: [],
@@ -344,6 +357,7 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/push/subscribe',
     auth: true,
+    isForPage: true,
     summary: 'Sends notices of the inbox to a browser from now on. The same subscription again changes nothing.',
     request: 'PushSubscribeInput',
     response: { kind: 'json', schema: 'PushSubscribed' },
@@ -354,6 +368,7 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/push/unsubscribe',
     auth: true,
+    isForPage: true,
     summary: 'Ends the notices to a browser.',
     request: 'PushUnsubscribeInput',
     response: { kind: 'json', schema: 'PushUnsubscribed' },
@@ -364,6 +379,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/threads',
     auth: true,
+    isForPage: true,
     summary:
       'Conversations of all workspaces, the most recently active first. A stopped workspace is listed like one that serves.',
     query: [
@@ -385,6 +401,7 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/threads/{workspaceId}/{threadId}',
     auth: true,
+    isForPage: true,
     summary: 'Renames a conversation, puts it away or takes it out again. Its agent server must serve.',
     params: [workspaceId, { name: 'threadId', required: true, description: 'Id of the conversation.' }],
     request: 'ThreadChange',
@@ -396,7 +413,6 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/tokens',
     auth: true,
-    isForOwner: true,
     summary:
       'Issues a scoped token for a program that leads workspaces, such as `oratorio mcp`. It opens `POST /v1/delegated` only.',
     request: 'TokenRequest',
@@ -408,7 +424,6 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/tokens',
     auth: true,
-    isForOwner: true,
     summary:
       'The scoped tokens that have neither expired nor been revoked, the latest first, without the tokens themselves.',
     response: { kind: 'json', schema: 'ScopedToken', array: true },
@@ -419,7 +434,6 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/tokens/revoke',
     auth: true,
-    isForOwner: true,
     summary: 'Ends a scoped token at once. Its holder gets `tokenRevoked` from then on.',
     request: 'TokenRevocation',
     response: { kind: 'json', schema: 'ScopedToken' },
@@ -454,6 +468,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/events',
     auth: true,
+    isForPage: true,
     summary: 'Lifecycle events and notifications as they happen, resumable by id.',
     query: [lastEventId],
     headers: [lastEventIdHeader],
@@ -465,6 +480,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/events/recent',
     auth: true,
+    isForPage: true,
     summary: 'The last events that the Hub holds, oldest first, with their ids: what a view begins with.',
     query: [
       { ...path, required: false, description: 'Only events of this workspace.' },
@@ -521,6 +537,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/page',
     auth: true,
+    isForPage: true,
     summary: 'What the page in the browser can show here.',
     response: { kind: 'json', schema: 'PageInfo' },
     errors: [],
@@ -530,6 +547,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/inspect',
     auth: true,
+    isForPage: true,
     summary:
       'Every actor and every transition it takes, live. Each `data` is superjson. The WebSocket `/v1/inspect/stately` sends the same to Stately’s tools.',
     query: [
@@ -550,6 +568,7 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/machines',
     auth: true,
+    isForPage: true,
     summary: 'The statecharts, drawn: states and transitions with their coordinates.',
     response: { kind: 'json', schema: 'Chart', array: true },
     errors: [],

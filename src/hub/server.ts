@@ -80,8 +80,8 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     notifierAuth: notifierAuth(ownerAuth, options.credentials),
     prove: hubProver(options.token, pageToken, { bound: () => server.bound, names: options.allowedHosts }),
     isStopping: options.isStopping,
-    notify(request, scope) {
-      const notification = normaliseNotification(request, scope);
+    notify(request, workspacePath) {
+      const notification = normaliseNotification(request, workspacePath);
       events.publish('notification.requested', notification.workspacePath, notification);
     },
     shutdown: options.shutdown,

@@ -25,7 +25,10 @@ export const hubErrors = {
   headersTooLarge: { status: 431, when: 'Request line and headers are larger than 16 KiB.' },
   hubInternalError: { status: 500, when: 'A bug; the id in details is in the log of the Hub.' },
   hubStopping: { status: 503, when: 'The Hub is shutting down.' },
-  scopeMissing: { status: 403, when: 'The scoped token lacks the right, or would decide about its own workspace.' },
+  scopeMissing: {
+    status: 403,
+    when: 'The scoped token or the page token lacks the right, or would decide about its own workspace.',
+  },
   tokenRevoked: { status: 403, when: 'The scoped token was revoked; `oratorio tokens` lists those that are valid.' },
   alreadyDecided: {
     status: 409,

@@ -167,7 +167,7 @@ export type ApiProxyRequest = v.InferOutput<typeof ApiProxyRequest>;
 export const EnsureRequest = v.object({
   workspacePath: v.optional(v.unknown()),
   client: v.optional(v.nullable(v.object({ name: v.optional(v.string()), version: v.optional(v.string()) }))),
-  startIfMissing: v.optional(v.nullable(v.boolean())),
+  startIfMissing: v.optional(v.boolean('true or false'), true),
   apiProxy: v.optional(v.unknown()),
 });
 export const StopRequest = v.object({ workspacePath: v.optional(v.unknown()) });
@@ -193,15 +193,18 @@ export type RestartInput = v.InferInput<typeof RestartInput>;
 
 export const severities = ['info', 'success', 'warning', 'error'] as const;
 
+const atMost = (field: string, characters: number) =>
+  v.maxLength<string, number, string>(characters, `Notification ${field} is longer than ${characters} characters.`);
+
 /** Notification request (specification §2.5). Only a title is required; severity is normalised, unknown ones become `info`. */
 export const NotificationRequest = v.object({
   workspacePath: v.optional(v.nullable(v.string())),
   kind: v.optional(v.nullable(v.string())),
-  title: v.pipe(v.string(), v.trim(), v.nonEmpty('Notification title is required.'), v.maxLength(1024)),
-  body: v.optional(v.nullable(v.pipe(v.string(), v.maxLength(16_384)))),
+  title: v.pipe(v.string(), v.trim(), v.nonEmpty('Notification title is required.'), atMost('title', 1024)),
+  body: v.optional(v.nullable(v.pipe(v.string(), atMost('body', 16_384)))),
   severity: v.optional(v.nullable(v.string())),
   source: v.optional(v.nullable(v.string())),
-  actionUrl: v.optional(v.nullable(v.pipe(v.string(), v.maxLength(8192)))),
+  actionUrl: v.optional(v.nullable(v.pipe(v.string(), atMost('actionUrl', 8192)))),
 });
 export type NotificationInput = v.InferInput<typeof NotificationRequest>;
 export const NotificationResponse = v.object({ accepted: v.boolean() });

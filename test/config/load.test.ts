@@ -2,7 +2,9 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import * as v from 'valibot';
 import {
+  Config,
   type ConfigError,
   configJsonSchema,
   loadConfig,
@@ -323,4 +325,20 @@ t.test('the address of telemetry is taken from the user only', async (t) => {
   t.match(ofRepository.config.Telemetry, { Enabled: false, Endpoint: '' });
   t.match(ofRepository.warnings, [/Telemetry is not read here/]);
   t.match(loadConfig({ ...places(t, telemetry), env: {} }).config.Telemetry, { Enabled: true });
+});
+
+t.test('a push subject whose domain cannot exist on the Internet is refused', async (t) => {
+  for (const subject of [
+    'mailto:me@host.local',
+    'mailto:me@x.invalid',
+    'https://x.test/a',
+    'https://a.localhost',
+    'mailto:me@printer',
+    'https://10.0.0.1',
+    'mailto:me@example.LOCAL.',
+    'me@mail.org',
+  ])
+    t.notOk(v.safeParse(Config, { Notifications: { PushSubject: subject } }).success, subject);
+  for (const subject of ['', 'mailto:me@mail.org', 'https://mail.co.uk/contact', 'mailto:a.b@local.dev'])
+    t.ok(v.safeParse(Config, { Notifications: { PushSubject: subject } }).success, subject);
 });

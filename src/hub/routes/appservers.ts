@@ -1,6 +1,7 @@
 import type { AnyRoute, Reply, RequestContext } from '../../http/index.ts';
 import { json, jsonBytes } from '../../http/index.ts';
 import { type AppServerRecord, EnsureRequest, RestartRequest, StopRequest } from '../../protocol/index.ts';
+import type { HubCaller } from '../auth.ts';
 import { hubError } from '../errors.ts';
 import type { Registry } from '../registry.ts';
 import { hubRoutes } from '../route-table.ts';
@@ -11,6 +12,14 @@ function answer(result: Workspace | AppServerRecord, requested: string): Reply {
   return 'recordBytes' in result ? jsonBytes(200, result.recordBytes(requested)) : json(200, result);
 }
 
+/** A sidecar is any program of the user: only the holder of the Hub token starts one. @throws HttpError 403 `scopeMissing` */
+function refuseProgramOfPage(caller: HubCaller, apiProxy: unknown): void {
+  if (caller !== 'page' || apiProxy === undefined || apiProxy === null) return;
+  throw hubError('scopeMissing', 'The page token has no right to request an apiProxy. Use the token of the Hub.', {
+    scope: 'apiProxy',
+  });
+}
+
 /** Routes of workspace agent servers (specification §4.2). Once `isStopping`, nothing new is started. */
 export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () => boolean): AnyRoute[] {
   function refuseWhenStopping(): void {
@@ -18,8 +27,8 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
   }
 
   async function ensure(context: RequestContext<never>): Promise<Reply> {
-    const { workspacePath, startIfMissing, apiProxy } = await context.json(EnsureRequest);
-    const starts = startIfMissing ?? true;
+    const { workspacePath, startIfMissing: starts, apiProxy } = await context.json(EnsureRequest);
+    refuseProgramOfPage(context.principal, apiProxy);
     if (starts) refuseWhenStopping();
     // A disconnect does not cancel the start: other callers may wait for it.
     const result = await registry.ensure({ workspacePath, startIfMissing: starts, apiProxy });
@@ -28,6 +37,7 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
 
   async function restart(context: RequestContext<never>): Promise<Reply> {
     const { workspacePath, apiProxy } = await context.json(RestartRequest);
+    refuseProgramOfPage(context.principal, apiProxy);
     refuseWhenStopping();
     return json(200, await registry.restart(workspacePath, apiProxy));
   }

@@ -18,11 +18,11 @@ export const ownersOnly =
 
 /** Makes the binder of a Hub whose protected routes ask for `auth`. Answers to pages carry no token of another server. */
 export function binder(auth: Authenticate<HubCaller>): Bind {
-  return ({ method, path, deadlineMs, auth: isProtected, isForOwner }, handler) => ({
+  return ({ method, path, deadlineMs, auth: isProtected, isForPage }, handler) => ({
     method,
     path: path.replace(/\{(\w+)\}/g, ':$1'),
     deadlineMs,
-    ...(isProtected && { auth: isForOwner ? ownersOnly(auth) : auth }),
+    ...(isProtected && { auth: isForPage ? auth : ownersOnly(auth) }),
     handler(context) {
       const caller: HubCaller | undefined = context.principal;
       const reply = handler(context);

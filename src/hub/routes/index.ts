@@ -36,7 +36,7 @@ export interface RoutesOptions
   /** Proves that this Hub holds its token. */
   readonly prove: Handler;
   readonly isStopping: () => boolean;
-  readonly notify: (request: v.InferOutput<typeof NotificationRequest>, scope: string | null) => void;
+  readonly notify: (request: v.InferOutput<typeof NotificationRequest>, workspacePath: string | null) => void;
   readonly shutdown: (mode: 'stop' | 'detach') => void;
   readonly openApi: () => Promise<unknown>;
   readonly charts: () => Promise<unknown>;
@@ -61,15 +61,28 @@ async function notification(options: RoutesOptions, context: RequestContext<Prin
   });
   const request = parseNotification(body);
   const { scope } = context.principal;
-  if (scope === null && typeof request.workspacePath === 'string') options.registry.check(request.workspacePath);
-  options.notify(request, scope);
+  // Events of all kinds name a workspace by its canonical path.
+  const named = typeof request.workspacePath === 'string' ? request.workspacePath : null;
+  const workspacePath = scope ?? (named === null ? null : options.registry.canonical(named));
+  options.notify(request, workspacePath);
   return json(200, { accepted: true });
 }
 
-function recentEvents(options: RoutesOptions, path: string | null, kind: string | null): readonly RecentEvent[] {
+function recentEvents(options: RoutesOptions, requested: string | null, kind: string | null): readonly RecentEvent[] {
+  const path = requested === null ? null : canonicalOr(options.registry, requested);
   return options
     .recentEvents()
     .filter((event) => (path === null || event.workspacePath === path) && (kind === null || event.kind === kind));
+}
+
+/** Events of a workspace that has been deleted are found by the path that they name. */
+function canonicalOr(registry: Registry, path: string): string {
+  try {
+    return registry.canonical(path);
+  } catch (error) {
+    if (error instanceof HttpError) return path;
+    throw error;
+  }
 }
 
 /** Every route of the Hub API (specification §4.2, design §5). */
