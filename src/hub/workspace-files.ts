@@ -28,7 +28,7 @@ export const ownedMessage = ({ pid, why }: UnpublishedHolder): string =>
   `${pid === null ? 'A live process' : `Process ${pid}`} owns the workspace lock ${why}.`;
 
 /** The holder of a held lock that has published no address in this home; null while it may still be starting. */
-function strangerOf(files: WorkspaceFiles): UnpublishedHolder | null {
+function unpublishedHolder(files: WorkspaceFiles): UnpublishedHolder | null {
   const { pid: named, problem } = readHolder(files);
   const holder = lockHolder(files.mutexPath);
   const pid = holder ?? named;
@@ -49,7 +49,7 @@ export function foreignHolder(files: WorkspaceFiles): UnpublishedHolder | null {
   if (probeLock(files.mutexPath) !== 'held') return null;
   const read = readAppServer(files);
   if (read.kind === 'ok' && isAlive(read.value.identity) !== 'gone') return null;
-  return strangerOf(files) ?? silent(files);
+  return unpublishedHolder(files) ?? silent(files);
 }
 
 /**
@@ -66,8 +66,8 @@ export async function publishedLock(
     const read = readAppServer(files);
     if (read.kind === 'ok' && isAlive(read.value.identity) !== 'gone') return read.value;
     if (probeLock(files.mutexPath) === 'free') return 'free';
-    const stranger = strangerOf(files);
-    if (stranger) return stranger;
+    const holder = unpublishedHolder(files);
+    if (holder) return holder;
     await sleep(publishPollMs, undefined, { signal });
   }
   return silent(files);

@@ -108,7 +108,7 @@ export function occupantOf(address: ListenAddress): string | null {
 }
 
 /**
- * Tells the listener of a started process from that of another program, so that no secret is sent to the latter. A socket whose
+ * Distinguishes the listener of a started process from that of another program, so that no secret is sent to the latter. A socket whose
  * process cannot be seen must at least belong to this user. Sockets found to be owned are remembered.
  */
 export class ListenerCheck {
@@ -121,15 +121,15 @@ export class ListenerCheck {
     this.#started = started;
   }
 
-  /** `stranger` with the name of the other program; `none` while nothing listens; `own` on systems other than Linux. */
-  look(): 'own' | 'none' | { readonly stranger: string } {
+  /** `otherProgram` with the name of the other program; `none` while nothing listens; `own` on systems other than Linux. */
+  look(): 'own' | 'none' | { readonly otherProgram: string } {
     const listeners = listenersAt(this.#address);
     if (listeners === undefined) return 'own';
     for (const listener of listeners) {
       if (this.#owned.has(listener.inode)) continue;
       const pid = processWith(listener);
       const isOwned = pid === undefined ? listener.uid === process.getuid?.() : isOfTree(pid, this.#started);
-      if (!isOwned) return { stranger: ownerName(pid, listener.uid) };
+      if (!isOwned) return { otherProgram: ownerName(pid, listener.uid) };
       this.#owned.add(listener.inode);
     }
     return listeners.length === 0 ? 'none' : 'own';

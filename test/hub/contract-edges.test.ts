@@ -165,7 +165,12 @@ t.test(
     t.not(lock, 'held');
     const answer = await post(hub, 'ensure', { workspacePath: workspace });
     t.match(answer, { status: 409, body: { error: { code: 'workspaceLocked' } } });
-    t.match(await hub.record(workspace), { state: 'exited', restartCount: 0, nextAttemptAt: null, recentStderr: null });
+    t.match(await hub.record(workspace), {
+      state: 'unhealthy',
+      restartCount: 0,
+      nextAttemptAt: null,
+      recentStderr: null,
+    });
     if (lock !== 'held') lock.release();
   },
 );

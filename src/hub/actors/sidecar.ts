@@ -39,15 +39,15 @@ const addressOf = ({ endpoint }: Sidecar): ListenAddress => {
   return { host: hostname, port: Number(port || 80) };
 };
 
-/** Checks before each use of the key that the sidecar itself listens at its address: anybody can answer with a model list. */
+/** Checks before each use of the key that the sidecar itself listens at its address: any program can answer with a model list. */
 function listenerCheck(facts: WorkspaceFacts, sidecar: Sidecar): ListenerCheck {
   const { identity = null, marker = '' } = facts.stored.proxy ?? {};
   if (!identity) throw new StartError('apiProxy', 'The sidecar has no process.', false);
   return new ListenerCheck(addressOf(sidecar), { identity, marker });
 }
 
-const otherListener = (stranger: string, { endpoint }: Sidecar): string =>
-  `${stranger} listens at ${endpoint}, and is not the sidecar. End it, or choose another apiProxy.endpoint.`;
+const otherListener = (otherProgram: string, { endpoint }: Sidecar): string =>
+  `${otherProgram} listens at ${endpoint}, and is not the sidecar. End it, or choose another apiProxy.endpoint.`;
 
 /** Asks for the model list with the key; some proxies serve it under /v1 only. Null: answered; else what failed. */
 async function problemOf(
@@ -120,7 +120,8 @@ export function sidecarMachine(hub: HubServices, factsOf: FactsOf) {
     const check = listenerCheck(facts, sidecar);
     for (;;) {
       const found = check.look();
-      if (typeof found === 'object') throw new StartError('apiProxy', otherListener(found.stranger, sidecar), false);
+      if (typeof found === 'object')
+        throw new StartError('apiProxy', otherListener(found.otherProgram, sidecar), false);
       if (found === 'own' && (await problemOf(sidecar, { timeoutMs: requestTimeoutMs, signal })) === null)
         return { at: monotonicMs() };
       await sleep(readyPollMs, undefined, { signal });
@@ -132,7 +133,7 @@ export function sidecarMachine(hub: HubServices, factsOf: FactsOf) {
     const check = listenerCheck(facts, sidecar);
     const ask = async (connection: HttpProbeOptions['connection'], signal: AbortSignal) => {
       const found = check.look();
-      if (typeof found === 'object') return { error: `${found.stranger} listens at its address` };
+      if (typeof found === 'object') return { error: `${found.otherProgram} listens at its address` };
       const error = await problemOf(sidecar, {
         timeoutMs: facts.probe.timeoutMs,
         signal,
