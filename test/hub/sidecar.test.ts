@@ -195,6 +195,6 @@ t.test('a sidecar whose child listens is ready', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const script = `if (process.env.IS_CHILD) await import(${JSON.stringify(fixture('sidecars/stand-in.mjs'))});
     else { const { spawn } = await import('node:child_process');
-      spawn(process.execPath, process.argv.slice(1), { stdio: 'ignore', detached: true, env: { PATH: '/usr/bin', IS_CHILD: '1' } }); setInterval(() => {}, 1000); }`;
+      spawn(process.execPath, process.argv.slice(1), { stdio: 'ignore', detached: true, env: { ...process.env, IS_CHILD: '1' } }); setInterval(() => {}, 1000); }`;
   t.match(await hub.ensure(makeWorkspace(t), { apiProxy: await sidecar(t, script) }), { state: 'running' });
 });
