@@ -1,13 +1,13 @@
-import { appendFileSync, existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { activityIn } from '../../src/checkpoints/activity.ts';
+import { activityIn, lastActivity } from '../../src/checkpoints/activity.ts';
 import { Engine } from '../../src/checkpoints/engine.ts';
 import { runGitIn } from '../../src/checkpoints/git.ts';
 import { racyMs } from '../../src/checkpoints/limits.ts';
 import { gitIn } from './repositories.ts';
-import { bench, limits } from './tree-of-files.ts';
+import { bench, checkpointsOf, limits } from './tree-of-files.ts';
 
 const turn = { thread: 'thread', turn: 'turn_001' };
 const order = { thread: 'thread', turns: ['turn_001'], paths: undefined, conversation: ['turn_001'] };
@@ -169,4 +169,24 @@ t.test('the commit of a crashed turn is taken back when nothing changed after th
   });
   t.match((await place.undo()).outcome, { git: { isRestored: true }, conflicts: [] });
   t.equal(gitIn(join(place.root))('log', '-1', '--format=%s'), 'first');
+});
+
+t.test('calls of a turn leave a note of their beginning and end', async (t) => {
+  const place = bench(t);
+  const { checkpoints } = checkpointsOf(t, place);
+  const call = { threadId: 'thread', turnId: 'turn_001', workspacePath: place.root };
+  checkpoints.begin(call);
+  await checkpoints.secure(call);
+  const [store = ''] = readdirSync(place.stores);
+  const note = () => lastActivity(join(place.stores, store));
+  t.equal(note(), undefined, 'control: nothing ran');
+  const [first, second] = [checkpoints.working(call), checkpoints.working(call)];
+  t.equal(note()?.isWorking(turn), true);
+  first();
+  first();
+  t.equal(note()?.isWorking(turn), true, 'one call still runs');
+  second();
+  t.equal(note()?.isWorking(turn), false);
+  t.ok((note()?.at ?? 0) <= Date.now());
+  await checkpoints.settle(call);
 });
