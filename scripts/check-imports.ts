@@ -22,7 +22,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   log: ['protocol', 'machines', 'lib'],
   agent: ['git', 'supervise', ...lower],
   supervise: lower,
-  git: ['supervise'],
+  git: ['supervise', 'lib'],
   inspect: lower,
   checkpoints: ['git', 'supervise', ...lower],
   client: ['protocol', 'supervise', 'config', 'lib'],

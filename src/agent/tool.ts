@@ -38,6 +38,8 @@ export interface ToolContext {
   readonly environment?: Readonly<Record<string, string>> | undefined;
   /** A rule gives this call of `Exec` the network. */
   readonly hasNetwork?: boolean | undefined;
+  /** This call of `Exec` was allowed because it only reads: no program and no library of the workspace takes part. */
+  readonly onlyReads?: boolean | undefined;
   /** Output of a command as it comes; ignored by tools that have none. */
   readonly onOutput: (text: string) => void;
   /** Whether the policy or an earlier grant allows what a `scopeKey` names, without a question. */

@@ -262,7 +262,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     rules: new RuleBook({
       configured: config.Permissions.Rules,
       stateDirectory: options.stateDirectory,
-      places: placeRules({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env), environment: env }),
+      places: placeRules(toolSettings),
     }),
     surroundings: {
       library,

@@ -1,5 +1,4 @@
-import { realpathSync } from 'node:fs';
-import { delimiter, isAbsolute, relative, sep } from 'node:path';
+import { searchPathOutside } from '../lib/index.ts';
 
 /** Settings of one git process. */
 export interface GitEnvironmentOptions {
@@ -36,7 +35,7 @@ export function gitEnvironment(
   );
   return {
     ...Object.fromEntries(inherited),
-    PATH: searchPath(source['PATH'] ?? '', workspacePath),
+    PATH: workspacePath === undefined ? (source['PATH'] ?? '') : searchPathOutside(workspacePath, source['PATH']),
     ...messages,
     ...programs,
     ...(!hasUsersConfiguration && { ...withoutUser, ...withoutPrompt }),
@@ -110,25 +109,4 @@ function asVariables(settings: readonly GitSetting[]): Record<string, string> {
     variables[`GIT_CONFIG_VALUE_${index}`] = value;
   }
   return variables;
-}
-
-/** Directories of a search path that are absolute and lie outside of the workspace, also where a link leads. */
-function searchPath(path: string, workspacePath: string | undefined): string {
-  const workspace = workspacePath === undefined ? undefined : realPath(workspacePath);
-  const isOutside = (directory: string): boolean =>
-    isAbsolute(directory) && (workspace === undefined || !isIn(workspace, realPath(directory)));
-  return path.split(delimiter).filter(isOutside).join(delimiter);
-}
-
-function isIn(directory: string, path: string): boolean {
-  const below = relative(directory, path);
-  return below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below);
-}
-
-function realPath(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
 }

@@ -1,8 +1,8 @@
-import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { accessSync, constants, realpathSync, statSync } from 'node:fs';
+import { delimiter, isAbsolute, join, relative, sep } from 'node:path';
 
 /** Where to look when `PATH` does not say, or says too little. */
-const usualPlaces = ['/usr/local/bin', '/usr/bin', '/bin'];
+export const usualPlaces = ['/usr/local/bin', '/usr/bin', '/bin'];
 
 /**
  * Finds the program that `name` means: the first executable file of that name, or the file of a path. Relative entries of `PATH`
@@ -24,5 +24,25 @@ function isExecutable(file: string): boolean {
     return statSync(file).isFile();
   } catch {
     return false;
+  }
+}
+
+/** Directories of a `PATH` that are absolute and lie outside of `directory`, also where a link leads. */
+export function searchPathOutside(directory: string, path = ''): string {
+  const real = realPath(directory);
+  const isOutside = (each: string): boolean => isAbsolute(each) && !isIn(real, each) && !isIn(real, realPath(each));
+  return path.split(delimiter).filter(isOutside).join(delimiter);
+}
+
+function isIn(directory: string, path: string): boolean {
+  const below = relative(directory, path);
+  return below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below);
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
   }
 }

@@ -24,6 +24,8 @@ export interface Verdict {
   readonly reason: string;
   /** Every rule that allows a part of the command gives it the network. */
   readonly hasNetwork?: boolean;
+  /** Every part of the command only reads: it runs without the variables and directories of the workspace. */
+  readonly onlyReads?: boolean;
 }
 
 const silent: Verdict = { decision: undefined, reason: 'no rule is about it' };
@@ -48,7 +50,9 @@ export async function decideCommand(
     if (rule) return { decision, rule, reason: reasonOf(rule) };
   }
   if (script.kind === 'opaque') return { decision: undefined, reason: 'it is not a list of plain commands' };
-  if (await isReadOnly(script.commands, place)) return { decision: 'allow', reason: 'it only reads in the workspace' };
+  if (await isReadOnly(script.commands, place)) {
+    return { decision: 'allow', reason: 'it only reads in the workspace', onlyReads: true };
+  }
   const allowing = own.filter(({ Decision }) => Decision === 'allow');
   let last: SourcedRule | undefined;
   let hasNetwork = true;

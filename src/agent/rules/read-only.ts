@@ -64,9 +64,32 @@ const sortOptions =
   'ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort ' +
   'numeric-sort random-sort reverse sort stable unique version-sort check merge key field-separator zero-terminated debug';
 
+const lsOptions =
+  'all almost-all author escape ignore-backups color color-by directory classify file-type full-time group-directories-first ' +
+  'no-group human-readable si hide hyperlink indicator-style inode ignore kibibytes numeric-uid-gid literal hide-control-chars ' +
+  'show-control-chars quote-name quoting-style reverse recursive size sort time time-style tabsize width context zero';
+const nlOptions =
+  'body-numbering section-delimiter footer-numbering header-numbering line-increment join-blank-lines number-format ' +
+  'no-renumber number-separator starting-line-number number-width';
+
 /** By program. Recursive searches of contents are refused as far as they reach hidden files, where our own directory is. */
 const programs: Readonly<Record<string, Operands>> = {
-  ...{ cat: files, cd: files, cut: files, head: files, ls: files, nl: files, paste: files, rev: files, stat: files },
+  // An option alone leads home.
+  cd: without(/^-/),
+  rev: only('', 'version'),
+  cat: only('AbeEnstTuv', 'show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting'),
+  cut: only(
+    'bcdfnsz',
+    'bytes characters fields delimiter complement only-delimited output-delimiter zero-terminated',
+    files,
+    /^-[bcf][\d,-]+$|^-d.$/,
+  ),
+  head: only('cnqvz', 'bytes lines quiet silent verbose zero-terminated', files, /^-[cn]-?\d+[kKMGb]?$/),
+  // Without -L, -H and the long names for them: below a linked directory are files of others.
+  ls: only('aAbBcCdfFgGhiklmnNopqQrRsStTuUvwxXZ1', lsOptions, files),
+  nl: only('bdfhilnpsvw', nlOptions, files, /^-[bdfhlnsvwi].{1,8}$/),
+  paste: only('dsz', 'delimiters serial zero-terminated', files, /^-s?d.{1,8}$/),
+  stat: only('ctxf', 'format printf terse file-system', files, /^-c.+$/s),
   ...{ echo: none, expr: none, false: none, id: none, pwd: none, seq: none, tr: none, true: none, uname: none },
   ...{ which: none, whoami: none },
   tail: only('cnqvz+', 'bytes lines quiet silent verbose zero-terminated'),
@@ -87,7 +110,7 @@ export interface ReadOnlyPlace {
   readonly cwd: () => Promise<string>;
   /** Whether a path may be read without approval. @param path absolute */
   readonly mayRead: (path: string) => Promise<boolean>;
-  /** Whether a program of this name is found outside of the workspace, whose files are untrusted. */
+  /** Whether commands find a program of this name outside of the workspace, whose files are untrusted. */
   readonly isTrustedProgram: (name: string) => boolean;
   /** Whether the user has blocked paths: a search of a tree could reach them. */
   readonly hasBlockedPaths: boolean;

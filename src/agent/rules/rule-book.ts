@@ -47,6 +47,8 @@ export interface RuleBookOptions {
 export interface CallPlace {
   /** Canonical and absolute. */
   readonly workspacePath: string;
+  /** Tool chains of the user's shell, which the command would get. */
+  readonly environment?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Rules of a workspace: those of the configuration, and those that its user saved. */
@@ -58,35 +60,36 @@ export class RuleBook {
   }
 
   /** Decides about a call. @param args parsed */
-  async judge(tool: Tool, args: unknown, { workspacePath }: CallPlace): Promise<Verdict> {
+  async judge(tool: Tool, args: unknown, at: CallPlace): Promise<Verdict> {
     const { places } = this.#options;
     const rules = this.rules();
     const command = commandIn(tool, args);
     const place = tool.placeOf?.(args);
     if (tool.name === inputTool && tool.source === 'builtin') return this.#judgeInput(args, rules);
     if (command === undefined) {
-      const target = place === undefined ? addressIn(args) : await places.nameOf(place, workspacePath);
+      const target = place === undefined ? addressIn(args) : await places.nameOf(place, at.workspacePath);
       return decideCall(tool.name, target, rules);
     }
-    return decideCommand(command, rules, this.#placeOf(place, workspacePath));
+    return decideCommand(command, rules, await this.#placeOf(place, at));
   }
 
   /** Whether a call is a command that only reads, in the sandbox and to its end. Rules of the user do not count. */
-  async isReading(tool: Tool, args: unknown, { workspacePath }: CallPlace): Promise<boolean> {
+  async isReading(tool: Tool, args: unknown, at: CallPlace): Promise<boolean> {
     const command = commandIn(tool, args);
     if (command === undefined) return false;
     const { background, outside } = args as { readonly background?: boolean; readonly outside?: boolean };
     if (background === true || outside === true) return false;
-    const { decision } = await decideCommand(command, [], this.#placeOf(tool.placeOf?.(args), workspacePath));
+    const { decision } = await decideCommand(command, [], await this.#placeOf(tool.placeOf?.(args), at));
     return decision === 'allow';
   }
 
-  #placeOf(place: string | undefined, workspacePath: string): ReadOnlyPlace {
+  async #placeOf(place: string | undefined, { workspacePath, environment }: CallPlace): Promise<ReadOnlyPlace> {
     const { places } = this.#options;
+    const path = await places.searchPathOf(workspacePath, environment);
     return {
       cwd: () => places.directoryOf(place ?? '.', workspacePath),
       mayRead: (path) => places.mayRead(path, workspacePath),
-      isTrustedProgram: (name) => places.isTrustedProgram(name, workspacePath),
+      isTrustedProgram: (name) => places.isTrustedProgram(name, workspacePath, path),
       hasBlockedPaths: places.hasBlockedPaths,
     };
   }

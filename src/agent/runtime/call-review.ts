@@ -32,10 +32,14 @@ export interface ReviewedCall {
   decision: ({ readonly word: ApprovalDecision } & Decider) | undefined;
   /** A rule gives the command the network. */
   readonly hasNetwork?: boolean | undefined;
+  /** The command was allowed because it only reads. */
+  readonly onlyReads?: boolean | undefined;
 }
 
 export interface ReviewOptions {
   readonly workspacePath: string;
+  /** Tool chains of the user's shell, for commands. */
+  readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly policy: ApprovalPolicy;
   readonly toolOf: (name: string) => Tool | undefined;
   readonly toolNames: () => readonly string[];
@@ -89,7 +93,7 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
     return refused(isCut ? cutText(options.end?.limit) : `Error: ${parsed.error}`, tool, { isUnusable: true, isCut });
   }
   const { args } = parsed;
-  const planned = options.isPlanning && (await refusalInPlan(tool, args, options.rules, options.workspacePath));
+  const planned = options.isPlanning && (await refusalInPlan(tool, args, options.rules, options));
   if (planned) return refused(planned, tool);
   const verdict = await options.rules?.judge(tool, args, options);
   if (verdict?.decision === 'deny') return refused(deniedBy(verdict), tool);
@@ -102,6 +106,8 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
   const diff = word === undefined ? await need.preview?.() : undefined;
   return {
     ...{ call, tool, args, refusal, requestId, hasNetwork: verdict?.hasNetwork },
+    // In a plan no other command passes.
+    onlyReads: verdict?.onlyReads === true || options.isPlanning === true,
     need: { ...need, ...(proposedRule && { proposedRule }), ...(diff !== undefined && { diff }) },
     decision: word && { word, by: 'policy' },
   };

@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/index.ts';
-import type { RuleBook } from '../rules/index.ts';
+import type { CallPlace, RuleBook } from '../rules/index.ts';
 import type { Tool } from '../tool.ts';
 
 /** Behind the prompt of a turn that plans. Not in the system prompt, which stays the same when the mode changes. */
@@ -18,10 +18,10 @@ export async function refusalInPlan(
   tool: Tool,
   args: unknown,
   rules: Pick<RuleBook, 'isReading'> | undefined,
-  workspacePath: string,
+  place: CallPlace,
 ): Promise<string | undefined> {
   if (tool.isReadOnly || (tool.source === 'builtin' && harmless.has(tool.name))) return undefined;
-  if (await rules?.isReading(tool, args, { workspacePath })) return undefined;
+  if (await rules?.isReading(tool, args, place)) return undefined;
   return `Error: not run, because this turn only plans: ${tool.name} may change something. Put it into the plan.`;
 }
 

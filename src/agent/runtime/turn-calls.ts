@@ -68,13 +68,10 @@ export class TurnCalls {
   async review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }> {
     const { host, policy, isPlanning, hooks, approvals } = this.#options;
     const { workspacePath, isGranted, rules, config } = host;
+    const { environment, readOnly } = config;
     const about = {
-      workspacePath,
-      policy,
-      isGranted,
-      rules,
-      isPlanning,
-      isReadOnly: config.readOnly === true,
+      ...{ workspacePath, environment, policy, isGranted, rules, isPlanning },
+      isReadOnly: readOnly === true,
       end: this.#end,
     };
     this.#reviewed = await Promise.all(
@@ -193,7 +190,7 @@ export class TurnCalls {
     this.#commands.delete(callId);
   }
 
-  #contextOf({ call, hasNetwork }: ReviewedCall, signal: AbortSignal): ToolContext {
+  #contextOf({ call, hasNetwork, onlyReads }: ReviewedCall, signal: AbortSignal): ToolContext {
     const { host, turnId, policy } = this.#options;
     return {
       workspacePath: host.workspacePath,
@@ -202,6 +199,7 @@ export class TurnCalls {
       callId: call.callId,
       signal,
       hasNetwork,
+      onlyReads,
       environment: host.config.environment,
       onOutput: (text) => this.#output(call.callId, text),
       isApproved: (scopeKey) => policy === 'autoApprove' || host.isGranted(scopeKey),

@@ -14,6 +14,7 @@ import { createExec, type ExecSettings } from './exec/exec.ts';
 import type { Rooms } from './exec/rooms.ts';
 import type { SandboxStatus } from './exec/sandbox.ts';
 import type { ShellEnvironment } from './exec/shell-environment.ts';
+import { searchPathOf } from './exec/variables.ts';
 import { createDelegateFiles, type DelegateFiles } from './files/delegate-files.ts';
 import { createFileTools } from './files/index.ts';
 import { createImageReader, type ReadImage } from './files/local-image.ts';
@@ -119,9 +120,14 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
 export const trySandbox = (settings: ToolSettings, workspacePath: string): Promise<SandboxStatus> =>
   workspaceSandbox(execSettingsOf(settings), workspacePath);
 
-/** Judges paths and programs for rules. */
-export const placeRules = (settings: Pick<ToolSettings, 'blockedPaths' | 'home' | 'environment'>): PlaceRules =>
-  createPlaceRules(rulesOf(settings), settings.environment['PATH']);
+/** Judges paths and programs for rules. Programs are judged with the `PATH` of the commands that `Exec` runs. */
+export const placeRules = (
+  settings: Pick<ToolSettings, 'blockedPaths' | 'home' | 'environment'> &
+    Partial<Pick<ToolSettings, 'passEnvironment' | 'secrets' | 'shell'>>,
+): PlaceRules =>
+  createPlaceRules(rulesOf(settings), (workspacePath, environment) =>
+    searchPathOf({ passEnvironment: [], secrets: [], ...settings }, { workspacePath, environment }),
+  );
 
 /** Reads text files without approval, by the rules of the file tools. */
 export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadText =>

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { findProgram } from '../../lib/index.ts';
+import { findProgram, searchPathOutside, usualPlaces } from '../../lib/index.ts';
+import type { ToolContext } from '../tool.ts';
 import { displayPath, isWithin, type PathRules, resolveInWorkspace } from './paths.ts';
 
 /** Judgements about paths and programs for rules; paths are judged as the file tools do. */
@@ -11,14 +12,24 @@ export interface PlaceRules {
   readonly nameOf: (given: string, workspacePath: string) => Promise<string | undefined>;
   /** Real directory that a command would run in. */
   readonly directoryOf: (given: string, workspacePath: string) => Promise<string>;
-  /** Whether a program of this name is found, outside of the workspace. */
-  readonly isTrustedProgram: (name: string, workspacePath: string) => boolean;
+  /** `PATH` of commands in a workspace. @param environment tool chains of the user's shell */
+  readonly searchPathOf: (workspacePath: string, environment: ToolContext['environment']) => Promise<string>;
+  /** Whether this `PATH` finds a program of this name, and only outside of the workspace. */
+  readonly isTrustedProgram: (name: string, workspacePath: string, searchPath: string) => boolean;
   readonly hasBlockedPaths: boolean;
 }
 
-/** @param searchPath `PATH` of commands */
-export function createPlaceRules(rules: PathRules, searchPath: string | undefined): PlaceRules {
-  const hasRelativeEntry = searchPath?.split(delimiter).some((directory) => !isAbsolute(directory)) === true;
+/**
+ * `PATH` with which a command runs that was allowed because it only reads: no directory of the workspace, none that is relative. It
+ * finds the programs that were judged, also when another command has made a file of the same name since.
+ *
+ * @param path of other commands in the workspace
+ */
+export const readingPath = (workspacePath: string, path: string): string =>
+  [searchPathOutside(workspacePath, path), ...usualPlaces].filter(Boolean).join(delimiter);
+
+/** @param searchPathOf `PATH` of commands: that of `Exec` */
+export function createPlaceRules(rules: PathRules, searchPathOf: PlaceRules['searchPathOf']): PlaceRules {
   const resolved = (given: string, workspacePath: string) =>
     resolveInWorkspace(workspacePath, given, rules).catch(() => undefined);
   return {
@@ -32,9 +43,10 @@ export function createPlaceRules(rules: PathRules, searchPath: string | undefine
     },
     directoryOf: async (given, workspacePath) =>
       given === '.' ? workspacePath : ((await resolved(given, workspacePath))?.path ?? join(workspacePath, given)),
-    isTrustedProgram(name, workspacePath) {
+    searchPathOf,
+    isTrustedProgram(name, workspacePath, searchPath) {
       // The shell looks into relative directories, too.
-      if (hasRelativeEntry) return false;
+      if (searchPath.split(delimiter).some((directory) => !isAbsolute(directory))) return false;
       const program = findProgram(name, searchPath);
       return program !== undefined && ![program, realpathSync(program)].some((path) => isWithin(workspacePath, path));
     },

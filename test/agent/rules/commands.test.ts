@@ -85,6 +85,17 @@ const reading = lines(`
   paste a.txt src/b.ts
   stat a.txt
   stat -c %s a.txt
+  stat --format=%n a.txt
+  ls -R .
+  ls -1At --color=never
+  ls --all --recursive
+  cat -A --number a.txt
+  head -n5 --quiet a.txt
+  head --lines=5 a.txt
+  cut -d: -f1,3 a.txt
+  cut --delimiter=: --fields=1 a.txt
+  nl -ba a.txt
+  paste -sd, a.txt
   sort a.txt
   sort -n -r a.txt
   uniq a.txt
@@ -156,6 +167,26 @@ const beyond = lines(`
   ls ..
   ls away
   stat /etc/shadow
+  ls -L .
+  ls -RL .
+  ls -H .
+  ls -lRL src
+  ls --dereference
+  ls --deref -R
+  ls --dereference-command-line .
+  ls --dereference-command-line-symlink-to-dir .
+  stat -L a.txt
+  stat --dereference a.txt
+  stat --deref a.txt
+  cat --unknown a.txt
+  cat --f=a.txt
+  head --unknown a.txt
+  cut --out=x a.txt
+  nl --files0-from=a.txt
+  paste --files0-from=a.txt
+  rev --unknown a.txt
+  cd -P && cat .profile
+  cd -- && cat .profile
   sort /etc/passwd
   grep root /etc/passwd
   grep -e x /etc/passwd

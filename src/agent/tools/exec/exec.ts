@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { findProgram } from '../../../lib/index.ts';
+import { findProgram, searchPathOutside } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
-import { toolChainEnvironment } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { type BackgroundProcesses, stateOf } from '../background/index.ts';
 import { defineTool } from '../define.ts';
@@ -10,22 +9,20 @@ import { resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import { CommandOutput } from './command-output.ts';
 import { type CommandPlace, findDirectory, findPlace, type PlaceSettings } from './command-place.ts';
-import { commandEnvironment, type EnvironmentSettings, isSecret, newMarker } from './environment.ts';
+import { newMarker } from './environment.ts';
 import type { GitFinding } from './git-repair.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
-import type { ShellEnvironment } from './shell-environment.ts';
 import { tellEnd } from './tell-end.ts';
+import { environmentOf, type VariableSettings } from './variables.ts';
 
 /** Settings of Exec, most of them from `Tools.Shell`. */
-export interface ExecSettings extends EnvironmentSettings, PlaceSettings {
+export interface ExecSettings extends VariableSettings, PlaceSettings {
   readonly timeoutMs: number;
   readonly maxTimeoutMs: number;
   readonly maxOutputChars: number;
   /** Absent: commands run in the foreground only. */
   readonly processes?: BackgroundProcesses | undefined;
-  /** Variables of the workspace. Absent: none. */
-  readonly shell?: Pick<ShellEnvironment, 'of'> | undefined;
 }
 
 interface ExecArguments {
@@ -193,13 +190,14 @@ interface ShellRun {
 export async function runShell(
   { command, cwd, place, timeoutMs, onText }: ShellRun,
   settings: ExecSettings,
-  context: Pick<ToolContext, 'workspacePath' | 'environment' | 'signal'>,
+  context: Pick<ToolContext, 'workspacePath' | 'environment' | 'signal' | 'onlyReads'>,
 ): Promise<CommandEnd> {
   const marker = newMarker(settings.environment);
+  const env = await environmentOf(settings, context, marker);
   let wrapper = '';
   const end = await runCommand({
-    ...{ argv: [...place.words, ...shell(command, settings.environment['PATH'])], cwd },
-    env: { ...commandEnvironment(settings, marker, await variablesOf(settings, context)), ...place.env },
+    ...{ argv: [...place.words, ...shell(command, shellPath(settings, context))], cwd },
+    env: { ...env, ...place.env },
     ...{ marker, timeoutMs, signal: context.signal, onText },
     // A command has both of its outputs in one: these are words of the programs before it.
     onErrorText: (text) => {
@@ -227,19 +225,6 @@ export class SandboxStartError extends Error {
   }
 }
 
-/** Variables of the workspace, and the tool chains of the shell that the user works in. */
-async function variablesOf(
-  settings: ExecSettings,
-  { workspacePath, environment }: Pick<ToolContext, 'workspacePath' | 'environment'>,
-): Promise<Record<string, string>> {
-  const own = (await settings.shell?.of(workspacePath)) ?? {};
-  const chains = Object.entries(toolChainEnvironment(environment ?? {}));
-  const users = Object.fromEntries(chains.filter(([name, value]) => !isSecret(name, value, settings)));
-  // A profile must not hide where the user's shell, or the server, finds its programs.
-  const PATH = [own['PATH'], users['PATH'] ?? settings.environment['PATH']].filter(Boolean).join(':');
-  return { ...own, ...users, ...(PATH !== '' && { PATH }) };
-}
-
 /** Starts a command, and watches it for a moment: most that fail do so at once. */
 async function startInBackground(
   { command }: ExecArguments,
@@ -250,10 +235,10 @@ async function startInBackground(
 ): Promise<ToolResult> {
   const { threadId, signal, onOutput } = context;
   const marker = newMarker(settings.environment);
-  const own = await variablesOf(settings, context);
-  const argv = [...place.words, ...shell(command, settings.environment['PATH'])];
+  const variables = await environmentOf(settings, context, marker);
+  const argv = [...place.words, ...shell(command, shellPath(settings, context))];
   // A bash that reads from a socket takes itself for one below rsh, and reads ~/.bashrc, unless another shell started it.
-  const env = { ...commandEnvironment(settings, marker, own), ...place.env, SHLVL: '1' };
+  const env = { ...variables, ...place.env, SHLVL: '1' };
   const process = settings.processes?.start({ argv, cwd, env, marker, threadId, command });
   if (!process) {
     await place.leave();
@@ -270,6 +255,10 @@ async function startInBackground(
   onOutput(result.text);
   return result;
 }
+
+/** Where the shell is found: never in the workspace. */
+const shellPath = ({ environment }: ExecSettings, { workspacePath }: Pick<ToolContext, 'workspacePath'>): string =>
+  searchPathOutside(workspacePath, environment['PATH']);
 
 /**
  * Both outputs into one pipe, so that what was written first is read first. `$0` and `$1` keep the command out of any
