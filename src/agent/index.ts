@@ -87,6 +87,7 @@ export {
   sandboxStatus,
   selectToolNames,
   selectTools,
+  shellEnvironment,
   ThreadDirectories,
   type ToolSettings,
   textReader,

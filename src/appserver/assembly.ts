@@ -20,9 +20,9 @@ import {
   placeRules,
   Rooms,
   RuleBook,
-  ShellEnvironment,
   type StoredThread,
   selectTools,
+  shellEnvironment,
   ThreadDirectories,
   ThreadService,
   type ToolSettings,
@@ -36,7 +36,7 @@ import {
 import type { Automations } from '../automations/index.ts';
 import type { Engines } from '../checkpoints/index.ts';
 import { type Config, homeDirectory, type LoadedConfig, restartPolicyOf } from '../config/index.ts';
-import { messageOf } from '../lib/index.ts';
+import { messageOf, searchPathOutside } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import {
   type AgentChoice,
@@ -165,23 +165,32 @@ export function assemble(options: AssemblyOptions): Assembly {
     observe: (actor, { id, threadId }) =>
       observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
   });
-  const rooms = new Rooms(env);
+  // Programs of the workspace make no sandbox.
+  const outsideEnv = { ...env, PATH: searchPathOutside(workspacePath, env['PATH']) };
+  const rooms = new Rooms(outsideEnv);
   // A start waits for no trial, and has no process besides the server.
   const sandbox: SandboxReport = new SandboxReport(() => trySandbox(toolSettings, workspacePath));
-  const toolSettings: ToolSettings = {
+  const ownSettings = {
     tools: config.Tools,
     blockedPaths: config.Permissions.BlockedPaths,
     passEnvironment: config.Supervision.PassEnvironment,
     secrets,
     environment: env,
     home: homeDirectory(env),
+  };
+  const shellProblems = {
+    timeoutMs: defaults.agent.shellSetupMs,
+    onProblem: (problem: string) => logger.warn(problem),
+  };
+  const toolSettings: ToolSettings = {
+    ...ownSettings,
     outputs,
     processes,
     rooms,
     temporary,
     onSandbox: (problem) => sandbox.noted(problem),
     ...(options.isTrusted && {
-      shell: shellEnvironmentOf(options, secrets),
+      shell: shellEnvironment(ownSettings, shellProblems),
       agents: agentsForTasks(config.Agent, env['PATH'] ?? ''),
     }),
   };
@@ -257,7 +266,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     },
     hooks: new Hooks(
       config.Hooks,
-      userCommands({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
+      userCommands({ environment: outsideEnv, passEnvironment: config.Supervision.PassEnvironment, secrets }),
     ),
     rules: new RuleBook({
       configured: config.Permissions.Rules,
@@ -352,14 +361,4 @@ export function assemble(options: AssemblyOptions): Assembly {
 function gitEnvironmentOf(env: AssemblyOptions['env']): Readonly<Record<string, string>> {
   const { PATH = '', HOME = '' } = env;
   return { PATH, HOME };
-}
-
-/** The environment of commands as the user's login shell and the project prepare it. */
-function shellEnvironmentOf({ config, env, logger }: AssemblyOptions, secrets: readonly string[]): ShellEnvironment {
-  return new ShellEnvironment({
-    setup: config.Tools.Shell.Setup,
-    timeoutMs: defaults.agent.shellSetupMs,
-    settings: { environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets },
-    onProblem: (problem) => logger.warn(problem),
-  });
 }

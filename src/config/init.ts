@@ -1,4 +1,4 @@
-import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { makeDirectory } from '../lib/index.ts';
 import { TrustError } from './error.ts';
@@ -20,8 +20,8 @@ export class InitError extends Error {
 
 /**
  * Makes `dir` (created when it does not exist) a workspace: `.oratorio/` for its owner only, an empty configuration and a
- * `.gitignore` that keeps state out of version control. What exists is left as it is. The user trusts a new workspace; an
- * existing `.oratorio/` stays as trusted as it was.
+ * `.gitignore` that keeps state out of version control. What exists is left as it is. A directory that was empty or missing is trusted:
+ * nobody else can have put anything there. Any other is restricted, and an existing `.oratorio/` stays as trusted as it was.
  *
  * @throws InitError when `dir` is a file, cannot be created, has a name that is not UTF-8, holds an `.oratorio` of another
  *   user or a symlink in its place, or Oratorio's own home would become the workspace's directory
@@ -44,23 +44,32 @@ export function initWorkspace(
   const existing = [workspacePath, inside].find((path) => isDirectory(path) === false);
   if (existing !== undefined) throw new InitError(`${existing} is not a directory`);
   const configFile = workspaceConfigFile(workspacePath);
-  const isNew = !existsSync(inside);
+  const isOurs = isEmpty(workspacePath);
   const created = ![configFile, join(inside, '.gitignore')].every(existsSync);
   create(inside);
   open(workspacePath, home);
   writeNew(configFile, '{}\n');
   writeGitignore(inside);
-  if (isNew) trustNew({ home, workspace: workspacePath });
+  if (isOurs) trustNew({ home, workspace: workspacePath });
   return { workspacePath, configFile, created };
 }
 
-/** A new `.oratorio` of this user is trusted; an existing one may come from a repository. */
+/** Trusts a workspace of which this call has made every file. */
 function trustNew(place: TrustPlace): void {
   try {
     trustWorkspace(place);
   } catch (error) {
     // The workspace stays restricted, which every start reports together with the reason.
     if (!(error instanceof TrustError)) throw error;
+  }
+}
+
+/** True for a missing directory, too; false when it cannot be read. */
+function isEmpty(directory: string): boolean {
+  try {
+    return readdirSync(directory).length === 0;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT';
   }
 }
 

@@ -104,6 +104,25 @@ t.test('regression: C1 init trusts a workspace that it creates, never an existin
   t.equal(workspaceTrust({ home: at.home, workspace: made }).trust, 'trusted');
 });
 
+t.test('regression: C1 init trusts an empty directory, and none that has anything in it', (t) => {
+  const { home } = place(t, endpoint);
+  const base = t.testdir({
+    empty: {},
+    file: { 'a.txt': '' },
+    hidden: { '.envrc': '' },
+    clone: { '.git': { config: '' } },
+    venv: { '.venv': { bin: { activate: '' } } },
+  });
+  const trusted = readdirSync(base).filter((name) => {
+    const workspace = join(base, name);
+    initWorkspace(workspace, { ORATORIO_HOME: home });
+    initWorkspace(workspace, { ORATORIO_HOME: home });
+    return workspaceTrust({ home, workspace }).trust === 'trusted';
+  });
+  t.strictSame(trusted, ['empty']);
+  t.end();
+});
+
 t.test('trust belongs to the canonical path', async (t) => {
   const at = place(t, endpoint);
   trustWorkspace(at);

@@ -13,7 +13,7 @@ import { createDelegateCommands, type DelegateCommands } from './exec/delegate-c
 import { createExec, type ExecSettings } from './exec/exec.ts';
 import type { Rooms } from './exec/rooms.ts';
 import type { SandboxStatus } from './exec/sandbox.ts';
-import type { ShellEnvironment } from './exec/shell-environment.ts';
+import { ShellEnvironment, type ShellSetupOptions } from './exec/shell-environment.ts';
 import { searchPathOf } from './exec/variables.ts';
 import { createDelegateFiles, type DelegateFiles } from './files/delegate-files.ts';
 import { createFileTools } from './files/index.ts';
@@ -119,6 +119,15 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
 /** Tries the sandbox that commands of a workspace have. @param workspacePath real path */
 export const trySandbox = (settings: ToolSettings, workspacePath: string): Promise<SandboxStatus> =>
   workspaceSandbox(execSettingsOf(settings), workspacePath);
+
+/** The environment of commands as the user's login shell and the project prepare it. */
+export const shellEnvironment = (
+  settings: Omit<ToolSettings, 'outputs' | 'temporary' | 'rooms' | 'processes' | 'shell' | 'agents' | 'resolve'>,
+  { timeoutMs, onProblem }: Pick<ShellSetupOptions, 'timeoutMs' | 'onProblem'>,
+): ShellEnvironment => {
+  const place = execSettingsOf(settings);
+  return new ShellEnvironment({ setup: settings.tools.Shell.Setup, settings: place, place, timeoutMs, onProblem });
+};
 
 /** Judges paths and programs for rules. Programs are judged with the `PATH` of the commands that `Exec` runs. */
 export const placeRules = (

@@ -1,4 +1,4 @@
-import { InitError, initWorkspace } from '../../config/index.ts';
+import { InitError, initWorkspace, workspaceTrust } from '../../config/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -7,9 +7,10 @@ import { workspacePath } from '../workspace.ts';
 
 /** `oratorio init [dir]` */
 export async function run(context: CommandContext): Promise<number> {
-  const { output, env } = context;
+  const { output, env, home } = context;
   const made = initialise(workspacePath(context, context.argument), env);
-  if (output.json) output.document(made);
+  const { trust } = workspaceTrust({ home, workspace: made.workspacePath });
+  if (output.json) output.document({ ...made, trust });
   const { green, dim } = output.colors;
   output.line(
     made.created
@@ -17,10 +18,15 @@ export async function run(context: CommandContext): Promise<number> {
       : `${made.workspacePath} is a workspace already`,
   );
   output.line(dim(`  settings  ${made.configFile}`));
+  if (made.created && trust === 'restricted') output.line(dim(`  trust     ${newAndRestricted(made.workspacePath)}`));
   output.line(dim(`  next      oratorio up ${quoted(made.workspacePath)}`));
   await offerLogin(context, made.workspacePath);
   return exitCodes.ok.code;
 }
+
+/** Reason and next step for a workspace that was made where files lay already. */
+export const newAndRestricted = (path: string): string =>
+  `new and restricted, because the directory has other files; once you trust them: oratorio trust ${quoted(path)}`;
 
 /** @throws CliError */
 export function initialise(path: string, env: CommandContext['env']): ReturnType<typeof initWorkspace> {

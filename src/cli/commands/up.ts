@@ -1,4 +1,5 @@
 import { connectHub, type HubClient, type ReceivedEvent, type RecordAnswer } from '../../client/index.ts';
+import { workspaceTrust } from '../../config/index.ts';
 import { version } from '../../protocol/index.ts';
 import { knownPageToken } from '../../supervise/index.ts';
 import { checkAgent, chooseAgent } from '../choose-agent.ts';
@@ -12,7 +13,7 @@ import { pageFor, pageUrl } from '../page.ts';
 import { eventLine, inLine, recordLines } from '../render.ts';
 import { warnRestricted } from '../restricted.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
-import { initialise } from './init.ts';
+import { initialise, newAndRestricted } from './init.ts';
 
 /** `oratorio up [workspace]`: the main job. */
 export async function run(context: CommandContext): Promise<number> {
@@ -67,7 +68,9 @@ async function makeWorkspace({ options, output, env, home, signal }: CommandCont
     );
   }
   const { workspacePath: made } = initialise(path, env);
+  const { trust } = workspaceTrust({ home, workspace: made });
   output.line(`${output.colors.green('✔')} Made ${made} a workspace`);
+  if (trust === 'restricted') output.warn(`${made} is ${newAndRestricted(made)}`);
 }
 
 async function findHub({ home, options, output, signal }: CommandContext): Promise<HubClient> {

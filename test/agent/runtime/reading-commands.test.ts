@@ -34,6 +34,10 @@ async function resultOf(t: Test, { command, setup = '', environment, path, polic
   const own = { environment: env, passEnvironment: [], secrets: [] };
   const shell = new ShellEnvironment({
     ...{ setup: setup.replaceAll('WS', workspacePath), timeoutMs: 600_000, settings: own },
+    place: {
+      ...{ sandbox: 'required', network: 'deny', home, environment: env },
+      pathRules: { blockedPaths: [], protectedDirectories: [] },
+    },
     onProblem: (problem) => t.fail(problem),
   });
   const settings = { ...own, shell, blockedPaths: [], home };

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { ShellEnvironment } from '../../../src/agent/index.ts';
 import { createExec } from '../../../src/agent/tools/exec/exec.ts';
+import type { SandboxMode } from '../../../src/agent/tools/index.ts';
 import { markerVariable } from '../../../src/supervise/index.ts';
 import { scanProcesses } from '../../../src/supervise/scan.ts';
 import { until } from '../../supervise/helpers.ts';
@@ -15,10 +16,15 @@ interface Scene {
   readonly files?: Readonly<Record<string, string>>;
   readonly secrets?: readonly string[];
   readonly timeoutMs?: number;
+  readonly sandbox?: SandboxMode;
+  /** The `PATH` of the server begins with `bin` of the workspace. */
+  readonly hasOwnPrograms?: boolean;
 }
 
 /** A workspace, a home with a profile, and the variables that its commands get. */
-function stage(t: Test, { profile = '', setup = '', files = {}, secrets = [], timeoutMs = 600_000 }: Scene) {
+function stage(t: Test, scene: Scene) {
+  const { profile = '', setup = '', files = {}, secrets = [], timeoutMs = 600_000 } = scene;
+  const { sandbox = 'required', hasOwnPrograms = false } = scene;
   const workspacePath = temporaryWorkspace(t);
   const home = temporaryWorkspace(t);
   writeFileSync(join(home, '.bash_profile'), profile);
@@ -28,16 +34,22 @@ function stage(t: Test, { profile = '', setup = '', files = {}, secrets = [], ti
     chmodSync(join(workspacePath, path), 0o755);
   }
   const marker = `test-of-shell-${process.pid}`;
-  const environment = { PATH: process.env['PATH'], HOME: home, SHELL: '/bin/bash', [markerVariable]: marker };
+  const PATH = `${hasOwnPrograms ? `${workspacePath}/bin:` : ''}${process.env['PATH']}`;
+  const environment = { PATH, HOME: home, SHELL: '/bin/bash', [markerVariable]: marker };
   const problems: string[] = [];
+  const pathRules = { blockedPaths: [], protectedDirectories: [] };
   const settings = { environment, passEnvironment: [], secrets };
-  const shell = new ShellEnvironment({ setup, timeoutMs, settings, onProblem: (problem) => problems.push(problem) });
+  const place = { ...settings, sandbox, network: 'deny', home, pathRules } as const;
+  const shell = new ShellEnvironment({
+    ...{ setup, timeoutMs, settings, place },
+    onProblem: (problem) => problems.push(problem),
+  });
   const exec = createExec({
     ...{ timeoutMs: 600_000, maxTimeoutMs: 600_000, maxOutputChars: 10_000, sandbox: 'off', network: 'deny' },
-    ...{ home, pathRules: { blockedPaths: [], protectedDirectories: [] }, ...settings, shell },
+    ...{ home, pathRules, ...settings, shell },
   });
   const run = async (command: string) => (await call(exec, { command }, { workspacePath })).text;
-  return { exec, run, shell, workspacePath, problems, marker, path: environment.PATH ?? '' };
+  return { exec, run, shell, workspacePath, problems, marker, path: PATH };
 }
 
 t.test('a command gets the tool chains of the profile, and not its other variables', async (t) => {
@@ -128,4 +140,23 @@ t.test('a profile that floods or prints odd bytes does not hurt', async (t) => {
   });
   t.equal(await run('echo "$FINE|$A"'), '1|');
   t.strictSame(problems, []);
+});
+
+t.test('nothing of the workspace runs outside of the sandbox', async (t) => {
+  const proof = join(temporaryWorkspace(t), 'proof');
+  const script = `#!/bin/sh\n: > ${proof}\n: > inside\n`;
+  const files = {
+    ...{ '.venv/bin/activate': script, 'env.sh': script, 'relative.sh': script },
+    ...{ 'bin/tool': script, 'bin/bwrap': script, 'bin/bash': script, 'bin/direnv': script, 'bin/env': script },
+  };
+  const profile = 'tool 2>/dev/null; . ./relative.sh 2>/dev/null; export JAVA_HOME=/opt/java\n';
+  for (const sandbox of ['required', 'off'] as const) {
+    const scene = stage(t, { profile, setup: '. ./env.sh; export DONE=1', files, sandbox, hasOwnPrograms: true });
+    t.equal(await scene.run('echo "$JAVA_HOME|$VIRTUAL_ENV"'), `/opt/java|${scene.workspacePath}/.venv`, sandbox);
+    t.notOk(existsSync(proof), `${sandbox}: no file of the workspace ran outside`);
+    const isInside = existsSync(join(scene.workspacePath, 'inside'));
+    t.equal(isInside, sandbox === 'required', 'control: the setup runs in the sandbox only');
+    if (sandbox === 'off')
+      t.match(scene.problems, [/^not run, .*Tools\.Shell\.Setup \(Tools\.Shell\.Sandbox is off\)/]);
+  }
 });

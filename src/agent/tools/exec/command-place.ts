@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { directoryName } from '../../../config/index.ts';
-import { readJson } from '../../../lib/index.ts';
+import { readJson, searchPathOutside } from '../../../lib/index.ts';
 import type { ToolContext, ToolResult } from '../../tool.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
@@ -85,7 +85,7 @@ export async function sandboxPlaces(
 export async function workspaceSandbox(settings: PlaceSettings, workspacePath: string): Promise<SandboxStatus> {
   const { sandbox, environment, network } = settings;
   const places = sandbox === 'off' ? undefined : await sandboxPlaces(settings, workspacePath, network);
-  return sandboxStatus(sandbox, environment, network, places);
+  return sandboxStatus(sandbox, outsideOf(workspacePath, environment), network, places);
 }
 
 /**
@@ -112,7 +112,7 @@ export async function findPlace(
     onSandbox?.(undefined);
     return { words: room.words(cwd), isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave };
   }
-  const opened = await openSandbox(sandbox, { ...places, cwd }, environment);
+  const opened = await openSandbox(sandbox, { ...places, cwd }, outsideOf(workspacePath, environment));
   if ('problem' in opened) {
     onSandbox?.(opened.problem);
     return sandbox === 'required'
@@ -123,6 +123,15 @@ export async function findPlace(
   if (words.length > 0) onSandbox?.(undefined);
   return { ...outside, words, isSandboxed: words.length > 0, leave: close };
 }
+
+/** Variables with which programs are found that run outside of the sandbox: never those of the workspace. */
+export const outsideOf = (
+  workspacePath: string,
+  environment: PlaceSettings['environment'],
+): PlaceSettings['environment'] => ({
+  ...environment,
+  PATH: searchPathOutside(workspacePath, environment['PATH']),
+});
 
 const KnownWorkspaces = v.object({ appServers: v.array(v.object({ canonicalWorkspacePath: v.string() })) });
 

@@ -8,7 +8,7 @@ import { defineTool } from '../define.ts';
 import { resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import { CommandOutput } from './command-output.ts';
-import { type CommandPlace, findDirectory, findPlace, type PlaceSettings } from './command-place.ts';
+import { type CommandPlace, findDirectory, findPlace, outsideOf, type PlaceSettings } from './command-place.ts';
 import { newMarker } from './environment.ts';
 import type { GitFinding } from './git-repair.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
@@ -90,7 +90,7 @@ export function createExec(settings: ExecSettings): Tool {
       const directory = await approvedDirectory(args.workingDir, workspacePath, settings);
       considered.set(args, directory);
       const need = needOf(args.command, directory);
-      return args.outside && (await isSandboxed(settings)) ? outsideNeed(need, args.reason) : need;
+      return args.outside && (await isSandboxed(settings, workspacePath)) ? outsideNeed(need, args.reason) : need;
     },
     run: (args, context) => exec(args, considered.get(args), settings, context),
   });
@@ -106,8 +106,8 @@ const needOf = (command: string, directory: string): ApprovalNeed => ({
   covers: `exactly this command in ${directory}`,
 });
 
-const isSandboxed = async ({ sandbox, environment, network }: ExecSettings): Promise<boolean> =>
-  (await sandboxStatus(sandbox, environment, network)).available;
+const isSandboxed = async ({ sandbox, environment, network }: ExecSettings, workspacePath: string): Promise<boolean> =>
+  (await sandboxStatus(sandbox, outsideOf(workspacePath, environment), network)).available;
 
 /** Outside of the sandbox an answer holds once. */
 const outsideNeed = (need: ApprovalNeed, reason: string): ApprovalNeed => ({
