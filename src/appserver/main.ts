@@ -1,5 +1,6 @@
 /** Entry of the agent server's process. The Hub runs this file, `oratorio app-server` the same functions. */
 import { createLogger } from '../log/index.ts';
+import { closeInherited } from '../supervise/index.ts';
 import { parseArguments } from './arguments.ts';
 import { readLaunchDocument } from './launch-document.ts';
 import { type RunOutcome, runAppServer } from './run.ts';
@@ -12,6 +13,7 @@ const exitDeadlineMs = 1_800;
 
 async function main(): Promise<RunOutcome> {
   try {
+    closeInherited();
     const { workspacePath, isManaged, listen } = parseArguments(process.argv.slice(2));
     const launch = isManaged ? await readLaunchDocument(process.stdin) : undefined;
     return await runAppServer({ workspacePath, listen, launch, env: process.env, logger });

@@ -2,6 +2,7 @@
 import { runAppServer, exitCodes as startupCodes } from '../appserver/index.ts';
 import { visible } from '../lib/index.ts';
 import { modelWords } from '../protocol/index.ts';
+import { closeInherited } from '../supervise/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, quoted } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
@@ -12,6 +13,7 @@ export type Serving = Parameters<NonNullable<RunOptions['onServing']>>[0];
 
 /** Serves until it is stopped. @throws CliError when it cannot */
 export async function serve(options: RunOptions): Promise<number> {
+  closeInherited(options.env);
   const { exitCode, problem } = await runAppServer(options);
   if (problem === undefined) return exitCodes.ok.code;
   const exit = exitOf(exitCode);

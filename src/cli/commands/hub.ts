@@ -1,11 +1,13 @@
 import { type HubOutcome, runHub } from '../../hub/index.ts';
 import { createLogger } from '../../log/index.ts';
+import { closeInherited } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 
 /** `oratorio hub`: serves until it is stopped. */
 export async function run({ home, env, output }: CommandContext): Promise<number> {
+  closeInherited(env);
   const outcome = await runHub({
     home,
     environment: env,

@@ -91,9 +91,14 @@ export class Room {
     ];
   }
 
-  /** Ends it with all its processes. */
+  /**
+   * Ends it with all its processes. The inner one is ended first: the outer one collects it, and exits. The other way round it would be left
+   * to the first process of the system, which collects nothing where this server is that process.
+   */
   async close(): Promise<void> {
-    this.#holder.stop();
+    if (this.isOpen) process.kill(this.#inside.pid, 'SIGKILL');
+    const timer = setTimeout(() => this.#holder.stop(), defaults.agent.roomStartMs);
     await this.#holder.ended;
+    clearTimeout(timer);
   }
 }
