@@ -21,7 +21,7 @@ export class InitError extends Error {
 /**
  * Makes `dir` (created when it does not exist) a workspace: `.oratorio/` for its owner only, an empty configuration and a
  * `.gitignore` that keeps state out of version control. What exists is left as it is. A directory that was empty or missing is trusted:
- * nobody else can have put anything there. Any other is restricted, and an existing `.oratorio/` stays as trusted as it was.
+ * no other user can have put anything there. Any other is restricted, and an existing `.oratorio/` stays as trusted as it was.
  *
  * @throws InitError when `dir` is a file, cannot be created, has a name that is not UTF-8, holds an `.oratorio` of another
  *   user or a symlink in its place, or Oratorio's own home would become the workspace's directory
