@@ -101,6 +101,7 @@ export const fileCommands: readonly CommandSpec[] = [
       { name: 'model', value: 'models', describe: 'Use these models in turn, separated by commas' },
       { name: 'effort', value: 'efforts', describe: 'Use these efforts in turn, separated by commas' },
       { name: 'prune', describe: 'Delete the attempts of earlier races' },
+      { name: 'force', describe: 'Delete attempts that you changed, too; with --prune' },
       yes,
       inWorkspace,
       noStart,

@@ -228,6 +228,8 @@ export const RaceAttempt = v.object({
       message: v.pipe(v.string(), v.maxLength(2_000)),
     }),
   ),
+  /** End of its turn and check. `oratorio race --prune` keeps an attempt whose files changed later. */
+  endedAt: v.optional(v.pipe(v.string(), v.isoTimestamp())),
   /** Its changes are in the workspace of the original: this restore takes them back. The server sets it. */
   restoreId: v.optional(id),
 });

@@ -1,5 +1,6 @@
 /** `oratorio race` in the product as it is installed, with a model whose second attempt is the good one. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
@@ -66,6 +67,40 @@ t.test('the attempt that passes the check is applied, and undo takes it back', a
   t.same(appliedBy(await forksIn(place)), []);
   t.match((await oratorio(place, ['race', ...at, '--prune'])).stdout, 'Deleted 3 attempts.');
   for (const { directory } of found) t.notOk(existsSync(directory));
+});
+
+t.test('--prune keeps attempts with commits and files of the user, and --force deletes them', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site', { Provider: 'demo' });
+  const git = (directory: string, ...args: string[]) =>
+    execFileSync('git', ['-C', directory, '-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { env: place.env });
+  writeFileSync(join(workspace, 'a.txt'), 'before');
+  git(workspace, 'init', '-q');
+  git(workspace, 'add', 'a.txt');
+  git(workspace, 'commit', '-qm', 'one');
+  const at = ['--workspace', workspace];
+  const race = ['run: echo r > r.txt', '--attempts', '4', '--check', 'echo checked > checked.txt', '--yes'];
+  const { attempts } = await oratorioJson(place, 'race', ...race, ...at);
+  const [committed, written, removed, untouched]: string[] = attempts.map(
+    ({ directory }: { directory: string }) => directory,
+  );
+  writeFileSync(join(committed ?? '', 'mine.txt'), 'precious');
+  git(committed ?? '', 'add', 'mine.txt');
+  git(committed ?? '', 'commit', '-qm', 'mine');
+  writeFileSync(join(written ?? '', 'unsaved.txt'), 'precious');
+  rmSync(join(removed ?? '', 'a.txt'));
+
+  const { pruned, kept } = await oratorioJson(place, 'race', '--prune', ...at);
+  t.equal(pruned, 1, 'files of the turn and of the check are not the user’s');
+  t.same(kept.map(({ directory }: { directory: string }) => directory).sort(), [committed, written, removed].sort());
+  t.match(JSON.stringify(kept), /commit [0-9a-f]+ is on no branch/);
+  t.match(JSON.stringify(kept), 'changed after the attempt had ended');
+  t.notOk(existsSync(untouched ?? ''));
+  git(committed ?? '', 'branch', 'saved');
+  const again = await oratorio(place, ['race', '--prune', ...at]);
+  t.match(again.stdout, /^Deleted 0 attempts\.\nKept [\s\S]+oratorio race --prune --force/);
+  t.match((await oratorio(place, ['race', '--prune', '--force', ...at])).stdout, 'Deleted 3 attempts.');
+  for (const directory of [committed, written, removed]) t.notOk(existsSync(directory ?? ''));
 });
 
 /** Forks that the Hub lists. */

@@ -112,12 +112,16 @@ export class Attempt {
     const { number, choice } = this.#options;
     const failure = context.failure && { code: context.failure.code, message: context.failure.message };
     const state = value as RaceAttempt['state'];
-    await this.#unlessGone(() => this.#record(state, failure ?? undefined), undefined);
+    const end = failure ? { failure } : {};
+    await this.#unlessGone(() => this.#record(state, end), undefined);
+    const facts = await this.#unlessGone(() => this.#facts(), noFacts);
+    // Once its changes are known, no program of the attempt writes any more.
+    await this.#unlessGone(() => this.#record(state, { ...end, endedAt: new Date().toISOString() }), undefined);
     const status = failure ? (this.#turn ? 'failed' : 'notStarted') : state === 'stopped' ? 'stopped' : 'completed';
     return {
       ...{ number, ...choice, status, failure, hasPassed: state === 'passed' },
       ...{ threadId: this.#threadId, directory: this.#directory },
-      ...(await this.#unlessGone(() => this.#facts(), noFacts)),
+      ...facts,
     };
   }
 
@@ -170,13 +174,13 @@ export class Attempt {
   }
 
   /** For those who watch the race on the page. An attempt without files is a conversation that says why. */
-  async #record(state: RaceAttempt['state'], failure?: RaceAttempt['failure']): Promise<void> {
+  async #record(state: RaceAttempt['state'], end: Pick<RaceAttempt, 'failure' | 'endedAt'> = {}): Promise<void> {
     const { server, number, check, choice, originalId, displayName } = this.#options;
-    if (failure?.code === unavailable) {
+    if (end.failure?.code === unavailable) {
       this.#threadId ??= (await forkThread(server, originalId, { displayName })).threadId;
     }
     if (this.#threadId === null) return;
-    const race: RaceAttempt = { number, check, state, agent: choice.agent, ...(failure && { failure }) };
+    const race: RaceAttempt = { number, check, state, agent: choice.agent, ...end };
     await server.request('thread/config/update', { threadId: this.#threadId, config: { race } });
   }
 

@@ -7,6 +7,8 @@ import { runGit } from '../../git/index.ts';
 import { count } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { inLine } from '../render.ts';
+import { userWork } from './user-work.ts';
 
 /** Names of the conversations of races begin with it. */
 export const namePrefix = 'race: ';
@@ -17,27 +19,37 @@ const Threads = v.looseObject({
       id: v.string(),
       displayName: v.optional(v.string(), ''),
       config: v.optional(
-        v.looseObject({ workspaceOverride: v.optional(v.string()), race: v.optional(v.looseObject({})) }),
+        v.looseObject({
+          workspaceOverride: v.optional(v.string()),
+          race: v.optional(v.looseObject({ endedAt: v.optional(v.string()) })),
+        }),
         {},
       ),
     }),
   ),
 });
 
-/** Deletes the attempts of earlier races, with their directories. */
+/** Deletes the attempts of earlier races, with their directories. Keeps and names those with work of the user, unless `--force`. */
 export async function prune(
-  { output, env, signal }: CommandContext,
+  { output, env, options, signal }: CommandContext,
   server: AppServerClient,
   workspacePath: string,
 ): Promise<number> {
   const { data } = v.parse(Threads, await server.request('thread/list', { includeArchived: true }, { signal }));
   const place = join(dirname(workspacePath), directoryName, 'worktrees') + sep;
   let pruned = 0;
+  const kept: { readonly directory: string; readonly reason: string }[] = [];
   for (const { id, displayName, config } of data) {
     const { workspaceOverride: directory, race } = config;
     if (!displayName.startsWith(namePrefix)) continue;
     // One that was not begun has no directory.
     if (directory === undefined ? !race : !directory.startsWith(place)) continue;
+    const reason =
+      directory === undefined ? undefined : await userWork({ directory, endedAt: race?.endedAt, env, signal });
+    if (directory !== undefined && reason !== undefined && options['force'] !== true) {
+      kept.push({ directory, reason });
+      continue;
+    }
     await server.request('thread/delete', { threadId: id }, { signal });
     if (directory !== undefined) await rm(directory, { recursive: true, force: true });
     pruned += 1;
@@ -45,7 +57,9 @@ export async function prune(
   // Without a repository there is nothing to tidy.
   const tidy = { args: ['worktree', 'prune'], cwd: workspacePath, workspacePath, env };
   await runGit(tidy).catch(() => undefined);
-  if (output.json) output.document({ pruned });
+  if (output.json) output.document({ pruned, kept });
   output.line(`Deleted ${count(pruned, 'attempt')}.`);
+  for (const { directory, reason } of kept) output.line(`Kept ${inLine(directory)}: ${inLine(reason)}`);
+  if (kept.length > 0) output.line('Save the work, or delete these attempts too: oratorio race --prune --force');
   return exitCodes.ok.code;
 }
