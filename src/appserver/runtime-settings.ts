@@ -1,8 +1,8 @@
 /** Settings of the runtime's parts as the configuration has them. */
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { RuntimeSettings } from '../agent/index.ts';
 import type { AutomationsSettings } from '../automations/index.ts';
-import { type Config, directoryName } from '../config/index.ts';
+import { type Config, directoryName, forksDirectories } from '../config/index.ts';
 
 export function runtimeSettingsOf(config: Config): RuntimeSettings {
   const { Budget, Compaction, SubAgent, Permissions } = config;
@@ -44,6 +44,6 @@ export function automationsSettingsOf({ Automations }: Config): AutomationsSetti
 
 /** In the workspace, beside it (several workspaces share that one), and where the user wants them. */
 export function worktreeRootsOf(workspacePath: string, { Permissions }: Config): string[] {
-  const usual = [workspacePath, dirname(workspacePath)].map((path) => join(path, directoryName, 'worktrees'));
+  const usual = [join(workspacePath, directoryName, 'worktrees'), ...forksDirectories(workspacePath)];
   return Permissions.WorktreeRoot === '' ? usual : [...usual, resolve(workspacePath, Permissions.WorktreeRoot)];
 }

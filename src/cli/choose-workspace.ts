@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { discoverHub, type RecordAnswer } from '../client/index.ts';
+import { workspaceAbove } from '../config/index.ts';
 import type { CommandContext } from './command.ts';
-import { CliError } from './errors.ts';
 import { withHub } from './hub.ts';
 import { inLine } from './render.ts';
-import { canonical, isWorkspace } from './workspace.ts';
+import { isWorkspace } from './workspace.ts';
 
 /** A workspace that the command line does not name, and why it is meant. */
 interface Chosen {
@@ -28,29 +28,17 @@ export async function inChosenWorkspace(
   if (typeof options['workspace'] === 'string' || (cwd !== undefined && isWorkspace(cwd, home))) return context;
   const isGuessing = mayGuess && options['yes'] !== true;
   const chosen =
-    (cwd === undefined ? undefined : workspaceAbove(cwd, home)) ??
+    (cwd === undefined ? undefined : chosenAbove(cwd, home)) ??
     (isGuessing ? await knownWorkspace(context) : undefined);
   if (!chosen) return context;
-  output.note(output.colors.dim(`· Workspace ${inLine(chosen.path)}: ${chosen.because}`));
+  // Undimmed: the command works elsewhere than the reader may expect.
+  output.note(`· Workspace ${inLine(chosen.path)}: ${chosen.because}`);
   return { ...context, options: { ...options, workspace: chosen.path } };
 }
 
-function workspaceAbove(cwd: string, home: string): Chosen | undefined {
-  const start = canonical(cwd);
-  for (let path = dirname(start); path !== dirname(path); path = dirname(path)) {
-    if (isOwnWorkspace(path, home)) return { path, because: 'the current directory is in it' };
-  }
-  return undefined;
-}
-
-/** A directory above may be another user's: it is passed over. */
-function isOwnWorkspace(path: string, home: string): boolean {
-  try {
-    return isWorkspace(path, home);
-  } catch (error) {
-    if (error instanceof CliError) return false;
-    throw error;
-  }
+function chosenAbove(cwd: string, home: string): Chosen | undefined {
+  const path = workspaceAbove(cwd, { home });
+  return path === undefined ? undefined : { path, because: 'the current directory is in it' };
 }
 
 const startOf = ({ lastStartedAt }: RecordAnswer): number => Date.parse(lastStartedAt ?? '') || 0;

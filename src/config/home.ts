@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { homedir } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { userHome } from '../lib/index.ts';
 
 /** Name of Oratorio's directory in a user's home and in a workspace (design §1). */
 export const directoryName = '.oratorio';
@@ -8,9 +8,28 @@ export const directoryName = '.oratorio';
 /** Where everything of this user is: `$ORATORIO_HOME`, else `~/.oratorio`. Absolute. */
 export function homeDirectory(env: Readonly<Record<string, string | undefined>>): string {
   const chosen = env['ORATORIO_HOME'];
-  if (chosen === undefined || chosen === '') return join(homedir(), directoryName);
+  if (chosen === undefined || chosen === '') return usualHome(env);
   return isAbsolute(chosen) ? chosen : resolve(chosen);
 }
+
+/** Oratorio's home of a user who chooses none. */
+export const usualHome = (env: Readonly<Record<string, string | undefined>> = process.env): string =>
+  join(userHome(env), directoryName);
+
+/** Name of the directory with the forks of the workspaces beside it. It makes no directory a workspace. */
+export const forksName = '.oratorio-worktrees';
+
+/**
+ * Directory of forked conversations and attempts of races beside a workspace: there, git, module resolution and instructions of the
+ * workspace do not reach them.
+ */
+export const forksDirectory = (workspacePath: string): string => join(dirname(workspacePath), forksName);
+
+/** Places that have held forks, the present one first: version 0.1 used the name of a workspace's directory. */
+export const forksDirectories = (workspacePath: string): readonly string[] => [
+  forksDirectory(workspacePath),
+  join(dirname(workspacePath), directoryName, 'worktrees'),
+];
 
 /** The user's own configuration file. */
 export function userConfigFile(home: string): string {

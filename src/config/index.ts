@@ -16,8 +16,12 @@ export { type PlannedUserChange, planUserChange, type UserChange } from './chang
 export { ConfigError, type ConfigProblem, TrustError } from './error.ts';
 export {
   directoryName,
+  forksDirectories,
+  forksDirectory,
+  forksName,
   homeDirectory,
   userConfigFile,
+  usualHome,
   workspaceConfigFile,
   workspaceKey,
   workspaceStateDirectory,
@@ -40,11 +44,13 @@ export { type FactsOfModel, type NamedProvider, type ProviderKind, providerKinds
 export {
   ensureStateDirectory,
   findWorkspace,
+  isInitialised,
   type OpenedWorkspace,
   type OpenWorkspaceOptions,
   openWorkspace,
   WorkspaceError,
   type WorkspaceFault,
+  workspaceAbove,
 } from './open-workspace.ts';
 export { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
 export { restartPolicyOf } from './restart-policy.ts';

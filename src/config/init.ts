@@ -96,7 +96,7 @@ function create(directory: string): void {
 
 function open(workspacePath: string, home: string): void {
   try {
-    openWorkspace(workspacePath, { home });
+    openWorkspace(workspacePath, { home, isNew: true });
   } catch (error) {
     if (error instanceof WorkspaceError) throw new InitError(error.message, { cause: error });
     throw error;

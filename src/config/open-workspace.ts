@@ -9,9 +9,9 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describeUser, ensurePrivateDirectory, shellWord } from '../lib/index.ts';
-import { directoryName, workspaceStateDirectory } from './home.ts';
+import { directoryName, usualHome, workspaceConfigFile, workspaceStateDirectory } from './home.ts';
 
 /** A workspace that belongs to this user. */
 export interface OpenedWorkspace {
@@ -28,6 +28,8 @@ export interface OpenWorkspaceOptions {
   readonly home: string;
   /** This user; for tests. Undefined where the system has no uids: then no owner is checked. */
   readonly uid?: number | undefined;
+  /** Its configuration file is yet to be written. */
+  readonly isNew?: boolean;
 }
 
 /** Why a directory is not opened as a workspace. */
@@ -57,7 +59,9 @@ export const workspaceGitignore = `# Written by Oratorio: settings can be commit
 `;
 
 /**
- * Finds a workspace of this user and changes nothing. Its `.oratorio` must be a real directory of this user. The owner of the
+ * Finds a workspace of this user and changes nothing. Its `.oratorio` must be a real directory of this user, with a configuration
+ * file: other programs, and earlier versions of this one, make directories of that name. Without the file it is a workspace only
+ * where its state lies in the home, because it has run before. The owner of the
  * directory around it does not count: a volume or a shared directory may belong to root or to a colleague, and only
  * `.oratorio` is obeyed.
  *
@@ -85,7 +89,39 @@ export function findWorkspace(path: string, { home, ...options }: OpenWorkspaceO
       stats.uid,
     );
   }
+  if (options.isNew !== true && !isInitialised(canonical, home)) throw notWorkspace(canonical);
   return { path: canonical, directory, stateDirectory: workspaceStateDirectory(home, canonical) };
+}
+
+/** Whether a directory has the settings of a workspace, or has run as one. Its owner is not checked. */
+export const isInitialised = (canonicalPath: string, home: string): boolean =>
+  hasConfiguration(canonicalPath) || lstatOf(workspaceStateDirectory(home, canonicalPath)) !== undefined;
+
+const hasConfiguration = (path: string): boolean => lstatOf(workspaceConfigFile(path)) !== undefined;
+
+/**
+ * The nearest directory above `path` that this user has made a workspace. Directories of other users are passed over, and so is
+ * the directory around a home of Oratorio.
+ */
+export function workspaceAbove(path: string, options: OpenWorkspaceOptions): string | undefined {
+  const canonical = realpathOf(path);
+  for (let at = dirname(canonical); at !== dirname(at); at = dirname(at)) {
+    if (!hasConfiguration(at) || join(at, directoryName) === usualHome()) continue;
+    try {
+      return openWorkspace(at, options).path;
+    } catch (error) {
+      if (!(error instanceof WorkspaceError)) throw error;
+    }
+  }
+  return undefined;
+}
+
+function realpathOf(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return path;
+  }
 }
 
 /**
@@ -173,7 +209,7 @@ function isHome(stats: Stats, home: string): boolean {
 const notWorkspace = (path: string): WorkspaceError =>
   new WorkspaceError(
     'notWorkspace',
-    `${path} is not an Oratorio workspace (it has no .oratorio directory). To make it one: oratorio init ${shellWord(path)}`,
+    `${path} is not an Oratorio workspace (it has no .oratorio/config.json). To make it one: oratorio init ${shellWord(path)}`,
   );
 
 /** A directory that cannot be tightened (a read-only disk, one without modes) is used as it is: its owner was checked. */

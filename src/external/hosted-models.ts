@@ -1,7 +1,6 @@
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { readUntrustedJson } from '../lib/index.ts';
+import { readUntrustedJson, userHome } from '../lib/index.ts';
 import type { SessionState } from './messages.ts';
 import { valuesOf } from './offers.ts';
 
@@ -25,7 +24,7 @@ export function isUnasked(
   const names = [models?.currentValue, ...valuesOf(models)];
   const isHostedOnly = models !== undefined && names.every((name) => name === undefined || name.startsWith(prefix));
   if (!isHostedOnly || env[key]) return false;
-  const data = env['XDG_DATA_HOME'] ?? join(env['HOME'] ?? homedir(), '.local', 'share');
+  const data = env['XDG_DATA_HOME'] ?? join(userHome(env), '.local', 'share');
   const logins = readUntrustedJson(join(data, login.file), v.record(v.string(), v.unknown()));
   return logins.kind !== 'ok' || !Object.hasOwn(logins.value, login.provider);
 }

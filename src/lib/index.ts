@@ -51,6 +51,7 @@ export { shellWord } from './shell.ts';
 export { type SseFields, sseFrame } from './sse-frame.ts';
 export { plainText, TextTail } from './text-tail.ts';
 export { isHttpUrl } from './urls.ts';
+export { userHome } from './user-home.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';
 export { strictJson, strictValue, WellFormedStream, wellFormed, wellFormedJson } from './well-formed.ts';

@@ -1,14 +1,24 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import t from 'tap';
 import { homeDirectory, initWorkspace, loadConfig } from '../../src/config/index.ts';
+import { userHome } from '../../src/lib/index.ts';
 
 t.test('homeDirectory', async (t) => {
   t.equal(homeDirectory({}), join(homedir(), '.oratorio'));
   t.equal(homeDirectory({ ORATORIO_HOME: '' }), join(homedir(), '.oratorio'));
   t.equal(homeDirectory({ ORATORIO_HOME: '/srv/o' }), '/srv/o');
   t.equal(homeDirectory({ ORATORIO_HOME: 'here' }), resolve('here'));
+});
+
+t.test('an empty or relative HOME is answered from the password database', async (t) => {
+  const known = userInfo().homedir;
+  for (const HOME of ['', 'here', './x', '~']) {
+    t.equal(userHome({ HOME }), known, HOME);
+    t.equal(homeDirectory({ HOME }), join(known, '.oratorio'), HOME);
+  }
+  t.equal(userHome({ HOME: '/srv/me' }), '/srv/me', 'an absolute one is used');
 });
 
 t.test('init creates a configurable workspace, and changes nothing the second time', async (t) => {

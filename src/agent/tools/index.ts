@@ -3,9 +3,9 @@
  * which and when. Never here: approvals being asked for, conversations, MCP, tools of clients.
  */
 
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, directoryName } from '../../config/index.ts';
+import { userHome } from '../../lib/index.ts';
 import type { Tool } from '../tool.ts';
 import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
 import { workspaceSandbox } from './exec/command-place.ts';
@@ -80,7 +80,7 @@ export interface ToolSettings {
 
 const rulesOf = ({ blockedPaths, home }: Pick<ToolSettings, 'blockedPaths' | 'home'>): PathRules => ({
   blockedPaths,
-  protectedDirectories: [...new Set([home, join(homedir(), directoryName)])],
+  protectedDirectories: [...new Set([home, join(userHome(), directoryName)])],
 });
 
 /** Reads images that messages name by their paths, held by the rules of the file tools. */

@@ -3,10 +3,11 @@
  * `resolveInWorkspace` made of it, and what was opened is compared with that once more (`files/handles.ts`), because a
  * symlink can be swapped in between. Not visible in a path: a hard link is as good a name of a file as any other.
  */
+
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path';
 import { directoryName } from '../../config/index.ts';
+import { userHome } from '../../lib/index.ts';
 import { identityIn, nameIdentity, PlainPaths } from './plain-paths.ts';
 import { errorCode } from './text.ts';
 
@@ -174,7 +175,7 @@ function absolutePath(workspacePath: string, given: string): string {
   return path;
 }
 
-const withHome = (path: string): string => (/^~($|[\\/])/.test(path) ? join(homedir(), path.slice(1)) : path);
+const withHome = (path: string): string => (/^~($|[\\/])/.test(path) ? join(userHome(), path.slice(1)) : path);
 
 /** `NUL`, `com1.txt`, `file.txt:stream`. */
 function isSpecialOnWindows(path: string): boolean {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { copyFileSync, existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
-import { directoryName } from '../../config/index.ts';
+import { basename, join, resolve } from 'node:path';
+import { forksDirectory } from '../../config/index.ts';
 import { commandEnvironment, type EnvironmentSettings, newMarker } from '../tools/index.ts';
 import { type Git, GitFailure, gitIn } from './git.ts';
 
@@ -23,7 +23,7 @@ export function forksOf(settings: EnvironmentSettings): OpenFork {
   const git = gitIn(commandEnvironment(settings, newMarker(settings.environment)));
   return async (workspacePath, announce) => {
     try {
-      const parent = join(dirname(workspacePath), directoryName, 'worktrees');
+      const parent = forksDirectory(workspacePath);
       makeOwn(parent);
       const path = join(realpathSync(parent), `${basename(workspacePath)}-${randomUUID().slice(0, 8)}`);
       await announce(path);
@@ -54,9 +54,7 @@ async function isUnborn(git: Git, cwd: string): Promise<boolean> {
 /** Makes a directory that only this user can write. The parent of a workspace may be everybody's. */
 function makeOwn(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
-  for (const each of [dirname(path), path]) {
-    const stats = lstatSync(each);
-    if (!stats.isDirectory()) throw new GitFailure(`${each} is no directory`);
-    if (process.getuid && stats.uid !== process.getuid()) throw new GitFailure(`${each} belongs to another user`);
-  }
+  const stats = lstatSync(path);
+  if (!stats.isDirectory()) throw new GitFailure(`${path} is not a directory`);
+  if (process.getuid && stats.uid !== process.getuid()) throw new GitFailure(`${path} belongs to another user`);
 }

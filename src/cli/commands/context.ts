@@ -1,4 +1,3 @@
-import { dirname } from 'node:path';
 import {
   brief,
   createBuiltinTools,
@@ -11,11 +10,11 @@ import {
   selectTools,
   textReader,
 } from '../../agent/index.ts';
-import { ConfigError, loadConfig } from '../../config/index.ts';
+import { ConfigError, loadConfig, workspaceAbove } from '../../config/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, invalidConfig } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { columns } from '../render.ts';
+import { columns, inLine } from '../render.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 
 /** Bytes of a token, roughly: as the runtime estimates before a provider has counted. */
@@ -26,6 +25,7 @@ export async function run(context: CommandContext): Promise<number> {
   const { output, home, env, argument } = context;
   const directory = canonical(workspacePath(context, argument));
   const workspace = enclosing(directory, home);
+  if (workspace !== directory) output.note(`· Workspace ${inLine(workspace)}: the directory is in it`);
   const config = configOf(context, workspace);
   const { BlockedPaths: blockedPaths, DefaultApprovalPolicy: policy } = config.Permissions;
   const { Sandbox, Network } = config.Tools.Shell;
@@ -92,12 +92,9 @@ const sized = (name: string, text: string) => ({ name, text, ...sizeOf(text) });
 
 /** The workspace that a directory lies in. @throws CliError workspaceNotFound */
 function enclosing(directory: string, home: string): string {
-  for (let at = directory; ; at = dirname(at)) {
-    if (isWorkspace(at, home)) return at;
-    if (at === dirname(at)) {
-      throw new CliError('workspaceNotFound', `${directory} is in no workspace.`, 'Make one with: oratorio init');
-    }
-  }
+  const found = isWorkspace(directory, home) ? directory : workspaceAbove(directory, { home });
+  if (found !== undefined) return found;
+  throw new CliError('workspaceNotFound', `${directory} is in no workspace.`, 'Make one with: oratorio init');
 }
 
 function configOf({ home, env }: CommandContext, workspace: string) {

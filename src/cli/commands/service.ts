@@ -1,13 +1,14 @@
 /** `oratorio service …`: the Hub starts with the user's session. Each function is one command. */
-import { homedir } from 'node:os';
+
 import { hubCommand } from '../../client/index.ts';
+import { userHome } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { pairs } from '../render.ts';
 import { type ServiceManager, type ServiceStatus, serviceManager } from '../service/index.ts';
 
 const managerOf = ({ env, signal }: CommandContext): ServiceManager =>
-  serviceManager({ userHome: env['HOME'] || homedir(), env, signal });
+  serviceManager({ userHome: userHome(env), env, signal });
 
 export async function install(context: CommandContext): Promise<number> {
   const { output, home, env } = context;

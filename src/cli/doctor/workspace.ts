@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { AppServerClient, type RecordAnswer } from '../../client/index.ts';
-import { ConfigError, loadConfig } from '../../config/index.ts';
+import { ConfigError, isInitialised, loadConfig } from '../../config/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import {
   lastTurnWords,
@@ -25,7 +25,7 @@ export function settings(
   workspace: string | undefined,
 ): { readonly loaded?: WithConfig; readonly findings: readonly Seen[] } {
   const id = 'config';
-  if (workspace !== undefined && !existsSync(join(workspace, '.oratorio'))) {
+  if (workspace !== undefined && !isInitialised(workspace, home)) {
     const next = existsSync(workspace) ? `oratorio init ${quoted(workspace)}` : null;
     return {
       findings: [

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
-import { dirname, join, sep } from 'node:path';
+import { sep } from 'node:path';
 import * as v from 'valibot';
 import type { AppServerClient } from '../../client/index.ts';
-import { directoryName } from '../../config/index.ts';
+import { forksDirectories } from '../../config/index.ts';
 import { runGit } from '../../git/index.ts';
 import { count } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
@@ -36,14 +36,14 @@ export async function prune(
   workspacePath: string,
 ): Promise<number> {
   const { data } = v.parse(Threads, await server.request('thread/list', { includeArchived: true }, { signal }));
-  const place = join(dirname(workspacePath), directoryName, 'worktrees') + sep;
+  const places = forksDirectories(workspacePath).map((place) => place + sep);
   let pruned = 0;
   const kept: { readonly directory: string; readonly reason: string }[] = [];
   for (const { id, displayName, config } of data) {
     const { workspaceOverride: directory, race } = config;
     if (!displayName.startsWith(namePrefix)) continue;
     // One that was not begun has no directory.
-    if (directory === undefined ? !race : !directory.startsWith(place)) continue;
+    if (directory === undefined ? !race : !places.some((place) => directory.startsWith(place))) continue;
     const reason =
       directory === undefined ? undefined : await userWork({ directory, endedAt: race?.endedAt, env, signal });
     if (directory !== undefined && reason !== undefined && options['force'] !== true) {

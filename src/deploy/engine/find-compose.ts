@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { userHome } from '../../lib/index.ts';
 import { DeployError } from '../errors.ts';
 import type { Environment } from './child-environment.ts';
 import type { FoundEngine } from './engine.ts';
@@ -44,7 +45,7 @@ export async function findCompose(ask: Ask, search: ComposeSearch): Promise<Foun
 }
 
 function programsOf({ program, env }: ComposeSearch): (readonly [string, ...string[]])[] {
-  const own = env['DOCKER_CONFIG'] ?? (env['HOME'] === undefined ? undefined : join(env['HOME'], '.docker'));
+  const own = env['DOCKER_CONFIG'] ?? (env['HOME'] === undefined ? undefined : join(userHome(env), '.docker'));
   const directories = [...(own === undefined ? [] : [join(own, 'cli-plugins')]), ...pluginDirectories];
   const plugins = directories.map((directory) => join(directory, 'docker-compose')).filter((file) => existsSync(file));
   const ofDocker = [['docker', 'compose'], ['docker-compose']] as const;

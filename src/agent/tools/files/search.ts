@@ -1,6 +1,6 @@
 /** Interface of a search: by ripgrep, or by our own code where ripgrep is missing. */
 import { relative, sep } from 'node:path';
-import { directoryName } from '../../../config/index.ts';
+import { directoryName, forksName } from '../../../config/index.ts';
 import type { PathTest } from '../../../lib/index.ts';
 import { forbiddenPlaces, isWithin, type PathRules } from '../paths.ts';
 import type { DirectoryHandle, OpenFile } from './handles.ts';
@@ -73,7 +73,7 @@ export class SearchError extends Error {
 }
 
 /** Our own directory, and histories and dependencies. */
-export const skippedNames = [directoryName, '.git', 'node_modules'] as const;
+export const skippedNames = [directoryName, forksName, '.git', 'node_modules'] as const;
 
 /** Forbidden places below `root`, relative, with `/`. */
 export async function forbiddenBelow(root: string, workspacePath: string, rules: PathRules): Promise<string[]> {
