@@ -32,9 +32,10 @@ export async function configDocument(): Promise<string> {
 
 /** Rows of the table that `loadConfig` obeys. */
 function sensitiveTable(): string[] {
-  const rows = settingsTable.map(({ path, why, combine }) => {
+  const rows = settingsTable.map(({ path, why, combine, restricts, isText }) => {
     const decides = combine === undefined ? 'the workspace' : combine.words;
-    const restricted = sensitivePathOf(path) !== undefined ? 'ignored' : decides;
+    const without = isText ? 'marked as untrusted' : (restricts?.words ?? 'ignored');
+    const restricted = sensitivePathOf(path) !== undefined ? without : decides;
     return `| \`${path}\` | ${restricted} | ${decides} | ${why} |`;
   });
   return [

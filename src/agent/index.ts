@@ -10,6 +10,7 @@ export { Hooks } from './hooks/index.ts';
 export {
   brief,
   describeCommands,
+  instructionsBlock,
   nestedInstructionsFor,
   type PromptPart,
   promptParts,

@@ -50,6 +50,8 @@ export class OverLimit extends CheckpointError {}
 const gitName = '.git';
 /** Name that no checkpoint covers, at any depth. */
 export const ownName = '.oratorio';
+/** Directory with the forks of workspaces below this one (`forksName` of the configuration). */
+const forksName = '.oratorio-worktrees';
 const gib = 2 ** 30;
 
 /**
@@ -250,7 +252,7 @@ class Walk {
       // One character a byte, and names stay apart that UTF-8 would fold.
       const names = readdirSync(this.#options.tree.plain(path), { encoding: 'latin1' });
       const { omitted } = this.#options;
-      const isCovered = (name: BytePath) => name !== ownName && !(name === gitName && path === '');
+      const isCovered = (name: BytePath) => name !== ownName && name !== forksName && !(name === gitName && path === '');
       return names.filter((name) => isCovered(name) && !omitted.has(childOf(path, name)));
     } catch (error) {
       if (path === '') throw error;

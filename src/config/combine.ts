@@ -1,4 +1,5 @@
 import { isLoopback } from '../lib/index.ts';
+import { isJsonObject } from './parse.ts';
 
 /** Input of a combination. Values are expanded and not validated yet. */
 export interface CombineInput {
@@ -93,4 +94,27 @@ export const isWithinUsersTools = named('tools of both lists', ({ user, workspac
 
 export const isWithinUsersHosts = named('hosts of both lists', ({ user, workspace }) =>
   Array.isArray(workspace) ? common(Array.isArray(user) ? user : [], workspace) : workspace,
+);
+
+/** The smaller number. */
+export const smaller = named('a smaller number', ({ user, workspace, fallback }) => {
+  const limit = user ?? fallback;
+  return typeof limit === 'number' && typeof workspace === 'number' && workspace < limit ? workspace : user;
+});
+
+/** Rules that ask or deny, beside those of the user. */
+export const restrictingRules = named('rules that ask or deny', ({ user, workspace }) => {
+  if (!Array.isArray(workspace)) return user;
+  const rules = workspace.filter(
+    (rule) => isJsonObject(rule) && (rule['Decision'] === 'deny' || rule['Decision'] === 'ask'),
+  );
+  return rules.length === 0 ? user : rules;
+});
+
+/** Whether a model is written as NAME/MODEL, which chooses a provider of the user and its account. */
+export const namesProvider = (model: unknown): boolean => typeof model === 'string' && model.includes('/');
+
+/** A bare name goes to the service that the workspace gets anyway. */
+export const isUnchosenModel = named('a name without a provider, when your own file has none', ({ user, workspace }) =>
+  user !== undefined && user !== '' ? user : namesProvider(workspace) ? user : workspace,
 );

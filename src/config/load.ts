@@ -8,8 +8,9 @@ import { userConfigFile, workspaceConfigFile } from './home.ts';
 import { canonical, fileOf, type Layer, listInPlaceOfSection, mergeDeep, pathOf, type Trust } from './layers.ts';
 import { isJsonObject, type JsonObject, kindOf, parseConfig } from './parse.ts';
 import { readUserSettings, readWorkspaceSettings } from './read-layer.ts';
+import { restrictedLayer } from './restricted.ts';
 import { Config, secretKeyPaths } from './schema.ts';
-import { sensitivePaths, sensitiveSettings, valueAt as settingAt, withValue } from './settings-table.ts';
+import { valueAt as settingAt } from './settings-table.ts';
 import { quotedPath } from './shell-path.ts';
 import { isUsersFile, type TrustPlace, trustOf } from './trust.ts';
 
@@ -35,6 +36,8 @@ export interface LoadedConfig {
   readonly trust: Trust;
   /** Sensitive settings of the workspace's file that are ignored, e.g. `EndPoint`, `Tools.Shell`. */
   readonly restrictedSettings: readonly string[];
+  /** `SystemPrompt` of a restricted workspace: for the model, marked as untrusted; else empty. */
+  readonly untrustedPrompt: string;
   /** Settings that apply, by file, the weaker file first: keys as the schema spells them, variables not expanded. */
   readonly layers: readonly Pick<Layer, 'file' | 'settings'>[];
 }
@@ -88,7 +91,10 @@ function readableSettings(file: string): JsonObject | undefined {
 
 /** As `loadConfig`, for layers that are read already, the weakest first. */
 export function resolveConfig(layers: readonly Layer[], env: Environment): LoadedConfig {
-  const { attributed, merged, expanded, warnings, trust, restrictedSettings } = mergeLayers(layers, env);
+  const { attributed, merged, expanded, warnings, trust, restrictedSettings, untrustedPrompt } = mergeLayers(
+    layers,
+    env,
+  );
   const checked = v.safeParse(Config, expanded, { abortEarly: true });
   if (!checked.success) throw problemOf(checked.issues[0], attributed, merged);
   const files = layers.map(({ file }) => file);
@@ -101,6 +107,7 @@ export function resolveConfig(layers: readonly Layer[], env: Environment): Loade
     files,
     trust,
     restrictedSettings,
+    untrustedPrompt,
     layers: applicable,
   };
 }
@@ -125,6 +132,7 @@ interface MergedLayers {
   readonly warnings: readonly string[];
   readonly trust: Trust;
   readonly restrictedSettings: readonly string[];
+  readonly untrustedPrompt: string;
 }
 
 /** @throws ConfigError for a list in place of a section, and for a variable that is not set */
@@ -149,14 +157,16 @@ function mergeLayers(layers: readonly Layer[], env: Environment): MergedLayers {
       warnings,
       trust: 'trusted',
       restrictedSettings: [],
+      untrustedPrompt: '',
     };
   }
   const { trust, path, warning } = layer.workspace;
   const isRestricted = trust === 'restricted';
-  const restrictedSettings = isRestricted ? [...sensitiveSettings(layer.settings).keys()] : [];
+  const restricted = isRestricted ? restrictedLayer(layer.settings, userExpanded) : undefined;
+  const restrictedSettings = restricted?.ignored ?? [];
   if (restrictedSettings.length > 0) warn(restrictionWarning(path, restrictedSettings));
   if (warning !== undefined) warn(warning);
-  const workspace = isRestricted ? withoutSensitive(layer.settings) : layer.settings;
+  const workspace = restricted?.settings ?? layer.settings;
   const passEnvironment = namesIn(settingAt(userExpanded, 'Supervision.PassEnvironment'));
   const options = { workspaceFile: layer.file, passEnvironment };
   const raw = admit({ ...options, user, workspace, warn: () => undefined });
@@ -179,7 +189,8 @@ function mergeLayers(layers: readonly Layer[], env: Environment): MergedLayers {
   );
   const admitted = admit({ ...options, user: userExpanded, workspace: workspaceExpanded, warn });
   const expanded = placeholders.checked(mergeDeep(admitted.user, admitted.workspace));
-  return { attributed, merged, expanded, warnings, trust, restrictedSettings };
+  const untrustedPrompt = restricted?.untrustedPrompt ?? '';
+  return { attributed, merged, expanded, warnings, trust, restrictedSettings, untrustedPrompt };
 }
 
 /** One line for a person: what is ignored, and how to allow it. */
@@ -187,10 +198,6 @@ export const restrictionWarning = (workspace: string, restrictedSettings: readon
   `${workspace} is restricted: ${restrictedSettings.join(', ')} of its config.json ${
     restrictedSettings.length === 1 ? 'is' : 'are'
   } ignored. To review and allow: oratorio trust ${quotedPath(workspace)}`;
-
-function withoutSensitive(settings: JsonObject): JsonObject {
-  return sensitivePaths.reduce((left, path) => withValue(left, path, undefined), settings);
-}
 
 const namesIn = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((name): name is string => typeof name === 'string') : [];

@@ -3,10 +3,14 @@ import {
   type Combine,
   hasTheFirstKey,
   isLoopbackOrUsers,
+  isUnchosenModel,
   isUsersAlone,
   isWithinUsersHosts,
   isWithinUsersTools,
   lowerLimit,
+  namesProvider,
+  restrictingRules,
+  smaller,
   staysSwitchedOff,
   strictest,
   union,
@@ -19,10 +23,16 @@ export interface SettingRule {
   readonly path: string;
   /** Ignored in a workspace's file until the user trusts the workspace (design §9). */
   readonly isSensitive?: true;
+  /** Sensitive only with such a value. */
+  readonly isSensitiveWhen?: (value: unknown) => boolean;
   /** Effect of the setting, for the documentation. */
   readonly why: string;
   /** Rule when user and trusted workspace both set it; absent: the workspace's value. */
   readonly combine?: Combine;
+  /** Value of a workspace that is not trusted, as far as it only restricts; absent: it is ignored. */
+  readonly restricts?: Combine;
+  /** Text for the model: without trust it is shown marked as untrusted. */
+  readonly isText?: true;
 }
 
 /**
@@ -38,13 +48,27 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'ApiKeyCommand', isSensitive: true, why: 'starts a program' },
   { path: 'Models', isSensitive: true, why: 'decides what a budget counts' },
   { path: 'Wire', isSensitive: true, why: 'decides what is sent to a provider' },
+  {
+    path: 'Model',
+    isSensitiveWhen: namesProvider,
+    why: 'decides what an answer costs and who gets prompts',
+    restricts: isUnchosenModel,
+  },
+  { path: 'SystemPrompt', isSensitive: true, why: 'instructs the agent', isText: true },
+  { path: 'MaxToolCallRounds', isSensitive: true, why: 'raises what a turn costs', restricts: smaller },
+  { path: 'UpstreamRetries', isSensitive: true, why: 'raises what a turn costs', restricts: smaller },
+  { path: 'Compaction', isSensitive: true, why: 'decides how much is sent with a request' },
+  { path: 'SubAgent', isSensitive: true, why: 'raises what a turn costs' },
+  { path: 'SubAgent.MaxDepth', why: 'raises what a turn costs', restricts: smaller },
+  { path: 'SubAgent.MaxConcurrency', why: 'raises what a turn costs', restricts: smaller },
+  { path: 'SubAgent.MaxToolCallRounds', why: 'raises what a turn costs', restricts: smaller },
   { path: 'FallbackModels', isSensitive: true, why: 'sends prompts to another provider' },
   { path: 'ReasoningEffort', isSensitive: true, why: 'raises what an answer costs' },
   { path: 'MaxOutputTokens', isSensitive: true, why: 'raises what an answer costs' },
   { path: 'Budget', isSensitive: true, why: 'limits what is spent' },
-  { path: 'Budget.TurnUsd', why: 'limits what is spent', combine: lowerLimit },
-  { path: 'Budget.SessionUsd', why: 'limits what is spent', combine: lowerLimit },
-  { path: 'Budget.DayUsd', why: 'limits what is spent', combine: lowerLimit },
+  { path: 'Budget.TurnUsd', why: 'limits what is spent', combine: lowerLimit, restricts: lowerLimit },
+  { path: 'Budget.SessionUsd', why: 'limits what is spent', combine: lowerLimit, restricts: lowerLimit },
+  { path: 'Budget.DayUsd', why: 'limits what is spent', combine: lowerLimit, restricts: lowerLimit },
   { path: 'Agent', isSensitive: true, why: 'starts a program' },
   { path: 'McpServers', isSensitive: true, why: 'starts programs and sends data to addresses' },
   { path: 'Hooks', isSensitive: true, why: 'starts programs' },
@@ -54,34 +78,84 @@ export const settingsTable: readonly SettingRule[] = [
     path: 'Permissions.DefaultApprovalPolicy',
     why: 'answers approvals',
     combine: strictest(['interrupt', 'default', 'autoApprove']),
+    restricts: strictest(['interrupt', 'default', 'autoApprove']),
   },
-  { path: 'Permissions.BlockedPaths', why: 'protects files', combine: union },
-  { path: 'Permissions.Rules', why: 'answers approvals', combine: union },
+  { path: 'Permissions.BlockedPaths', why: 'protects files', combine: union, restricts: union },
+  { path: 'Permissions.Rules', why: 'answers approvals', combine: union, restricts: restrictingRules },
   { path: 'Permissions.WorktreeRoot', why: 'opens directories to conversations', combine: isUsersAlone },
   { path: 'Tools.Shell', isSensitive: true, why: 'decides how commands run' },
-  { path: 'Tools.Shell.Sandbox', why: 'contains commands', combine: strictest(['required', 'auto', 'off']) },
-  { path: 'Tools.Shell.Network', why: 'lets sandboxed commands send data', combine: strictest(['deny', 'allow']) },
   { path: 'Tools.Shell.VisibleHome', why: 'shows files of the home to commands', combine: isUsersAlone },
-  { path: 'Tools.Web.AllowedHosts', isSensitive: true, why: 'opens hosts to requests', combine: isWithinUsersHosts },
+  {
+    path: 'Tools.Shell.Sandbox',
+    why: 'contains commands',
+    combine: strictest(['required', 'auto', 'off']),
+    restricts: strictest(['required', 'auto', 'off']),
+  },
+  {
+    path: 'Tools.Shell.Network',
+    why: 'lets sandboxed commands send data',
+    combine: strictest(['deny', 'allow']),
+    restricts: strictest(['deny', 'allow']),
+  },
+  { path: 'Tools.File.MaxFileBytes', isSensitive: true, why: 'raises what is read', restricts: smaller },
+  { path: 'Tools.Web.MaxBytes', isSensitive: true, why: 'raises what is read', restricts: smaller },
+  { path: 'Tools.Web.MaxChars', isSensitive: true, why: 'raises what an answer costs', restricts: smaller },
+  {
+    path: 'Tools.Web.AllowedHosts',
+    isSensitive: true,
+    why: 'opens hosts to requests',
+    combine: isWithinUsersHosts,
+    restricts: isWithinUsersHosts,
+  },
   { path: 'Tools.Web.SearchProvider', isSensitive: true, why: 'sends queries to an address' },
   { path: 'Tools.Web.SearchUrl', isSensitive: true, why: 'sends queries to an address' },
   { path: 'Tools.Web.SearchApiKey', isSensitive: true, why: 'decides which account a query is made with' },
-  { path: 'Automations.Enabled', why: 'runs the agent unattended', combine: staysSwitchedOff },
+  { path: 'Automations', isSensitive: true, why: 'runs the agent unattended' },
+  {
+    path: 'Automations.Enabled',
+    why: 'runs the agent unattended',
+    combine: staysSwitchedOff,
+    restricts: strictest([false, true]),
+  },
+  { path: 'Automations.MaxConcurrentRuns', why: 'raises what runs cost', restricts: smaller },
+  { path: 'Automations.TurnTimeoutMinutes', why: 'raises what runs cost', restricts: smaller },
+  { path: 'Automations.MaxRetries', why: 'raises what runs cost', restricts: smaller },
+  { path: 'Tracing', isSensitive: true, why: 'decides what is recorded and how long' },
   { path: 'Api', isSensitive: true, why: 'opens a listener' },
-  { path: 'Api.Enabled', why: 'opens a listener', combine: staysSwitchedOff },
+  { path: 'Api.Enabled', why: 'opens a listener', combine: staysSwitchedOff, restricts: strictest([false, true]) },
   { path: 'Api.Host', why: 'decides which machines can connect', combine: isLoopbackOrUsers },
   { path: 'Api.ApiKey', why: 'authenticates clients', combine: hasTheFirstKey },
-  { path: 'Api.AutoApprove', why: 'answers approvals', combine: strictest([false, true]) },
-  { path: 'Api.ApprovalMode', why: 'answers approvals', combine: approvalMode },
-  { path: 'Api.EnabledTools', why: 'what the agent can do', combine: isWithinUsersTools },
+  {
+    path: 'Api.AutoApprove',
+    why: 'answers approvals',
+    combine: strictest([false, true]),
+    restricts: strictest([false, true]),
+  },
+  { path: 'Api.ApprovalMode', why: 'answers approvals', combine: approvalMode, restricts: approvalMode },
+  {
+    path: 'Api.EnabledTools',
+    why: 'what the agent can do',
+    combine: isWithinUsersTools,
+    restricts: isWithinUsersTools,
+  },
   { path: 'AgUi', isSensitive: true, why: 'opens a listener' },
-  { path: 'AgUi.Enabled', why: 'opens a listener', combine: staysSwitchedOff },
+  { path: 'AgUi.Enabled', why: 'opens a listener', combine: staysSwitchedOff, restricts: strictest([false, true]) },
   { path: 'AgUi.Host', why: 'decides which machines can connect', combine: isLoopbackOrUsers },
   { path: 'AgUi.ApiKey', why: 'authenticates clients', combine: hasTheFirstKey },
   { path: 'DashBoard', isSensitive: true, why: 'opens a listener' },
-  { path: 'DashBoard.Enabled', why: 'opens a listener', combine: staysSwitchedOff },
+  {
+    path: 'DashBoard.Enabled',
+    why: 'opens a listener',
+    combine: staysSwitchedOff,
+    restricts: strictest([false, true]),
+  },
   { path: 'DashBoard.Host', why: 'decides which machines can connect', combine: isLoopbackOrUsers },
-  { path: 'DashBoard.Auth', why: 'authenticates clients', combine: strictest(['token', 'none']) },
+  {
+    path: 'DashBoard.Auth',
+    why: 'authenticates clients',
+    combine: strictest(['token', 'none']),
+    restricts: strictest(['token', 'none']),
+  },
   { path: 'DashBoard.Username', why: 'authenticates clients', combine: isUsersAlone },
   { path: 'DashBoard.Password', why: 'authenticates clients', combine: isUsersAlone },
   { path: 'DashBoard.AllowedHosts', why: 'decides which pages can connect', combine: isUsersAlone },
@@ -132,8 +206,11 @@ export const sensitivePathOf = (keyPath: string): string | undefined =>
 
 /** Sensitive settings of a file, by path. A section without a setting in it asks for nothing. */
 export function sensitiveSettings(settings: JsonObject): ReadonlyMap<string, unknown> {
-  const found = sensitivePaths.map((path) => [path, valueAt(settings, path)] as const);
-  return new Map(found.filter(([, value]) => value !== undefined && !isEmptySection(value)));
+  const found = settingsTable.flatMap(({ path, isSensitive, isSensitiveWhen }) => {
+    const value = valueAt(settings, path);
+    return value !== undefined && (isSensitive || isSensitiveWhen?.(value)) ? [[path, value] as const] : [];
+  });
+  return new Map(found.filter(([, value]) => !isEmptySection(value)));
 }
 
 const isEmptySection = (value: unknown): boolean => isJsonObject(value) && Object.keys(value).length === 0;

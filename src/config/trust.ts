@@ -6,6 +6,7 @@ import { directoryName, userConfigFile, workspaceConfigFile } from './home.ts';
 import { canonical, type Trust } from './layers.ts';
 import { isJsonObject, type JsonObject } from './parse.ts';
 import { lstatOf, readWorkspaceSettings } from './read-layer.ts';
+import { restrictedLayer } from './restricted.ts';
 import { sensitiveSettings } from './settings-table.ts';
 import { changeTrustFile, readTrustFile } from './trust-file.ts';
 
@@ -67,7 +68,7 @@ export function trustOf(
   const isTrusted =
     decision !== undefined && decision.settingsHash === sensitiveHash(settings) && decision.owner === ownerOf(path);
   if (isTrusted) return { trust: 'trusted', restrictedSettings: [] };
-  const restricted = { trust: 'restricted', restrictedSettings: [...sensitiveSettings(settings).keys()] } as const;
+  const restricted = { trust: 'restricted', restrictedSettings: restrictedLayer(settings, {}).ignored } as const;
   return problem === undefined ? restricted : { ...restricted, warning: problem };
 }
 

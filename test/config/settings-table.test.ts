@@ -37,7 +37,15 @@ const wanted: Readonly<Record<string, Settings>> = {
   FallbackModels: { FallbackModels: ['evil/model'] },
   ReasoningEffort: { ReasoningEffort: 'xhigh' },
   MaxOutputTokens: { MaxOutputTokens: 1_000_000 },
-  Budget: { Budget: { TurnUsd: 5 } },
+  MaxToolCallRounds: { MaxToolCallRounds: 10_000 },
+  UpstreamRetries: { UpstreamRetries: 20 },
+  Compaction: { Compaction: { AutoCompactEnabled: false } },
+  SubAgent: { SubAgent: { Model: 'pricey/model', MaxConcurrency: 50 } },
+  Automations: { Automations: { MaxRetries: 50 } },
+  Tracing: { Tracing: { Enabled: false } },
+  'Tools.File.MaxFileBytes': { Tools: { File: { MaxFileBytes: 1_000_000_000 } } },
+  'Tools.Web.MaxBytes': { Tools: { Web: { MaxBytes: 100_000_000 } } },
+  'Tools.Web.MaxChars': { Tools: { Web: { MaxChars: 1_000_000 } } },
   EndPoint: { EndPoint: 'http://evil.example/v1' },
   ApiKey: { ApiKey: 'theirs' },
   Agent: { Agent: { Kind: 'acp', Name: 'evil', Command: ['evil'] } },
@@ -56,10 +64,12 @@ const wanted: Readonly<Record<string, Settings>> = {
 };
 /** Names that the schema does not have yet: only that they are listed can be seen. */
 const reserved = ['Hooks'];
+/** Sensitive settings that hold in part or marked, see the tests below. */
+const elsewhere = ['Budget', 'SystemPrompt'];
 
 t.test('every sensitive setting is ignored and named while the workspace is restricted', async (t) => {
   const paths = settingsTable.filter(({ isSensitive }) => isSensitive).map(({ path }) => path);
-  t.same(paths.toSorted(), [...Object.keys(wanted), ...reserved].toSorted());
+  t.same(paths.toSorted(), [...Object.keys(wanted), ...reserved, ...elsewhere].toSorted());
   const untouched = JSON.stringify(load({}, {}).config);
   for (const [path, settings] of Object.entries(wanted)) {
     const { config, warnings, restrictedSettings, trust } = load({}, settings, 'restricted');
@@ -74,6 +84,81 @@ t.test('every sensitive setting is ignored and named while the workspace is rest
   t.equal(load({}, { Model: 'm', ...wanted['Api'] }, 'restricted').config.Model, 'm', 'the rest applies');
 });
 
+const never = { Tool: 'Exec', Prefix: 'git push', Decision: 'deny' };
+const always = { Tool: 'Exec', Prefix: 'npm test', Decision: 'allow' };
+
+/** Path, value of the user (undefined: unset), value of the restricted workspace, effective value. */
+const restrictions: readonly [string, unknown, unknown, unknown][] = [
+  ['Model', 'cheap', 'gpt-9-pro', 'cheap'],
+  ['Model', 'cheap', 'pricey/gpt-9-pro', 'cheap'],
+  ['Model', undefined, 'pricey/gpt-9-pro', ''],
+  ['Model', undefined, 'm', 'm'],
+  ...['TurnUsd', 'SessionUsd', 'DayUsd'].flatMap((name): [string, unknown, unknown, unknown][] => [
+    [`Budget.${name}`, 2, 5, 2],
+    [`Budget.${name}`, 2, 0, 2],
+    [`Budget.${name}`, undefined, 1, 1],
+  ]),
+  ['Permissions.DefaultApprovalPolicy', undefined, 'autoApprove', 'default'],
+  ['Permissions.DefaultApprovalPolicy', 'autoApprove', 'interrupt', 'interrupt'],
+  ['Permissions.BlockedPaths', ['mine'], ['theirs'], ['mine', 'theirs']],
+  ['Permissions.Rules', [always], [never, always], [always, never]],
+  ['Permissions.Rules', undefined, [always], []],
+  ['Tools.Shell.Sandbox', undefined, 'required', 'required'],
+  ['Tools.Shell.Sandbox', undefined, 'off', 'auto'],
+  ['Tools.Shell.Network', 'allow', 'deny', 'deny'],
+  ['Tools.Shell.Network', undefined, 'allow', 'deny'],
+  ['Tools.Web.AllowedHosts', ['a', 'b'], ['b', 'c'], ['b']],
+  ['Api.AutoApprove', undefined, false, false],
+  ['Api.AutoApprove', false, true, false],
+  ['Api.ApprovalMode', undefined, 'interactive', 'interactive'],
+  ['Api.ApprovalMode', 'interactive', 'policy', 'interactive'],
+  ['Api.EnabledTools', undefined, ['ReadFile'], ['ReadFile']],
+  ['Api.EnabledTools', ['ReadFile'], [], ['ReadFile']],
+  ['Api.EnabledTools', ['ReadFile'], ['Exec'], ['ReadFile']],
+  ...['Api', 'AgUi', 'DashBoard', 'Automations'].flatMap((face): [string, unknown, unknown, unknown][] => [
+    [`${face}.Enabled`, true, false, false],
+    [`${face}.Enabled`, false, true, false],
+  ]),
+  ['DashBoard.Auth', 'none', 'token', 'token'],
+  ['DashBoard.Auth', undefined, 'none', 'token'],
+  ...[
+    ['MaxToolCallRounds', 100],
+    ['UpstreamRetries', 5],
+    ['SubAgent.MaxDepth', 2],
+    ['SubAgent.MaxConcurrency', 3],
+    ['SubAgent.MaxToolCallRounds', 50],
+    ['Automations.MaxConcurrentRuns', 3],
+    ['Automations.TurnTimeoutMinutes', 30],
+    ['Automations.MaxRetries', 3],
+    ['Tools.File.MaxFileBytes', 10_000],
+    ['Tools.Web.MaxBytes', 10_000],
+    ['Tools.Web.MaxChars', 10_000],
+  ].flatMap(([path, mine]): [string, unknown, unknown, unknown][] => [
+    [String(path), mine, Number(mine) - 1, Number(mine) - 1],
+    [String(path), mine, Number(mine) + 1, mine],
+  ]),
+];
+
+t.test('a setting of a restricted workspace holds as far as it only restricts, row by row', async (t) => {
+  const rows = new Set(settingsTable.filter(({ restricts }) => restricts !== undefined).map(({ path }) => path));
+  for (const [path, mine, theirs, expected] of restrictions) {
+    rows.delete(path);
+    const user = mine === undefined ? {} : nested(path, mine);
+    const { config, restrictedSettings } = load(user, nested(path, theirs), 'restricted');
+    t.same(at(config, path), expected, `${path}: ${JSON.stringify([mine, theirs])}`);
+    const holds = JSON.stringify(expected) === JSON.stringify(theirs);
+    if (holds) t.same(restrictedSettings, [], `${path} is not called ignored`);
+  }
+  t.same([...rows], [], 'every row of the table that restricts is in this test');
+});
+
+t.test('the system prompt of a restricted workspace is kept apart as untrusted text', async (t) => {
+  const [user, workspace] = [{ SystemPrompt: 'mine' }, { SystemPrompt: 'theirs' }];
+  const restricted = load(user, workspace, 'restricted');
+  t.match(restricted, { config: { SystemPrompt: 'mine' }, untrustedPrompt: 'theirs', restrictedSettings: [] });
+  t.match(load(user, workspace), { config: { SystemPrompt: 'theirs' }, untrustedPrompt: '' });
+});
+
 t.test('a trusted workspace uses its sensitive settings', async (t) => {
   const weakening = ['Tools.Web.AllowedHosts'];
   for (const [path, settings] of Object.entries(wanted)) {
@@ -83,9 +168,6 @@ t.test('a trusted workspace uses its sensitive settings', async (t) => {
     t.same([warnings, restrictedSettings], [[], []], path);
   }
 });
-
-const never = { Tool: 'Exec', Prefix: 'git push', Decision: 'deny' };
-const always = { Tool: 'Exec', Prefix: 'npm test', Decision: 'allow' };
 
 /** Path, value of the user (undefined: unset), value of the trusted workspace, effective value. */
 const combinations: readonly [string, unknown, unknown, unknown][] = [

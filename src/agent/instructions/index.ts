@@ -2,7 +2,7 @@
  * Instructions for the model: the system prompt in parts, and the `AGENTS.md` files of user and project. Never here: conversations,
  * tools, approvals.
  */
-export { nestedInstructionsFor } from './agents-md.ts';
+export { instructionsBlock, nestedInstructionsFor } from './agents-md.ts';
 export { makeBriefing } from './briefing.ts';
 export { NestedInstructions } from './nested.ts';
 export { brief, describeCommands, type Surroundings } from './surroundings.ts';

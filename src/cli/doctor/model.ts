@@ -1,4 +1,4 @@
-import { modelSettingsOf } from '../../agent/index.ts';
+import { modelHost, modelSettingsOf } from '../../agent/index.ts';
 import { liveTest } from '../login/index.ts';
 import { sourceIn } from '../model/index.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig } from './finding.ts';
@@ -38,12 +38,13 @@ export class ModelChecks {
     if (this.#context.isOffline) return skip(id, `${main.kind} was not asked`);
     const test = await liveTest(loaded, this.#context);
     if (test.ok)
-      return ok(id, `${test.model} at ${hostOf(config.EndPoint) ?? main.kind} answered in ${test.firstTokenMs} ms`);
+      return ok(
+        id,
+        `${test.model} at ${modelHost(modelSettingsOf(config)) ?? main.kind} answered in ${test.firstTokenMs} ms`,
+      );
     const { setting, next } = blame[test.code] ?? { setting: 'Model', next: 'oratorio model test' };
     const file = sourceIn(loaded, setting)?.file;
     const where = file === undefined ? setting : `${file}: ${setting}`;
     return fail(id, `${test.message} ${test.hint}`, { where, next });
   }
 }
-
-const hostOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).host : undefined);
