@@ -77,7 +77,8 @@ function visibleIn({ incarnation: _, adoptionProof: __, ...address }: AppServerL
 
 function open(workspacePath: string, home: string): ReturnType<typeof openWorkspace> {
   try {
-    return openWorkspace(workspacePath, { home });
+    // A container's volume has its settings in the home; the Hub has checked the directories that it starts servers for.
+    return openWorkspace(workspacePath, { home, isNew: true });
   } catch (error) {
     if (error instanceof WorkspaceError) throw new StartupError('noWorkspace', error.message, { cause: error });
     throw error;

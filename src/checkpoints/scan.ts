@@ -252,7 +252,8 @@ class Walk {
       // One character a byte, and names stay apart that UTF-8 would fold.
       const names = readdirSync(this.#options.tree.plain(path), { encoding: 'latin1' });
       const { omitted } = this.#options;
-      const isCovered = (name: BytePath) => name !== ownName && name !== forksName && !(name === gitName && path === '');
+      const isCovered = (name: BytePath) =>
+        name !== ownName && name !== forksName && !(name === gitName && path === '');
       return names.filter((name) => isCovered(name) && !omitted.has(childOf(path, name)));
     } catch (error) {
       if (path === '') throw error;

@@ -96,10 +96,11 @@ export const isWithinUsersHosts = named('hosts of both lists', ({ user, workspac
   Array.isArray(workspace) ? common(Array.isArray(user) ? user : [], workspace) : workspace,
 );
 
-/** The smaller number. */
+/** The smaller number. An invalid value is returned as it is: validation names it. */
 export const smaller = named('a smaller number', ({ user, workspace, fallback }) => {
   const limit = user ?? fallback;
-  return typeof limit === 'number' && typeof workspace === 'number' && workspace < limit ? workspace : user;
+  if (typeof limit !== 'number' || typeof workspace !== 'number') return workspace;
+  return workspace < limit ? workspace : user;
 });
 
 /** Rules that ask or deny, beside those of the user. */

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
+import { smaller } from './combine.ts';
 import { isJsonObject, type JsonObject } from './parse.ts';
 import { Config } from './schema.ts';
 import { sensitivePaths, sensitiveSettings, settingsTable, valueAt, withValue } from './settings-table.ts';
@@ -25,7 +26,8 @@ export function restrictedLayer(given: JsonObject, user: JsonObject): Restricted
   let settings = decided.reduce((left, path) => withValue(left, path, undefined), given);
   for (const { path, restricts } of settingsTable) {
     const workspace = valueAt(given, path);
-    if (restricts === undefined || workspace === undefined || !isValid(path, workspace)) continue;
+    if (restricts === undefined || workspace === undefined) continue;
+    if (restricts !== smaller && !isValid(path, workspace)) continue;
     const own = valueAt(user, path);
     const value = attempt(own, () =>
       restricts({

@@ -12,7 +12,9 @@ export function userHome(env: Readonly<Record<string, string | undefined>> = pro
   for (const home of [given ?? attempt(homedir), attempt(() => userInfo().homedir)]) {
     if (home !== undefined && isAbsolute(home)) return home;
   }
-  throw new Error('The home directory of this user is unknown: HOME is not an absolute path. Set HOME or ORATORIO_HOME.');
+  throw new Error(
+    'The home directory of this user is unknown: HOME is not an absolute path. Set HOME or ORATORIO_HOME.',
+  );
 }
 
 /** Both questions fail for a user without an entry, as in a container with a free uid. */

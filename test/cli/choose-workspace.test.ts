@@ -1,4 +1,4 @@
-/** Commands in directories that nobody has made a workspace, beside and below workspaces. */
+/** Commands in directories beside and below workspaces, which are not workspaces themselves. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

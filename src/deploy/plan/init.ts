@@ -115,8 +115,6 @@ function files(facts: InitFacts): readonly Step[] {
     ...give(stackFiles.config),
     ...agentHomeSteps(agentConfig(), user),
     { do: 'makeDirectory', path: `${stackFiles.workspace}/.oratorio`, mode: workspace },
-    // Makes it a workspace; the settings are those of the agent server's home.
-    writeTheirs(stackFiles.oldAgentConfig, '{}\n'),
     ...give(stackFiles.workspace),
     writeOurs(stackFiles.gitignore, gitignore()),
     writeOurs(stackFiles.compose, composeFile({ isSelinux })),
