@@ -31,7 +31,12 @@ let loaded: Promise<(url: URL, init: RequestInit) => Promise<Response>> | undefi
 
 /** Loads the client that can use a proxy, whose connections serve later requests, too. */
 function load(): Promise<(url: URL, init: RequestInit) => Promise<Response>> {
-  loaded ??= import('undici').then(({ Agent, fetch: proxied, Pool, ProxyAgent }) => {
+  loaded ??= Promise.all([
+    import('undici/lib/dispatcher/agent.js'),
+    import('undici/lib/dispatcher/pool.js'),
+    import('undici/lib/dispatcher/proxy-agent.js'),
+    import('undici/lib/web/fetch/index.js'),
+  ]).then(([{ default: Agent }, { default: Pool }, { default: ProxyAgent }, { fetch: proxied }]) => {
     const dispatcher = new Agent({
       factory(origin, options) {
         const proxy = proxyFor(new URL(origin));

@@ -1,0 +1,13 @@
+/** Parts of undici that a proxied request needs: the whole package is twice as large. It has types for the whole only. */
+declare module 'undici/lib/dispatcher/agent.js' {
+  export { Agent as default } from 'undici';
+}
+declare module 'undici/lib/dispatcher/pool.js' {
+  export { Pool as default } from 'undici';
+}
+declare module 'undici/lib/dispatcher/proxy-agent.js' {
+  export { ProxyAgent as default } from 'undici';
+}
+declare module 'undici/lib/web/fetch/index.js' {
+  export { fetch } from 'undici';
+}
