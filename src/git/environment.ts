@@ -1,4 +1,4 @@
-import { searchPathOutside } from '../lib/index.ts';
+import { absoluteSearchPath, searchPathOutside } from '../lib/index.ts';
 
 /** Settings of one git process. */
 export interface GitEnvironmentOptions {
@@ -35,7 +35,7 @@ export function gitEnvironment(
   );
   return {
     ...Object.fromEntries(inherited),
-    PATH: workspacePath === undefined ? (source['PATH'] ?? '') : searchPathOutside(workspacePath, source['PATH']),
+    PATH: workspacePath === undefined ? absoluteSearchPath(source['PATH']) : searchPathOutside(workspacePath, source['PATH']),
     ...messages,
     ...programs,
     ...(!hasUsersConfiguration && { ...withoutUser, ...withoutPrompt }),

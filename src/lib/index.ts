@@ -34,7 +34,7 @@ export { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from
 export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';
 export { packageRoot } from './package-root.ts';
-export { findProgram, searchPathOutside, usualPlaces } from './programs.ts';
+export { absoluteSearchPath, findProgram, searchPathOutside, usualPlaces } from './programs.ts';
 export { Pump } from './pump.ts';
 export {
   redact,

@@ -27,12 +27,23 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** Directories of a `PATH` that are absolute and lie outside of `directory`, also where a link leads. */
+/** Directories of a `PATH` that are absolute; the usual ones when none is. An empty `PATH` would mean the working directory. */
+export function absoluteSearchPath(path = ''): string {
+  return joined(path.split(delimiter).filter((each) => isAbsolute(each)));
+}
+
+/**
+ * Directories of a `PATH` that are absolute and lie outside of `directory`, also where a link leads; the usual ones when none does. An
+ * empty `PATH` would mean the working directory.
+ */
 export function searchPathOutside(directory: string, path = ''): string {
   const real = realPath(directory);
   const isOutside = (each: string): boolean => isAbsolute(each) && !isIn(real, each) && !isIn(real, realPath(each));
-  return path.split(delimiter).filter(isOutside).join(delimiter);
+  return joined(path.split(delimiter).filter(isOutside));
 }
+
+const joined = (directories: readonly string[]): string =>
+  (directories.length > 0 ? directories : usualPlaces).join(delimiter);
 
 function isIn(directory: string, path: string): boolean {
   const below = relative(directory, path);

@@ -154,6 +154,25 @@ t.test('git is never a program of the workspace, and reads no configuration of t
   t.match(await printed({ workspacePath: cwd, hasUsersConfiguration: true }), 'user.name=Ada');
 });
 
+t.test('git is found without a search path, and never in the working directory', async (t) => {
+  const cwd = t.testdir({ git: '#!/bin/sh\necho of the workspace\n' });
+  chmodSync(join(cwd, 'git'), 0o755);
+  for (const workspacePath of [undefined, cwd]) {
+    for (const PATH of [undefined, '', '.', ':', cwd]) {
+      // Where the caller names no workspace, an absolute directory is the caller's choice.
+      if (PATH === cwd && workspacePath === undefined) continue;
+      let text = '';
+      const stdout = (chunk: Buffer) => {
+        text += chunk.toString();
+      };
+      const { exitCode } = await runGit({ args: ['--version'], cwd, env: { PATH }, workspacePath, stdout });
+      t.match([exitCode, text], [0, 'git version'], `PATH: ${PATH}`);
+    }
+  }
+  const control = await runProgram({ program: 'git', args: ['--version'], cwd, env: { PATH: '.' } });
+  t.equal(control.exitCode, 0, 'control: plain git is that of the directory');
+});
+
 t.test('a bare repository that lies in a workspace is not taken for its repository', async (t) => {
   const { path, env, plainly } = hostileRepository(t);
   plainly('clone', '-q', '--bare', '.', 'bare.git');
