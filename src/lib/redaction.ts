@@ -97,19 +97,58 @@ const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '
  * a secret; every other byte passes unchanged and at once.
  */
 export class StreamRedactor {
-  readonly #spellings: readonly string[];
-  readonly #longest: number;
-  #held = '';
+  readonly #redactor: PieceRedactor;
 
   constructor(secrets: readonly string[]) {
     // One character for each byte: a chunk may end inside a character.
-    this.#spellings = spellingsOf(secrets).map((secret) => Buffer.from(secret).toString('latin1'));
-    this.#longest = Math.max(0, ...this.#spellings.map((secret) => secret.length));
+    this.#redactor = new PieceRedactor(spellingsOf(secrets).map((secret) => Buffer.from(secret).toString('latin1')));
   }
 
   /** The bytes that may be written after `chunk` has arrived. */
   write(chunk: Uint8Array): Buffer {
-    const text = this.#held + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('latin1');
+    const text = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('latin1');
+    return Buffer.from(this.#redactor.push(text), 'latin1');
+  }
+
+  /** The bytes left at the end of the stream. */
+  end(): Buffer {
+    return Buffer.from(this.#redactor.end(), 'latin1');
+  }
+}
+
+/** A `StreamRedactor` for pieces of text that end between two characters. */
+export class TextStreamRedactor {
+  readonly #redactor: PieceRedactor;
+
+  constructor(secrets: readonly string[]) {
+    this.#redactor = new PieceRedactor(spellingsOf(secrets).map((secret) => secret.toWellFormed()));
+  }
+
+  /** Text that can be shown of all pieces so far. */
+  push(piece: string): string {
+    return this.#redactor.push(piece.toWellFormed());
+  }
+
+  /** The rest: the stream is over. */
+  end(): string {
+    return this.#redactor.end();
+  }
+}
+
+/** Replaces spellings in pieces of text, also one that is split over pieces. */
+class PieceRedactor {
+  readonly #spellings: readonly string[];
+  readonly #longest: number;
+  #held = '';
+
+  /** @param spellings the longest first */
+  constructor(spellings: readonly string[]) {
+    this.#spellings = spellings;
+    this.#longest = Math.max(0, ...spellings.map((secret) => secret.length));
+  }
+
+  push(piece: string): string {
+    const text = this.#held + piece;
     let out = '';
     let from = 0;
     for (;;) {
@@ -117,18 +156,17 @@ export class StreamRedactor {
       const held = this.#heldFrom(text, from);
       if (match === undefined || held <= match.at) {
         this.#held = text.slice(held);
-        return Buffer.from(out + text.slice(from, held), 'latin1');
+        return out + text.slice(from, held);
       }
       out += text.slice(from, match.at) + redacted;
       from = match.end;
     }
   }
 
-  /** The bytes left at the end of the stream. */
-  end(): Buffer {
+  end(): string {
     const rest = this.#held.length >= revealingLength ? redacted : this.#held;
     this.#held = '';
-    return Buffer.from(rest, 'latin1');
+    return rest;
   }
 
   /** The leftmost secret from `from` on; of several that begin there, the longest. */
@@ -148,24 +186,5 @@ export class StreamRedactor {
       if (this.#spellings.some((secret) => secret.length > rest.length && secret.startsWith(rest))) return at;
     }
     return text.length;
-  }
-}
-
-/** A `StreamRedactor` for pieces of text that end between two characters. */
-export class TextStreamRedactor {
-  readonly #bytes: StreamRedactor;
-
-  constructor(secrets: readonly string[]) {
-    this.#bytes = new StreamRedactor(secrets);
-  }
-
-  /** Text that can be shown of all pieces so far. */
-  push(piece: string): string {
-    return this.#bytes.write(Buffer.from(piece)).toString();
-  }
-
-  /** The rest: the stream is over. */
-  end(): string {
-    return this.#bytes.end().toString();
   }
 }

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { redact, redacted, StreamRedactor, shortestSecret, spellingsOf } from '../../src/lib/index.ts';
+import {
+  redact,
+  redacted,
+  StreamRedactor,
+  shortestSecret,
+  spellingsOf,
+  TextStreamRedactor,
+} from '../../src/lib/index.ts';
 import { anyCharacter } from '../any-character.ts';
 
 /** Feeds `bytes` in pieces of these sizes, repeated. */
@@ -92,4 +99,21 @@ t.test('a secret within what was encoded in base64 is replaced at each place', a
   for (const before of ['', 'a', 'ab', 'abc'])
     for (const encoding of ['base64', 'base64url'] as const)
       t.match(redact(Buffer.from(`${before}${key}`).toString(encoding), [key]), redacted);
+});
+
+t.test('a stream of text is masked like its bytes', async (t) => {
+  const part = fc.oneof(
+    fc.constantFrom('sk-ünd-😀', 'sk-ün', 'd-😀', '\ufffd', '\n'),
+    fc.string({ unit: anyCharacter }),
+  );
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 8 }), (pieces) => {
+      const secrets = ['sk-ünd-😀', 'another-😀-secret'];
+      const [text, bytes] = [new TextStreamRedactor(secrets), new StreamRedactor(secrets)];
+      const shown = pieces.map((piece) => text.push(piece)).join('') + text.end();
+      const written = pieces.map((piece) => bytes.write(Buffer.from(piece)));
+      return shown === Buffer.concat([...written, bytes.end()]).toString();
+    }),
+  );
+  t.pass();
 });
