@@ -34,8 +34,14 @@ type Bubblewrap = { readonly program: string; readonly version: string } | { rea
 
 const trialMs = 10_000;
 
-/** Everything readable, nothing writable but the workspace and an empty `/tmp`; processes of its own, which end with the command. */
-const wallsOf = (network: SandboxNetwork): readonly string[] => [...floor, ...isolation(network)];
+/**
+ * Everything readable, nothing writable but the workspace and an empty `/tmp`; processes of its own, which end with the command. The first
+ * of them is not bubblewrap's own: bubblewrap exits without collecting that one, and leaves it to the first process of the system.
+ */
+const wallsOf = (network: SandboxNetwork): readonly string[] => [...floor, ...isolation(network), '--as-pid-1'];
+
+/** First process of a sandbox: waits for the command, collects what its descendants leave, and passes on the exit code. */
+const firstProcess: readonly string[] = ['/bin/sh', '-c', '"$0" "$@"; exit $?'];
 
 /** Results of the trials of bubblewrap, by `PATH` and network. Each is made once. */
 const found = new Map<string, Promise<Bubblewrap>>();
@@ -153,7 +159,7 @@ export async function openSandbox(
     await opened.close();
     return { problem: `bubblewrap cannot make the sandbox of this workspace: ${failure}` };
   }
-  return { words: [...walls, '--chdir', command.cwd, '--'], close };
+  return { words: [...walls, '--chdir', command.cwd, '--', ...firstProcess], close };
 }
 
 /** Why no sandbox can be made on this machine. */
