@@ -35,7 +35,10 @@ export function gitEnvironment(
   );
   return {
     ...Object.fromEntries(inherited),
-    PATH: workspacePath === undefined ? absoluteSearchPath(source['PATH']) : searchPathOutside(workspacePath, source['PATH']),
+    PATH:
+      workspacePath === undefined
+        ? absoluteSearchPath(source['PATH'])
+        : searchPathOutside(workspacePath, source['PATH']),
     ...messages,
     ...programs,
     ...(!hasUsersConfiguration && { ...withoutUser, ...withoutPrompt }),

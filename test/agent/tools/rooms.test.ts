@@ -1,6 +1,16 @@
 /** Sandboxes that stay, with the bubblewrap of this machine. Where it has none, only the ways without a sandbox can be seen. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
@@ -272,3 +282,25 @@ t.test('where no process may enter a room each command has a sandbox of its own'
   t.equal((await run('echo x > /tmp/file && cat /tmp/file')).text, 'x');
   t.equal((await run('cat /tmp/file')).isError, true);
 });
+
+for (const [place, own] of [
+  ['room', {}],
+  ['sandbox of one command', { rooms: undefined }],
+] as const) {
+  t.test(`set-id bits that a command in a ${place} gives to a file are cleared, and the file is named`, async (t) => {
+    if (!isAvailable || process.platform !== 'linux') return;
+    const { run, workspacePath } = stage(t, own);
+    const mode = (name: string) => statSync(join(workspacePath, name)).mode & 0o7777;
+    writeFileSync(join(workspacePath, 'of the user'), '', { mode: 0o755 });
+    writeFileSync(join(workspacePath, 'plain'), '');
+    chmodSync(join(workspacePath, 'of the user'), 0o4755);
+    await sleep(50);
+    const { text } = await run(
+      'cp /bin/sh s; chmod 4755 s; mkdir -p a/b; cp s a/b/group; chmod 2711 a/b/group; chmod 4111 plain; ln -s s link',
+    );
+    t.match(text, /Set-id bits cleared.*other users/);
+    for (const name of ['s', 'a/b/group', 'plain']) t.match(text, join(workspacePath, name));
+    t.same(['s', 'a/b/group', 'plain', 'of the user'].map(mode), [0o755, 0o711, 0o111, 0o4755]);
+    t.equal((await run('./s -c "echo still runs"')).text, 'still runs');
+  });
+}

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { isWithin } from '../paths.ts';
 import { type GitDirectory, placesOfConfig, placesOfGit } from './git-places.ts';
 import { type GitFinding, repairGitDirectory, setEntryAside } from './git-repair.ts';
-import { type BytePath, type GitEntry, GitSearch, keyOf, parentOf } from './git-search.ts';
+import { type BytePath, type GitEntry, GitSearch, keyOf, parentOf, tickMs } from './git-search.ts';
 import {
   commonOf,
   fingerprintOf,
@@ -15,6 +15,7 @@ import {
   targetOf,
   textIn,
 } from './git-state.ts';
+import { clearSetId } from './set-id.ts';
 import { canonical, type Place, statOf } from './wall-plan.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -48,6 +49,8 @@ export class GitGuard {
   #pending: GitFinding[] = [];
   readonly #watchers: FSWatcher[] = [];
   #isJudging = false;
+  /** Time of the file system at which the first sandbox was opened. */
+  #openedMs = 0;
 
   constructor(workspacePath: string) {
     this.#workspacePath = workspacePath;
@@ -69,6 +72,7 @@ export class GitGuard {
   async close(): Promise<void> {
     await this.#inTurn(async () => {
       this.#pending.push(...(await this.#judge()));
+      await this.#clearSetId();
       this.#holders -= 1;
       if (this.#holders === 0) for (const watcher of this.#watchers.splice(0)) watcher.close();
     });
@@ -108,9 +112,16 @@ export class GitGuard {
     const isPrompt = this.#search.size <= maxPrompt;
     const work = this.#inTurn(async () => {
       this.#pending.push(...(await this.#judge()));
+      // In a large workspace once, when the sandbox has ended.
+      if (isPrompt) await this.#clearSetId();
     });
     if (isPrompt) await work;
     return this.#pending.splice(0);
+  }
+
+  async #clearSetId(): Promise<void> {
+    const paths = await clearSetId(this.#workspacePath, this.#openedMs);
+    this.#pending.push(...paths.map((path) => ({ path, what: 'set-id bit', isCleared: true as const })));
   }
 
   /** Changes when the protection of an open sandbox may have gone: a file was replaced outside of it. */
@@ -125,6 +136,7 @@ export class GitGuard {
   }
 
   async #accept(): Promise<void> {
+    this.#openedMs = Date.now() - tickMs;
     const entries = await this.#search.find();
     this.#before.clear();
     const made = new Map(this.#made);

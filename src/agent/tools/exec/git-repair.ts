@@ -19,6 +19,8 @@ export interface GitFinding {
   readonly path: string;
   /** Completes "path (…)". */
   readonly what: string;
+  /** The file stays where it is, without its set-id bits. */
+  readonly isCleared?: true;
 }
 
 /** Facts for judging one git directory. */

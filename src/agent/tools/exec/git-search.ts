@@ -21,7 +21,7 @@ interface KnownDirectory {
 }
 
 /** A directory that changed this shortly before it was read may change again within the same tick of the file system's clock. */
-const tickMs = 30;
+export const tickMs = 30;
 /** Directories between two pauses, in which other work gets its turn. */
 const sliceLength = 400;
 /** Most directories of a workspace that are searched. */

@@ -10,20 +10,33 @@ export interface RunFacts {
   readonly maxTimeoutMs: number;
   readonly network: SandboxNetwork;
   readonly isSandboxed: boolean;
-  /** Set aside in git directories after the command. */
+  /** Set aside in git directories, and files whose set-id bits were cleared, after the command. */
   readonly asides?: readonly GitFinding[];
 }
 
 const maxAsides = 20;
 
-/** Names the files that git would have run or read outside of the sandbox. */
-function aboutGit(asides: readonly GitFinding[]): string[] {
-  if (asides.length === 0) return [];
-  const shown = asides.slice(0, maxAsides).map(({ path, what }) => `${visible(path)} (${visible(what)})`);
-  const more = asides.length > maxAsides ? [`and ${asides.length - maxAsides} more`] : [];
+/** Names the files that other programs would have run or read outside of the sandbox. */
+function aboutFindings(findings: readonly GitFinding[]): string[] {
+  const asides = findings.filter(({ isCleared }) => !isCleared);
+  const cleared = findings.filter(({ isCleared }) => isCleared);
   return [
-    `Set aside, because git would run or read it outside of the sandbox: ${[...shown, ...more].join(', ')}. Only the user can put it back.`,
+    ...(asides.length > 0
+      ? [
+          `Set aside, because git would run or read it outside of the sandbox: ${listed(asides, ({ path, what }) => `${visible(path)} (${visible(what)})`)}. Only the user can put it back.`,
+        ]
+      : []),
+    ...(cleared.length > 0
+      ? [
+          `Set-id bits cleared, because other users would run it with the rights of this one: ${listed(cleared, ({ path }) => visible(path))}.`,
+        ]
+      : []),
   ];
+}
+
+function listed(findings: readonly GitFinding[], name: (finding: GitFinding) => string): string {
+  const more = findings.length > maxAsides ? [`and ${findings.length - maxAsides} more`] : [];
+  return [...findings.slice(0, maxAsides).map(name), ...more].join(', ');
 }
 
 /** Messages of programs that may not write, or reach no network. */
@@ -55,7 +68,7 @@ export function tellEnd(end: CommandEnd, output: string, facts: RunFacts): ToolR
     ...(sweep.remaining.length > 0
       ? [`Processes that could not be ended: ${sweep.remaining.map(({ pid }) => pid).join(', ')}.`]
       : []),
-    ...aboutGit(facts.asides ?? []),
+    ...aboutFindings(facts.asides ?? []),
     ...(exitCode !== null && exitCode !== 0 ? [`Exit code ${exitCode}.`, ...aboutSandbox(output, facts)] : []),
   ];
   const text = [output.trimEnd() === '' ? '(no output)' : output.trimEnd(), notes.join('\n')]

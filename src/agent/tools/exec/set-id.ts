@@ -1,0 +1,61 @@
+import { chmodSync, closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs';
+import { findProgram, searchPathOutside } from '../../../lib/index.ts';
+import { runProgram } from '../../../supervise/index.ts';
+import { isWithin } from '../paths.ts';
+
+/** Linux: a descriptor of a file that need not be readable, for its mode only. */
+const onlyPath = 0o10000000;
+const setId = 0o6000;
+const timeoutMs = 60_000;
+const maxListedBytes = 1_048_576;
+
+/**
+ * Clears the set-user-id and set-group-id bits of files that have changed since a moment: any user of the machine would run such a file
+ * with the rights of this one. Linux only.
+ *
+ * @param root canonical
+ * @param sinceMs time of the file system; files that were as they are before it belong to the user
+ * @returns paths of these files
+ */
+export async function clearSetId(root: string, sinceMs: number): Promise<readonly string[]> {
+  const find =
+    process.platform === 'linux' ? findProgram('find', searchPathOutside(root, process.env['PATH'])) : undefined;
+  if (find === undefined) return [];
+  const printed: Buffer[] = [];
+  let length = 0;
+  await runProgram({
+    program: find,
+    args: [root, '-type', 'f', '-perm', '/6000', '-print0'],
+    env: { LC_ALL: 'C' },
+    cwd: '/',
+    timeoutMs,
+    stdout: (chunk) => {
+      length += chunk.length;
+      if (length <= maxListedBytes) printed.push(chunk);
+    },
+  }).catch(() => undefined);
+  const names = Buffer.concat(printed).toString('latin1').split('\0').slice(0, -1);
+  return names
+    .map((name) => Buffer.from(name, 'latin1'))
+    .filter((file) => clear(file, root, sinceMs))
+    .map(String);
+}
+
+/** Clears the bits of one file. Another command may put a link in its place meanwhile: the file is held by a descriptor. */
+function clear(file: Buffer, root: string, sinceMs: number): boolean {
+  let fd: number | undefined;
+  try {
+    fd = openSync(file, onlyPath | constants.O_NOFOLLOW);
+    const held = `/proc/self/fd/${fd}`;
+    const stats = fstatSync(fd);
+    if (!stats.isFile() || (stats.mode & setId) === 0 || stats.ctimeMs < sinceMs) return false;
+    if (!isWithin(root, readlinkSync(held))) return false;
+    chmodSync(held, stats.mode & 0o1777);
+    return true;
+  } catch {
+    // The file is gone, or belongs to another user.
+    return false;
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+}
