@@ -4,13 +4,14 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { ModelError } from '../../src/agent/index.ts';
 import { revokeTrust, trustWorkspace } from '../../src/config/index.ts';
 import { rpcErrors, rpcMethods, rpcNotifications, serverRequests, type Turn } from '../../src/protocol/index.ts';
-import { says } from '../agent/helpers.ts';
+import { say, says, scripted } from '../agent/helpers.ts';
 import { Client, deferred, makeWorkspace, startServer, stateOf, words } from './harness.ts';
 import { Ledger, Session, scenario } from './session.ts';
 
@@ -152,7 +153,7 @@ scenario(t, 'a conversation can be forked, also into a worktree of its own', {},
   const { thread: fork } = await session.call('thread/fork', { threadId, atTurnId: 'turn_001', worktree: true });
   t.match(fork.turns, [{ id: 'turn_001', threadId: fork.id }]);
   const place = fork.config?.workspaceOverride ?? '';
-  t.ok(place.startsWith(join(path, '..', '.oratorio', 'worktrees')), 'beside the workspace, not below it');
+  t.equal(dirname(place), join(path, '..', '.oratorio-worktrees'), 'beside the workspace, not below it');
   const inFork = (file: string) => readFileSync(join(place, file), 'utf8');
   t.same([inFork('a.txt'), inFork('.env'), read('a.txt')], ['turn 1\n', 'KEY=1\n', 'turn 2\n']);
   t.equal(git(place, 'status', '--porcelain'), ' M a.txt\n');
@@ -531,6 +532,28 @@ t.test('invalid frames, too many requests and a bug get their errors', async (t)
     t.notMatch(message, 'a bug of the provider');
   }
   await session.call('thread/list', {});
+});
+
+t.test('the parts of an answer that broke off are withdrawn', async (t) => {
+  let requests = 0;
+  const provider = scripted(async function* () {
+    requests += 1;
+    yield say(requests === 1 ? 'half an ans' : 'whole');
+    if (requests === 1) throw new ModelError('upstreamProtocol', 'cut', { retryAfterMs: 1 });
+  });
+  const { server } = await startServer(t, provider);
+  const session = await Session.open(t, server.webSocketUrl, { ledger });
+  await session.begin('go');
+  const { itemIds } = await session.until('item/discarded');
+  const { turn } = await session.until('turn/completed');
+  t.same(
+    turn.items.flatMap((item) => (item.type === 'agentMessage' ? [[item.text, itemIds.includes(item.id)]] : [])),
+    [
+      ['half an ans', true],
+      ['whole', false],
+    ],
+  );
+  t.same(session.faults, [], 'everything fits its schema');
 });
 
 t.test('the tests of this file cover every method, notification, request and error', async (t) => {

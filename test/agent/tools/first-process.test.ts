@@ -9,7 +9,7 @@ const namespaces = ['-r', '--pid', '--fork', '--mount-proc', '--kill-child'];
 const hasNamespaces =
   spawnSync('unshare', [...namespaces, 'bwrap', '--ro-bind', '/', '/', '--unshare-pid', 'true']).status === 0;
 
-/** Runs commands as process 1, ends their sandboxes, and prints the processes that nobody has collected. */
+/** Runs commands as process 1, ends their sandboxes, and prints the processes that remain as zombies. */
 const source = `
 const { Rooms, OutputFiles } = await import(process.env.AGENT);
 const { createExec } = await import(process.env.EXEC);
