@@ -144,9 +144,9 @@ export class TurnControl {
     try {
       const { begin } = this.startTurn(threadId, next.input, this.#queue.askerOf(next.id), {
         sender: next.sender,
+        // A refused start loses no input, and a crash neither loses nor repeats it.
+        alsoStore: () => this.#queue.take(threadId, next.id),
       });
-      // After the start, so that a refused start loses no input.
-      this.#queue.take(threadId, next.id);
       this.#queue.publish(threadId);
       begin();
     } catch (error) {

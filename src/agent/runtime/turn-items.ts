@@ -20,7 +20,7 @@ const deltas = {
 } as const;
 
 /** Fields of an item besides the common ones. */
-type Content<T extends Item['type']> = T extends Item['type']
+export type Content<T extends Item['type']> = T extends Item['type']
   ? Omit<ItemOf<T>, 'id' | 'turnId' | 'status' | 'createdAt'>
   : never;
 
@@ -86,7 +86,7 @@ export class TurnItems {
   }
 
   addUserMessage(input: readonly InputPart[]): ItemOf<'userMessage'> {
-    return this.add<'userMessage'>({ type: 'userMessage', input: [...input] });
+    return this.add<'userMessage'>(userMessage(input));
   }
 
   addError(error: TurnError): void {
@@ -96,15 +96,19 @@ export class TurnItems {
   /** Adds a complete item. Returns it. */
   add<T extends Item['type']>(content: Content<T>): ItemOf<T> {
     this.close();
-    const item = { ...this.#base('completed'), ...wellFormed(content) } as unknown as ItemOf<T>;
-    this.#items.push(item);
-    // Calls are written before the first of them becomes an item.
-    this.#arguments.clear();
-    // One write serves both events.
-    this.#publish('item/started', { put: item }, { ...item, status: 'started' });
-    this.#publish('item/completed', undefined, item);
-    this.#options.onCompleted(item, 0);
+    const item = this.make(content);
+    this.#add(item, { put: item });
     return item;
+  }
+
+  /** Makes a complete item, which its caller stores and passes to `addStored`. */
+  make<T extends Item['type']>(content: Content<T>): ItemOf<T> {
+    return { ...this.#base('completed'), ...wellFormed(content) } as unknown as ItemOf<T>;
+  }
+
+  addStored(item: Item): void {
+    this.close();
+    this.#add(item, undefined);
   }
 
   /** Appends text of the model to the open item of this type; another type closes that item and opens a new one. */
@@ -199,6 +203,16 @@ export class TurnItems {
     }
   }
 
+  #add(item: Item, write: ItemWrite): void {
+    this.#items.push(item);
+    // Calls are written before the first of them becomes an item.
+    this.#arguments.clear();
+    // One write serves both events.
+    this.#publish('item/started', write, { ...item, status: 'started' });
+    this.#publish('item/completed', undefined, item);
+    this.#options.onCompleted(item, 0);
+  }
+
   #begin(content: Content<GrowingType>): OpenItem {
     const item = { ...this.#base('started'), ...content } as ItemOf<GrowingType>;
     const open: OpenItem = { item, text: '', pieces: new WellFormedStream() };
@@ -248,6 +262,11 @@ export class TurnItems {
     publish(write, { method, params: { threadId: turn.threadId, turnId: turn.id, item } });
   }
 }
+
+export const userMessage = (input: readonly InputPart[]): Content<'userMessage'> => ({
+  type: 'userMessage',
+  input: [...input],
+});
 
 /** End of a command. */
 export type CommandEnd = Pick<ItemOf<'commandExecution'>, 'exitCode' | 'outcome'>;

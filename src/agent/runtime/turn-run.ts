@@ -9,7 +9,7 @@ import type {
   TurnEmitted,
   TurnInterrupter,
 } from '../../../machines/index.ts';
-import type { ApprovalDecision, ApprovalRequest, InputPart, Turn } from '../../protocol/index.ts';
+import type { ApprovalDecision, ApprovalRequest, InputPart, Item, Turn } from '../../protocol/index.ts';
 import { ModelError } from '../model.ts';
 import { printedCallNote } from '../printed-call.ts';
 import type { Decider } from './call-review.ts';
@@ -29,6 +29,7 @@ import { TurnFiles } from './turn-files.ts';
 import { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import { type RequestPlace, TurnInference } from './turn-inference.ts';
+import { userMessage } from './turn-items.ts';
 import { TurnRecord } from './turn-record.ts';
 import { TurnReports } from './turn-reports.ts';
 import { rightsOf } from './turn-rights.ts';
@@ -50,6 +51,8 @@ export interface TurnRunOptions {
 export class TurnRun implements TurnWork, RunningTurn {
   readonly turnId: string;
   readonly approvalTimeoutMs: number;
+  /** Results of the caller's tools, and the prompt. They are stored with the turn's row, before `begin` publishes them. */
+  readonly firstItems: readonly Item[];
   readonly #host: TurnHost;
   readonly #input: readonly InputPart[];
   readonly #options: TurnOptions;
@@ -180,6 +183,17 @@ export class TurnRun implements TurnWork, RunningTurn {
         this.#driver.send({ type: 'TOKENS.USED', tokens });
       },
     });
+    this.firstItems = this.#makeFirstItems();
+  }
+
+  #makeFirstItems(): Item[] {
+    const { items } = this.#record;
+    const results = (this.#options.toolResults ?? []).map(({ callId, text, isError }) => {
+      const tool = this.#conversation.nameOfCall(callId);
+      const outcome = isError ? ('failed' as const) : ('completed' as const);
+      return items.make<'toolResult'>({ type: 'toolResult', callId, tool, outcome, text });
+    });
+    return this.#input.length > 0 ? [...results, items.make(userMessage(this.#input))] : results;
   }
 
   /** The turn as it is now. */
@@ -201,13 +215,10 @@ export class TurnRun implements TurnWork, RunningTurn {
     const { threadId, tracer } = this.#host;
     const { items } = this.#record;
     this.#record.publishStart(this.#input);
-    for (const { callId, text, isError } of this.#options.toolResults ?? []) {
-      const tool = this.#conversation.nameOfCall(callId);
-      const outcome = isError ? 'failed' : 'completed';
-      const item = items.add<'toolResult'>({ type: 'toolResult', callId, tool, outcome, text });
-      tracer?.toolEnded(threadId, item);
+    for (const item of this.firstItems) {
+      items.addStored(item);
+      if (item.type === 'toolResult') tracer?.toolEnded(threadId, item);
     }
-    if (this.#input.length > 0) items.addUserMessage(this.#input);
     const isReading = this.#isPlanning || this.#host.config.readOnly === true || this.#options.tools === 'none';
     // An agent of another maker waits for the saved files, whatever it does: the sooner they are, the sooner it begins.
     this.#files.begin(isReading ? 'none' : this.#delegation ? 'certain' : 'possible');

@@ -196,6 +196,8 @@ export class Turns {
       store.transaction(() => {
         store.putTurn(turn);
         store.putThread({ ...thread, lastActiveAt: turn.startedAt });
+        for (const item of run.firstItems) store.putItem(id, item);
+        options.alsoStore?.(turnId);
       }),
     );
     const subagents = new Semaphore(settings.subAgent.maxConcurrency);

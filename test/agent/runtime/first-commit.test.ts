@@ -1,0 +1,85 @@
+/** Turn row and prompt are one commit, which precedes the answer to `turn/start`. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { openStore, StorageError, type ThreadService } from '../../../src/agent/index.ts';
+import { listening, neverEnds, says, service } from '../helpers.ts';
+
+const prompt = [{ type: 'text' as const, text: 'do not lose this' }];
+
+function stored(t: Test) {
+  const directory = mkdtempSync(join(tmpdir(), 'oratorio-commit-'));
+  const { threads: store, chatRequests, close } = openStore(directory);
+  t.teardown(() => {
+    close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  return { store, chatRequests };
+}
+
+const started = (threads: ThreadService) => threads.start({}).thread.id;
+
+t.test('a prompt is stored when turn/start is answered, before anything of the turn runs', async (t) => {
+  const { store } = stored(t);
+  const { threads, bugs } = service(neverEnds(), { store });
+  const threadId = started(threads);
+  const { listener, events } = listening();
+  const toolResults = [{ callId: 'c1', text: 'found', isError: false }];
+  const { turn, begin } = threads.startTurn(threadId, prompt, listener, { toolResults });
+  t.strictSame(turn.items, [], 'the answer to turn/start names no item');
+  const items = store.turns(threadId, { limit: 1 })[0]?.items ?? [];
+  t.match(items, [
+    { type: 'toolResult', callId: 'c1', status: 'completed' },
+    { type: 'userMessage', input: prompt, status: 'completed' },
+  ]);
+  // The server is killed here: the next one finds the prompt.
+  const next = service(says('x'), { store }).threads;
+  t.match(next.read(threadId, { includeTurns: true }).turns, [
+    { status: 'cancelled', interruptedBy: 'crash', items: [{ type: 'toolResult' }, { input: prompt }] },
+  ]);
+  begin();
+  t.strictSame(
+    events.flatMap((event) => (event.method === 'item/completed' ? [event.params.item] : [])),
+    items,
+    'the events name the stored items',
+  );
+  await threads.close();
+  t.strictSame(bugs, []);
+});
+
+t.test('a queued prompt leaves the queue in the commit of its turn', async (t) => {
+  const { store } = stored(t);
+  const { threads } = service(says('x'), { store });
+  const threadId = started(threads);
+  const { begin } = threads.startTurn(threadId, prompt, undefined);
+  threads.enqueue(threadId, [{ type: 'text', text: 'next' }]);
+  const transaction = store.transaction.bind(store);
+  const seen: string[] = [];
+  store.transaction = (work) => {
+    transaction(work);
+    const last = store.turns(threadId, { limit: 1 })[0];
+    seen.push(`${last?.id} ${last?.items.length === 0} ${store.queue(threadId).length}`);
+  };
+  begin();
+  await threads.runningTurn(threadId)?.ended;
+  t.ok(seen.includes('turn_002 false 0'), 'the first sight of the turn');
+  t.notOk(seen.some((each) => each === 'turn_002 false 1' || each.startsWith('turn_002 true')));
+  await threads.close();
+});
+
+t.test('a turn whose first commit fails does not start', async (t) => {
+  const { store } = stored(t);
+  const { threads } = service(says('x'), { store });
+  const threadId = started(threads);
+  const alsoStore = () => {
+    throw new StorageError('diskFull', 'no room');
+  };
+  t.throws(() => threads.startTurn(threadId, prompt, undefined, { alsoStore }), /disk|stor/i);
+  t.strictSame(store.turns(threadId, { limit: 9 }), []);
+  t.equal(threads.activeTurns, 0);
+  const { begin, ended } = threads.startTurn(threadId, prompt, undefined);
+  begin();
+  t.match(await ended, { status: 'completed', items: [{ type: 'userMessage' }, { type: 'agentMessage' }] });
+  await threads.close();
+});
