@@ -89,6 +89,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'delegate.ts',
     'thread-store.ts',
     'schedule-store.ts',
+    'chat-request-store.ts',
     'store',
     'providers',
     'tools',

@@ -3,6 +3,8 @@
  * notifications; a subscriber names its thread. The protocol faces (JSON-RPC, chat completions, AG-UI) call it. Sockets, HTTP
  * servers and access control belong to them.
  */
+
+export type * from './chat-request-store.ts';
 export * from './delegate.ts';
 export { AgentError, type AgentErrorName } from './errors.ts';
 export { discardingNotices, isDiscarded } from './history.ts';

@@ -2,6 +2,7 @@ import { basename, join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import {
   BackgroundProcesses,
+  type ChatRequestStore,
   createBuiltinTools,
   createSkillTool,
   DayLedger,
@@ -93,6 +94,7 @@ export interface Assembly {
   readonly mcp: McpServices;
   readonly automations: Automations;
   readonly traces: TraceStore;
+  readonly chatRequests: ChatRequestStore;
   readonly telemetry: Telemetry;
   readonly spending: DaySpending;
   readonly library: Library;
@@ -318,6 +320,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     mcp,
     automations,
     traces: store.traces,
+    chatRequests: store.chatRequests,
     telemetry,
     spending,
     sandbox,

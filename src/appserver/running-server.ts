@@ -227,6 +227,7 @@ export class RunningServer implements AppServer {
       config: this.#config,
       launch,
       runtime: this.#assembly.threads,
+      chatRequests: this.#assembly.chatRequests,
       health: this.#assembly.describe,
       dashboard: (listener) => this.#openDashboard(listener),
       ownerAccess: this.#ownerAccess,

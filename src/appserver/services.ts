@@ -1,4 +1,4 @@
-import type { Runtime } from '../agent/index.ts';
+import type { ChatRequestStore, Runtime } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Dashboard } from '../dashboard/index.ts';
 import {
@@ -27,6 +27,7 @@ export interface ServicesOptions {
   readonly config: Config;
   readonly launch: LaunchDocument | undefined;
   readonly runtime: Runtime;
+  readonly chatRequests: ChatRequestStore;
   readonly health: () => Readonly<Record<string, unknown>>;
   /** Makes the dashboard; called when it is wanted. */
   readonly dashboard: (listener: DashboardListener) => Promise<Dashboard>;
@@ -189,9 +190,9 @@ const faces: { readonly [K in ServiceKey]: (planned: Planned, group: Group) => P
   },
   async api(_planned, { isPublic, options }) {
     const { chatErrorBody, chatGuard, chatRoutes, isChatPath } = await import('../chat/index.ts');
-    const { config, mode, runtime, health, logger, ownerAccess } = options;
+    const { config, mode, runtime, chatRequests: requests, health, logger, ownerAccess } = options;
     return {
-      routes: chatRoutes({ runtime, api: config.Api, ownerAccess, isPublic, version, mode, logger, health }),
+      routes: chatRoutes({ runtime, requests, api: config.Api, ownerAccess, isPublic, version, mode, logger, health }),
       owns: isChatPath,
       guard: chatGuard({ api: config.Api, ownerAccess }),
       errorBody: chatErrorBody,

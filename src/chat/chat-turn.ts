@@ -37,6 +37,8 @@ export interface Watcher {
 }
 
 export interface ChatTurnOptions {
+  /** Identity of the answer; default: a new one. */
+  readonly identity?: Pick<ChatTurn, 'id' | 'created'>;
   readonly model: string;
   readonly sessionId: string | undefined;
   readonly showsActivity: boolean;
@@ -47,20 +49,28 @@ export interface ChatTurnOptions {
   readonly onDeserted: (turn: ChatTurn) => void;
 }
 
+/** Saves a turn, so that its request can be repeated. */
+export interface TurnSaver {
+  /** Called in the transaction that stores the turn's row. */
+  start(threadId: string, turnId: string): void;
+  /** Called with the outcome set, before a watcher gets it. */
+  end(): void;
+}
+
 /**
  * One turn of this API: converts its events into the parts of an answer, stores the text so far, and notifies the
  * watchers. A retry of the same request watches the same turn.
  */
 export class ChatTurn {
-  readonly id = `chatcmpl-${randomUUID().replaceAll('-', '')}`;
-  readonly created = Math.floor(Date.now() / 1000);
+  readonly id: string;
+  readonly created: number;
   readonly model: string;
   readonly sessionId: string | undefined;
   /** A caller that lost the connection can find the turn again. */
   isResumable: boolean;
   text = '';
   reasoning = '';
-  readonly activities: Activity[] = [];
+  activities: Activity[] = [];
   /** Approvals that it waits for, by id; those of its sub-agents too. */
   readonly approvals = new Map<string, ApprovalRequest>();
   /** A tool of the server may have changed something: the turn must not be run a second time. */
@@ -72,6 +82,7 @@ export class ChatTurn {
   readonly #calls: ClientCalls;
   #resolveEnded: () => void = () => {};
   #stop: (() => void) | undefined;
+  #saver: TurnSaver | undefined;
   #isStopped = false;
   #messageId = '';
   /** Of the open message, characters that came as deltas. */
@@ -81,7 +92,11 @@ export class ChatTurn {
   #sure = 0;
 
   constructor(options: ChatTurnOptions) {
+    const { id = `chatcmpl-${randomUUID().replaceAll('-', '')}`, created = Math.floor(Date.now() / 1000) } =
+      options.identity ?? {};
     this.#options = options;
+    this.id = id;
+    this.created = created;
     this.model = options.model;
     this.sessionId = options.sessionId;
     this.isResumable = options.sessionId !== undefined;
@@ -116,13 +131,30 @@ export class ChatTurn {
     this.#stop = stop;
   }
 
-  get isWatched(): boolean {
-    return this.#watchers.size > 0;
+  saveBy(saver: TurnSaver): void {
+    this.#saver = saver;
   }
 
-  /** Characters of memory, about. */
-  get size(): number {
-    return this.text.length + this.reasoning.length + this.activities.length * 256;
+  /** Its turn of the runtime is being stored. */
+  saveStart(threadId: string, turnId: string): void {
+    this.#saver?.start(threadId, turnId);
+  }
+
+  /** Becomes a turn that has ended. */
+  restore(
+    parts: Pick<ChatTurn, 'text' | 'reasoning' | 'activities' | 'calls' | 'hasRunTools'>,
+    outcome: Outcome,
+  ): void {
+    const { text, reasoning, activities, calls, hasRunTools } = parts;
+    Object.assign(this, { text, reasoning, activities, hasRunTools });
+    for (const { id, name, arguments: given } of calls) {
+      this.#calls.complete({ callId: id, tool: name, source: 'client', arguments: given });
+    }
+    this.#end(outcome);
+  }
+
+  get isWatched(): boolean {
+    return this.#watchers.size > 0;
   }
 
   /** Text that may be sent now: where only the last message counts, nothing before the end. */
@@ -283,6 +315,7 @@ export class ChatTurn {
     if (this.outcome) return;
     this.outcome = outcome;
     this.#calls.end();
+    this.#saver?.end();
     if (this.#options.onlyFinalText && this.text !== '')
       for (const watcher of this.#watchers) watcher.onText(this.text);
     for (const watcher of this.#watchers) watcher.onEnd(outcome);

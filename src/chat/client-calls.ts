@@ -15,6 +15,7 @@ export interface CallPiece {
   readonly arguments: string;
 }
 
+type CompleteCall = Pick<ItemOf<'toolCall'>, 'callId' | 'tool' | 'source' | 'arguments'>;
 type Writing = RpcNotificationParams<'item/toolCall/argumentsDelta'>;
 
 interface Growing {
@@ -52,7 +53,7 @@ export class ClientCalls {
   }
 
   /** A call is whole. The pieces that were sent are its beginning. */
-  complete({ callId: id, tool, source, arguments: whole }: ItemOf<'toolCall'>): void {
+  complete({ callId: id, tool, source, arguments: whole }: CompleteCall): void {
     this.#untold.delete(id);
     if (source !== 'client') return;
     const index = this.#indexOf(id);

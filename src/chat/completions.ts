@@ -41,12 +41,17 @@ export class Completions {
   readonly #timing: ChatTiming;
   readonly #replays: Replays;
   readonly #ticker: Ticker;
+  readonly #sessionFromUser: boolean;
+  readonly #onCut: (error: HttpError) => void;
 
   constructor(options: ChatOptions, turns: ChatTurns, models: Models) {
     this.#turns = turns;
     this.#models = models;
+    this.#sessionFromUser = options.api.SessionFromUser;
     this.#timing = timingOf(options);
-    this.#replays = new Replays(this.#timing);
+    this.#replays = new Replays({ requests: options.requests, timing: this.#timing, logger: options.logger });
+    this.#onCut = ({ code, message }) =>
+      options.logger.warn('a turn failed after the head of its answer; the body was cut', { code, message });
     const { heartbeatMs, trickleAfterMs, trickleMs } = this.#timing;
     this.#ticker = new Ticker(Math.min(heartbeatMs, trickleAfterMs, trickleMs));
   }
@@ -54,11 +59,11 @@ export class Completions {
   readonly handle = async (context: RequestContext): Promise<Reply> => {
     requireJson(context);
     const request = await readBody(context);
-    const sessionHeader = context.header('x-session-id');
-    const sessionId = sessionIdOf(request, sessionHeader);
+    const source = { header: context.header('x-session-id'), fromUser: this.#sessionFromUser };
+    const sessionId = sessionIdOf(request, source);
     const repetition = repetitionOf((name) => context.header(name), await context.bytes(), sessionId);
     const known = this.#replays.find(repetition);
-    const plan = planOf(request, sessionHeader);
+    const plan = planOf(request, source);
     const turn = known ?? (await this.#begin(plan, repetition));
     return plan.isStream ? this.#streamed(context, turn, plan) : this.#whole(context, turn);
   };
@@ -70,9 +75,10 @@ export class Completions {
     // Another request may have begun the same turn while the provider listed its models.
     const known = this.#replays.find(repetition);
     if (known) return known;
-    const turn = this.#turns.begin(plan, models, repetition.key !== undefined);
-    this.#replays.add(repetition, turn);
-    return turn;
+    return this.#turns.begin(plan, models, {
+      isNamed: repetition.hasKey,
+      onMade: (turn) => this.#replays.add(repetition, turn),
+    });
   }
 
   async #streamed(context: RequestContext, turn: ChatTurn, { includesUsage }: Plan): Promise<Reply> {
@@ -90,7 +96,7 @@ export class Completions {
 
   async #whole(context: RequestContext, turn: ChatTurn): Promise<Reply> {
     const { trickleAfterMs, trickleMs } = this.#timing;
-    const reply = new WholeReply({ turn, trickleAfterMs, trickleMs, ticker: this.#ticker });
+    const reply = new WholeReply({ turn, trickleAfterMs, trickleMs, ticker: this.#ticker, onCut: this.#onCut });
     this.#follow(context, turn, reply);
     await reply.isDue;
     const { outcome } = turn;

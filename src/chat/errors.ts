@@ -44,6 +44,12 @@ export const chatErrors = {
   idempotencyKeyReused: invalid(422, 'idempotency_key_reused', 'the `Idempotency-Key` came with another body before'),
   sessionArchived: invalid(422, 'session_archived', 'the thread of the session is archived'),
   turnInterrupted: invalid(422, 'turn_interrupted', 'the turn was interrupted before it had an answer'),
+  outcomeUnknown: row(
+    422,
+    'server_error',
+    'outcome_unknown',
+    'the agent server ended during the turn of this `Idempotency-Key` or retry: nothing is run again',
+  ),
   agentUnsuited: invalid(422, 'agent_unsuited', 'the external agent must not do this turn'),
   headersTooLarge: invalid(431, 'headers_too_large', 'the headers are too large'),
   sessionBusy: row(429, 'rate_limit_error', 'session_busy', 'too many requests wait for this session already'),
@@ -86,6 +92,7 @@ export interface ChatErrorOptions {
 const neverRetried: ReadonlySet<ChatErrorName> = new Set([
   'upstreamUnauthorized',
   'sessionBusy',
+  'outcomeUnknown',
   'storageFailed',
   'agentUnavailable',
   'agentLoginRequired',

@@ -1,4 +1,4 @@
-import type { Runtime } from '../agent/index.ts';
+import type { ChatRequestStore, Runtime } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import type { OwnerAccess } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
@@ -6,6 +6,8 @@ import { defaults } from '../protocol/index.ts';
 
 export interface ChatOptions {
   readonly runtime: Runtime;
+  /** Requests that their clients may repeat. */
+  readonly requests: ChatRequestStore;
   /** The `Api` section of the configuration. */
   readonly api: Config['Api'];
   /** With an empty `Api.ApiKey`: admits this user and holders of the generated key. Absent: every caller is served. */

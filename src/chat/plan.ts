@@ -99,19 +99,30 @@ function userSession(user: string): string {
   return `user:${name.length > 200 ? createHash('sha256').update(user).digest('hex') : name}`;
 }
 
-/** Which session a request belongs to: by its header, its metadata, its user (in this order), or to none. */
-export function sessionIdOf(request: Pick<ChatRequest, 'metadata' | 'user'>, header: string | undefined) {
+/** Facts outside of the body that decide the session. */
+export interface SessionSource {
+  /** `X-Session-Id`. */
+  readonly header: string | undefined;
+  /** `Api.SessionFromUser`. */
+  readonly fromUser: boolean;
+}
+
+/**
+ * Session of a request: by its header or its metadata, in this order, else none. Clients send `user` to name a person over many
+ * conversations, so it names a session only where the settings say so.
+ */
+export function sessionIdOf(request: Pick<ChatRequest, 'metadata' | 'user'>, { header, fromUser }: SessionSource) {
   const { metadata, user } = request;
   return (
     namedSession(header, 'X-Session-Id') ??
     namedSession(metadata?.['session_id'], 'metadata.session_id') ??
     namedSession(metadata?.['conversation_id'], 'metadata.conversation_id') ??
-    (user ? userSession(user) : undefined)
+    (user && fromUser ? userSession(user) : undefined)
   );
 }
 
 /** @throws HttpError 400 for what contradicts itself, or is not supported */
-export function planOf(request: ChatRequest, sessionHeader: string | undefined): Plan {
+export function planOf(request: ChatRequest, source: SessionSource): Plan {
   const { response_format: format, user } = request;
   const responseFormat = format && format.type !== 'text' ? format : undefined;
   const tools = toolsOf(request);
@@ -119,7 +130,7 @@ export function planOf(request: ChatRequest, sessionHeader: string | undefined):
     conversation: conversationOf(request.messages),
     options: { ...tools, responseFormat, sampling: samplingOf(request), sender: user ?? undefined },
     model: request.model ?? undefined,
-    sessionId: sessionIdOf(request, sessionHeader),
+    sessionId: sessionIdOf(request, source),
     isStream: request.stream === true,
     includesUsage: request.stream_options?.include_usage === true,
     showsActivity: extension(request, 'showToolActivity', 'show_tool_activity'),

@@ -1,32 +1,29 @@
 import { hash } from 'node:crypto';
+import { type ChatRequestStore, StorageError } from '../agent/index.ts';
+import type { Logger } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
+import { type AnswerRecord, answeredTurn, answerRecordOf } from './answer-record.ts';
 import type { ChatTurn } from './chat-turn.ts';
-import { chatError } from './errors.ts';
+import { chatError, chatErrors } from './errors.ts';
 import type { ChatTiming } from './options.ts';
 
 /** Fields of a request by which its repetition is recognised. */
 export interface Repetition {
-  /** `Idempotency-Key`; undefined: it has none. */
-  readonly key: string | undefined;
-  /** The client library counts its tries. */
-  readonly isCounted: boolean;
-  /** It says that it has tried before. */
+  /** Identifies the client and its request; undefined: the request cannot be repeated. */
+  readonly name: string | undefined;
+  /** Has an `Idempotency-Key`. */
+  readonly hasKey: boolean;
+  /** The client says that it has tried before. */
   readonly isRetry: boolean;
   readonly fingerprint: string;
 }
 
-interface Entry {
-  readonly turn: ChatTurn;
-  readonly fingerprint: string;
-}
-
-interface FinishedEntry extends Entry {
-  readonly endedAt: number;
-}
-
 const keyPattern = /^[\x20-\x7e]+$/;
 
-/** Reads headers of a request; its body is hashed only where a caller may repeat it. */
+/**
+ * Reads headers of a request; its body is hashed only where a caller may repeat it. The name holds the bearer key and the
+ * `User-Agent`: another client that sends the same body gets an answer of its own. It is a hash, because it is stored.
+ */
 export function repetitionOf(
   header: (name: string) => string | undefined,
   body: Uint8Array,
@@ -41,82 +38,105 @@ export function repetitionOf(
       { param: 'Idempotency-Key' },
     );
   }
-  const isCounted = tries !== undefined;
-  const fingerprint = key !== undefined || isCounted ? `${hash('sha256', body)} ${sessionId ?? ''}` : '';
-  return { key, isCounted, isRetry: Number(tries ?? 0) > 0, fingerprint };
+  const hasKey = key !== undefined;
+  if (!hasKey && tries === undefined) return { name: undefined, hasKey, isRetry: false, fingerprint: '' };
+  const fingerprint = `${hash('sha256', body)} ${sessionId ?? ''}`;
+  const client = [header('authorization') ?? '', header('user-agent') ?? ''];
+  const name = hash('sha256', JSON.stringify([...client, hasKey ? { key } : { fingerprint }]));
+  return { name, hasKey, isRetry: Number(tries ?? 0) > 0, fingerprint };
+}
+
+export interface ReplaysOptions {
+  readonly requests: ChatRequestStore;
+  readonly timing: ChatTiming;
+  readonly logger: Logger;
 }
 
 /**
- * Turns that a client may ask for again: the same `Idempotency-Key`, or the same body from a library that says it tries again.
- * A turn is run a second time only when it came to nothing and had run no tool.
+ * Turns that a client may ask for again: the same `Idempotency-Key`, or the same body from a library that counts its tries.
+ * A turn is run a second time only when it is known to have failed before any tool ran. Requests are stored with the row of
+ * their turn, and answers before a client gets their end, so a kill of the server changes nothing of this.
  */
 export class Replays {
-  readonly #timing: ChatTiming;
-  /** By key, or by fingerprint. Those that run are bounded already. */
-  readonly #running = new Map<string, Entry>();
-  /** The one that ended first comes first. */
-  readonly #finished = new Map<string, FinishedEntry>();
-  #finishedChars = 0;
+  readonly #options: ReplaysOptions;
+  /** Turns of this process that have not ended, by name of their request. */
+  readonly #running = new Map<string, { readonly turn: ChatTurn; readonly fingerprint: string }>();
 
-  constructor(timing: ChatTiming) {
-    this.#timing = timing;
+  constructor(options: ReplaysOptions) {
+    this.#options = options;
+    options.requests.endUnfinished(Date.now());
   }
 
-  /** The turn that answers this repetition. @throws HttpError 422 when the key came with another body */
-  find(repetition: Repetition): ChatTurn | undefined {
-    const { key, isRetry, fingerprint } = repetition;
-    const name = nameOf(repetition);
-    if (name === undefined || (key === undefined && !isRetry)) return undefined;
-    this.#forget();
-    const entry = this.#running.get(name) ?? this.#finished.get(name);
-    if (entry && entry.fingerprint !== fingerprint) {
+  /**
+   * The turn that answers this repetition. @throws HttpError 422 when the key came with another body, or when the agent server
+   * ended during the turn
+   */
+  find({ name, hasKey, isRetry, fingerprint }: Repetition): ChatTurn | undefined {
+    if (name === undefined || !(hasKey || isRetry)) return undefined;
+    const running = this.#running.get(name);
+    if (!running) this.#trim();
+    const known = running ?? this.#options.requests.find(name);
+    if (!known) return undefined;
+    if (known.fingerprint !== fingerprint) {
       throw chatError('idempotencyKeyReused', 'This Idempotency-Key was used for another request.', {
         param: 'Idempotency-Key',
       });
     }
-    return entry && isWorthAnother(entry.turn) ? undefined : entry?.turn;
+    if ('turn' in known) return known.turn;
+    if (known.answer === undefined) throw outcomeUnknown();
+    return answeredTurn(known.answer as AnswerRecord);
   }
 
-  add(repetition: Repetition, turn: ChatTurn): void {
-    const name = nameOf(repetition);
+  /** Stores the turn of a request, when it begins, and its answer. */
+  add({ name, fingerprint }: Repetition, turn: ChatTurn): void {
     if (name === undefined) return;
-    const entry: Entry = { turn, fingerprint: repetition.fingerprint };
-    this.#drop(name);
+    const { requests } = this.#options;
+    let hasBegun = false;
+    const entry = { turn, fingerprint };
     this.#running.set(name, entry);
-    void turn.ended.then(() => {
-      if (this.#running.get(name) === entry) this.#finish(name, entry);
+    turn.saveBy({
+      start: (threadId, turnId) => {
+        requests.begin({ name, fingerprint, threadId, turnId });
+        hasBegun = true;
+      },
+      end: () => {
+        // The same client has begun the same request again.
+        if (this.#running.get(name) !== entry) return;
+        this.#running.delete(name);
+        if (hasBegun) this.#save(name, turn);
+      },
     });
   }
 
-  #finish(name: string, entry: Entry): void {
-    this.#running.delete(name);
-    this.#finished.set(name, { ...entry, endedAt: performance.now() });
-    this.#finishedChars += entry.turn.size;
-    this.#forget();
-  }
-
-  /** Lets go of what is old, and of the oldest when there is too much. */
-  #forget(): void {
-    const due = performance.now() - this.#timing.idempotencyMs;
-    for (const [name, { endedAt }] of this.#finished) {
-      const isTooMuch =
-        this.#finished.size > this.#timing.idempotencyEntries || this.#finishedChars > defaults.chat.replayChars;
-      if (endedAt > due && !isTooMuch) return;
-      this.#drop(name);
+  #save(name: string, turn: ChatTurn): void {
+    const { requests, logger } = this.#options;
+    try {
+      if (isWorthAnother(turn)) requests.delete(name);
+      else requests.end(name, wasCutOff(turn) ? undefined : JSON.stringify(answerRecordOf(turn)), Date.now());
+      this.#trim();
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      logger.warn('could not save the answer of a chat request; a repetition of it is refused', { error });
     }
   }
 
-  #drop(name: string): void {
-    const entry = this.#finished.get(name);
-    if (!entry) return;
-    this.#finished.delete(name);
-    this.#finishedChars -= entry.turn.size;
+  /** Deletes old answers, and the oldest when there are too many. */
+  #trim(): void {
+    const { requests, timing } = this.#options;
+    requests.trim({
+      endedAfter: Date.now() - timing.idempotencyMs,
+      entries: timing.idempotencyEntries,
+      chars: defaults.chat.replayChars,
+    });
   }
 }
 
-function nameOf({ key, isCounted, fingerprint }: Repetition): string | undefined {
-  if (key !== undefined) return `key ${key}`;
-  return isCounted ? `body ${fingerprint}` : undefined;
-}
+const outcomeUnknown = () =>
+  chatError(
+    'outcomeUnknown',
+    'The agent server ended while this turn ran. Its tools may have taken effect, so the turn is not run again: check the workspace, then send the request with another Idempotency-Key.',
+  );
 
 const isWorthAnother = ({ outcome, hasRunTools }: ChatTurn): boolean => outcome?.error !== undefined && !hasRunTools;
+
+const wasCutOff = ({ outcome }: ChatTurn): boolean => outcome?.error?.code === chatErrors.shuttingDown.code;

@@ -15,6 +15,18 @@ export interface ChatTurnsOptions {
   readonly logger: Logger;
 }
 
+export interface ChosenModels {
+  readonly used: string;
+  readonly asked: string | undefined;
+}
+
+export interface BeginOptions {
+  /** The caller has a key with which it can join the turn again. */
+  readonly isNamed: boolean;
+  /** Called with the turn before it starts. */
+  readonly onMade: (turn: ChatTurn) => void;
+}
+
 const nothing = () => {};
 
 /** Turns of the chat API: starts them up to the limit, and ends those that lost their caller. */
@@ -44,10 +56,9 @@ export class ChatTurns {
   /**
    * Starts a turn. A later failure is its outcome.
    *
-   * @param isNamed the caller has a key with which it can join the turn again
    * @throws HttpError 429 above the limit of parallel turns
    */
-  begin(plan: Plan, models: { readonly used: string; readonly asked: string | undefined }, isNamed: boolean): ChatTurn {
+  begin(plan: Plan, models: ChosenModels, { isNamed, onMade }: BeginOptions): ChatTurn {
     const { MaxConcurrentTurns, ShowToolActivity } = this.#options.api;
     if (this.#running.size >= MaxConcurrentTurns) {
       throw chatError('concurrencyLimit', `${MaxConcurrentTurns} turns run already.`, {
@@ -64,6 +75,7 @@ export class ChatTurns {
     };
     const turn = new ChatTurn(options);
     turn.isResumable ||= isNamed;
+    onMade(turn);
     this.#running.add(turn);
     void this.#run(turn, plan, models.asked).finally(() => this.#forget(turn));
     return turn;
@@ -116,11 +128,12 @@ export class ChatTurns {
   /** Starts the turn once the thread is free: other interfaces may use the thread of a session, too. */
   async #start(turn: ChatTurn, { threadId, input, options }: OpenThread): Promise<void> {
     const { runtime } = this.#options;
+    const alsoStore = (turnId: string) => turn.saveStart(threadId, turnId);
     for (;;) {
       // Throws for a turn that was stopped during the wait.
       turn.stopBy(nothing);
       try {
-        const started = runtime.startTurn(threadId, input, turn.listener, options);
+        const started = runtime.startTurn(threadId, input, turn.listener, { ...options, alsoStore });
         turn.stopBy(() => this.#interrupt(threadId, started.turn.id));
         started.begin();
         return;

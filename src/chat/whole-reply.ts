@@ -1,8 +1,7 @@
-import type { ReplyStream } from '../http/index.ts';
+import type { HttpError, ReplyStream } from '../http/index.ts';
 import { stepsOf } from './activity.ts';
 import type { ChatTurn, Watcher } from './chat-turn.ts';
 import { finishReasons, usageOf } from './chunks.ts';
-import { errorObjectOf } from './errors.ts';
 import type { Ticker, Ticking } from './ticker.ts';
 
 /** The body of an answer that is given as a whole (specification §4.1). */
@@ -33,7 +32,6 @@ export function completionOf(turn: ChatTurn): object {
       sessionId: sessionId ?? null,
       toolCalls: steps.length,
       steps,
-      ...(outcome?.error && { error: errorObjectOf(outcome.error) }),
     },
   };
 }
@@ -43,13 +41,16 @@ export interface WholeReplyOptions {
   readonly trickleAfterMs: number;
   readonly trickleMs: number;
   readonly ticker: Ticker;
+  /** Called when the body is cut, because the turn failed. */
+  readonly onCut: (error: HttpError) => void;
 }
 
 const ignore = () => {};
 
 /**
  * An answer that is given as a whole. When it takes long its headers go out before it, and then empty lines, which JSON
- * allows for: clients that hear nothing for minutes give up and ask again. From then on an error is in the body.
+ * allows for: clients that hear nothing for minutes give up and ask again. From then on a failure cuts the body: a client
+ * that knows only the interface would take every whole body for a success.
  */
 export class WholeReply implements Watcher, Ticking {
   readonly isStream = false;
@@ -93,8 +94,16 @@ export class WholeReply implements Watcher, Ticking {
   onEnd(): void {
     this.#options.ticker.delete(this);
     this.#beDue();
-    this.#stream?.write(JSON.stringify(completionOf(this.#options.turn)));
-    this.#stream?.end();
+    if (!this.#stream) return;
+    const { turn, onCut } = this.#options;
+    const error = turn.outcome?.error;
+    if (error) {
+      onCut(error);
+      this.#stream.cut();
+      return;
+    }
+    this.#stream.write(JSON.stringify(completionOf(turn)));
+    this.#stream.end();
   }
 
   tick(now: number): void {

@@ -94,6 +94,10 @@ const Api = v.object({
   ),
   DisconnectGraceMs: duration(5_000, 0, 'How long a caller with a session may be gone before its turn is ended.'),
   MaxConcurrentTurns: whole(64, 1, 10_000, 'Turns at once; more are answered 429.'),
+  SessionFromUser: flag(
+    false,
+    'Continues one conversation for all requests with the same `user`, unless they name a session. Default: `user` names traces only.',
+  ),
   ShowToolActivity: flag(true, 'Mirrors tool activity into reasoning_content, where chat clients show it.'),
 });
 

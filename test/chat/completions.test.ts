@@ -1,3 +1,4 @@
+import OpenAI from 'openai';
 import t from 'tap';
 import { tool } from '../agent/helpers.ts';
 import { callTool, fail, finish, gate, say, script, think, usage } from '../agent/scripted-provider.ts';
@@ -243,18 +244,22 @@ t.test('a slow whole answer sends its head, then empty lines, then its body', as
   t.equal(JSON.parse(text).choices[0].message.content, 'late');
 });
 
-t.test('an error after the head is in the body', async (t) => {
-  const held = gate();
-  const { post } = await chat(t, script([say('half'), held, fail('upstreamFailed')]), {
-    timing: { trickleAfterMs: 20, trickleMs: 20 },
-  });
-  const answer = await post({ messages: [user('hi')] });
-  t.equal(answer.status, 200);
-  held.open();
-  t.match(await answer.json(), {
-    choices: [{ message: { content: 'half' }, finish_reason: 'stop' }],
-    x_agent: { error: { code: 'upstream_failed', type: 'upstream_error' } },
-  });
+t.test('a failure after the head cuts the body: clients report an error, and the log has the reason', async (t) => {
+  for (const adapter of ['node', 'uws']) {
+    process.env['ORATORIO_HTTP_ADAPTER'] = adapter;
+    const held = gate();
+    const { url, log } = await chat(t, script([say('half'), held, fail('upstreamFailed')], say('whole')), {
+      timing: { trickleAfterMs: 20, trickleMs: 20 },
+    }).finally(() => delete process.env['ORATORIO_HTTP_ADAPTER']);
+    const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'any', maxRetries: 0 });
+    const question = { model: 'scripted', messages: [{ role: 'user' as const, content: 'hi' }] };
+    const asked = client.chat.completions.create(question);
+    t.equal((await asked.asResponse()).status, 200, 'the head is early');
+    held.open();
+    await t.rejects(asked, adapter);
+    t.match(log.join(''), /upstream_failed/, adapter);
+    t.equal((await client.chat.completions.create(question)).choices[0]?.message.content, 'whole', adapter);
+  }
 });
 
 t.test('parallel requests get their own answers', async (t) => {

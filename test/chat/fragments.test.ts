@@ -137,11 +137,6 @@ t.test('the fragments of any calls add up to the calls', (t) => {
       const finished = [0, 1, 2, 3].slice(0, cut + 1);
       for (const at of finished) {
         calls.complete({
-          id: `item_${at}`,
-          turnId: 'turn',
-          status: 'completed',
-          createdAt: '',
-          type: 'toolCall',
           callId: `call_${at}`,
           tool: toolOf(at),
           source: isMine[at] ? 'client' : 'builtin',

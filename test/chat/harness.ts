@@ -1,7 +1,15 @@
 /** The chat API on a real runtime, with a model whose every word the test decides. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Test } from 'tap';
 import * as v from 'valibot';
-import type { ModelProvider, ThreadServiceOptions } from '../../src/agent/index.ts';
+import {
+  type ChatRequestStore,
+  type ModelProvider,
+  openStore,
+  type ThreadServiceOptions,
+} from '../../src/agent/index.ts';
 import { type ChatOptions, type ChatTiming, openChatServer } from '../../src/chat/index.ts';
 import { Config } from '../../src/config/index.ts';
 import type { HttpServer } from '../../src/http/index.ts';
@@ -16,6 +24,8 @@ export interface ChatSetup {
   readonly runtime?: Partial<ThreadServiceOptions>;
   readonly isPublic?: boolean;
   readonly health?: ChatOptions['health'];
+  /** Default: a database of its own. */
+  readonly requests?: ChatRequestStore;
 }
 
 /** Long enough that nothing of it happens unless a test wants it to. */
@@ -42,6 +52,17 @@ export interface Answer {
   readonly body: any;
 }
 
+/** A database of its own. */
+export function requestStore(t: Test): ChatRequestStore {
+  const directory = mkdtempSync(join(tmpdir(), 'oratorio-chat-'));
+  const store = openStore(directory);
+  t.teardown(() => {
+    store.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  return store.chatRequests;
+}
+
 export const user = (content: unknown) => ({ role: 'user', content });
 
 export async function chat(t: Test, provider: ModelProvider, setup: ChatSetup = {}): Promise<Running> {
@@ -56,6 +77,7 @@ export async function chat(t: Test, provider: ModelProvider, setup: ChatSetup = 
   });
   const server = await openChatServer({
     runtime: threads,
+    requests: setup.requests ?? requestStore(t),
     api,
     isPublic: setup.isPublic ?? false,
     version: '9.9.9',

@@ -9,7 +9,7 @@ import { createLogger } from '../../src/log/index.ts';
 import { service, tool } from '../agent/helpers.ts';
 import { callTool, say, script } from '../agent/scripted-provider.ts';
 import { exchange, RawClient, rawRequest, start } from '../http/support.ts';
-import { chat, eventually, user } from './harness.ts';
+import { chat, eventually, requestStore, user } from './harness.ts';
 
 const key = 'a-key-of-some-length';
 const body = JSON.stringify({ messages: [user('hi')] });
@@ -47,7 +47,7 @@ t.test('the routes require the key also without the guard of the server', async 
   const logger = createLogger({ name: 'chat', level: 'silent' });
   const { threads: runtime } = service(script());
   const { url } = await start(t, 'uws', {
-    routes: chatRoutes({ runtime, api, isPublic: false, version: '1', mode: 'api', logger }),
+    routes: chatRoutes({ runtime, requests: requestStore(t), api, isPublic: false, version: '1', mode: 'api', logger }),
     errorBody: (error) => (isChatPath(error.path) ? chatErrorBody(error) : 'not ours'),
   });
   for (const path of ['/v1/chat/completions', '/v1/models', '/v1/nothing']) {

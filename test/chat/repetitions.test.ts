@@ -1,7 +1,8 @@
 import t from 'tap';
+import { StorageError } from '../../src/agent/index.ts';
 import { tool } from '../agent/helpers.ts';
 import { always, callTool, fail, gate, say, script, usage } from '../agent/scripted-provider.ts';
-import { chat, chunksOf, contentOf, eventually, reading, user } from './harness.ts';
+import { chat, chunksOf, contentOf, eventually, reading, requestStore, user } from './harness.ts';
 
 const body = { messages: [user('hi')] };
 const streamed = { ...body, stream: true };
@@ -196,4 +197,124 @@ t.test('a turn interrupted by another client is reported as such', async (t) => 
   await eventually(() => threads.activeTurns === 1, 'the next turn');
   threads.interrupt(thread?.id ?? '', 'turn_002')();
   t.equal((await whole).status, 422);
+});
+
+t.test('a repetition gets the stored answer of an earlier process', async (t) => {
+  const requests = requestStore(t);
+  const look = tool({ name: 'Look', isReadOnly: true });
+  const runtime = { tools: () => [look] };
+  const before = await chat(t, script([say('Let me see.'), callTool('Look')], [say('once'), usage(1, 2)]), {
+    requests,
+    runtime,
+  });
+  const headers = { 'idempotency-key': 'k' };
+  const first = await (await before.post(body, headers)).json();
+  const counted = { 'x-stainless-retry-count': '0' };
+  const other = await chat(t, script([callTool('Look'), say('x')], fail('upstreamFailed')), { requests, runtime });
+  t.equal((await other.post(streamed, counted)).status, 200);
+  const provider = script(say('twice'));
+  const after = await chat(t, provider, { requests, runtime });
+  t.strictSame(await (await after.post(body, headers)).json(), first);
+  t.match(await (await after.post(streamed, { 'x-stainless-retry-count': '1' })).text(), /"code":"upstream_failed"/);
+  t.equal((await after.post(streamed, headers)).status, 422, 'another body');
+  t.equal(provider.requests.length, 0);
+});
+
+t.test('a call of a tool of the caller is repeated from the store', async (t) => {
+  const requests = requestStore(t);
+  const tools = [{ type: 'function', function: { name: 'mine', parameters: { type: 'object', properties: {} } } }];
+  const asked = { ...body, tools };
+  const headers = { 'idempotency-key': 'k', 'x-session-id': 's' };
+  const before = await chat(t, script([callTool('mine')]), { requests });
+  const first = await (await before.post(asked, headers)).json();
+  t.equal(first.choices[0].finish_reason, 'tool_calls');
+  const after = await chat(t, script(say('twice')), { requests });
+  const again = await after.post(asked, headers);
+  t.equal(again.headers.get('x-session-id'), 's');
+  t.strictSame(await again.json(), first);
+});
+
+t.test('a turn of an earlier process that has no end is not run again', async (t) => {
+  const requests = requestStore(t);
+  const held = gate();
+  const before = await chat(t, always([say('begun '), held, say('done')]), { requests });
+  const keyed = { 'idempotency-key': 'k' };
+  const counted = { 'x-stainless-retry-count': '0', 'x-session-id': 's' };
+  const running = [await before.post(streamed, keyed), await before.post(streamed, counted)];
+  for (const each of running) await reading(each).until((text) => text.includes('begun'));
+  const provider = script(say('twice'));
+  const after = await chat(t, provider, { requests });
+  for (const headers of [keyed, { ...counted, 'x-stainless-retry-count': '1' }]) {
+    const refused = await after.post(streamed, headers);
+    t.equal(refused.status, 422);
+    t.equal(refused.headers.get('x-should-retry'), 'false');
+    t.match(await refused.json(), { error: { code: 'outcome_unknown', type: 'server_error' } });
+  }
+  t.equal(provider.requests.length, 0);
+  t.equal((await after.post(body, { 'idempotency-key': 'new' })).status, 200, 'another key runs a turn');
+  held.open();
+});
+
+t.test('a turn that the shutdown ends after a tool call is not run again', async (t) => {
+  const requests = requestStore(t);
+  const held = gate();
+  const runtime = {
+    tools: () => [
+      tool({
+        name: 'Touch',
+        run: async () => {
+          await held.reached;
+          return { text: 'touched', isError: false };
+        },
+      }),
+    ],
+  };
+  const before = await chat(t, script([callTool('Touch')], [held]), { requests, runtime });
+  const running = before.post(body, { 'idempotency-key': 'k' });
+  await eventually(() => before.threads.activeTurns === 1, 'the turn runs');
+  const early = await chat(t, script([say('begun'), held]), { requests });
+  const untouched = await early.post(streamed, { 'idempotency-key': 'early' });
+  await reading(untouched).until((text) => text.includes('begun'));
+  held.open();
+  await Promise.all([before.threads.close(), early.threads.close()]);
+  t.equal((await running).status, 503);
+  const after = await chat(t, script(say('anew')), { requests, runtime });
+  t.match(await (await after.post(body, { 'idempotency-key': 'k' })).json(), { error: { code: 'outcome_unknown' } });
+  t.equal((await after.post(streamed, { 'idempotency-key': 'early' })).status, 200, 'no tool had run');
+});
+
+t.test('a request that cannot be stored runs no turn', async (t) => {
+  const provider = script(say('once'));
+  const requests = requestStore(t);
+  const { post } = await chat(t, provider, {
+    requests: Object.assign(Object.create(requests), {
+      begin() {
+        throw new StorageError('diskFull', 'no room');
+      },
+      endUnfinished() {},
+      find: () => undefined,
+      trim() {},
+    }),
+  });
+  for (const headers of [{ 'idempotency-key': 'k' }, { 'idempotency-key': 'k', 'x-session-id': 's' }]) {
+    const refused = await post(body, headers);
+    t.equal(refused.status, 500);
+    t.match(await refused.json(), { error: { code: 'storage_failed' } });
+  }
+  t.equal(provider.requests.length, 0);
+});
+
+t.test('another client gets an answer of its own to the same body', async (t) => {
+  const provider = script(...['one', 'two', 'three', 'four', 'five'].map(say));
+  const { post } = await chat(t, provider);
+  const ask = async (headers: Readonly<Record<string, string>>) =>
+    (await (await post(body, headers)).json()).choices[0].message.content;
+  const client = { 'user-agent': 'OpenAI/JS 1', authorization: 'Bearer a' };
+  t.equal(await ask({ ...client, 'x-stainless-retry-count': '0' }), 'one');
+  t.equal(await ask({ ...client, 'x-stainless-retry-count': '1', 'user-agent': 'OpenAI/Python 1' }), 'two');
+  t.equal(await ask({ ...client, 'x-stainless-retry-count': '1', authorization: 'Bearer b' }), 'three');
+  t.equal(await ask({ ...client, 'x-stainless-retry-count': '1' }), 'one', 'the same client gets its answer');
+  t.equal(await ask({ ...client, 'idempotency-key': 'k' }), 'four');
+  t.equal(await ask({ ...client, 'idempotency-key': 'k', 'user-agent': 'OpenAI/Python 1' }), 'five');
+  t.equal(await ask({ ...client, 'idempotency-key': 'k', 'x-stainless-retry-count': '1' }), 'four');
 });

@@ -9,7 +9,7 @@ import { anyCharacter } from '../any-character.ts';
 import { chat, user } from './harness.ts';
 
 const ok = { messages: [user('hi')] };
-const plan = (body: unknown) => planOf(parseRequest(body), undefined);
+const plan = (body: unknown) => planOf(parseRequest(body), { header: undefined, fromUser: false });
 
 function refusal(body: unknown): { status: number; code: string; param: unknown } {
   try {

@@ -79,8 +79,26 @@ t.test('a new session starts with the conversation of the caller', async (t) => 
   t.strictSame(told(provider, 1), ['user: a', 'assistant: b', 'user: c'], 'a turn that failed is no memory');
 });
 
-t.test('the session is taken from header, metadata or user, in this order', async (t) => {
-  const { post } = await chat(t, script(...Array.from({ length: 9 }, () => say('ok'))));
+t.test('by default requests with one user are independent conversations', async (t) => {
+  const provider = script(say('one'), say('two'), say('three'));
+  const { post } = await chat(t, provider);
+  for (const messages of [
+    [user('first')],
+    [user('second')],
+    [user('mine'), { role: 'assistant', content: 'before' }, user('third')],
+  ]) {
+    const answer = await post({ messages, user: 'alice' });
+    t.equal(answer.headers.get('x-session-id'), null);
+    t.match(await answer.json(), { x_agent: { sessionId: null } });
+  }
+  t.strictSame(told(provider, 1), ['user: second']);
+  t.strictSame(told(provider, 2), ['user: mine', 'assistant: before', 'user: third']);
+});
+
+t.test('with SessionFromUser the session is taken from header, metadata or user, in this order', async (t) => {
+  const { post } = await chat(t, script(...Array.from({ length: 9 }, () => say('ok'))), {
+    api: { SessionFromUser: true },
+  });
   const cases: [object, Record<string, string>, string | null][] = [
     [{ metadata: { session_id: 'm' }, user: 'u' }, { 'x-session-id': 'h' }, 'h'],
     [{ metadata: { session_id: 'm', conversation_id: 'c' }, user: 'u' }, {}, 'm'],

@@ -228,6 +228,25 @@ export const migrations: readonly string[] = [
     json TEXT NOT NULL
   ) STRICT;
   `,
+  `
+  -- Requests of the chat API that their clients may repeat. Columns of a fixed size precede the answer: a scan reads no answer.
+  CREATE TABLE chatRequests (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    fingerprint TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    turn TEXT NOT NULL,
+    -- Milliseconds since the epoch; null while the turn runs.
+    endedAt INTEGER,
+    chars INTEGER NOT NULL DEFAULT 0,
+    -- Null while the turn runs, and when its end is unknown.
+    answer TEXT
+  ) STRICT;
+  CREATE INDEX chatRequestsEnded ON chatRequests (endedAt, key, chars) WHERE endedAt IS NOT NULL;
+  CREATE TRIGGER chatRequestsOfThread AFTER DELETE ON threads BEGIN
+    DELETE FROM chatRequests WHERE thread = old.id;
+  END;
+  `,
 ];
 
 /**

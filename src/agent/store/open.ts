@@ -1,17 +1,20 @@
 import { join } from 'node:path';
+import type { ChatRequestStore } from '../chat-request-store.ts';
 import type { ScheduleStore } from '../schedule-store.ts';
 import type { ThreadStore, TraceStore } from '../thread-store.ts';
+import { SqliteChatRequests } from './chat-requests.ts';
 import { Database } from './database.ts';
 import { SqliteSchedules } from './schedules.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import type { Expirable } from './trace-retention.ts';
 import { SqliteTraces } from './traces.ts';
 
-/** Threads, traces and automations of one workspace. */
+/** Threads, traces, automations and repeatable chat requests of one workspace. */
 export interface Store {
   readonly threads: ThreadStore;
   readonly traces: TraceStore & Expirable;
   readonly schedules: ScheduleStore;
+  readonly chatRequests: ChatRequestStore;
   /** Closes all: writes the traces that wait, and lets go of the file. */
   close(): void;
 }
@@ -38,8 +41,9 @@ export function openStore(directory: string, { onFault = warn }: StoreOptions = 
   return {
     threads,
     traces,
-    // Usable for as long as the others are: nothing of it is held open.
+    // Usable for as long as the others are: nothing of them is held open.
     schedules: new SqliteSchedules(database),
+    chatRequests: new SqliteChatRequests(database),
     close() {
       traces.close();
       threads.close();

@@ -1,0 +1,50 @@
+import { HttpError } from '../http/index.ts';
+import { ChatTurn, type Outcome } from './chat-turn.ts';
+
+/** Parts of an ended turn that answer the same request again. Stored as JSON. */
+export interface AnswerRecord
+  extends Pick<
+    ChatTurn,
+    'id' | 'created' | 'model' | 'sessionId' | 'text' | 'reasoning' | 'activities' | 'calls' | 'hasRunTools'
+  > {
+  readonly outcome: Omit<Outcome, 'error'> & {
+    readonly error: Pick<HttpError, 'status' | 'code' | 'message' | 'details' | 'headers'> | undefined;
+  };
+}
+
+export function answerRecordOf(turn: ChatTurn): AnswerRecord {
+  const { id, created, model, sessionId, text, reasoning, activities, calls, hasRunTools } = turn;
+  const { finish = 'stop', usage, error } = turn.outcome ?? {};
+  const outcome = {
+    finish,
+    usage,
+    error: error && {
+      status: error.status,
+      code: error.code,
+      message: error.message,
+      details: error.details,
+      headers: error.headers,
+    },
+  };
+  return { id, created, model, sessionId, text, reasoning, activities, calls, hasRunTools, outcome };
+}
+
+/** The ended turn of a record. */
+export function answeredTurn(record: AnswerRecord): ChatTurn {
+  const { id, created, model, sessionId, calls, outcome } = record;
+  const turn = new ChatTurn({
+    identity: { id, created },
+    model,
+    sessionId,
+    showsActivity: false,
+    onlyFinalText: false,
+    callerTools: new Set(calls.map(({ name }) => name)),
+    onDeserted: () => {},
+  });
+  const { error } = outcome;
+  turn.restore(record, {
+    ...outcome,
+    error: error && new HttpError(error.status, error.code, error.message, error.details, error.headers),
+  });
+  return turn;
+}
