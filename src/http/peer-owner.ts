@@ -4,7 +4,8 @@ import type { Socket } from 'node:net';
 /** One end of a TCP connection, spelled as `endpoint` does. */
 type Endpoint = string;
 
-const established = '01';
+/** States of a connection whose client may still wait for an answer (include/net/tcp_states.h): half-closed ones are among them. */
+const openStates: ReadonlySet<string> = new Set(['01', '04', '05', '08']);
 const maxTableBytes = 16 * 1_048_576;
 /** A table that changes while it is read may skip a row. */
 const attempts = 3;
@@ -13,8 +14,8 @@ const found = new WeakMap<Socket, number | 'unknown'>();
 
 /**
  * Uid of the process at the other end of a loopback connection, as the kernel has recorded it. Linux only: undefined
- * elsewhere, for a connection that comes from another machine or network namespace, and for one that is not established
- * in both directions any more. Read once for each socket: a connection keeps its creator.
+ * elsewhere, for a connection that comes from another machine or network namespace, and for one whose client has closed its
+ * socket. A client that only ended its own direction still waits for the answer, and is known. Read once for each socket: a connection keeps its creator.
  */
 export function peerUidOf(socket: Socket): number | undefined {
   if (process.platform !== 'linux') return undefined;
@@ -34,26 +35,44 @@ function lookUp(socket: Socket): number | undefined {
   const theirs = endpoint(remoteAddress, remotePort ?? 0);
   if (ours === undefined || theirs === undefined) return undefined;
   for (let attempt = 0; attempt < attempts; attempt += 1) {
-    const uid = uidOfPeer(ours, theirs, inode);
-    if (uid !== undefined) return uid;
+    const { rows, isFresh } = tables(attempt > 0);
+    const { isOurs, uid } = uidOfPeer(ours, theirs, inode, rows);
+    if (isOurs && uid !== undefined) return uid;
+    // Rows of now that lack our own end: the client has gone, and another read would find no more.
+    if (!isOurs && isFresh) return undefined;
   }
   return undefined;
+}
+
+let shared: readonly TcpRow[] | undefined;
+let reads = 0;
+
+/** Rows of the kernel's tables. All requests of one turn of the event loop share them, and at most `attempts` reads. */
+function tables(isAgain: boolean): { readonly rows: readonly TcpRow[]; readonly isFresh: boolean } {
+  if (shared && (!isAgain || reads >= attempts)) return { rows: shared, isFresh: false };
+  if (!shared) setImmediate(forget);
+  reads += 1;
+  shared = ['/proc/self/net/tcp', '/proc/self/net/tcp6'].flatMap((table) => parseTcpTable(readTable(table)));
+  return { rows: shared, isFresh: true };
+}
+
+function forget(): void {
+  shared = undefined;
+  reads = 0;
 }
 
 /**
  * Both rows must be there at once. Ours, with the inode of this very socket: otherwise the sender has gone, and the row of
  * the other end can be that of a process which got the same port since.
  */
-function uidOfPeer(ours: Endpoint, theirs: Endpoint, inode: string): number | undefined {
+function uidOfPeer(ours: Endpoint, theirs: Endpoint, inode: string, rows: readonly TcpRow[]) {
   let uid: number | undefined;
   let isOurs = false;
-  for (const table of ['/proc/self/net/tcp', '/proc/self/net/tcp6']) {
-    for (const row of parseTcpTable(readTable(table))) {
-      if (row.local === theirs && row.remote === ours && row.inode !== '0') uid = row.uid;
-      else if (row.local === ours && row.remote === theirs && row.inode === inode) isOurs = true;
-    }
+  for (const row of rows) {
+    if (row.local === theirs && row.remote === ours && row.inode !== '0') uid = row.uid;
+    else if (row.local === ours && row.remote === theirs && row.inode === inode) isOurs = true;
   }
-  return isOurs ? uid : undefined;
+  return { isOurs, uid };
 }
 
 /** Inode of the socket: what the kernel's table names it by. Node keeps the descriptor to itself. */
@@ -68,7 +87,7 @@ function inodeOf(socket: Socket): string | undefined {
   }
 }
 
-/** An established connection in a table of `/proc/net` (proc_pid_net(5)). */
+/** An open connection in a table of `/proc/net` (proc_pid_net(5)). */
 export interface TcpRow {
   readonly local: Endpoint;
   readonly remote: Endpoint;
@@ -79,13 +98,13 @@ export interface TcpRow {
 const rowPattern =
   /^ *\d+: ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) ([0-9A-F]{2}) \S+ \S+ \S+ +(\d+) +\d+ (\d+) /;
 
-/** Established connections of the text of `/proc/net/tcp` or `/proc/net/tcp6`. Other lines and states are left out. */
+/** Open connections of the text of `/proc/net/tcp` or `/proc/net/tcp6`. Other lines and states are left out. */
 export function parseTcpTable(text: string): TcpRow[] {
   const rows: TcpRow[] = [];
   for (const line of text.split('\n')) {
     const [, localHex = '', localPort = '', remoteHex = '', remotePort = '', state, uid, inode = ''] =
       rowPattern.exec(line) ?? [];
-    if (state !== established) continue;
+    if (state === undefined || !openStates.has(state)) continue;
     rows.push({
       local: kernelEndpoint(localHex, localPort),
       remote: kernelEndpoint(remoteHex, remotePort),

@@ -233,11 +233,21 @@ t.test('the uid of an established loopback peer is known on Linux, for any spell
   }
 });
 
-t.test('the uid of a peer that has closed its end is unknown', async (t) => {
+t.test('the uid of a peer that has ended only its own direction is known', async (t) => {
   const { client, socket } = await pairAt(t, '127.0.0.1', '127.0.0.1');
   socket.pause();
+  client.allowHalfOpen = true;
   client.end();
   await once(client, 'finish');
+  await new Promise((resolve) => setImmediate(resolve));
+  t.equal(peerUidOf(socket), process.platform === 'linux' ? process.getuid?.() : undefined);
+});
+
+t.test('the uid of a peer that has closed its socket is unknown', async (t) => {
+  const { client, socket } = await pairAt(t, '127.0.0.1', '127.0.0.1');
+  socket.pause();
+  client.destroy();
+  await once(client, 'close');
   await new Promise((resolve) => setImmediate(resolve));
   t.equal(peerUidOf(socket), undefined);
 });
