@@ -269,6 +269,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     hooks: new Hooks(
       config.Hooks,
       userCommands({ environment: outsideEnv, passEnvironment: config.Supervision.PassEnvironment, secrets }),
+      workspacePath,
     ),
     rules: new RuleBook({
       configured: config.Permissions.Rules,

@@ -41,6 +41,7 @@ export {
   workspaceLayer,
 } from './load.ts';
 export { type FactsOfModel, type NamedProvider, type ProviderKind, providerKinds } from './model-settings.ts';
+export { changedFiles, type NamedFiles, namedFiles } from './named-files.ts';
 export {
   ensureStateDirectory,
   findWorkspace,
@@ -61,6 +62,7 @@ export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table
 export { quotedPath } from './shell-path.ts';
 export {
   changeTrusted,
+  requestedFiles,
   requestedSettings,
   revokeTrust,
   type TrustedWorkspace,

@@ -259,7 +259,7 @@ const Tools = v.object({
       MaxOutputChars: whole(30_000, 1_000, 10_000_000, 'Of output that the model is shown; the rest is left out.'),
       Setup: text(
         '',
-        'Commands that prepare the environment of all others, e.g. `nvm use`; a login shell runs them once.',
+        'Commands that prepare the environment of all others, e.g. `nvm use`. They run once for each directory, in the sandbox or not at all, after the profile of the login shell.',
       ),
       Sandbox: v.pipe(
         v.optional(v.picklist(['off', 'auto', 'required'], '"off", "auto" or "required"'), 'auto'),

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { ConfigError, TrustError } from './error.ts';
 import { directoryName, userConfigFile, workspaceConfigFile } from './home.ts';
 import { canonical, type Trust } from './layers.ts';
+import { changedFiles, type NamedFiles, namedFiles } from './named-files.ts';
 import { isJsonObject, type JsonObject } from './parse.ts';
 import { lstatOf, readWorkspaceSettings } from './read-layer.ts';
 import { restrictedLayer } from './restricted.ts';
@@ -37,13 +38,26 @@ export interface TrustedWorkspace {
 
 /**
  * Hash of what a user agrees to: the sensitive settings of a workspace's file, independent of spacing, order and case of
- * the keys. `${VARIABLES}` are not expanded.
+ * the keys, and of the files that they start. `${VARIABLES}` are not expanded.
  */
-export function sensitiveHash(settings: JsonObject): string {
-  return createHash('sha256')
-    .update(canonicalJson(Object.fromEntries(sensitiveSettings(settings))))
-    .digest('base64url');
+export function sensitiveHash(settings: JsonObject, files: NamedFiles = new Map()): string {
+  const hash = createHash('sha256').update(canonicalJson(Object.fromEntries(sensitiveSettings(settings))));
+  if (files.size > 0) hash.update(JSON.stringify([...files]));
+  return hash.digest('base64url');
 }
+
+/** Settings that start programs outside of the sandbox. */
+const startsPrograms: readonly string[] = ['Hooks', 'McpServers', 'Agent', 'ApiKeyCommand'];
+
+function filesOf(workspace: string, settings: JsonObject): NamedFiles {
+  const commands = startsPrograms.map((name) => settings[name]);
+  const { McpServers: servers } = settings;
+  const directories = isJsonObject(servers) ? Object.values(servers).flatMap((each) => directoryOf(each)) : [];
+  return namedFiles(workspace, commands, directories);
+}
+
+const directoryOf = (server: unknown): string[] =>
+  isJsonObject(server) && typeof server['cwd'] === 'string' ? [server['cwd']] : [];
 
 function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
@@ -66,7 +80,9 @@ export function trustOf(
   const path = realPath(workspace);
   const decision = decisions.find((each) => each.path === path);
   const isTrusted =
-    decision !== undefined && decision.settingsHash === sensitiveHash(settings) && decision.owner === ownerOf(path);
+    decision !== undefined &&
+    decision.settingsHash === sensitiveHash(settings, filesOf(path, settings)) &&
+    decision.owner === ownerOf(path);
   if (isTrusted) return { trust: 'trusted', restrictedSettings: [] };
   const restricted = { trust: 'restricted', restrictedSettings: restrictedLayer(settings, {}).ignored } as const;
   return problem === undefined ? restricted : { ...restricted, warning: problem };
@@ -101,16 +117,31 @@ export function requestedSettings(workspace: string): ReadonlyMap<string, unknow
   return sensitiveSettings(readSettings(workspace));
 }
 
+/** Files of a workspace that its sensitive settings start: a change of one makes it restricted again. @throws ConfigError, TrustError */
+export function requestedFiles(workspace: string): NamedFiles {
+  const { path } = requireOwn(workspace);
+  return filesOf(path, readSettings(path));
+}
+
 /**
  * Records that the user agrees to the sensitive settings that a workspace has now.
  *
- * @param agreed hash of the settings that the user has seen; a file that differs by now is refused
+ * @param agreed settings that the user has seen; a file that differs by now is refused
+ * @param seen files of `requestedFiles` that the user has seen
  * @throws TrustError when it is no workspace or belongs to another user; ConfigError when its file cannot be read
  */
-export function trustWorkspace({ home, workspace }: TrustPlace, agreed?: ReadonlyMap<string, unknown>): void {
+export function trustWorkspace(
+  { home, workspace }: TrustPlace,
+  agreed?: ReadonlyMap<string, unknown>,
+  seen?: NamedFiles,
+): void {
   const { path, owner } = requireOwn(workspace);
   const settings = readSettings(path);
-  const hash = sensitiveHash(settings);
+  const files = filesOf(path, settings);
+  const [changed] = changedFiles(seen ?? files, files);
+  if (changed !== undefined) {
+    throw new TrustError(`${changed} changed while the question was open: read it, then run the command again.`);
+  }
   if (
     agreed !== undefined &&
     canonicalJson(Object.fromEntries(agreed)) !== canonicalJson(Object.fromEntries(sensitiveSettings(settings)))
@@ -119,7 +150,7 @@ export function trustWorkspace({ home, workspace }: TrustPlace, agreed?: Readonl
       `${workspaceConfigFile(path)} changed while the question was open: read it, then run the command again.`,
     );
   }
-  recordTrust(home, path, owner, hash);
+  recordTrust(home, path, owner, sensitiveHash(settings, files));
 }
 
 function recordTrust(home: string, path: string, owner: number | null, settingsHash: string): void {
@@ -146,7 +177,7 @@ export async function changeTrusted(
   }
   await write();
   const { path, owner } = requireOwn(place.workspace);
-  recordTrust(place.home, path, owner, sensitiveHash(changed));
+  recordTrust(place.home, path, owner, sensitiveHash(changed, filesOf(path, changed)));
 }
 
 /** Takes the user's agreement back. @returns whether there was one */

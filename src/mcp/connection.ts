@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { McpServerFacts } from '../../machines/index.ts';
-import { plainText } from '../lib/index.ts';
+import { changedFiles, type NamedFiles, namedFiles } from '../config/index.ts';
+import { plainText, visible } from '../lib/index.ts';
 import { defaults, type McpServerSettings, version } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
 import { type FailureCode, failureOf, McpFailure } from './failure.ts';
@@ -26,6 +27,8 @@ export interface ConnectionOptions {
   readonly settings: McpServerSettings;
   readonly workspacePath: string;
   readonly env: Environment;
+  /** Files of the workspace that the server's command names, as they were when its settings were read. */
+  readonly files: NamedFiles;
   /** The era is known: do not probe, for this server dies of it. */
   readonly isOlderEra: boolean;
   readonly onSpawned: (pid: number) => void;
@@ -40,6 +43,13 @@ export interface ConnectionOptions {
   readonly onEnd: (end: ConnectionEnd) => void;
   /** Something is wrong that does not end the connection. */
   readonly onTrouble: (what: string, error: unknown) => void;
+}
+
+/** Files of the workspace that the command of a server names. */
+export function filesOfServer(settings: McpServerSettings, workspacePath: string): NamedFiles {
+  if (settings.transport !== 'stdio') return new Map();
+  const { command, args, cwd } = settings;
+  return namedFiles(workspacePath, [command, args], cwd === undefined ? [] : [cwd]);
 }
 
 export interface CallOptions {
@@ -217,6 +227,12 @@ export class Connection {
       return openHttpLink(settings, env, { makeTransport, lists });
     }
     const { command, args, cwd, envVars } = settings;
+    const [changed] = changedFiles(this.#options.files, filesOfServer(settings, workspacePath));
+    if (changed !== undefined) {
+      const what = `${visible(changed)} of the workspace has changed since the agent server started`;
+      const next = 'Review the file, then run oratorio trust and oratorio restart.';
+      throw new McpFailure('notStarted', `It was not started, because ${what}. ${next}`, { isRetryable: false });
+    }
     return openStdioLink(
       {
         command,

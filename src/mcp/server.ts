@@ -10,7 +10,7 @@ import { plainText } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type McpServerSettings, type McpServerStatus, mcpStartupStates } from '../protocol/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
-import { Connection, type Environment } from './connection.ts';
+import { Connection, type Environment, filesOfServer } from './connection.ts';
 import type { FailureCode } from './failure.ts';
 import type { Tool as ServerTool } from './library.ts';
 import { type ServerSecrets, secretsOf } from './secrets.ts';
@@ -45,6 +45,7 @@ export class McpServer {
   /** Why the last connection ended, for programs. */
   endCode: FailureCode | undefined;
   readonly #options: ServerOptions;
+  readonly #files: ReturnType<typeof filesOfServer>;
   readonly #actor: ActorRefFrom<typeof mcpServerMachine>;
   #connection: Connection | undefined;
   #isOlderEra = false;
@@ -55,6 +56,7 @@ export class McpServer {
     this.name = name;
     this.settings = settings;
     this.secrets = secretsOf(settings, env);
+    this.#files = filesOfServer(settings, options.workspacePath);
     this.#options = options;
     this.#actor = createActor(mcpServerMachine.provide({ actors: { connection: this.#connectionActor() } }), {
       id: `mcp:${name}`,
@@ -165,6 +167,7 @@ export class McpServer {
         settings,
         workspacePath,
         env,
+        files: this.#files,
         isOlderEra: this.#isOlderEra,
         onSpawned: (pid) => report({ type: 'CONNECTION.SPAWNED', incarnation, pid }),
         onReady: (facts) => report({ type: 'CONNECTION.READY', incarnation, facts, at: monotonicMs() }),

@@ -1,6 +1,15 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the placeholders of configuration files look like those of TypeScript
 import { execFile, execFileSync } from 'node:child_process';
-import { chownSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
@@ -8,6 +17,7 @@ import {
   changeTrusted,
   initWorkspace,
   loadConfig,
+  requestedFiles,
   requestedSettings,
   revokeTrust,
   trustedWorkspaces,
@@ -372,4 +382,36 @@ t.test('regression: C2 two definitions of one MCP server are never merged', asyn
     y: other,
   });
   t.notMatch(JSON.stringify(loadConfig({ ...at, env: {} }).config), 'Bearer mine');
+});
+
+t.test('trust ends when a file of the workspace changes that its settings start', async (t) => {
+  const base = t.testdir({
+    home: {},
+    ws: { '.oratorio': {}, bin: { server: 'one' }, 'hook.sh': 'one', 'notes.md': 'one' },
+  });
+  const at = { home: join(base, 'home'), workspace: join(base, 'ws') };
+  const file = (name: string) => join(at.workspace, name);
+  writeFileSync(
+    file('.oratorio/config.json'),
+    JSON.stringify({
+      McpServers: { one: { command: './server', args: ['--notes', 'notes.md'], cwd: 'bin' } },
+      Hooks: { TurnEnd: [{ Command: 'sh "hook.sh"; ./later' }] },
+    }),
+  );
+  const trust = () => workspaceTrust(at).trust;
+  chmodSync(file('bin/server'), 0o755);
+  for (const changed of ['bin/server', 'hook.sh', 'later']) {
+    trustWorkspace(at);
+    t.match([...requestedFiles(at.workspace).keys()], ['bin/server', 'hook.sh']);
+    t.equal(trust(), 'trusted');
+    writeFileSync(file('notes.md'), `two of ${changed}`);
+    writeFileSync(file('unnamed.sh'), changed);
+    t.equal(trust(), 'trusted', 'control: other files change freely');
+    writeFileSync(file(changed), 'two', { mode: 0o755 });
+    t.equal(trust(), 'restricted', changed);
+  }
+  const seen = requestedFiles(at.workspace);
+  writeFileSync(file('hook.sh'), 'three');
+  t.throws(() => trustWorkspace(at, undefined, seen), /hook\.sh changed while the question was open/);
+  t.equal(trust(), 'restricted');
 });

@@ -41,7 +41,7 @@ t.test(
       workspacePath,
       tools: () => tools,
       settings: { ...settings, approvalPolicy: 'autoApprove' },
-      hooks: new Hooks(config.Hooks, userCommands(common)),
+      hooks: new Hooks(config.Hooks, userCommands(common), workspacePath),
     });
     const { turn } = await talk(threads, threads.start({}).thread.id, 'write it');
     const results = turn.items.flatMap((item) => (item.type === 'toolResult' ? [item] : []));

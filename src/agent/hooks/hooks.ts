@@ -1,5 +1,12 @@
-import type { Hook, HookEvent, HookSettings } from '../../config/index.ts';
-import { messageOf } from '../../lib/index.ts';
+import {
+  changedFiles,
+  type Hook,
+  type HookEvent,
+  type HookSettings,
+  type NamedFiles,
+  namedFiles,
+} from '../../config/index.ts';
+import { messageOf, visible } from '../../lib/index.ts';
 import type { RunUserCommand, UserCommandEnd } from '../tools/index.ts';
 import { matches } from './matcher.ts';
 
@@ -38,10 +45,17 @@ const blocks = 2;
 export class Hooks {
   readonly #settings: HookSettings;
   readonly #run: RunUserCommand;
+  readonly #workspacePath: string;
+  /** Files of the workspace that a command names, as they were at the start. */
+  readonly #files: ReadonlyMap<string, NamedFiles>;
 
-  constructor(settings: HookSettings, run: RunUserCommand) {
+  /** @param workspacePath its files that hooks name must not change: hooks run outside of the sandbox */
+  constructor(settings: HookSettings, run: RunUserCommand, workspacePath: string) {
     this.#settings = settings;
     this.#run = run;
+    this.#workspacePath = workspacePath;
+    const commands = Object.values(settings).flatMap((hooks) => hooks.map(({ Command }) => Command));
+    this.#files = new Map(commands.map((command) => [command, namedFiles(workspacePath, command)]));
   }
 
   has(event: HookEvent): boolean {
@@ -58,6 +72,8 @@ export class Hooks {
       meant.map(async (hook): Promise<HookOutcome> => {
         try {
           const { Command, TimeoutMs } = hook;
+          const changed = this.#changedFile(Command, cwd);
+          if (changed !== undefined) return refusedBecause(event, hook, changed);
           return outcomeOf(hook, await this.#run({ command: Command, cwd, stdin, timeoutMs: TimeoutMs, signal }));
         } catch (error) {
           return { ...nothing, failures: [`${nameOf(hook)} could not be started: ${messageOf(error)}`] };
@@ -71,6 +87,19 @@ export class Hooks {
       failures: ends.flatMap(({ failures }) => failures),
     };
   }
+
+  /** In a worktree the hook would run the file of the worktree: it must be the same. */
+  #changedFile(command: string, cwd: string): string | undefined {
+    const before = this.#files.get(command) ?? new Map();
+    return [this.#workspacePath, cwd].flatMap((place) => changedFiles(before, namedFiles(place, command)))[0];
+  }
+}
+
+/** A hook that guards prompts and calls blocks them: another program might let them pass. */
+function refusedBecause(event: HookEvent, hook: Hook, file: string): HookOutcome {
+  const text = `${nameOf(hook)} was not run, because ${visible(file)} of the workspace has changed since the agent server started. Review the file, then run oratorio trust and oratorio restart.`;
+  const guards = event === 'UserPromptSubmit' || event === 'PreToolUse';
+  return guards ? { ...nothing, reasons: [text] } : { ...nothing, failures: [text] };
 }
 
 function outcomeOf(hook: Hook, { cause, exitCode, stdout, stderr }: UserCommandEnd): HookOutcome {

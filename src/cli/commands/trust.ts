@@ -1,5 +1,6 @@
 import {
   ConfigError,
+  requestedFiles,
   requestedSettings,
   revokeTrust,
   TrustError,
@@ -62,6 +63,7 @@ async function trust(context: CommandContext, workspace: string): Promise<number
   const { output, home, options, signal } = context;
   const name = visible(workspace, { multiline: false });
   const requested = requestedSettings(workspace);
+  const files = requestedFiles(workspace);
   if (workspaceTrust({ home, workspace }).trust === 'trusted') {
     report(context, workspace);
     output.line(`${name} is trusted already.`);
@@ -74,14 +76,17 @@ async function trust(context: CommandContext, workspace: string): Promise<number
   else {
     show(`${output.colors.bold(name)} asks for:`);
     for (const line of lines) show(line);
+    for (const path of files.keys()) show(`  starts a file of the workspace: ${visible(path, { multiline: false })}`);
     show('These settings can start programs, open listeners and send data elsewhere, with your rights.');
   }
   if (options['yes'] !== true && !(await agrees(output, name, workspace, lines, signal))) {
     throw new CliError('failure', `${name} stays restricted.`, null, 'notTrusted');
   }
-  trustWorkspace({ home, workspace }, requested);
+  trustWorkspace({ home, workspace }, requested, files);
   report(context, workspace);
-  output.line(`${output.colors.green('✔')} ${name} is trusted until these settings change. ${restartHint(workspace)}`);
+  output.line(
+    `${output.colors.green('✔')} ${name} is trusted until these settings${files.size > 0 ? ' or files' : ''} change. ${restartHint(workspace)}`,
+  );
   return exitCodes.ok.code;
 }
 

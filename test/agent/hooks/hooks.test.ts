@@ -29,7 +29,7 @@ const ends = (file: string) =>
 function stage(t: Test, event: HookEvent, ...hooks: { Command: string; Matcher?: string; TimeoutMs?: number }[]) {
   const cwd = temporaryWorkspace(t);
   const settings = v.parse(HookSettings, { [event]: hooks });
-  const made = new Hooks(settings, userCommands({ environment, passEnvironment: [], secrets: [key] }));
+  const made = new Hooks(settings, userCommands({ environment, passEnvironment: [], secrets: [key] }), cwd);
   const run = (facts: { tool_name?: string; prompt?: string } = {}, signal = never) =>
     made.run(
       { hook_event_name: event, session_id: 'thread', turn_id: 'turn', cwd, workspace_path: cwd, ...facts },
@@ -180,3 +180,24 @@ t.test('settings with a broken matcher, no command or an odd limit are refused',
     for (const event of hookEvents) t.throws(() => v.parse(HookSettings, { [event]: [hook] }), JSON.stringify(hook));
   }
 });
+
+for (const event of ['PreToolUse', 'PostToolUse'] as const) {
+  t.test(`a hook of ${event} whose file in the workspace has changed does not run`, async (t) => {
+    const cwd = temporaryWorkspace(t);
+    writeFileSync(join(cwd, 'guard.sh'), 'echo ran\n');
+    const settings = v.parse(HookSettings, { [event]: [{ Command: 'sh ./guard.sh; date > noted' }] });
+    const hooks = new Hooks(settings, userCommands({ environment, passEnvironment: [], secrets: [] }), cwd);
+    const facts = { hook_event_name: event, session_id: 'thread', turn_id: 'turn', workspace_path: cwd };
+    const run = (place = cwd) => hooks.run({ ...facts, cwd: place }, never);
+    for (const _ of [1, 2]) t.match(await run(), { context: ['ran'], reasons: [], failures: [] }, 'control');
+    const worktree = temporaryWorkspace(t);
+    writeFileSync(join(worktree, 'guard.sh'), 'touch ran-elsewhere\n');
+    const told = ({ reasons, failures }: Awaited<ReturnType<typeof run>>) =>
+      event === 'PreToolUse' ? reasons : failures;
+    t.match(told(await run(worktree)), [/guard\.sh of the workspace has changed.*oratorio trust/]);
+    t.notOk(existsSync(join(worktree, 'ran-elsewhere')));
+    writeFileSync(join(cwd, 'guard.sh'), 'touch changed-ran\n');
+    t.match(told(await run()), [/guard\.sh of the workspace has changed.*oratorio trust/]);
+    t.notOk(existsSync(join(cwd, 'changed-ran')));
+  });
+}

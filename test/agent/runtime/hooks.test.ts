@@ -21,7 +21,11 @@ function stage(t: Test, provider: ModelProvider, commands: Commands, options: Pa
     all.map((command) => ({ Command: `head -n 1 >> ${seen}; ${command}`, TimeoutMs: 600_000 })),
   ]);
   const settings = v.parse(HookSettings, Object.fromEntries(entries));
-  const hooks = new Hooks(settings, userCommands({ environment: process.env, passEnvironment: [], secrets: [] }));
+  const hooks = new Hooks(
+    settings,
+    userCommands({ environment: process.env, passEnvironment: [], secrets: [] }),
+    '/nowhere',
+  );
   const { threads, bugs } = service(provider, { workspacePath, hooks, ...options });
   const moments = (): Record<string, unknown>[] =>
     existsSync(seen)
