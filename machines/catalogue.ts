@@ -7,6 +7,7 @@ import { backgroundProcessMachine } from './background-process.ts';
 import { changeReviewMachine } from './change-review.ts';
 import { checkpointMachine } from './checkpoint.ts';
 import { conversationMachine } from './conversation.ts';
+import { databaseOutageMachine } from './database-outage.ts';
 import { externalAgentMachine } from './external-agent.ts';
 import { hubMachine } from './hub.ts';
 import { inboxFeedMachine } from './inbox-feed.ts';
@@ -37,6 +38,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   scheduler: schedulerMachine,
   automation: automationMachine,
   'review-run': reviewRunMachine,
+  'database-outage': databaseOutageMachine,
   'stack-change': stackChangeMachine,
   'webhook-ingress': webhookIngressMachine,
   'inbox-feed': inboxFeedMachine,

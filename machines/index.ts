@@ -13,6 +13,7 @@ export { catalogue } from './catalogue.ts';
 export * from './change-review.ts';
 export * from './checkpoint.ts';
 export * from './conversation.ts';
+export * from './database-outage.ts';
 export * from './external-agent.ts';
 export * from './failure.ts';
 export * from './hub.ts';

@@ -12,6 +12,7 @@ export const machineNames = [
   'scheduler',
   'automation',
   'review-run',
+  'database-outage',
   'stack-change',
   'webhook-ingress',
   'inbox-feed',

@@ -42,6 +42,7 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
   gracefulStop: ['From SIGTERM to SIGKILL.', milliseconds(supervise.gracefulStopMs)],
   killVerify: ['From SIGKILL until the process is called stuck.', milliseconds(supervise.killVerifyMs)],
   startupTimeout: ['A server that is not ready after this time is given up.', '30,000 ms (`startupTimeoutSec`)'],
+  databaseRecovery: ['Time without a failure after which an outage of the database is over.', '5,000 ms'],
   closeGrace: ['From the end of the input of a server to SIGTERM.', milliseconds(defaults.mcp.closeGraceMs)],
   handshakeTimeout: [
     'An agent of another maker that has not introduced itself after this time is killed.',

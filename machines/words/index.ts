@@ -5,7 +5,7 @@
 import type { MachineName } from '../names.ts';
 import { inboxFeed, inboxRequest, notificationChannel, pushSwitch } from './inbox.ts';
 import { agentServer, apiProxy, backgroundProcess, externalAgent, hub, mcpServer } from './processes.ts';
-import { reviewRun, stackChange, webhookIngress } from './review.ts';
+import { databaseOutage, reviewRun, stackChange, webhookIngress } from './review.ts';
 import type { MachineWords } from './types.ts';
 import {
   automation,
@@ -34,6 +34,7 @@ export const machineWords: Readonly<Record<MachineName, MachineWords>> = {
   scheduler,
   automation,
   'review-run': reviewRun,
+  'database-outage': databaseOutage,
   'stack-change': stackChange,
   'webhook-ingress': webhookIngress,
   'inbox-feed': inboxFeed,

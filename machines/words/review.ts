@@ -25,6 +25,18 @@ export const reviewRun: MachineWords = {
   },
 };
 
+export const databaseOutage: MachineWords = {
+  guards: { isReportDue: 'the last report is a minute old' },
+  actions: {
+    recordBegin: 'note the first failure',
+    countFailure: 'count the failure',
+    recordReport: 'note the time of the report',
+    emitBegin: 'report the outage',
+    emitReminder: 'report that it lasts',
+    emitEnd: 'report that it is over',
+  },
+};
+
 export const stackChange: MachineWords = {
   guards: { hasPhase: 'a phase is left', mustUndo: 'the change is to be undone' },
   actions: { recordFailure: 'note the failure', advance: 'go to the next phase' },

@@ -6,6 +6,7 @@ import type {
   ChangeReviewContext,
   CheckpointContext,
   ConversationContext,
+  DatabaseOutageContext,
   ExternalAgentContext,
   HubContext,
   InboxFeedContext,
@@ -190,6 +191,11 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     decision: context.decision,
     decidedBy: context.decidedBy,
     reason: context.reason,
+  }),
+  'database-outage': (context: DatabaseOutageContext) => ({
+    failures: context.failures,
+    durationMs: context.lastAt - context.since,
+    lastError: withoutCredentials(context.lastError),
   }),
   'notification-channel': (context: NotificationChannelContext) => ({
     name: context.name,

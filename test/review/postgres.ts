@@ -5,9 +5,9 @@
  */
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -25,6 +25,10 @@ export interface Postgres {
   halt(how: 'fast' | 'immediate'): Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
+  /** Path of the socket that clients connect to. */
+  readonly socket: string;
+  /** Starts a standby that receives the changes of this server as a stream. */
+  standby(): Promise<Postgres>;
 }
 
 export interface PostgresOptions {
@@ -35,11 +39,8 @@ export interface PostgresOptions {
 /** Starts one. @throws Error that says what to install */
 export async function startPostgres({ isDurable = false }: PostgresOptions = {}): Promise<Postgres> {
   const user = unprivileged();
-  // Short: the path of a Unix socket has about a hundred characters at most.
-  const directory = mkdtempSync(join(tmpdir(), 'pg-'));
+  const directory = privateDirectory(user);
   try {
-    if (user) chownSync(directory, user.uid, user.gid);
-    chmodSync(directory, 0o700);
     const cluster = new Cluster({ binaries: findPostgres(directory, user), directory, user, isDurable });
     await cluster.start();
     return cluster;
@@ -47,6 +48,14 @@ export async function startPostgres({ isDurable = false }: PostgresOptions = {})
     rmSync(directory, { recursive: true, force: true });
     throw error;
   }
+}
+
+function privateDirectory(user: User | undefined): string {
+  // Short: the path of a Unix socket has about a hundred characters at most.
+  const directory = mkdtempSync(join(tmpdir(), 'pg-'));
+  if (user) chownSync(directory, user.uid, user.gid);
+  chmodSync(directory, 0o700);
+  return directory;
 }
 
 interface ClusterOptions {
@@ -135,6 +144,26 @@ class Cluster implements Postgres {
     await client.query(`CREATE DATABASE ${name} STRATEGY wal_log`);
     await client.end();
     return this.#url(name);
+  }
+
+  get socket(): string {
+    return join(this.#options.directory, '.s.PGSQL.5432');
+  }
+
+  async standby(): Promise<Postgres> {
+    const { user, binaries, directory: primary, isDurable } = this.#options;
+    const directory = privateDirectory(user);
+    const copy = ['-h', primary, '-U', role, '-D', join(directory, 'data'), '-R', '-c', 'fast', '--no-sync'];
+    const child = spawn(join(dirname(realpathSync(join(binaries, 'postgres'))), 'pg_basebackup'), copy, {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      ...user,
+      cwd: directory,
+    });
+    const [code] = await once(child, 'exit');
+    if (code !== 0) throw new Error(`pg_basebackup ended with ${code}`);
+    const cluster = new Cluster({ binaries, directory, user, isDurable });
+    await cluster.start();
+    return cluster;
   }
 
   async restart(how: 'fast' | 'immediate'): Promise<void> {

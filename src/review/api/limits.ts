@@ -14,4 +14,6 @@ export const limits = {
   healthMs: 2_000,
   /** Time for which the result of a health check is reused. */
   healthCacheMs: 500,
+  /** Interval of the writes of health checks. */
+  healthWriteMs: 3_000,
 } as const;

@@ -58,7 +58,17 @@ export const reviewRoutes = {
     ...get,
     auth: 'none',
     path: '/health',
-    summary: 'Whether the backend serves; 503 with the same body while its database is unavailable.',
+    summary:
+      'Whether the backend does its work; 503 with `reason` while its database accepts no writes or work stands still.',
+    response: page('Health'),
+    errors: [],
+  },
+  getLiveness: {
+    ...get,
+    auth: 'none',
+    path: '/health/live',
+    summary:
+      'Whether the process answers, also without its database. A restart does not end an outage of the database.',
     response: page('Health'),
     errors: [],
   },

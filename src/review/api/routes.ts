@@ -44,9 +44,10 @@ export function apiRoutes(options: ReviewApiOptions, feed: EventFeed): AnyRoute[
 const named = (token: string, key: string): ProvableToken | undefined =>
   keyIdOf(token) === key ? { token, use: 'token' } : undefined;
 
-/** Health route, the only one of a process with the role `worker`. */
-export function healthRoute(options: ReviewApiOptions): AnyRoute {
-  return bound(reviewRoutes.getHealth, undefined, systemHandlers(options).getHealth);
+/** Health routes, the only ones of a process with the role `worker`. */
+export function healthRoutes(options: ReviewApiOptions): AnyRoute[] {
+  const { getHealth, getLiveness } = systemHandlers(options);
+  return [bound(reviewRoutes.getHealth, undefined, getHealth), bound(reviewRoutes.getLiveness, undefined, getLiveness)];
 }
 
 /** Binds a route of the table to its handler. */

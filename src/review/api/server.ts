@@ -3,7 +3,7 @@ import { isLoopback } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import { errorBody } from './errors.ts';
 import { limits } from './limits.ts';
-import { apiRoutes, healthRoute } from './routes.ts';
+import { apiRoutes, healthRoutes } from './routes.ts';
 import type { ReviewApiOptions } from './service.ts';
 import { EventFeed } from './stream.ts';
 
@@ -17,13 +17,13 @@ export interface ReviewServerOptions extends ReviewApiOptions {
 /** Server of a backend, not listening yet. */
 export interface ReviewServer {
   readonly http: HttpServer;
-  /** Answers requests in flight, ends the streams, closes. */
-  close(): Promise<void>;
+  /** Accepts no further connection, announces the end on the streams, ends them, and answers requests in flight. */
+  close(announceEnd?: () => Promise<void>): Promise<void>;
 }
 
 const apiHeaders = [...securityHeaders, ['cache-control', 'no-store'] as const];
 const isApi = (path: string | undefined): boolean =>
-  path === undefined || path === '/health' || path.startsWith('/api/');
+  path === undefined || path === '/health' || path.startsWith('/health/') || path.startsWith('/api/');
 
 /** Creates the HTTP server of the review backend. */
 export async function createReviewServer(options: ReviewServerOptions): Promise<ReviewServer> {
@@ -32,7 +32,7 @@ export async function createReviewServer(options: ReviewServerOptions): Promise<
   const feed = await EventFeed.open(store, logger);
   const http = await createServer(
     {
-      routes: [...(isHealthOnly ? [healthRoute(options)] : apiRoutes(options, feed)), ...more],
+      routes: [...(isHealthOnly ? healthRoutes(options) : apiRoutes(options, feed)), ...more],
       hostAllowed: knownHosts({ isPublic: !isLoopback(Host), names: [Host, ...AllowedHosts] }),
       headers: (path) => (isApi(path) ? apiHeaders : securityHeaders),
       errorBody,
@@ -50,9 +50,10 @@ export async function createReviewServer(options: ReviewServerOptions): Promise<
   );
   return {
     http,
-    async close() {
-      await feed.close();
-      await http.close(defaults.http.closeGraceMs);
+    async close(announceEnd = async () => {}) {
+      const closed = http.close(defaults.http.closeGraceMs);
+      await announceEnd();
+      await Promise.all([closed, feed.close()]);
     },
   };
 }

@@ -38,6 +38,8 @@ export interface ReviewApiOptions {
   readonly version: string;
   /** Further facts in the status. */
   readonly about?: () => BackendFacts;
+  /** Reason why this process does no work at present; undefined while it works. */
+  readonly problem?: () => string | undefined;
 }
 
 /** Role of this process and state of its source. */
@@ -53,7 +55,7 @@ export interface BackendFacts {
 /** Options that handlers use. */
 export type Services = Pick<
   ReviewApiOptions,
-  'store' | 'settings' | 'actions' | 'logger' | 'node' | 'version' | 'about'
+  'store' | 'settings' | 'actions' | 'logger' | 'node' | 'version' | 'about' | 'problem'
 >;
 
 export type ApiHandler = (context: RequestContext) => Reply | Promise<Reply>;

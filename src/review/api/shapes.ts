@@ -51,10 +51,11 @@ const page = <const T extends v.GenericSchema>(row: T) =>
   v.object({ rows: v.array(row), next: v.optional(v.string()) });
 export const Health = v.object({
   service: v.literal('oratorio'),
-  /** `unavailable` (503): the database is unavailable, so deliveries cannot be accepted. */
+  /** `unavailable` (503): the database accepts no writes, or no work is done; `reason` names the cause. */
   status: v.picklist(['ok', 'unavailable']),
   node: v.string(),
   time: v.string(),
+  reason: v.optional(v.string()),
 });
 export const DispatchResult = v.object({ run: ReviewRun, isNew: v.boolean() });
 export const SettingsChangeResult = v.object({

@@ -2,7 +2,7 @@ import { type Reply, type RequestContext, type SseSource, sse } from '../../http
 import { Pump, Ring, sseFrame } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { ReviewEvent } from '../../protocol/index.ts';
-import type { ReviewStore } from '../store/index.ts';
+import { type ReviewStore, retryLevel } from '../store/index.ts';
 import { apiError } from './errors.ts';
 import { limits } from './limits.ts';
 
@@ -126,7 +126,7 @@ export class EventFeed {
       }
     } catch (error) {
       // The timer of the store repeats the read.
-      this.#logger.warn('could not read events; retrying', { error });
+      this.#logger[retryLevel(error)]('could not read events; retrying', { error });
     }
   }
 

@@ -3,20 +3,24 @@ import { changeSettings, configuredRepositories, diagnosticsOf, SettingsChangeEr
 import { apiError } from './errors.ts';
 import { limits } from './limits.ts';
 import { parseQuery } from './query.ts';
+import { Readiness } from './readiness.ts';
 import { reviewRoutes } from './route-table.ts';
 import type { ApiHandler, Services } from './service.ts';
 import { SettingsChangeInput } from './shapes.ts';
 
 /** Handlers for health, status, dead jobs, settings and the OpenAPI document. */
-export function systemHandlers({ store, settings, logger, node, version, about }: Services) {
+export function systemHandlers({ store, settings, logger, node, version, about, problem }: Services) {
   let document: Promise<unknown> | undefined;
-  const isReachable = createReadiness(store);
+  const readiness = new Readiness(store, problem);
   return {
     async getHealth() {
-      const isReady = await isReachable();
-      const status = isReady ? 'ok' : 'unavailable';
-      return json(isReady ? 200 : 503, { service: 'oratorio', status, node, time: new Date().toISOString() });
+      const reason = await readiness.problem();
+      const status = reason === undefined ? 'ok' : 'unavailable';
+      const about = { service: 'oratorio', status, node, time: new Date().toISOString() };
+      return json(reason === undefined ? 200 : 503, { ...about, ...(reason !== undefined && { reason }) });
     },
+
+    getLiveness: () => json(200, { service: 'oratorio', status: 'ok', node, time: new Date().toISOString() }),
 
     async getStatus() {
       const { current, problem } = settings;
@@ -65,30 +69,4 @@ export function systemHandlers({ store, settings, logger, node, version, about }
       return json(200, await document);
     },
   } as const satisfies Record<string, ApiHandler>;
-}
-
-/** Checks whether the database responds within `healthMs`; concurrent and frequent checks share one query per `healthCacheMs`. */
-function createReadiness(store: Pick<Services['store'], 'now'>): () => Promise<boolean> {
-  let latest: Promise<boolean> | undefined;
-  let until = 0;
-  return () => {
-    if (!latest || performance.now() > until) {
-      latest = answers(store);
-      until = performance.now() + limits.healthCacheMs;
-    }
-    return latest;
-  };
-}
-
-function answers(store: Pick<Services['store'], 'now'>): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), limits.healthMs);
-    store
-      .now()
-      .then(
-        () => resolve(true),
-        () => resolve(false),
-      )
-      .finally(() => clearTimeout(timer));
-  });
 }

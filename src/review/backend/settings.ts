@@ -8,7 +8,7 @@ import {
   SettingsSource,
   secretSettings,
 } from '../settings/index.ts';
-import type { ReviewStore } from '../store/index.ts';
+import { type ReviewStore, retryLevel } from '../store/index.ts';
 import { BackendError } from './error.ts';
 
 export interface OpenSettingsOptions {
@@ -68,7 +68,9 @@ export async function followRepositories(
         await write();
         return await store.publish('source.changed', { what: 'settings', changed });
       } catch (error) {
-        logger.error('could not update the repositories after a change of the settings; retrying', { error });
+        logger[retryLevel(error)]('could not update the repositories after a change of the settings; retrying', {
+          error,
+        });
         await pause(retryMs, undefined, { signal }).catch(() => undefined);
       }
     }

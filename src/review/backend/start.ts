@@ -16,10 +16,11 @@ import { openReviewStore, type ReviewStore, ReviewStoreError } from '../store/in
 import { WebhookIntake, webhookRoute } from '../webhook/index.ts';
 import { createActions } from './actions.ts';
 import { cleanWorktrees } from './clean.ts';
-import { Closers } from './closers.ts';
+import { Closers, endsWithin } from './closers.ts';
 import { BackendError } from './error.ts';
 import { createRoutedGit } from './git.ts';
 import { createInspection } from './inspection.ts';
+import { limits } from './limits.ts';
 import { renderMetrics } from './metrics.ts';
 import { followRepositories, openSettings } from './settings.ts';
 import { LiveSource, type LiveSourceOptions } from './source.ts';
@@ -86,17 +87,21 @@ async function assemble(options: BackendOptions, closers: Closers): Promise<Back
   const token = () => settings.current.Server.ServiceToken || ownToken;
   const node = `${hostname()}-${process.pid}-${randomBytes(3).toString('hex')}`;
   const store = await openStore(settings.current, stateDirectory, node, logger);
-  closers.add('store', () => store.close());
+  closers.add('store', () => store.close(), limits.storeMs);
   closers.add('repositories', await followRepositories(settings, store, logger));
   const secrets = ownToken === '' ? [] : [ownToken];
   const parts = await createParts(options, { settings, store, node, closers, secrets });
   const intake = new WebhookIntake({ settings: () => settings.current, store, logger });
   const server = await serve({ ...parts, options, settings, store, node, token, intake });
   closers.add('intake', () => intake.close());
-  closers.add('server', () => server.close());
+  let isServing = false;
+  const announceEnd = async () => {
+    if (isServing) await endsWithin(limits.announceMs, store.publish('backend.stopping', { node })).catch(() => {});
+  };
+  closers.add('server', () => server.close(announceEnd), limits.serverMs);
   const url = await listen(server, settings.current);
   await store.publish('backend.started', { node });
-  closers.add('news', () => store.publish('backend.stopping', { node }));
+  isServing = true;
   parts.start();
   logger.info('the review backend is serving', { url, node, role: settings.current.Server.Role, storage: store.kind });
   const pageUrl = settings.current.Server.Role === 'worker' ? undefined : `${url}${reviewPagePath}`;
@@ -104,22 +109,19 @@ async function assemble(options: BackendOptions, closers: Closers): Promise<Back
 }
 
 async function openStore(
-  { Storage }: BackendSettings,
+  { Storage, Database }: BackendSettings,
   directory: string,
   owner: string,
   logger: Logger,
 ): Promise<ReviewStore> {
   try {
     const { ConnectionString: connectionString } = Storage;
+    const { ListenUrl: listenUrl } = Database;
     // This process has locked the state directory: work of a crashed backend is resumed at once.
-    return await openReviewStore({ connectionString, directory, owner, isAlone: true, logger });
+    return await openReviewStore({ connectionString, listenUrl, directory, owner, isAlone: true, logger });
   } catch (error) {
     if (!(error instanceof ReviewStoreError)) throw error;
-    const hint =
-      Storage.ConnectionString === ''
-        ? null
-        : 'Check that the database runs and that Storage.ConnectionString names it.';
-    throw new BackendError('databaseUnusable', error.message, hint, { cause: error });
+    throw new BackendError('databaseUnusable', error.message, error.hint ?? null, { cause: error });
   }
 }
 
@@ -160,10 +162,7 @@ async function createParts(
         hasSource: () => source.state.state === 'ready',
       })
     : undefined;
-  closers.add('work', async () => {
-    await roles?.stop();
-    await Promise.all([worker?.stop(), runs.stop()]);
-  });
+  closers.add('work', () => Promise.all([roles?.stop(), worker?.stop(), runs.stop()]), limits.workMs);
   if (worker) closers.add('worktrees', cleanWorktrees({ git, store, logger }));
   function start(): void {
     if (!worker) return;
@@ -171,8 +170,26 @@ async function createParts(
     worker.start();
     roles?.start();
   }
-  return { source, inspection, runs, worker, start };
+  return { source, inspection, runs, worker, problem: () => problemOf({ worker, roles, runs }), start };
 }
+
+interface Working {
+  readonly worker: JobWorker | undefined;
+  readonly roles: Roles | undefined;
+  readonly runs: ReviewRuns;
+}
+
+/** Reason why this process does no work, although it should; undefined while work continues. */
+function problemOf({ worker, roles, runs }: Working): string | undefined {
+  return (
+    worker?.problem() ??
+    stalled('No review was taken from the queue', runs.idleMs) ??
+    stalled('No recurring work was queued', roles?.idleMs ?? 0)
+  );
+}
+
+const stalled = (what: string, idleMs: number): string | undefined =>
+  idleMs > limits.stalledMs ? `${what} for ${Math.round(idleMs / 1_000)} s.` : undefined;
 
 interface Serving extends Common {
   readonly options: BackendOptions;
@@ -182,10 +199,11 @@ interface Serving extends Common {
   readonly inspection: ReturnType<typeof createInspection>;
   readonly runs: ReviewRuns;
   readonly worker: JobWorker | undefined;
+  readonly problem: () => string | undefined;
 }
 
 async function serve(parts: Serving): Promise<ReviewServer> {
-  const { options, settings, store, node, token, intake, source, inspection, runs, worker } = parts;
+  const { options, settings, store, node, token, intake, source, inspection, runs, worker, problem } = parts;
   const role = settings.current.Server.Role;
   const isHealthOnly = role === 'worker';
   const observed = observationRoutes({
@@ -211,6 +229,7 @@ async function serve(parts: Serving): Promise<ReviewServer> {
     }),
     actions: createActions(store, runs),
     about: () => ({ role, source: source.state }),
+    problem,
     more: [...observed, ...(isHealthOnly ? [] : [webhook(), ...reviewPageRoutes()])],
   });
   return server;

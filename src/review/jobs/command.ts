@@ -37,7 +37,7 @@ export const command: JobKind = {
     const { commentId, deliveryId } = payload;
     const known = await context.store.command(commentId);
     if (!known) return;
-    const attempt = { deliveryId, isRepeated: job.attempt > 1 };
+    const attempt = { deliveryId, isRepeated: job.lease.token > 1 };
     const outcome = await outcomeOf(known, payload, context, attempt);
     if (deliveryId !== undefined) await context.outcomes.delivery(deliveryId, outcome);
   },

@@ -1,7 +1,14 @@
 import { Pump } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
-import type { Job, ReviewStore } from '../store/index.ts';
-import { type JobFailure, jobFailureOf, pauseAfter } from './failure.ts';
+import { type Job, type ReviewStore, retryLevel } from '../store/index.ts';
+import {
+  attemptsExhausted,
+  exceedsAttempts,
+  exceedsReports,
+  type JobFailure,
+  jobFailureOf,
+  pauseAfter,
+} from './failure.ts';
 import { limits } from './limits.ts';
 
 export interface LaneOptions {
@@ -34,6 +41,8 @@ export class Lane {
   readonly #claims = new Pump(() => this.#claim());
   #isStopped = false;
   #hasFailed = false;
+  /** Time of the latest claim that ended well, or when no slot was free. */
+  #claimedAt = performance.now();
 
   constructor(options: LaneOptions) {
     this.#options = options;
@@ -42,6 +51,15 @@ export class Lane {
 
   get running(): number {
     return this.#running.size;
+  }
+
+  get kinds(): readonly Job['kind'][] {
+    return this.#options.kinds;
+  }
+
+  /** Time without a successful claim although slots are free, in milliseconds. */
+  get idleMs(): number {
+    return this.#hasFreeSlot ? performance.now() - this.#claimedAt : 0;
   }
 
   /** Claims jobs, because some may be due. */
@@ -53,15 +71,22 @@ export class Lane {
   async stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
     clearInterval(this.#renewal);
-    await this.#claims.idle();
-    const all = [...this.#running.values()];
     const grace = timeout(graceMs);
-    await Promise.race([Promise.all(all.map(({ ended }) => ended)), grace.over]);
+    await Promise.race([this.#ended(), grace.over]);
     grace.end();
-    for (const { job, lost } of this.#running.values()) {
-      lost.abort(new Error('the backend is stopping'));
-      await this.#options.store.failJob(job, 'The backend was stopped.', 0).catch(this.#unwritten);
-    }
+    const left = [...this.#running.values()];
+    for (const { lost } of left) lost.abort(new Error('the backend is stopping'));
+    await Promise.all(left.map(({ job }) => this.#returnToQueue(job)));
+  }
+
+  /** Resolves when the claim in progress and all jobs have ended. */
+  async #ended(): Promise<void> {
+    await this.#claims.idle();
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+  }
+
+  async #returnToQueue(job: Job): Promise<void> {
+    await this.#options.store.failJob(job, 'The backend was stopped.', 0).catch(this.#unwritten);
   }
 
   get #hasFreeSlot(): boolean {
@@ -71,14 +96,19 @@ export class Lane {
   /** Claims jobs for the free slots. The end of each job wakes the lane, so nothing is missed without a free slot. */
   async #claim(): Promise<void> {
     const { store, owner, kinds, concurrency, leaseMs = limits.leaseMs } = this.#options;
-    if (!this.#hasFreeSlot) return;
+    if (!this.#hasFreeSlot) {
+      this.#claimedAt = performance.now();
+      return;
+    }
     try {
       const jobs = await store.claimJobs(owner, kinds, concurrency - this.#running.size, leaseMs);
-      for (const job of jobs) this.#begin(job);
       this.#hasFailed = false;
+      this.#claimedAt = performance.now();
+      if (this.#isStopped) await Promise.all(jobs.map((job) => this.#returnToQueue(job)));
+      else for (const job of jobs) this.#begin(job);
     } catch (error) {
       // The timer of the store wakes the lane again.
-      if (!this.#hasFailed) this.#options.logger.warn('could not claim jobs; retrying', { kinds, error });
+      if (!this.#hasFailed) this.#options.logger[retryLevel(error)]('could not claim jobs; retrying', { kinds, error });
       this.#hasFailed = true;
     }
   }
@@ -95,6 +125,11 @@ export class Lane {
   async #run(job: Job, signal: AbortSignal): Promise<void> {
     const { store, work, onEnd } = this.#options;
     try {
+      if (exceedsAttempts(job)) {
+        const result = await this.#end(job, attemptsExhausted, 'dead');
+        onEnd?.(job.kind, result);
+        return;
+      }
       await work(job, signal);
       const isOurs = !signal.aborted && (await store.completeJob(job));
       onEnd?.(job.kind, isOurs ? 'completed' : 'lost');
@@ -105,28 +140,36 @@ export class Lane {
   }
 
   async #failed(job: Job, error: unknown): Promise<JobResult> {
-    const { store, giveUp, logger } = this.#options;
     const failure = jobFailureOf(error);
-    const { jobId, kind, key, attempt } = job;
-    const about = { jobId, kind, key, attempt, code: failure.code };
-    if (failure.isBug) logger.bug(error, about);
-    const pause = pauseAfter(job, failure);
-    const text = `${failure.code}: ${failure.message}`;
+    if (failure.isBug) this.#options.logger.bug(error, aboutOf(job, failure));
+    return this.#end(job, failure, pauseAfter(job, failure));
+  }
+
+  /** Saves the failure of a job, and reports it when the job is given up. */
+  async #end(job: Job, failure: JobFailure, pause: number | 'dead'): Promise<JobResult> {
+    const { store, giveUp, logger } = this.#options;
+    const about = aboutOf(job, failure);
     try {
-      if (pause === 'dead') await giveUp(job, failure);
-      await store.failJob(job, text, pause);
+      if (pause === 'dead' && !exceedsReports(job)) await giveUp(job, failure);
+      const text = `${failure.code}: ${failure.message}`;
+      await store.failJob(job, text, pause, { keepsAttempt: failure.isOutage });
     } catch (fault) {
       this.#unwritten(fault);
       return 'failed';
     }
     if (pause === 'dead') logger.error('gave up a job', { ...about, problem: failure.message });
-    else logger.info('retrying a job', { ...about, problem: failure.message, pauseMs: pause });
+    else
+      logger[failure.isOutage ? 'debug' : 'info']('retrying a job', {
+        ...about,
+        problem: failure.message,
+        pauseMs: pause,
+      });
     return pause === 'dead' ? 'dead' : 'failed';
   }
 
   /** The job's lease expires; the next claim repeats the job. */
   readonly #unwritten = (error: unknown): void => {
-    this.#options.logger.warn('could not save job result; retrying', { error });
+    this.#options.logger[retryLevel(error)]('could not save job result; retrying', { error });
   };
 
   #renewAll(): void {
@@ -140,10 +183,13 @@ export class Lane {
       if (job) running.job = job;
       else if (this.#running.has(running.job.jobId)) running.lost.abort(new Error('another process has the job'));
     } catch (error) {
-      this.#options.logger.warn('could not renew the lease of a job; retrying', { jobId: running.job.jobId, error });
+      const { jobId } = running.job;
+      this.#options.logger[retryLevel(error)]('could not renew the lease of a job; retrying', { jobId, error });
     }
   }
 }
+
+const aboutOf = ({ jobId, kind, key, attempt }: Job, { code }: JobFailure) => ({ jobId, kind, key, attempt, code });
 
 function timeout(ms: number): { readonly over: Promise<void>; readonly end: () => void } {
   const { promise: over, resolve } = Promise.withResolvers<void>();

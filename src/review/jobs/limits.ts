@@ -47,7 +47,13 @@ export const limits = {
   leaseMs: 60_000,
   renewMs: 20_000,
   /** Time for running jobs to end when the backend stops; then they return to the queue. */
-  stopMs: 10_000,
+  stopMs: 4_000,
+  /** Pause of a job that failed in an outage of the database. */
+  outagePauseMs: 5_000,
+  /** Attempts to report the end of a job without attempts left. */
+  giveUpAttempts: 3,
+  /** A lane or role without progress for this time stands still. */
+  stalledMs: 10_000,
   /** Maximum random addition to a pause, as a fraction of it, so that jobs that failed together do not retry together. */
   jitter: 0.2,
   errorCharacters: 500,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '../../log/index.ts';
 import { type BackendSettings, configuredRepositories } from '../settings/index.ts';
-import type { NewJob, ReviewStore, StoredRepository } from '../store/index.ts';
+import { type NewJob, type ReviewStore, retryLevel, type StoredRepository } from '../store/index.ts';
 import { limits } from './limits.ts';
 
 type RoleStore = Pick<ReviewStore, 'takeRoles' | 'enqueueJob' | 'repositories' | 'now'>;
@@ -35,6 +35,8 @@ export class Roles {
   #checking: Promise<void> = Promise.resolve();
   readonly #held = new Set<string>();
   readonly #failing = new Set<string>();
+  /** Time of the latest check that ended well. */
+  #checkedAt = performance.now();
 
   constructor(options: RolesOptions) {
     this.#options = options;
@@ -75,7 +77,13 @@ export class Roles {
         if (this.#timer !== undefined) this.#timer = setTimeout(check, this.#options.tickMs ?? limits.roleTickMs);
       });
     };
+    this.#checkedAt = performance.now();
     this.#timer = setTimeout(check, 0);
+  }
+
+  /** Time without a successful check while checking, in milliseconds. */
+  get idleMs(): number {
+    return this.#timer === undefined ? 0 : performance.now() - this.#checkedAt;
   }
 
   /** Stops checking and releases the roles, so that another process need not wait for the leases to expire. */
@@ -95,6 +103,7 @@ export class Roles {
       const now = await this.#take(wanted);
       const held = wanted.filter(({ name }) => this.#held.has(name));
       for (const { name, queueDue } of held) await this.#attempt(name, () => queueDue(now));
+      this.#checkedAt = performance.now();
     });
   }
 
@@ -117,7 +126,7 @@ export class Roles {
     } catch (error) {
       // Logged once per outage: the next check follows after `roleTickMs`.
       if (!this.#failing.has(role))
-        this.#options.logger.warn('could not queue recurring work; retrying', { role, error });
+        this.#options.logger[retryLevel(error)]('could not queue recurring work; retrying', { role, error });
       this.#failing.add(role);
     }
   }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { SyncJob } from '../../protocol/index.ts';
 import { SourceError } from '../github/index.ts';
-import type { StoredRepository } from '../store/index.ts';
+import type { Job, StoredRepository } from '../store/index.ts';
 import { parsedPayload } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
 
@@ -34,7 +34,7 @@ export const sync: JobKind = {
     const payload = v.parse(Payload, job.payload);
     if (payload.owner !== undefined) context.source.clearInstallations();
     const repositories = await wanted(payload, context);
-    const syncJobId = payload.syncJobId ?? `sync-${job.jobId}-${job.attempt}`;
+    const syncJobId = rowIdOf(payload, job);
     const about = { jobId: syncJobId, trigger: payload.trigger, repositories: repositories.length };
     const row = { ...about, ...(payload.repositoryKey !== undefined && { repositoryKey: payload.repositoryKey }) };
     const isListed = payload.trigger !== 'schedule';
@@ -54,11 +54,23 @@ export const sync: JobKind = {
     if (first?.isRetryable === true && isListed && repositories.length === 1) throw first;
     await settle(payload, context, first ? { outcome: 'failed', reason: first.code } : processed);
   },
-  async giveUp(job, context, { code }) {
+  async giveUp(job, context, { code, message }) {
     const payload = parsedPayload(Payload, job);
-    if (payload) await settle(payload, context, { outcome: 'failed', reason: code });
+    if (!payload) return;
+    await settle(payload, context, { outcome: 'failed', reason: code });
+    if (payload.trigger === 'schedule') return;
+    const { trigger, repositoryKey } = payload;
+    const repositories = (await wanted(payload, context)).length;
+    await saveRow(context, {
+      ...{ jobId: rowIdOf(payload, job), trigger, repositories, status: 'failed', error: { code, message } },
+      ...(repositoryKey !== undefined && { repositoryKey }),
+      ...none,
+    });
   },
 };
+
+/** The row of a job is the same for all its attempts, so that the last one closes it. */
+const rowIdOf = ({ syncJobId }: Payload, { jobId }: Job): string => syncJobId ?? `sync-${jobId}`;
 
 const none = { changedItems: 0, apiCalls: 0, notModified: 0 } as const;
 const processed: Outcome = { outcome: 'processed', reason: null };

@@ -1,5 +1,5 @@
 import { Pump } from '../../lib/index.ts';
-import type { Job } from '../store/index.ts';
+import { type Job, retryLevel } from '../store/index.ts';
 import { News } from '../webhook/index.ts';
 import { command } from './command.ts';
 import { delivery } from './delivery.ts';
@@ -23,6 +23,8 @@ export interface JobWorker {
   readonly ended: () => ReadonlyMap<Job['kind'], ReadonlyMap<JobResult, number>>;
   /** Number of jobs running in this process. */
   readonly running: () => number;
+  /** Reason why no jobs of some kinds are executed at present; undefined while work continues. */
+  readonly problem: () => string | undefined;
 }
 
 /** Creates the worker that executes the queued jobs. */
@@ -34,7 +36,9 @@ export function createJobWorker(
   let isStopped = false;
   const ticks = new Pump(async () => {
     if (isStopped) return;
-    await runs.tick().catch((error: unknown) => logger.warn('could not scan for due reviews; retrying', { error }));
+    await runs
+      .tick()
+      .catch((error: unknown) => logger[retryLevel(error)]('could not scan for due reviews; retrying', { error }));
   });
   const tickSoon = () => void ticks.request();
   const news = new News(store, logger);
@@ -64,6 +68,7 @@ export function createJobWorker(
     },
     async stop() {
       unsubscribe?.();
+      unsubscribe = undefined;
       await Promise.all(all.map((lane) => lane.stop(limits.stopMs)));
       isStopped = true;
       await ticks.idle();
@@ -71,6 +76,10 @@ export function createJobWorker(
     },
     tickSoon,
     ended: () => ended,
+    problem() {
+      const still = all.find(({ idleMs }) => unsubscribe !== undefined && idleMs > limits.stalledMs);
+      return still && `No job was claimed for ${Math.round(still.idleMs / 1_000)} s: ${still.kinds.join(', ')}.`;
+    },
     running: () => all.reduce((sum, lane) => sum + lane.running, 0),
   };
 }

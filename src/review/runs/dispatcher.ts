@@ -1,6 +1,6 @@
 import { waitFor } from 'xstate';
 import { Pump } from '../../lib/index.ts';
-import { type Lease, LeaseLostError, type StoredRun } from '../store/index.ts';
+import { type Lease, LeaseLostError, retryLevel, type StoredRun } from '../store/index.ts';
 import { finish, isEndState } from './finish.ts';
 import type { Publication } from './publication.ts';
 import { type ReviewRunActor, resumeOf, runActor } from './run-actor.ts';
@@ -24,6 +24,8 @@ export class Dispatcher {
   #unsubscribe: () => void = () => {};
   #isOn = false;
   readonly #claims = new Pump(() => this.#claimAll());
+  /** Time of the latest successful read of the queue. */
+  #claimedAt = performance.now();
 
   constructor(context: RunContext, publication: Publication) {
     this.#context = context;
@@ -34,9 +36,15 @@ export class Dispatcher {
     return this.#working.size;
   }
 
+  /** Time without a successful read of the queue while runs are leased, in milliseconds. */
+  get idleMs(): number {
+    return this.#isOn ? performance.now() - this.#claimedAt : 0;
+  }
+
   start(): void {
     if (this.#isOn) return;
     this.#isOn = true;
+    this.#claimedAt = performance.now();
     // The store also wakes on a timer, because the end of a lease sends no hint.
     this.#unsubscribe = this.#context.store.onWake((what) => what === 'runs' && void this.#claims.request());
     void this.#claims.request();
@@ -58,9 +66,10 @@ export class Dispatcher {
   async #claimAll(): Promise<void> {
     try {
       while (this.#isOn && (await this.#claim()));
+      this.#claimedAt = performance.now();
     } catch (error) {
       // The next wake-up of the store repeats the claim.
-      this.#context.logger.warn('could not take a run from the queue; retrying', { error });
+      this.#context.logger[retryLevel(error)]('could not take a run from the queue; retrying', { error });
     }
   }
 

@@ -38,6 +38,9 @@ export function createReviewRuns(options: ReviewRunsOptions): ReviewRuns {
     get active() {
       return dispatcher.active;
     },
+    get idleMs() {
+      return dispatcher.idleMs;
+    },
     ...userActions(context, publication, dispatcher),
     settleWrite: (write) => publication.settle(write),
     tick: () => automatic.tick(),

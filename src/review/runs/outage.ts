@@ -10,6 +10,7 @@ const outages: ReadonlySet<unknown> = new Set([
   'secondaryRateLimited',
   'databaseBusy',
   'databaseFull',
+  'databaseReadOnly',
   'databaseUnavailable',
 ]);
 

@@ -8,7 +8,7 @@ import {
 } from '../../../machines/index.ts';
 import { exponentialBackoffMs, jitters } from '../../lib/index.ts';
 import type { ReviewRunState } from '../../protocol/index.ts';
-import { LeaseLostError, type StoredRun } from '../store/index.ts';
+import { LeaseLostError, retryLevel, type StoredRun } from '../store/index.ts';
 import { draft } from './draft.ts';
 import { releaseWorktree } from './finish.ts';
 import { readNotes } from './notes.ts';
@@ -143,7 +143,10 @@ function watch(session: RunSession, send: (event: ReviewRunEvent) => void): () =
     } catch (error) {
       if (error instanceof LeaseLostError) return send({ type: 'LEASE.LOST' });
       // The database may recover before the lease expires; until then nothing can be written anyway.
-      logger.warn('could not renew the lease of a review run; retrying', { runId: session.run.runId, error });
+      logger[retryLevel(error)]('could not renew the lease of a review run; retrying', {
+        runId: session.run.runId,
+        error,
+      });
     }
     if (isOver) return;
     for (const type of lateEvents(session)) send({ type });

@@ -3,7 +3,7 @@ import type { ReviewRunState } from '../../protocol/index.ts';
 import type { DiffFile, Selection } from '../anchors/index.ts';
 import type { PreparedReview } from '../git/index.ts';
 import type { Lease, RunChange, StoredItem, StoredRun } from '../store/index.ts';
-import { LeaseLostError } from '../store/index.ts';
+import { LeaseLostError, retryLevel } from '../store/index.ts';
 import type { BaseRules } from './base-rules.ts';
 import type { RunContext } from './types.ts';
 
@@ -50,7 +50,9 @@ export class RunSession {
     const { store, logger } = this.context;
     this.#published = this.#published
       .then(() => store.publish('run.changed', change))
-      .catch((error: unknown) => logger.warn('could not publish an event of a review run; reload the page', { error }));
+      .catch((error: unknown) =>
+        logger[retryLevel(error)]('could not publish an event of a review run; reload the page', { error }),
+      );
   }
 
   /** Saves a state that the machine has entered: users see it, and another process can resume at it. Steps wait for it. */

@@ -54,6 +54,8 @@ export interface ReviewRuns {
   stop(): Promise<void>;
   /** Number of runs leased by this process. */
   readonly active: number;
+  /** Time without a successful read of the queue while runs are leased, in milliseconds. */
+  readonly idleMs: number;
   /** Queues a review. @throws ReviewError repositoryNotRouted, invalidState */
   dispatch(item: StoredItem, request: ReviewRequest): Promise<{ readonly run: StoredRun; readonly isNew: boolean }>;
   /** Requests the cancellation of a run; the holder of its lease ends it. @throws ReviewError notFound */

@@ -133,6 +133,7 @@ const ofDeployment: ReadonlySet<string> = new Set([
   'Settings',
   'Server',
   'Storage.ConnectionString',
+  'Database',
   'GitHub.Endpoint',
   'GitHub.GitEndpoint',
   'GitHub.AppId',

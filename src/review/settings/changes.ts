@@ -5,6 +5,7 @@ import type { BackendSettings } from './schema.ts';
 const atStart: readonly string[] = [
   'Server',
   'Storage.ConnectionString',
+  'Database',
   'GitHub.Endpoint',
   'GitHub.GitEndpoint',
   'AgentServer.AppServerUrl',

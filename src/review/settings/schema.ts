@@ -84,6 +84,15 @@ export const BackendSettings = v.object({
     }),
     {},
   ),
+  Database: v.optional(
+    v.object({
+      ListenUrl: words(
+        '',
+        'postgres://… past pgbouncer for notifications, which its transaction mode does not forward; empty: Storage.ConnectionString.',
+      ),
+    }),
+    {},
+  ),
   GitHub: v.optional(
     v.object({
       Endpoint: httpUrl('https://api.github.com', 'API base URL; for Enterprise https://HOST/api/v3.'),
@@ -198,6 +207,7 @@ export const BackendFile = v.object({ Oratorio: v.optional(BackendSettings, {}) 
 export const secretSettings = [
   'Server.ServiceToken',
   'Storage.ConnectionString',
+  'Database.ListenUrl',
   'GitHub.PrivateKey',
   'GitHub.WebhookSecret',
   'GitHub.WebhookSecretPrevious',

@@ -3,6 +3,6 @@
  * `backend` opens it; all parts use it through `ReviewStore`, which hides SQL, connections and transactions. Rules about reviews and
  * calls to a source belong to other parts.
  */
-export { ReviewStoreError, type ReviewStoreErrorCode } from './errors.ts';
+export { isOutage, ReviewStoreError, type ReviewStoreErrorCode, retryLevel } from './errors.ts';
 export { openReviewStore, type ReviewStoreOptions } from './open.ts';
 export * from './types.ts';

@@ -40,13 +40,19 @@ export function jobs(database: Database, wakes: Wakes): Methods {
 
     completeJob: async (job) => (await completed(job)) || runAgain(database, wakes, job),
 
-    failJob: async (job, error, delayMs) => {
+    failJob: async (job, error, delayMs, { keepsAttempt } = { keepsAttempt: false }) => {
       const isHeld = await (delayMs === 'dead'
         ? database.write((rows) => moveToDeadJobs(database, rows, job, error))
         : database.statement(async (rows) => {
             const { numUpdatedRows } = await rows
               .updateTable('jobs')
-              .set({ ...noHolder, again: 0, lastError: error, dueAt: sql`${database.now} + ${delayMs}` })
+              .set({
+                ...noHolder,
+                again: 0,
+                lastError: error,
+                dueAt: sql`${database.now} + ${delayMs}`,
+                ...(keepsAttempt && { attempt: withoutAttempt(database) }),
+              })
               .where(isHeldJob(job))
               .executeTakeFirstOrThrow();
             return numUpdatedRows > 0n;
@@ -68,6 +74,10 @@ export function jobs(database: Database, wakes: Wakes): Methods {
       }),
   };
 }
+
+/** A job that itself causes an outage must end some day, so that old jobs count every attempt. */
+const withoutAttempt = ({ now }: Database) =>
+  sql<number>`case when "createdAt" > ${now} - ${limits.keptAttemptsMs} then "attempt" - 1 else "attempt" end`;
 
 /**
  * Adds a job in the transaction of its cause. Jobs with the same key are numbered in the order of their commits: a reader that sees a

@@ -14,8 +14,16 @@ export const limits = {
   notifyMs: 20,
   /** Retries of a transaction that has certainly not been committed. */
   retries: 4,
+  /** No retry after this time: the caller waits, or repeats its work later. */
+  retryMs: 10_000,
+  /** An outage of the database is over after this time without a failure. */
+  recoveryMs: 5_000,
+  /** Interval of log lines during an outage. */
+  reminderMs: 60_000,
   /** Pause before each retry. */
   retryBackoff: { firstMs: 25, jitter: jitters.halfAround },
+  /** A job whose attempts fail in outages of the database does not count them for this long after its creation. */
+  keptAttemptsMs: 24 * 3_600_000,
   /** Jobs completed per statement. */
   completions: 50,
   sqlite: {
@@ -34,8 +42,27 @@ export const limits = {
     /** Connections of the pool; the listener has one more. */
     connections: 10,
     connectMs: 10_000,
-    statementMs: 30_000,
-    idleInTransactionMs: 30_000,
+    /** Time of a statement, enforced by the server. */
+    statementMs: 12_000,
+    /** Further time before this process gives up a statement and destroys its connection. */
+    graceMs: 3_000,
+    /** Time of a statement that changes the schema. */
+    migrationMs: 600_000,
+    idleInTransactionMs: 10_000,
+    /** The kernel probes a silent connection after this time. */
+    keepAliveMs: 5_000,
+    /** A connection is probed before its use after this time without an answer. */
+    probeAfterMs: 1_000,
+    /** Time for the answer to a probe. */
+    probeMs: 3_000,
+    /** Interval of probes of the listening connection. */
+    listenProbeMs: 10_000,
+    /** A connection is replaced after this time. */
+    lifetimeMs: 1_800_000,
+    /** Time to end the connections when the store is closed; then their sockets are destroyed. */
+    closeMs: 1_000,
+    /** Attempts to listen after which the failure is logged. */
+    listenFailures: 6,
     /** An unused connection is closed after this time. */
     idleMs: 60_000,
     /** Pause before each attempt to listen again. */

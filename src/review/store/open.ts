@@ -8,6 +8,7 @@ import { events } from './events.ts';
 import { items } from './items.ts';
 import { jobs } from './jobs.ts';
 import { endLeases } from './leases.ts';
+import { withOutageLog } from './outage.ts';
 import { openPostgres } from './postgres/open.ts';
 import { prune } from './prune.ts';
 import { repositories } from './repositories.ts';
@@ -21,6 +22,8 @@ import { writes } from './writes.ts';
 export interface ReviewStoreOptions {
   /** `postgres://…`; absent or empty: SQLite in `directory`. */
   readonly connectionString?: string;
+  /** `postgres://…` for notifications; absent or empty: `connectionString`. */
+  readonly listenUrl?: string;
   /** Directory of `backend.db`. */
   readonly directory?: string;
   /** Name of this process among those that share the database. */
@@ -35,15 +38,15 @@ export interface ReviewStoreOptions {
  * @throws ReviewStoreError, also when a newer version created the schema
  */
 export async function openReviewStore(options: ReviewStoreOptions): Promise<ReviewStore> {
-  const { connectionString, directory, owner, isAlone = false, logger } = options;
+  const { connectionString, listenUrl = '', directory, owner, isAlone = false, logger } = options;
   if (connectionString) {
-    const { database, wakes } = await openPostgres({ connectionString, owner, logger });
-    return storeOn(database, wakes);
+    const { database, wakes } = await openPostgres({ connectionString, listenUrl, owner, logger });
+    return storeOn(withOutageLog(database, logger), wakes);
   }
   if (directory === undefined) throw new TypeError('openReviewStore needs a directory or a connection string');
   const database = await openSqlite(join(directory, 'backend.db'));
   if (isAlone) await endLeases(database);
-  return storeOn(database, new Wakes());
+  return storeOn(withOutageLog(database, logger), new Wakes());
 }
 
 function storeOn(database: Database, wakes: Wakes): ReviewStore {

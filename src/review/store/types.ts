@@ -198,8 +198,17 @@ export interface ReviewStore {
   renewJob(job: Job, leaseMs: number): Promise<Job | undefined>;
   /** @returns false when the lease was lost */
   completeJob(job: Job): Promise<boolean>;
-  /** Queues a job again after `delayMs`, or moves it to the dead jobs. @returns false when the lease was lost */
-  failJob(job: Job, error: string, delayMs: number | 'dead'): Promise<boolean>;
+  /**
+   * Queues a job again after `delayMs`, or moves it to the dead jobs.
+   * @param options.keepsAttempt the attempt does not count, up to `keptAttemptsMs` after the creation of the job
+   * @returns false when the lease was lost
+   */
+  failJob(
+    job: Job,
+    error: string,
+    delayMs: number | 'dead',
+    options?: { readonly keepsAttempt: boolean },
+  ): Promise<boolean>;
   /** Newest first. */
   deadJobs(limit: number): Promise<readonly DeadJob[]>;
   /** Counts pending work, for metrics. */

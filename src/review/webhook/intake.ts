@@ -146,7 +146,8 @@ export class WebhookIntake {
       taken = await this.#options.store.takeDelivery({ ...delivery, tookMs: performance.now() - from });
     } catch (error) {
       if (!(error instanceof ReviewStoreError)) throw error;
-      this.#options.logger.error('could not store a delivery', { deliveryId, event, code: error.code, error });
+      const level = error.isOutage ? 'debug' : 'error';
+      this.#options.logger[level]('could not store a delivery', { deliveryId, event, code: error.code, error });
       throw unavailable('The delivery cannot be stored at the moment.');
     }
     if (taken === 'duplicate') return { status: 200, body: { status: 'duplicate', deliveryId } };

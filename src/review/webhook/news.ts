@@ -1,5 +1,5 @@
 import type { Logger } from '../../log/index.ts';
-import type { ReviewStore } from '../store/index.ts';
+import { type ReviewStore, retryLevel } from '../store/index.ts';
 import { limits } from './limits.ts';
 
 export interface DeliveryNews {
@@ -37,7 +37,7 @@ export class News {
     this.#count = 0;
     this.#latest = [];
     const sent = this.#store.publish('delivery.received', data).catch((error: unknown) => {
-      this.#logger.warn('could not publish deliveries', { error });
+      this.#logger[retryLevel(error)]('could not publish deliveries', { error });
     });
     this.#sending = this.#sending.then(() => sent);
   }

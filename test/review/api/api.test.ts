@@ -16,7 +16,7 @@ import {
 import { responseSchemas } from '../../../src/review/api/shapes.ts';
 import { ReviewError } from '../../../src/review/errors.ts';
 import { SettingsSource } from '../../../src/review/settings/index.ts';
-import { hunksFact, type StoredFinding } from '../../../src/review/store/index.ts';
+import { hunksFact, ReviewStoreError, type StoredFinding } from '../../../src/review/store/index.ts';
 import { WebhookIntake, webhookRoute } from '../../../src/review/webhook/index.ts';
 import { type Adapter, exchange, rawRequest } from '../../http/support.ts';
 import { claimed, facts, quiet, sqliteSubject, wanted, wishFor } from '../store/databases.ts';
@@ -428,6 +428,22 @@ t.test('health reports whether the database responds, with one query for concurr
   for (const each of answers) t.match(each, { status: 503, body: { service: 'oratorio', status: 'unavailable' } });
   t.ok(asked < 20, `${asked} questions`);
   Object.assign(store, { now });
+});
+
+t.test('health fails while the database answers but accepts no writes; liveness does not', async (t) => {
+  const { ask, store } = await scene(t);
+  const { setFact } = store;
+  Object.assign(store, {
+    setFact: async () => {
+      throw new ReviewStoreError('databaseFull', 'No space left on device');
+    },
+  });
+  t.match(await ask('/health'), { status: 503, body: { status: 'unavailable', reason: /No space left/ } });
+  t.match(await ask('/health/live'), { status: 200, body: { service: 'oratorio', status: 'ok' } });
+  Object.assign(store, { setFact });
+  const isReady = async () => (await ask('/health')).status === 200;
+  while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 50));
+  t.match(await store.fact('health'), /^\d{4}-/);
 });
 
 t.test('dead jobs are listed without their payload', async (t) => {

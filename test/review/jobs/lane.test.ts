@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { jobFailureOf, Lane, type LaneOptions, pauseAfter, retryPolicies } from '../../../src/review/jobs/index.ts';
-import type { Job } from '../../../src/review/store/index.ts';
+import { type Job, ReviewStoreError } from '../../../src/review/store/index.ts';
 import { program } from '../../programs.ts';
 import { quiet, sqliteSubject } from '../store/databases.ts';
 import { forbidden, pauseOver, unreachable } from './harness.ts';
@@ -168,6 +168,45 @@ t.test('a job whose giveUp fails is retried instead of becoming a dead job', asy
   await buried.promise;
   while ((await store.deadJobs(5)).length === 0) await pauseOver(subject);
   t.equal((await store.deadJobs(5)).length, 1);
+});
+
+t.test('a job that every process left is given up after its last attempt, without work', async (t) => {
+  const subject = sqliteSubject(t);
+  const before = await subject.open();
+  const attempts = retryPolicies.delivery.pausesMs.length + 1;
+  for (const key of ['one', 'later']) await before.enqueueJob(job(key));
+  for (let attempt = 1; attempt <= attempts; attempt += 1) {
+    t.match(await before.claimJobs('killed', ['delivery'], 1, 0), [{ key: 'one', attempt }]);
+    await subject.sql(`update jobs set "dueAt" = 1 where "key" = 'one'`);
+  }
+  const given: string[] = [];
+  const worked = Promise.withResolvers<string>();
+  const lane = new Lane({
+    ...{ store: before, owner: 'heir', kinds: ['delivery'], concurrency: 4, logger: quiet },
+    work: async ({ key }) => worked.resolve(key),
+    giveUp: async ({ key }, { code }) => void given.push(`${key} ${code}`),
+  });
+  t.teardown(() => lane.stop(0));
+  lane.wake();
+  t.equal(await worked.promise, 'later', 'a job with attempts left is executed');
+  await lane.stop(1_000);
+  t.strictSame(given, ['one attemptsExhausted']);
+  t.match(await before.deadJobs(5), [{ key: 'one', attempt: attempts + 1 }]);
+});
+
+t.test('a job that fails in an outage of the database waits and uses up no attempt', async (t) => {
+  let failures = 0;
+  const done = Promise.withResolvers<number>();
+  const { store, subject, lane } = await laneOn(t, async ({ attempt }) => {
+    failures += 1;
+    if (failures <= 20) throw new ReviewStoreError('databaseUnavailable', 'password authentication failed');
+    done.resolve(attempt);
+  });
+  await store.enqueueJob(job('one'));
+  const passing = setInterval(() => void pauseOver(subject).then(() => lane.wake()), 20);
+  t.teardown(() => clearInterval(passing));
+  t.equal(await done.promise, 1);
+  t.strictSame(await store.deadJobs(5), []);
 });
 
 t.test('pauses follow the table, lengthened only by jitter and Retry-After, until the job is dead', (t) => {

@@ -1,4 +1,5 @@
-import type { Client, ClientConfig } from 'pg';
+import { type RawBuilder, sql } from 'kysely';
+import type { Client } from 'pg';
 import { exponentialBackoffMs, messageOf } from '../../../lib/index.ts';
 import type { Logger } from '../../../log/index.ts';
 import { limits } from '../limits.ts';
@@ -6,8 +7,8 @@ import { limits } from '../limits.ts';
 const channel = 'oratorio_review';
 
 interface ListenerOptions {
-  readonly connect: (config: ClientConfig) => Client;
-  readonly config: ClientConfig;
+  /** Makes a client that is not connected. */
+  readonly connect: () => Client;
   readonly logger: Logger;
   /** Receives the hints of other processes. */
   readonly onHint: (payload: string) => void;
@@ -23,6 +24,7 @@ export class Listener {
   readonly #options: ListenerOptions;
   #client: Client | undefined;
   #retry: NodeJS.Timeout | undefined;
+  #probes: NodeJS.Timeout | undefined;
   #failures = 0;
   #isClosed = false;
 
@@ -32,7 +34,7 @@ export class Listener {
 
   /** @returns when it listens, or has failed and scheduled a retry */
   async start(): Promise<void> {
-    const client = this.#options.connect(this.#options.config);
+    const client = this.#options.connect();
     this.#client = client;
     let isOver = false;
     const over = (error?: Error) => {
@@ -45,33 +47,57 @@ export class Listener {
     client.on('notification', ({ payload }) => this.#options.onHint(payload ?? ''));
     try {
       await client.connect();
-      await client.query(`LISTEN ${channel}`);
+      await answered(client, `LISTEN ${channel}`, limits.postgres.connectMs);
       if (isOver || this.#isClosed) return;
-      this.#failures = 0;
-      this.#options.onListening();
+      this.#listens(client, over);
     } catch (error) {
       over(error as Error);
     }
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#isClosed = true;
     clearTimeout(this.#retry);
-    await this.#client?.end().catch(() => {});
+    clearInterval(this.#probes);
+    this.#client?.connection.stream.destroy();
+  }
+
+  /** A peer that vanished sends no notifications, and no error. */
+  #listens(client: Client, over: (error?: Error) => void): void {
+    const { logger, onListening } = this.#options;
+    if (this.#failures >= limits.postgres.listenFailures) logger.info('Receiving PostgreSQL notifications again');
+    this.#failures = 0;
+    this.#probes = setInterval(
+      () => void answered(client, 'SELECT 1', limits.postgres.probeMs).catch(over),
+      limits.postgres.listenProbeMs,
+    ).unref();
+    onListening();
   }
 
   #lost(client: Client, error: Error | undefined): void {
     if (this.#isClosed) return;
-    // A half-open connection still holds a socket.
-    void client.end().catch(() => {});
+    clearInterval(this.#probes);
+    // A half-open connection still holds a socket, and never confirms its end.
+    client.connection.stream.destroy();
     this.#failures += 1;
     const { logger } = this.#options;
-    if (this.#failures === 1)
+    // An outage of the database is logged by the store; this is for a connection that fails alone.
+    if (this.#failures === limits.postgres.listenFailures)
       logger.warn('Lost the PostgreSQL connection for notifications; polling until reconnected', {
         error: error?.message,
       });
     const delay = exponentialBackoffMs(this.#failures - 1, limits.postgres.relisten, Math.random());
     this.#retry = setTimeout(() => void this.start(), delay).unref();
+  }
+}
+
+/** Runs a statement; without an answer in time the connection is destroyed. */
+async function answered(client: Client, text: string, withinMs: number): Promise<void> {
+  const deadline = setTimeout(() => client.connection.stream.destroy(), withinMs);
+  try {
+    await client.query(text);
+  } finally {
+    clearTimeout(deadline);
   }
 }
 
@@ -113,4 +139,5 @@ export class Notifier {
   }
 }
 
-export const notification = (payload: string) => ({ text: 'SELECT pg_notify($1, $2)', values: [channel, payload] });
+/** Statement that sends a payload to all listeners. */
+export const notification = (payload: string): RawBuilder<unknown> => sql`select pg_notify(${channel}, ${payload})`;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Kysely, PostgresDialect, sql } from 'kysely';
-import type { ClientConfig, Pool, PoolConfig } from 'pg';
+import type { ClientConfig } from 'pg';
 import { exponentialBackoffMs } from '../../../lib/index.ts';
 import type { Logger } from '../../../log/index.ts';
 import type { Database, Rows } from '../database.ts';
@@ -10,13 +10,17 @@ import { limits } from '../limits.ts';
 import { migrate } from '../migrations.ts';
 import type { Tables } from '../tables.ts';
 import { type Wake, Wakes } from '../wakes.ts';
-import { isRolledBack, postgresError } from './errors.ts';
+import { type ConnectionSettings, parseConnectionString } from './connection-string.ts';
+import { Connections, Sockets } from './connections.ts';
+import { isRolledBack } from './errors.ts';
 import { Listener, Notifier, notification } from './listener.ts';
 
 type Pg = typeof import('pg').default;
 
 interface PostgresOptions {
   readonly connectionString: string;
+  /** Connection string for notifications, past a pooler that does not forward them; absent or empty: `connectionString`. */
+  readonly listenUrl?: string;
   /** Shown by PostgreSQL as application name. */
   readonly owner: string;
   readonly logger: Logger;
@@ -29,50 +33,45 @@ interface PostgresOptions {
 export async function openPostgres(
   options: PostgresOptions,
 ): Promise<{ readonly database: Database; readonly wakes: Wakes }> {
+  const { connectionString, listenUrl = '', logger } = options;
   const { default: pg } = await import('pg');
-  const config = configOf(pg, options);
-  const { postgres } = limits;
-  const pool = new pg.Pool({
-    ...config,
-    statement_timeout: postgres.statementMs,
-    idle_in_transaction_session_timeout: postgres.idleInTransactionMs,
-    max: postgres.connections,
-    idleTimeoutMillis: postgres.idleMs,
-  } satisfies PoolConfig);
-  // The query that uses the connection reports the error; an 'error' event without a listener would end the process.
-  const broken = ({ message }: Error) => options.logger.debug('Lost a PostgreSQL connection', { error: message });
-  pool.on('error', broken);
-  pool.on('connect', (client) => client.on('error', broken));
-  const database = new PostgresDatabase(pool);
+  const settings = parseConnectionString(pg, connectionString, 'Storage.ConnectionString');
+  const listening = listenUrl === '' ? settings : parseConnectionString(pg, listenUrl, 'Database.ListenUrl');
+  const common = commonConfig(pg, options.owner);
+  const sockets = new Sockets();
+  const connections = new Connections(pg, {
+    ...settings,
+    config: { ...settings.config, ...common },
+    ...{ sockets, logger },
+  });
+  const database = new PostgresDatabase(connections, settings);
   try {
-    await database.write(async (rows) => {
-      await sql`set local statement_timeout = 0`.execute(rows);
-      await database.lock(rows, 'migrations');
-      await migrate(rows, 'postgres', 'The PostgreSQL database');
-    });
+    await database.migrate();
   } catch (error) {
     await database.close();
     throw error;
   }
-  const wakes = await listen(pg, { pool, config, database, logger: options.logger });
+  const wakes = await listen(pg, {
+    ...{ sockets, database, logger },
+    settings: { ...listening, config: { ...listening.config, ...common } },
+  });
   return { database, wakes };
 }
 
 interface Listening {
-  readonly pool: Pool;
-  readonly config: ClientConfig;
+  readonly settings: ConnectionSettings;
+  readonly sockets: Sockets;
   readonly database: PostgresDatabase;
   readonly logger: Logger;
 }
 
 /** Exchanges hints with other processes; own hints are ignored. */
-async function listen(pg: Pg, { pool, config, database, logger }: Listening): Promise<Wakes> {
+async function listen(pg: Pg, { settings, sockets, database, logger }: Listening): Promise<Wakes> {
   const self = randomUUID();
-  const notifier = new Notifier(self, logger, (payload) => pool.query(notification(payload)));
+  const notifier = new Notifier(self, logger, (payload) => database.notify(payload));
   const wakes = new Wakes((what) => notifier.notify(what));
   const listener = new Listener({
-    connect: (client) => new pg.Client(client),
-    config,
+    connect: () => new pg.Client(sockets.configFor(settings.config)),
     logger,
     onHint: (payload) => {
       const [sender, ...hints] = payload.split(' ');
@@ -80,50 +79,53 @@ async function listen(pg: Pg, { pool, config, database, logger }: Listening): Pr
     },
     onListening: () => wakes.notifyAllHere(),
   });
-  database.onClose(async () => {
+  database.onClose(() => {
     notifier.close();
-    await listener.close();
+    listener.close();
   });
   await listener.start();
   return wakes;
 }
 
-function configOf(pg: Pg, { connectionString, owner }: PostgresOptions): ClientConfig {
+function commonConfig(pg: Pg, owner: string): ClientConfig {
   const { builtins } = pg.types;
-  const config: ClientConfig = {
-    connectionString,
+  return {
     application_name: `oratorio ${owner}`.slice(0, 63),
-    connectionTimeoutMillis: limits.postgres.connectMs,
-    keepAlive: true,
     // All our numbers are safe integers: milliseconds, keys, counts.
     types: {
       getTypeParser: (type: number, format?: 'text' | 'binary') =>
         type === builtins.INT8 || type === builtins.NUMERIC ? Number : pg.types.getTypeParser(type, format as 'text'),
     },
   };
-  try {
-    // The constructor parses the string and does not connect.
-    new pg.Client(config);
-    return config;
-  } catch {
-    // The error of `pg` is dropped, because it contains the string with the password.
-    throw new ReviewStoreError(
-      'invalidConnectionString',
-      'Invalid connection string of the database: expected postgres://user:password@host:5432/database',
-    );
-  }
 }
 
 class PostgresDatabase implements Database {
   readonly kind = 'postgres';
   /** Not clock_timestamp(): that differs for every row, so no index can be used with it. */
   readonly now = sql<number>`(extract(epoch from statement_timestamp()) * 1000)::bigint`;
+  readonly #connections: Connections;
   readonly #kysely: Kysely<Tables>;
-  readonly #closing: (() => Promise<void>)[] = [];
+  readonly #closing: (() => void)[] = [];
   #isClosed = false;
 
-  constructor(pool: Pool) {
-    this.#kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  constructor(connections: Connections, { deadlineMs }: Pick<ConnectionSettings, 'deadlineMs'>) {
+    this.#connections = connections;
+    this.#kysely = kyselyOn(connections, deadlineMs);
+  }
+
+  /** Updates the schema, one process at a time. Its statements may take long. */
+  async migrate(): Promise<void> {
+    const kysely = kyselyOn(this.#connections, limits.postgres.migrationMs);
+    await this.#writeOn(kysely, async (rows) => {
+      await sql`set local statement_timeout = 0`.execute(rows);
+      await this.lock(rows, 'migrations');
+      await migrate(rows, 'postgres', 'The PostgreSQL database');
+    });
+  }
+
+  /** Sends a hint to other processes. */
+  async notify(payload: string): Promise<void> {
+    await notification(payload).execute(this.#kysely);
   }
 
   read<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
@@ -137,8 +139,12 @@ class PostgresDatabase implements Database {
 
   /** `read committed`, whatever the server's default: after waiting for a lock, a transaction must see the writes of its holder. */
   write<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
+    return this.#writeOn(this.#kysely, work);
+  }
+
+  #writeOn<T>(kysely: Kysely<Tables>, work: (rows: Rows) => Promise<T>): Promise<T> {
     return this.#again((commits) =>
-      this.#kysely
+      kysely
         .transaction()
         .setIsolationLevel('read committed')
         .execute(async (rows) => {
@@ -162,18 +168,19 @@ class PostgresDatabase implements Database {
     await sql`select pg_advisory_xact_lock(hashtextextended(${`oratorio ${name}`}, 0))`.execute(rows);
   }
 
-  onClose(work: () => Promise<void>): void {
+  onClose(work: () => void): void {
     this.#closing.push(work);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all(this.#closing.map((work) => work()));
-    await this.#kysely.destroy();
+    for (const work of this.#closing) work();
+    await this.#connections.close();
   }
 
   /** Retries transactions that have certainly not been committed, after a broken connection, a deadlock or a restart. */
   async #again<T>(work: (commits: () => void) => Promise<T>): Promise<T> {
+    const giveUpAt = performance.now() + limits.retryMs;
     for (let left: number = limits.retries; ; left -= 1) {
       if (this.#isClosed) throw storeClosed();
       let mayBeCommitted = false;
@@ -182,11 +189,20 @@ class PostgresDatabase implements Database {
           mayBeCommitted = true;
         });
       } catch (error) {
-        const failure = postgresError(error);
-        const isUnreachable = failure instanceof ReviewStoreError && failure.code === 'databaseUnavailable';
-        if (left === 0 || !(isRolledBack(error) || (isUnreachable && !mayBeCommitted))) throw failure;
+        if (this.#isClosed) throw storeClosed();
+        const canRetry = left > 0 && performance.now() < giveUpAt;
+        if (!canRetry || !(error instanceof ReviewStoreError) || !isRepeatable(error, mayBeCommitted)) throw error;
         await pause(exponentialBackoffMs(limits.retries - left, limits.retryBackoff, Math.random()));
       }
     }
   }
+}
+
+const kyselyOn = (connections: Connections, deadlineMs: number): Kysely<Tables> =>
+  new Kysely<Tables>({ dialect: new PostgresDialect({ pool: connections.poolWith(deadlineMs) }) });
+
+/** A server that accepts no writes has committed none. */
+function isRepeatable(error: ReviewStoreError, mayBeCommitted: boolean): boolean {
+  if (error.code === 'databaseUnavailable') return !mayBeCommitted;
+  return error.code === 'databaseReadOnly' || isRolledBack(error);
 }
