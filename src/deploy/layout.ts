@@ -26,6 +26,8 @@ export interface StackLayout {
   readonly lock: string;
   readonly backups: string;
   readonly images: string;
+  /** Secrets of the last valid versions of `.env`, which no output may hold. */
+  readonly knownSecrets: string;
 }
 
 /** Paths relative to the stack, as plans and journals name them. */
@@ -48,6 +50,7 @@ export const stackFiles = {
   lock: '.server/lock',
   backups: '.server/backup',
   images: '.server/images.json',
+  knownSecrets: '.server/known-secrets.json',
 } as const satisfies Record<Exclude<keyof StackLayout, 'directory'>, string>;
 
 export function layoutOf(directory: string): StackLayout {
@@ -73,5 +76,6 @@ export function layoutOf(directory: string): StackLayout {
     lock: at(stackFiles.lock),
     backups: at(stackFiles.backups),
     images: at(stackFiles.images),
+    knownSecrets: at(stackFiles.knownSecrets),
   };
 }

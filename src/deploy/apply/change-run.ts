@@ -3,7 +3,8 @@ import { stackChangeMachine, type WebhookIngressPhase, webhookIngressMachine } f
 import { redactorFor } from '../../lib/index.ts';
 import { monotonicMs } from '../../supervise/index.ts';
 import { DeployError } from '../errors.ts';
-import { stackFiles } from '../layout.ts';
+import { layoutOf, stackFiles } from '../layout.ts';
+import { secretsOfStack } from '../stack/index.ts';
 import type { Plan, StackCommand, Step } from '../stack-plan.ts';
 import { carryOut, type Tools } from './carry-out.ts';
 import type { ChangeLog } from './change-log.ts';
@@ -37,7 +38,7 @@ export class ChangeRun {
     this.#options = options;
     this.#log = log;
     this.#phases = keyed(options.plan);
-    this.#redact = redactorFor(secretsIn(options.plan));
+    this.#redact = redactorFor([...secretsIn(options.plan), ...secretsOfStack(layoutOf(options.plan.directory))]);
   }
 
   /** Failure that has stopped it. */

@@ -1,7 +1,6 @@
 import { messageOf } from '../../lib/index.ts';
 import { DeployError, type DeployErrorCode } from '../errors.ts';
-import { parseEnv } from '../files/index.ts';
-import { secretsIn as secretsOfEnv } from '../stack/index.ts';
+import { secretsInEnv } from '../files/index.ts';
 import type { Plan, Step } from '../stack-plan.ts';
 
 const full = new Set(['ENOSPC', 'EDQUOT']);
@@ -81,5 +80,5 @@ export function unfinished(command: string, since: string): DeployError {
 export function secretsIn(plan: Plan): readonly string[] {
   const steps = plan.phases.flatMap(({ steps }) => steps);
   const contents = steps.flatMap((step) => (step.do === 'writeFile' && step.isSecret ? [step.content] : []));
-  return contents.flatMap((content) => [content, ...secretsOfEnv(parseEnv(content).values)]);
+  return contents.flatMap((content) => [content, ...secretsInEnv(content)]);
 }

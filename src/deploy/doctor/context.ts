@@ -72,7 +72,7 @@ export class DoctorContext {
     this.#config = readConfig(config);
     this.hasIngress = overlay !== null || caddyfile !== null;
     this.gatewayHost = publicHostIn(caddyfile);
-    this.#secrets = secretsOf(this.env, this.#keyText());
+    this.#secrets = secretsOf(this.layout, this.#keyText());
     this.#redact = outputRedactorFor(this.#secrets);
   }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { allVariables, type EnvFile } from '../files/index.ts';
 import type { StackLayout } from '../layout.ts';
-import { secretsIn } from '../stack/index.ts';
+import { secretsOfStack } from '../stack/index.ts';
 
 /** The text of a file; null: it is not there; an error: it cannot be read. */
 export type FileText = string | null | Error;
@@ -32,8 +32,7 @@ export function textOf(path: string): FileText {
 export const valueIn = (env: EnvFile, name: string): string =>
   env.values.get(name) || (allVariables().find(([each]) => each === name)?.[1].default ?? '');
 
-/** Texts that no finding may show: secret and unknown values of `.env`, and the App's key. */
-export function secretsOf(env: EnvFile | null, keyText: FileText): readonly string[] {
-  const values = secretsIn(env?.values ?? new Map());
-  return [...values, ...(typeof keyText === 'string' ? [keyText] : [])];
+/** Texts that no finding may show: secret and unknown values of `.env` and of its earlier versions, and the App's key. */
+export function secretsOf(layout: StackLayout, keyText: FileText): readonly string[] {
+  return [...secretsOfStack(layout), ...(typeof keyText === 'string' ? [keyText] : [])];
 }

@@ -1,5 +1,7 @@
+import { readText } from '../stack/index.ts';
 import { childEnvironment, type Environment } from './child-environment.ts';
 import { readProject } from './compose-project.ts';
+import { quoteDetector, withoutEnvQuotes } from './env-quotes.ts';
 import { runProgram } from './run.ts';
 import type { Engine, RunOptions, RunResult } from './types.ts';
 
@@ -16,7 +18,7 @@ export interface FoundEngine {
 }
 
 /** Runs commands on a discovered engine. Each call gets an environment of its own, made of the variables it needs. */
-export function engineOf(found: FoundEngine, env: Environment): Engine {
+export function engineOf(found: FoundEngine, shell: Environment): Engine {
   const { runtime, compose, program, composeProgram, extra = {} } = found;
   const [composeCommand, ...composeWords] = composeProgram;
   return {
@@ -28,20 +30,25 @@ export function engineOf(found: FoundEngine, env: Environment): Engine {
         program,
         args,
         name: `${program} ${args[0] ?? ''}`,
-        env: childEnvironment(env, { extra }),
+        env: childEnvironment(shell, { extra }),
       }),
     async runCompose(stack, args, { files, ...options }): Promise<RunResult> {
       const project = readProject(stack);
       const where = ['--project-directory', stack.directory, '--env-file', stack.env, '--project-name', project.name];
       const compositions = (files ?? project.files).flatMap((file) => ['--file', file]);
-      return runProgram({
+      const { onLine } = options;
+      const env = readText(stack.env);
+      const isQuote = quoteDetector(env);
+      const result = await runProgram({
         ...options,
+        ...(onLine && { onLine: (line: string) => isQuote(line) || onLine(line) }),
         ...secretsOf(options, project.secrets),
         program: composeCommand,
         args: [...composeWords, ...where, ...compositions, '--ansi', 'never', ...quietly(args)],
         name: `${composeProgram.join(' ')} ${args[0] ?? ''}`,
-        env: childEnvironment(env, { extra, without: project.values.keys() }),
+        env: childEnvironment(shell, { extra, without: project.values.keys() }),
       });
+      return withoutEnvQuotes(result, env);
     },
   };
 }

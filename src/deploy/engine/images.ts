@@ -23,10 +23,20 @@ export function imagesOf(stack: StackLayout): ReadonlyMap<ServiceName, string> {
     const { services } = readComposition(file);
     for (const name of serviceNames) {
       const image = services[name]?.image;
-      if (image !== undefined) images.set(name, interpolate(image, values));
+      if (image !== undefined) images.set(name, requireReference(interpolate(image, values), name));
     }
   }
   return images;
+}
+
+/** Refuses text that is not the name of an image: it becomes an argument, and a line of `.env` may have run into another. */
+function requireReference(image: string, service: ServiceName): string {
+  if (/^[\w./:@+-]*$/.test(image)) return image;
+  throw new DeployError(
+    'compositionInvalid',
+    `The image of ${service} is not the name of an image.`,
+    'Correct its line in .env; oratorio server doctor names faulty lines.',
+  );
 }
 
 function readComposition(file: string): v.InferOutput<typeof compositionSchema> {

@@ -17,7 +17,7 @@ export { checkComposition } from './check-composition.ts';
 export { checkGateway } from './check-gateway.ts';
 export { checkPorts, firstFreePort, type PortsWanted, type TakenPort, takenPorts } from './check-ports.ts';
 export { childEnvironment, type Environment, overridesOf } from './child-environment.ts';
-export { type ComposeProject, readProject, secretsIn } from './compose-project.ts';
+export { type ComposeProject, readProject } from './compose-project.ts';
 export { engineOf, type FoundEngine } from './engine.ts';
 export { isAtLeast, versionIn } from './find-compose.ts';
 export { type FindOptions, findEngine } from './find-engine.ts';

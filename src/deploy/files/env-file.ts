@@ -1,6 +1,6 @@
 import { DeployError } from '../errors.ts';
 import { type EnvFault, type EnvProblem, type EnvStatement, problemOf, statementsOf } from './env-statements.ts';
-import { isSecretVariable } from './variables.ts';
+import { allVariables, isSecretVariable } from './variables.ts';
 
 export interface EnvFile {
   /** Of two lines with one name the later one holds, as Compose has it. Nothing is expanded. */
@@ -8,6 +8,8 @@ export interface EnvFile {
   /** Lines that Compose v1 and v2 read differently, or not at all. Never with a value. */
   readonly problems: readonly EnvProblem[];
 }
+
+const isOurs = (key: string): boolean => allVariables().some(([name]) => name === key);
 
 /** Reads `.env` as both versions of Compose do. */
 export function parseEnv(text: string): EnvFile {
@@ -18,7 +20,12 @@ export function parseEnv(text: string): EnvFile {
     if (problems.at(-1)?.code !== 'unterminated') problems.push(problemOf(fault, key, line));
   };
   for (const statement of statementsOf(text)) {
-    const { key, value, line, fault } = statement;
+    const { key, value, line, fault, place } = statement;
+    if (key !== null && isOurs(key) && place !== null && text.slice(place.start, place.end).includes('\n')) {
+      // None of ours has two lines: its quote is closed by that of another line, whose value it would hold.
+      report('unterminated', key, line);
+      continue;
+    }
     if (fault !== null) report(fault, fault === 'noValue' ? null : key, line);
     if (key === null || value === null) continue;
     if (values.has(key)) report('duplicate', key, line);

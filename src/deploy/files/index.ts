@@ -18,6 +18,7 @@ export { type CaddyfileOptions, type Certificates, caddyfile, gatewayText } from
 export { composeFile } from './composition.ts';
 export { containerPaths } from './container-paths.ts';
 export { changeEnv, type EnvFile, parseEnv } from './env-file.ts';
+export { secretsInEnv } from './env-secrets.ts';
 export { type EnvFault, type EnvProblem, envFaults } from './env-statements.ts';
 export { gitignore, marked, ownershipOf } from './marker.ts';
 export { envExample, newEnv, variablesTable } from './new-env.ts';

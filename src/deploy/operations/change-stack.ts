@@ -1,10 +1,11 @@
 import { applyPlan, type Outcome, recoverForeign, withStackLock } from '../apply/index.ts';
 import type { Engine } from '../engine/index.ts';
 import { parseEnv } from '../files/index.ts';
-import { layoutOf, readStack, readText } from '../stack/index.ts';
+import { layoutOf, readStack, readText, rememberSecrets, type StackLayout } from '../stack/index.ts';
 import type { Plan, StackCommand } from '../stack-plan.ts';
 import { engineOnce, type Session } from './session.ts';
 import { effectsOf } from './step-effects.ts';
+import { guarded, stackRedactor, withoutSecrets } from './without-secrets.ts';
 
 /** Context of a command that makes its plan. */
 export interface Preparing {
@@ -24,10 +25,18 @@ export interface Change {
 }
 
 /** Makes the plan without a lock and without any change. */
-export async function planOf({ check, prepare }: Change, session: Session): Promise<Plan> {
+export async function planOf({ directory, check, prepare }: Change, session: Session): Promise<Plan> {
   check();
-  return prepare({ engine: engineOnce(session), session, isDry: true });
+  const layout = layoutOf(directory);
+  return guarded(layout, async () =>
+    withoutSecretNotes(await prepare({ engine: engineOnce(session), session, isDry: true }), layout),
+  );
 }
+
+const withoutSecretNotes = (plan: Plan, layout: StackLayout): Plan => ({
+  ...plan,
+  notes: plan.notes.map(stackRedactor(layout)),
+});
 
 /** For every change but the first. @throws DeployError notAStack */
 export const mustBeStack = (directory: string) => (): void => {
@@ -46,13 +55,18 @@ export async function changeStack(change: Change, session: Session): Promise<Out
   const engine = engineOnce(session);
   const effects = effectsOf(layout, engine, session);
   check();
-  return withStackLock(layout, { command, waitMs: lockWaitMs, signal }, async () => {
+  const work = async (): Promise<Outcome> => {
+    rememberSecrets(layout);
     await recoverForeign({ layout, command, effects, observe, now });
-    const plan = await prepare({ engine, session, isDry: false });
+    const plan = withoutSecretNotes(await prepare({ engine, session, isDry: false }), layout);
     const showSecrets = async (names: readonly string[]): Promise<void> => {
       const { values } = parseEnv(readText(layout.env));
       await session.showSecrets(new Map(names.map((name) => [name, values.get(name) ?? ''])));
     };
-    return applyPlan({ plan, effects, observe, signal, now, showSecrets });
-  });
+    const outcome = await applyPlan({ plan, effects, observe, signal, now, showSecrets });
+    rememberSecrets(layout);
+    if (outcome.state === 'done') return outcome;
+    return { ...outcome, failure: withoutSecrets(outcome.failure, stackRedactor(layout)) };
+  };
+  return withStackLock(layout, { command, waitMs: lockWaitMs, signal }, () => guarded(layout, work));
 }

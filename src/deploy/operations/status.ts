@@ -7,6 +7,7 @@ import { DeployError } from '../errors.ts';
 import { readStack, type Stack } from '../stack/index.ts';
 import { type ImageRecord, readImageRecord } from './images.ts';
 import { type IngressStatus, ingressOf } from './ingress.ts';
+import { stackRedactor } from './without-secrets.ts';
 
 /** State of a backend as seen from this host. */
 export type BackendAnswer =
@@ -55,9 +56,18 @@ export async function stackStatus(
     tunnel: tunnelLine({ user, host, port }),
     backend,
     ingress: ingressOf(stack, services),
-    changes: lastChanges(stack.layout, 5),
+    changes: lastChanges(stack.layout, 5).map(withoutSecretsOf(stack)),
     busy: lockHolder(stack.layout),
   };
+}
+
+/** Journals of earlier versions may hold words of a program that quoted `.env`. */
+function withoutSecretsOf({ layout }: Stack): (change: ChangeRecord) => ChangeRecord {
+  const redact = stackRedactor(layout);
+  return ({ failure, ...change }) => ({
+    ...change,
+    failure: failure && { ...failure, message: redact(failure.message) },
+  });
 }
 
 export const isWell = ({ state, health }: ServiceState): boolean =>

@@ -5,6 +5,7 @@ import type { ServiceName } from '../stack-plan.ts';
 import { agentMoveOf } from './agent-move.ts';
 import { type Change, mustBeStack, type Preparing } from './change-stack.ts';
 import { type BuildWish, defaultImages, fetchImage, imageRecord, readImageRecord } from './images.ts';
+import { guarded, stackRedactor } from './without-secrets.ts';
 
 export interface UpgradeRequest {
   readonly directory: string;
@@ -63,14 +64,19 @@ export interface UpgradeCheck {
 
 /** Whether there is something newer. Fetches it, and changes nothing of the stack. */
 export async function checkUpgrade(wish: UpgradeRequest, preparing: Preparing): Promise<UpgradeCheck> {
-  const { pinned, current } = await imagesOf(wish, preparing);
+  const { layout } = readStack(wish.directory);
+  const redact = stackRedactor(layout);
+  const { pinned, current } = await guarded(layout, () => imagesOf(wish, preparing));
   const images = [
     { what: 'stack', current: current.stack, available: pinned.stack },
     ...(readStack(wish.directory).hasIngress
       ? [{ what: 'gateway', current: current.gateway, available: pinned.gateway }]
       : []),
   ];
-  return { isNewer: images.some((image) => image.current !== image.available), images };
+  return {
+    isNewer: images.some((image) => image.current !== image.available),
+    images: images.map((image) => ({ ...image, current: redact(image.current) })),
+  };
 }
 
 /** Containers are made anew, so that changed settings hold. */

@@ -5,6 +5,7 @@
 
 export { layoutOf, type StackLayout, stackFiles } from '../layout.ts';
 export { giveTo } from './give-to.ts';
-export { type Ownership, readStack, readText, type Stack, secretsIn } from './read-stack.ts';
+export { type Ownership, readStack, readText, type Stack } from './read-stack.ts';
+export { rememberSecrets, secretsOfStack } from './remembered-secrets.ts';
 export { readSecretFile, readSecretLine, type SecretFileOptions, type SecretText } from './secret-input.ts';
 export { freeBytes, isSelinuxEnforcing, requireLinux, type StackUser, stackUser } from './system.ts';

@@ -1,15 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { shortestUncertainSecret } from '../../lib/index.ts';
 import { DeployError } from '../errors.ts';
-import {
-  type EnvProblem,
-  isSecretVariable,
-  ownershipOf,
-  parseEnv,
-  readBackendConfig,
-  type StackConfig,
-} from '../files/index.ts';
+import { type EnvProblem, ownershipOf, parseEnv, readBackendConfig, type StackConfig } from '../files/index.ts';
 import { layoutOf, type StackLayout } from '../layout.ts';
+import { secretsOfStack } from './remembered-secrets.ts';
 
 export type Ownership = ReturnType<typeof ownershipOf> | 'missing';
 
@@ -24,7 +17,7 @@ export interface Stack {
   readonly hasIngress: boolean;
   /** Ownership of the files that this tool writes. */
   readonly ownership: { readonly compose: Ownership; readonly overlay: Ownership; readonly caddyfile: Ownership };
-  /** Everything that nothing may show: secrets of `.env`, and the App's private key where we may read it. */
+  /** Everything that nothing may show: secrets of `.env` and of its earlier versions, and the App's private key where we may read it. */
   readonly secrets: readonly string[];
 }
 
@@ -48,15 +41,8 @@ export function readStack(directory: string): Stack {
     config: readBackendConfig(readText(layout.config)),
     hasIngress: ownership.overlay !== 'missing',
     ownership,
-    secrets: [...secretsIn(values), ...privateKey(layout)],
+    secrets: [...secretsOfStack(layout), ...privateKey(layout)],
   };
-}
-
-/** Secret values of `.env`; every longer value of a name that is not ours may be one. */
-export function secretsIn(values: ReadonlyMap<string, string>): string[] {
-  return [...values].flatMap(([name, value]) =>
-    isSecretVariable(name) && (name.startsWith('ORATORIO_') || value.length >= shortestUncertainSecret) ? [value] : [],
-  );
 }
 
 /** Reads `path`. @throws DeployError notAStack */
