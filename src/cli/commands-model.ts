@@ -13,7 +13,7 @@ export const modelCommands: readonly CommandSpec[] = [
     ],
     argument: { name: 'provider', choices: knownProviderNames, completes: 'choices' },
     options: [
-      { name: 'api-key-file', value: 'file', describe: 'Copy the key from this file' },
+      { name: 'api-key-file', value: 'file', describe: 'Copy the key from this file; -: standard input' },
       { name: 'api-key-env', value: 'name', describe: 'Read the key from this environment variable at each start' },
       { name: 'api-key-command', value: 'line', describe: 'Run this program at each start; it prints the key' },
       { name: 'end-point', value: 'url', describe: 'Use this base URL instead of the usual one' },

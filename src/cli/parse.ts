@@ -94,18 +94,26 @@ function groupOf(argv: readonly string[]): { readonly group: string } | undefine
   return group === undefined ? undefined : { group };
 }
 
+/** Options that take a file, for which `-` means standard input. */
+const takesFile = ({ value }: OptionSpec): boolean => value === 'file';
+const flagsOf = ({ name, alias }: OptionSpec): readonly string[] => [`--${name}`, ...(alias ? [`-${alias}`] : [])];
+
 /**
  * Gives switches the value `true` in so many words: mri takes the next word for their value otherwise, and makes a number
- * of it.
+ * of it. A lone `-` joins the file option before it: mri takes it for an option.
  */
 function explicit({ options }: CommandSpec, words: readonly string[]): string[] {
   const switches = new Set(
-    options
-      .filter((option) => option.value === undefined && !isNegation(option))
-      .flatMap(({ name, alias }) => [`--${name}`, ...(alias ? [`-${alias}`] : [])]),
+    options.filter((option) => option.value === undefined && !isNegation(option)).flatMap(flagsOf),
   );
+  const files = new Set(options.filter(takesFile).flatMap(flagsOf));
   const end = words.includes('--') ? words.indexOf('--') : words.length;
-  return words.map((word, index) => (index < end && switches.has(word) ? `${word}=true` : word));
+  return words.flatMap((word, index) => {
+    const isOption = index < end;
+    if (isOption && word === '-' && files.has(words[index - 1] ?? '')) return [];
+    if (isOption && files.has(word) && words[index + 1] === '-') return [`${word}=-`];
+    return [isOption && switches.has(word) ? `${word}=true` : word];
+  });
 }
 
 function values(

@@ -33,6 +33,7 @@ export {
   ingressStatus,
   initChange,
   isCertificates,
+  keptGatewayFiles,
   type Leftovers,
   planOf,
   portOfStack,

@@ -36,6 +36,21 @@ t.test('paths and values are parsed as text', async (t) => {
   t.equal(run('chat', '--workspace', '1', '--', '-5 + 3?').argument, '-5 + 3?');
 });
 
+t.test('a lone - is the value of every option that takes a file', async (t) => {
+  const all = commands.flatMap((command) =>
+    command.options.flatMap((option) => (option.value === 'file' ? [{ command, option }] : [])),
+  );
+  t.ok(all.length >= 6, 'the table has options of this type');
+  for (const { command, option } of all)
+    for (const words of [[`--${option.name}`, '-'], [`--${option.name}=-`], [`--${option.name}`, '-', '--json']]) {
+      if (words.includes('--json') && !command.options.some(({ name }) => name === 'json')) continue;
+      const parsed = parse([...command.name.split(' '), ...words]);
+      const found = parsed.kind === 'run' ? [parsed.options[option.name], ...(parsed.lists[option.name] ?? [])] : [];
+      t.ok(found.includes('-'), `${command.name} ${words.join(' ')}`);
+    }
+  t.throws(() => parse(['login', '--api-key-file', '--json']), { message: /--api-key-file needs a value/ });
+});
+
 t.test('an unknown command, option or argument is a usage error', async (t) => {
   const wrong: [string[], RegExp][] = [
     [['lisst'], /no command lisst. Did you mean list\?/],

@@ -1,4 +1,4 @@
-import { addRepositoryChange, repositoryNamed } from '../../deploy/index.ts';
+import { addRepositoryChange, readStack, repositoryNamed } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -22,17 +22,18 @@ export async function run(context: CommandContext): Promise<number> {
     }),
     null,
   );
+  const found = readStack(stackDirectory(context)).config.repositories.find(
+    (each) => each.repository.toLowerCase() === repository.key,
+  );
+  const name = found?.repository ?? repository.fullName;
   if (done.state === 'dry') showPlan(context, done.plan);
   else if (output.json)
     output.document({
-      repository: repository.fullName,
-      workspacePath: repository.workspacePath,
+      repository: name,
+      workspacePath: found?.workspacePath ?? repository.workspacePath,
       changed: done.changed,
     });
-  else if (done.changed.length === 0) output.line(`${repository.fullName} is there already.`);
-  else
-    output.line(
-      `${repository.fullName} is reviewed${restarts ? '' : ' after: oratorio server restart --service backend'}.`,
-    );
+  else if (done.changed.length === 0) output.line(`${name} is there already.`);
+  else output.line(`${name} is reviewed${restarts ? '' : ' after: oratorio server restart --service backend'}.`);
   return exitCodes.ok.code;
 }

@@ -1,4 +1,4 @@
-import { disableChange } from '../../deploy/index.ts';
+import { disableChange, keptGatewayFiles } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { carryOut, showPlan } from '../server/carry-out.ts';
@@ -7,9 +7,10 @@ import { stackDirectory } from '../server/given.ts';
 /** `oratorio server webhook disable`: the gateway goes, everything else stays. */
 export async function run(context: CommandContext): Promise<number> {
   const { output } = context;
-  const done = await carryOut(context, disableChange(stackDirectory(context)), 'Take the gateway away?');
+  const directory = stackDirectory(context);
+  const done = await carryOut(context, disableChange(directory), 'Take the gateway away?');
   if (done.state === 'dry') showPlan(context, done.plan);
-  else if (output.json) output.document({ isEnabled: false, changed: done.changed });
+  else if (output.json) output.document({ isEnabled: false, changed: done.changed, kept: keptGatewayFiles(directory) });
   else if (done.changed.length === 0) output.line('There was no gateway.');
   else
     output.line(

@@ -39,12 +39,19 @@ export async function givenKey(context: CommandContext, keyPage: string | undefi
   return key === '' ? noKey : { ...noKey, ApiKey: key };
 }
 
-const readers: Readonly<Record<(typeof sources)[number], (value: string, context: CommandContext) => KeySettings>> = {
-  'api-key-file'(file, { absolute }) {
-    const key = readBoundedFile(absolute(file), { owner: 'any', links: 'follow', maxBytes })?.trim();
+const readers: Readonly<
+  Record<(typeof sources)[number], (value: string, context: CommandContext) => KeySettings | Promise<KeySettings>>
+> = {
+  async 'api-key-file'(file, { absolute }) {
+    const isStandardInput = file === '-';
+    const text = isStandardInput
+      ? await standardInput()
+      : readBoundedFile(absolute(file), { owner: 'any', links: 'follow', maxBytes });
+    const key = text?.trim();
     if (key === undefined) throw usageError(`${file} does not exist.`, 'login');
     const problem = problemOf(key);
-    if (problem !== undefined) throw usageError(`${file} holds no key. ${problem}`, 'login');
+    if (problem !== undefined)
+      throw usageError(`${isStandardInput ? 'Standard input' : file} holds no key. ${problem}`, 'login');
     return { ...noKey, ApiKey: key };
   },
   'api-key-env'(name, { env }) {
@@ -58,6 +65,16 @@ const readers: Readonly<Record<(typeof sources)[number], (value: string, context
     return { ...noKey, ApiKeyCommand: words };
   },
 };
+
+/** @throws CliError (usage) when it is longer than a key */
+async function standardInput(): Promise<string> {
+  let text = '';
+  for await (const chunk of process.stdin) {
+    text += String(chunk);
+    if (text.length > maxBytes) throw usageError(`Standard input is larger than ${maxBytes} bytes.`, 'login');
+  }
+  return text;
+}
 
 function problemOf(key: string): string | undefined {
   if (key === '') return 'Paste the key; it is not shown.';

@@ -28,6 +28,12 @@ export function tellSecrets(context: CommandContext, secrets: ReadonlyMap<string
 /** Before anything is done: a file that is there is not written over. @throws CliError (usage) */
 export function checkSecretOut(context: CommandContext): void {
   const file = given(context, 'secret-out');
+  if (file === '-')
+    throw new CliError(
+      'usage',
+      '--secret-out names a file, not an output.',
+      'Without it a new secret is printed, once.',
+    );
   if (file !== undefined && existsSync(context.absolute(file)))
     throw new CliError('usage', `${file} is there already.`, 'Name a file that is not there yet: --secret-out');
 }

@@ -128,6 +128,13 @@ export function lastChanges(layout: StackLayout, n: number): readonly ChangeReco
   return all.slice(-n).reverse();
 }
 
+/** A restart that failed after its checks has left no file half-written: any other command may continue from there. */
+function leavesNothing({ command, steps }: ChangeState): boolean {
+  const kinds = [...steps.values()].map(({ step }) => step.do);
+  const isStarting = kinds.includes('start');
+  return command === 'restart' && (isStarting || !kinds.some((kind) => !changesNothing.has(kind)));
+}
+
 export interface RecoverOptions extends LogOptions {
   /** Command that is about to run. */
   readonly command: Plan['command'];
@@ -146,8 +153,12 @@ export async function recoverForeign(options: RecoverOptions): Promise<ChangeRec
   const content = readJournal(options.layout);
   const { open } = content;
   if (!open || open.command === options.command) return null;
-  if (open.onFailure === 'keep') throw unfinished(open.command, open.begunAt);
+  if (open.onFailure === 'keep' && !leavesNothing(open)) throw unfinished(open.command, open.begunAt);
   const log = ChangeLog.take(options, content, open);
+  if (open.onFailure === 'keep') {
+    await log.end('abandoned');
+    return recordOfChange(log.state);
+  }
   const { effects, observe } = options;
   const onLine = (line: string) => observe({ type: 'output', line });
   const reason = `\`oratorio server ${open.command}\` of ${open.begunAt} was interrupted.`;

@@ -91,7 +91,7 @@ export class ChangeLog {
   }
 
   /** Ends the change. Nothing of a write that was killed stays, and the journal becomes short again. */
-  async end(outcome: 'done' | 'undone' | 'undoFailed'): Promise<void> {
+  async end(outcome: 'done' | 'undone' | 'undoFailed' | 'abandoned'): Promise<void> {
     this.backup.spendReserve();
     for (const { step } of this.#state.steps.values())
       if (step.do === 'writeFile' || step.do === 'removeFile') this.files.sweep(step.path);
@@ -99,7 +99,7 @@ export class ChangeLog {
     this.#tidy(outcome);
   }
 
-  #tidy(outcome: 'done' | 'undone' | 'undoFailed'): void {
+  #tidy(outcome: 'done' | 'undone' | 'undoFailed' | 'abandoned'): void {
     const { layout } = this.#options;
     try {
       if (outcome === 'undone') this.backup.discard();

@@ -43,13 +43,13 @@ const changeRecordSchema = v.object({
   begunAt: v.string(),
   /** Of the last thing known of it. */
   at: v.string(),
-  outcome: v.picklist(['done', 'undone', 'undoFailed', 'unfinished']),
+  outcome: v.picklist(['done', 'undone', 'undoFailed', 'abandoned', 'unfinished']),
   /** Failure that ended it early. */
   failure: v.nullable(failure),
   /** Names of secrets that are in use and have not been shown. */
   owed: v.array(v.string()),
 });
-/** Outcome of a change. */
+/** Outcome of a change. `abandoned`: it failed and left no file half-written, and another command followed. */
 export type ChangeRecord = v.InferOutput<typeof changeRecordSchema>;
 
 const began = { ...stamp, onFailure: v.picklist(['undo', 'keep']), reveals: v.array(v.string()) };
@@ -68,7 +68,7 @@ export const journalEntrySchema = v.variant('type', [
   v.object({ type: v.literal('restarted'), ...stamp }),
   /** It failed and stays as it is: the same command resumes it. */
   v.object({ type: v.literal('stopped'), ...stamp, failure }),
-  v.object({ type: v.literal('end'), ...stamp, outcome: v.picklist(['done', 'undone', 'undoFailed']) }),
+  v.object({ type: v.literal('end'), ...stamp, outcome: v.picklist(['done', 'undone', 'undoFailed', 'abandoned']) }),
   /** Everything that is stored of an ended change. */
   v.object({ type: v.literal('ended'), record: changeRecordSchema }),
 ]);

@@ -33,19 +33,26 @@ export async function takenPorts(
   options: OperationOptions = {},
 ): Promise<TakenPort[]> {
   const states = await serviceStates(engine, stack, options);
-  const own = states
-    .filter((state) => state.service === service && state.state === 'running')
-    .flatMap((state) => state.ports);
+  const containers = states.filter((state) => state.service === service);
+  // One that has ended publishes nothing: another program may have its port.
+  const own = containers.filter(({ state }) => !isOver.has(state)).flatMap((state) => state.ports);
+  const ownNames = new Set(containers.map(({ container }) => container));
   const open = ports.filter((port) => !own.some(({ hostPort }) => hostPort === port));
   if (open.length === 0) return [];
   const [published, sockets] = await Promise.all([publishedPorts(engine, host, options), listeners()]);
   const taken: TakenPort[] = [];
   for (const port of open) {
-    const found = await look(port, host, published.get(port) ?? null, sockets);
+    const found = await look(port, host, foreignHolder(published.get(port), ownNames), sockets);
     if (found !== null) taken.push(found);
   }
   return taken;
 }
+
+const isOver: ReadonlySet<string> = new Set(['created', 'exited', 'dead']);
+
+/** The engine lists a container of ours that is about to be replaced, between two of its restarts, too. */
+const foreignHolder = (holder: string | undefined, own: ReadonlySet<string>): string | null =>
+  holder === undefined || own.has(holder) ? null : holder;
 
 /** @throws DeployError portTaken that names every port and, where it can, who holds it */
 export async function checkPorts(

@@ -27,6 +27,7 @@ export {
   type CheckedRepository,
   checkFullName,
   checkRepository,
+  inDirectory,
   isSameRepository,
   type Repository,
   type RepositoryRefusal,

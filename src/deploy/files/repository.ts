@@ -18,7 +18,7 @@ export interface Repository {
   readonly fullName: string;
   /** The same whatever its case: GitHub does not distinguish. */
   readonly key: string;
-  /** Name of its checkout below `workspace/`. Owners have no underscore: no two repositories share one. */
+  /** Name of its checkout below `workspace/`, in the spelling of the name. Owners have no underscore: no two repositories share one. */
   readonly directory: string;
   /** Absolute path of its checkout inside of both containers. */
   readonly workspacePath: string;
@@ -39,12 +39,19 @@ export function checkFullName(fullName: string): CheckedRepository {
   if (owner.length > 39 || !/^[a-z0-9](?:-?[a-z0-9])*$/i.test(owner)) return { refused: 'owner' };
   if (!/^[a-z0-9._-]{1,100}$/i.test(name) || name === '.' || name === '..') return { refused: 'name' };
   if (/\.git$/i.test(name)) return { refused: 'gitSuffix' };
-  const directory = `${owner}__${name}`.toLowerCase();
+  const directory = `${owner}__${name}`;
   const key = fullName.toLowerCase();
   return {
     repository: { owner, name, fullName, key, directory, workspacePath: `${containerPaths.workspace}/${directory}` },
   };
 }
+
+/** The same repository with another directory below the workspace for its checkout. */
+export const inDirectory = (repository: Repository, directory: string): Repository => ({
+  ...repository,
+  directory,
+  workspacePath: `${containerPaths.workspace}/${directory}`,
+});
 
 /** As `checkRepository`. @throws DeployError (invalidInput) */
 export function repositoryOf(text: string): Repository {

@@ -40,6 +40,9 @@ export function readImageRecord({ images }: StackLayout): ImageRecord | null {
 
 export const imageRecord = (record: ImageRecord): string => `${JSON.stringify(record, null, 2)}\n`;
 
+export const otherStackImage =
+  'Name one that there is with --image, or build it from a checkout of Oratorio: --build DIR';
+
 export interface BuildWish {
   /** A checkout of Oratorio, absolute. */
   readonly context: string;
@@ -52,6 +55,8 @@ export interface FetchWish {
   readonly build: BuildWish | null;
   /** The registry is asked for a newer one of that name. */
   readonly isNewer: boolean;
+  /** Next step for an image that cannot be fetched. */
+  readonly otherwise: string;
 }
 
 /**
@@ -62,13 +67,13 @@ export interface FetchWish {
 export async function fetchImage(
   { engine, session, isDry }: Preparing,
   reference: string,
-  { build, isNewer }: FetchWish,
+  request: FetchWish,
 ): Promise<string> {
   if (isDry) return reference;
   const options = optionsOf(session);
   const found = await engine();
-  await watched(session, 'images', `${build ? 'Building' : 'Getting'} the image ${reference}`, () =>
-    obtain(found, reference, { build, isNewer }, options),
+  await watched(session, 'images', `${request.build ? 'Building' : 'Getting'} the image ${reference}`, () =>
+    obtain(found, reference, request, options),
   );
   return (await pinImage(found, reference, options)).pinned;
 }
@@ -76,11 +81,11 @@ export async function fetchImage(
 async function obtain(
   found: Engine,
   reference: string,
-  { build, isNewer }: FetchWish,
+  { build, isNewer, otherwise }: FetchWish,
   options: OperationOptions,
 ): Promise<void> {
   if (build) await buildImage(found, reference, build, options);
-  else if (!(await hasImage(found, reference, options))) await pullFirst(found, reference, options);
+  else if (!(await hasImage(found, reference, options))) await pullFirst(found, reference, otherwise, options);
   else if (isNewer) await pullNewer(found, reference, options);
 }
 
@@ -89,13 +94,17 @@ const optionsOf = ({ signal, observe }: Preparing['session']): OperationOptions 
   onLine: (line) => observe({ type: 'output', line }),
 });
 
-async function pullFirst(engine: Engine, reference: string, options: OperationOptions): Promise<void> {
+async function pullFirst(
+  engine: Engine,
+  reference: string,
+  otherwise: string,
+  options: OperationOptions,
+): Promise<void> {
   try {
     await pullImage(engine, reference, options);
   } catch (error) {
     if (!(error instanceof DeployError) || error.code !== 'imageFailed') throw error;
-    const hint = 'Name one that there is with --image, or build it from a checkout of Oratorio: --build DIR';
-    throw new DeployError('imageFailed', error.message, hint, { cause: error });
+    throw new DeployError('imageFailed', error.message, otherwise, { cause: error });
   }
 }
 

@@ -12,4 +12,4 @@ export { type Leftovers, readLeftovers } from './leftovers.ts';
 export { engineOnce, type Session } from './session.ts';
 export { portOfStack, type StackStatus, stackStatus, tunnelLine } from './status.ts';
 export { checkUpgrade, restartChange, type UpgradeRequest, upgradeChange } from './upgrade.ts';
-export { disableChange, enableChange } from './webhook.ts';
+export { disableChange, enableChange, keptGatewayFiles } from './webhook.ts';

@@ -13,8 +13,9 @@ import type { Plan } from '../stack-plan.ts';
 import type { InitAnswers } from './answers.ts';
 import type { Change, Preparing } from './change-stack.ts';
 import { checkHost } from './check-host.ts';
-import { defaultImages, fetchImage, imageRecord } from './images.ts';
+import { defaultImages, fetchImage, imageRecord, otherStackImage } from './images.ts';
 import { type Leftovers, readLeftovers } from './leftovers.ts';
+import { asReported, placed } from './place-repository.ts';
 import { watched } from './session.ts';
 import { hostOf } from './source-host.ts';
 import { duties, secretOf } from './webhook.ts';
@@ -43,11 +44,19 @@ async function prepare(answers: InitAnswers, preparing: Preparing): Promise<Plan
   return planInit({
     directory,
     repositories: await Promise.all(
-      answers.repositories.map(async ({ repository, cloneUrl }) => ({
-        repository,
-        url: await cloneUrlFor(git, repository.fullName, cloneUrl ?? undefined, hostOf(github.endpoint, session)),
-        autoReview: answers.autoReview,
-      })),
+      answers.repositories.map(async ({ repository: given, cloneUrl }) => {
+        const asks = cloneUrl === null && !answers.isOffline;
+        const repository = placed(
+          asks ? await asReported(given, github.endpoint, session) : given,
+          layoutOf(directory),
+          null,
+        );
+        return {
+          repository,
+          url: await cloneUrlFor(git, repository.fullName, cloneUrl ?? undefined, hostOf(github.endpoint, session)),
+          autoReview: answers.autoReview,
+        };
+      }),
     ),
     github: {
       appId: github.appId,
@@ -157,7 +166,10 @@ async function imagesOf({ images, build, starts }: InitAnswers, preparing: Prepa
     stack: images.stack ?? defaultImages.stack,
     gateway: images.gateway ?? defaultImages.gateway,
   };
-  const stack = starts || build ? await fetchImage(preparing, asked.stack, { build, isNewer: false }) : asked.stack;
+  const stack =
+    starts || build
+      ? await fetchImage(preparing, asked.stack, { build, isNewer: false, otherwise: otherStackImage })
+      : asked.stack;
   return { asked, pinned: { stack, gateway: asked.gateway } };
 }
 

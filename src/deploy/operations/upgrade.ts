@@ -1,10 +1,11 @@
+import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
-import { planRestart, planUpgrade } from '../plan/index.ts';
+import { planRestart, planUpgrade, type StackPorts } from '../plan/index.ts';
 import { isSelinuxEnforcing, readStack, readText, type Stack } from '../stack/index.ts';
 import type { ServiceName } from '../stack-plan.ts';
 import { agentMoveOf } from './agent-move.ts';
 import { type Change, mustBeStack, type Preparing } from './change-stack.ts';
-import { type BuildWish, defaultImages, fetchImage, imageRecord, readImageRecord } from './images.ts';
+import { type BuildWish, defaultImages, fetchImage, imageRecord, otherStackImage, readImageRecord } from './images.ts';
 import { guarded, stackRedactor } from './without-secrets.ts';
 
 export interface UpgradeRequest {
@@ -33,6 +34,7 @@ export const upgradeChange = (wish: UpgradeRequest): Change => ({
       hasIngress: stack.hasIngress,
       images: pinned,
       record: imageRecord({ asked, pinned }),
+      ports: portsIn(stack),
       move: agentMoveOf(stack),
       notes: notes.length > 0 ? notes : ['These images run already.'],
     });
@@ -50,9 +52,13 @@ async function imagesOf({ directory, images, build }: UpgradeRequest, preparing:
     stack: values.get('ORATORIO_IMAGE') ?? '',
     gateway: values.get('ORATORIO_GATEWAY_IMAGE') ?? defaultImages.gateway,
   };
-  const stack = await fetchImage(preparing, asked.stack, { build, isNewer: true });
+  const stack = await fetchImage(preparing, asked.stack, { build, isNewer: true, otherwise: otherStackImage });
   const gateway = hasIngress
-    ? await fetchImage(preparing, asked.gateway, { build: null, isNewer: true })
+    ? await fetchImage(preparing, asked.gateway, {
+        build: null,
+        isNewer: true,
+        otherwise: 'Name one that there is with --gateway-image.',
+      })
     : asked.gateway;
   return { asked, pinned: { stack, gateway }, current };
 }
@@ -100,9 +106,19 @@ export const restartChange = (directory: string, wanted: readonly ServiceName[])
     // A composition that was edited by hand is its owner's to change; the doctor says how.
     const isMoved = services.includes('agent') && stack.ownership.compose === 'ours';
     const move = isMoved ? agentMoveOf(stack) : null;
-    return planRestart(directory, services, move && { ...move, isSelinux: isSelinuxEnforcing() });
+    return planRestart(directory, services, portsIn(stack), move && { ...move, isSelinux: isSelinuxEnforcing() });
   },
 });
+
+function portsIn({ values }: Stack): StackPorts {
+  const portOf = (name: string, preset: number): number => Number(values.get(name) || preset);
+  const { backend, agent, dashboard } = defaults.ports;
+  return {
+    backend: portOf('ORATORIO_BACKEND_PORT', backend),
+    agent: portOf('ORATORIO_AGENT_PORT', agent),
+    dashboard: portOf('ORATORIO_DASHBOARD_PORT', dashboard),
+  };
+}
 
 const servicesOf = ({ hasIngress }: Stack): readonly ServiceName[] => [
   'agent',

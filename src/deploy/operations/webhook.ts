@@ -1,8 +1,8 @@
 import { serviceStates } from '../engine/index.ts';
 import { caddyfile, newSecret } from '../files/index.ts';
 import type { PublicHost } from '../host/index.ts';
-import { planDisable, planEnable, type WebhookSecret, webhookSecret } from '../plan/index.ts';
-import { isSelinuxEnforcing, readStack, readText } from '../stack/index.ts';
+import { type GatewayFile, planDisable, planEnable, type WebhookSecret, webhookSecret } from '../plan/index.ts';
+import { isSelinuxEnforcing, type Ownership, readStack, readText, type Stack, stackFiles } from '../stack/index.ts';
 import type { WebhookAnswers } from './answers.ts';
 import { type Change, mustBeStack } from './change-stack.ts';
 import { checkHost } from './check-host.ts';
@@ -16,7 +16,8 @@ export const enableChange = (directory: string, answers: WebhookAnswers): Change
   async prepare(preparing) {
     const stack = readStack(directory);
     const host = checkHost(answers.publicHost, answers.certificates);
-    await preparing.engine();
+    const services = await serviceStates(await preparing.engine(), stack.layout, { signal: preparing.session.signal });
+    const isAgentUp = services.some(({ service, state }) => service === 'agent' && state === 'running');
     const { acmeEmail, certificates } = answers;
     const secret = secretOf(stack.values.get(webhookSecret), answers.secret);
     const gateway = stack.values.get('ORATORIO_GATEWAY_IMAGE') || defaultImages.gateway;
@@ -26,8 +27,8 @@ export const enableChange = (directory: string, answers: WebhookAnswers): Change
       isSelinux: isSelinuxEnforcing(),
       caddyfile: caddyfile({ host, acmeEmail, certificates }),
       secret,
-      gatewayImage: await fetchImage(preparing, gateway, { build: null, isNewer: false }),
-      notes: [...(secret.isChanged ? [changedSecret] : []), ...duties(host)],
+      gatewayImage: await fetchImage(preparing, gateway, { build: null, isNewer: false, otherwise: otherGateway }),
+      notes: [...(isAgentUp ? [] : [stoppedAgent]), ...(secret.isChanged ? [changedSecret] : []), ...duties(host)],
     });
   },
 });
@@ -38,6 +39,12 @@ export function secretOf(current: string | undefined, given: string | null): Web
   if (current) return { value: current, isNew: false, isChanged: false };
   return { value: newSecret(), isNew: true, isChanged: false };
 }
+
+const stoppedAgent =
+  'The agent server is not running: deliveries arrive, and no review starts. Start it: oratorio server restart --service agent';
+
+const otherGateway =
+  'Set ORATORIO_GATEWAY_IMAGE in .env to an image that this machine has or can fetch, then run the same command again.';
 
 const changedSecret = 'The stack has another secret of the webhook: it is replaced. Enter the new one in the App.';
 
@@ -56,6 +63,17 @@ export const disableChange = (directory: string): Change => ({
     const { layout, hasIngress, ownership } = readStack(directory);
     const services = await serviceStates(await engine(), layout, { signal });
     const hasContainer = services.some(({ service }) => service === 'webhook-gateway');
-    return planDisable(directory, hasIngress || ownership.caddyfile !== 'missing' || hasContainer);
+    const hasGateway = hasIngress || ownership.caddyfile !== 'missing' || hasContainer;
+    return planDisable(directory, hasGateway, keptFiles(ownership));
   },
 });
+
+/** Files of the gateway that were changed by hand or not made here: only their owner removes them. */
+function keptFiles({ overlay, caddyfile }: Stack['ownership']): readonly GatewayFile[] {
+  const isKept = (owner: Ownership): boolean => owner === 'edited' || owner === 'foreign';
+  return [...(isKept(overlay) ? [stackFiles.overlay] : []), ...(isKept(caddyfile) ? [stackFiles.caddyfile] : [])];
+}
+
+/** The same of the stack in a directory, after its gateway is gone. */
+export const keptGatewayFiles = (directory: string): readonly GatewayFile[] =>
+  keptFiles(readStack(directory).ownership);

@@ -36,7 +36,13 @@ export function planAddRepository(facts: AddRepositoryFacts): Plan {
       ]),
       // A file that is mounted by itself is the old one in the container until that is made anew.
       ...(restarts && changed !== config
-        ? [phase('recreate', 'Giving it to the backend', [start(['backend'], true), awaitHealthy(['backend'])])]
+        ? [
+            phase('validate', 'Checking the composition', [
+              { do: 'checkComposition' },
+              { do: 'pullImages', services: ['backend'] },
+            ]),
+            phase('recreate', 'Giving it to the backend', [start(['backend'], true), awaitHealthy(['backend'])]),
+          ]
         : []),
     ],
   };

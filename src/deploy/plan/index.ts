@@ -4,9 +4,10 @@
  */
 export { planAddRepository } from './add-repository.ts';
 export type { AgentMove } from './agent-home.ts';
-export { planDisable } from './disable.ts';
+export { type GatewayFile, planDisable } from './disable.ts';
 export { planEnable, type WebhookSecret, webhookSecret } from './enable.ts';
 export { planInit } from './init.ts';
 export { planRestart } from './restart.ts';
+export type { StackPorts } from './steps.ts';
 export { planUpgrade } from './upgrade.ts';
 export { type PlanView, viewOf } from './view.ts';

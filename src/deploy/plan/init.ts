@@ -14,7 +14,7 @@ import { type StackUser, stackFiles } from '../stack/index.ts';
 import type { Plan, ServiceName, Step } from '../stack-plan.ts';
 import { agentHomeSteps } from './agent-home.ts';
 import { type WebhookSecret, webhookSecret } from './enable.ts';
-import { awaitHealthy, phase, start, writeEnv, writeOurs, writeTheirs } from './steps.ts';
+import { awaitHealthy, phase, portChecks, type StackPorts, start, writeEnv, writeOurs, writeTheirs } from './steps.ts';
 
 export interface InitFacts {
   readonly directory: string;
@@ -29,7 +29,7 @@ export interface InitFacts {
   readonly model: { readonly endPoint: string; readonly name: string; readonly apiKey: string };
   /** Made now, or found in what an earlier attempt has left. */
   readonly secrets: { readonly agentToken: string; readonly dashboardPassword: string; readonly serviceToken: string };
-  readonly ports: { readonly backend: number; readonly agent: number; readonly dashboard: number };
+  readonly ports: StackPorts;
   readonly images: { readonly stack: string; readonly gateway: string };
   /** User of the containers. */
   readonly user: StackUser;
@@ -59,7 +59,7 @@ export function planInit(facts: InitFacts): Plan {
       ...(starts
         ? [
             // Not before: services of an earlier attempt may hold them, which only its files show.
-            phase('ports', `Checking ports ${ports.backend}, ${ports.agent} and ${ports.dashboard}`, portChecks(facts)),
+            phase('ports', `Checking ports ${ports.backend}, ${ports.agent} and ${ports.dashboard}`, portChecks(ports)),
             phase('validate', 'Checking the composition', [{ do: 'checkComposition' }]),
             phase('images', 'Checking the image', [{ do: 'pullImages', services }]),
             phase('start', 'Starting agent server and backend', [start(services, false)]),
@@ -72,11 +72,6 @@ export function planInit(facts: InitFacts): Plan {
 
 const checkoutTitle = (names: readonly string[]): string =>
   names.length === 1 ? `Cloning ${names[0]}` : `Cloning ${names.length} repositories`;
-
-const portChecks = ({ ports }: InitFacts): readonly Step[] => [
-  { do: 'checkPorts', ports: [ports.backend], host: '127.0.0.1', service: 'backend' },
-  { do: 'checkPorts', ports: [ports.agent, ports.dashboard], host: '127.0.0.1', service: 'agent' },
-];
 
 function checkouts({ repositories }: InitFacts): readonly Step[] {
   const { workspace } = defaults.directoryModes;

@@ -36,6 +36,25 @@ export const writeTheirs = (path: string, content: string, mode: number = fileMo
   owner: 'theirs',
 });
 
+/** Ports of a stack on the loopback of its host. */
+export interface StackPorts {
+  readonly backend: number;
+  readonly agent: number;
+  readonly dashboard: number;
+}
+
+/** Ports of the services that are about to start. One that its service publishes already counts as free. */
+export const portChecks = (
+  { backend, agent, dashboard }: StackPorts,
+  services: readonly ServiceName[] = ['agent', 'backend'],
+): readonly Step[] =>
+  (
+    [
+      { do: 'checkPorts', ports: [backend], host: '127.0.0.1', service: 'backend' },
+      { do: 'checkPorts', ports: [agent, dashboard], host: '127.0.0.1', service: 'agent' },
+    ] as const
+  ).filter(({ service }) => services.includes(service));
+
 export const start = (services: readonly ServiceName[], recreate: boolean): Step => ({
   do: 'start',
   services,

@@ -3,7 +3,7 @@ import { stackFiles } from '../layout.ts';
 import type { Plan, ServiceName } from '../stack-plan.ts';
 import { type AgentMove, agentMoveSteps } from './agent-home.ts';
 import { movedNote } from './restart.ts';
-import { awaitHealthy, phase, start, writeEnv, writeOurs } from './steps.ts';
+import { awaitHealthy, phase, portChecks, type StackPorts, start, writeEnv, writeOurs } from './steps.ts';
 
 export interface UpgradeFacts {
   readonly directory: string;
@@ -14,6 +14,7 @@ export interface UpgradeFacts {
   readonly images: { readonly stack: string; readonly gateway: string };
   /** Content of `.server/images.json`: what was asked for, and what it was pinned to. */
   readonly record: string;
+  readonly ports: StackPorts;
   /** Null: the settings of the agent server are in their place. */
   readonly move: AgentMove | null;
   readonly notes: readonly string[];
@@ -21,7 +22,7 @@ export interface UpgradeFacts {
 
 /** Another version of everything, one service after the other, and back when one does not become healthy. */
 export function planUpgrade(facts: UpgradeFacts): Plan {
-  const { directory, env, isSelinux, hasIngress, images, record, move, notes } = facts;
+  const { directory, env, isSelinux, hasIngress, images, record, ports, move, notes } = facts;
   const services: readonly ServiceName[] = ['agent', 'backend', ...(hasIngress ? (['webhook-gateway'] as const) : [])];
   return {
     command: 'upgrade',
@@ -30,7 +31,6 @@ export function planUpgrade(facts: UpgradeFacts): Plan {
     reveals: [],
     notes: move === null ? notes : [...notes, movedNote],
     phases: [
-      phase('backup', 'Saving the state of the backend', [{ do: 'saveState' }]),
       phase('files', 'Writing the new version', [
         writeEnv(changeEnv(env, { ORATORIO_IMAGE: images.stack, ORATORIO_GATEWAY_IMAGE: images.gateway })),
         ...(move === null ? [] : agentMoveSteps(move)),
@@ -45,7 +45,14 @@ export function planUpgrade(facts: UpgradeFacts): Plan {
           owner: 'theirs',
         },
       ]),
-      phase('validate', 'Checking the composition', [{ do: 'checkComposition' }]),
+      // Nothing is stopped before everything that can be checked is known to be good.
+      phase('validate', 'Checking the composition', [
+        { do: 'checkComposition' },
+        { do: 'pullImages', services },
+        ...(hasIngress ? [{ do: 'checkGateway' } as const] : []),
+        ...portChecks(ports),
+      ]),
+      phase('backup', 'Saving the state of the backend', [{ do: 'saveState' }]),
       phase(
         'start',
         'Starting the new version',

@@ -5,7 +5,7 @@ import { defaults } from '../defaults.ts';
 import { parseEnv, secretsInEnv } from '../files/index.ts';
 import type { StackLayout } from '../layout.ts';
 
-/** Values in base64: a search through the stack, or a look at a screen, meets no second copy. */
+/** Values in base64: a search through the stack, or a glance at a screen, finds no second copy. */
 const Remembered = v.array(v.string());
 
 /** Most remembered values: those of several rotations. */
@@ -13,7 +13,7 @@ const mostValues = 64;
 
 /**
  * Secrets of a stack that no output may hold: those of every line of `.env`, and those that earlier, valid versions of it had.
- * A container goes on with the values that it was started with.
+ * A container keeps the values that it was started with.
  */
 export function secretsOfStack(layout: StackLayout): readonly string[] {
   return [...new Set([...secretsInEnv(textIn(layout.env) ?? ''), ...rememberedSecrets(layout)])];

@@ -15,8 +15,8 @@ t.test('reads github:owner/name', (t) => {
     name: 'My.Repo_1',
     fullName: 'Acme-Corp/My.Repo_1',
     key: 'acme-corp/my.repo_1',
-    directory: 'acme-corp__my.repo_1',
-    workspacePath: '/workspace/acme-corp__my.repo_1',
+    directory: 'Acme-Corp__My.Repo_1',
+    workspacePath: '/workspace/Acme-Corp__My.Repo_1',
   });
   t.ok(isSameRepository(repositoryOf('GitHub:ACME/Api'), repositoryOf('github:acme/api')), 'GitHub does not know case');
   t.end();
@@ -75,8 +75,8 @@ t.test('no two repositories share a checkout, which is one directory of a plain 
     .map(({ repository }) => repository);
   fc.assert(
     fc.property(repository, repository, (one, other) => {
-      t.equal(one.directory === other.directory, isSameRepository(one, other));
-      t.match(one.directory, /^[a-z0-9-]+__[a-z0-9._-]+$/);
+      t.equal(one.directory.toLowerCase() === other.directory.toLowerCase(), isSameRepository(one, other));
+      t.match(one.directory, /^[a-z0-9-]+__[a-z0-9._-]+$/i);
       t.ok(isFullName(one.fullName), 'the backend takes it too');
     }),
     { numRuns: 300 },

@@ -54,6 +54,7 @@ export const upgradeFacts: UpgradeFacts = {
   hasIngress: true,
   images: { stack: 'oratorio@sha256:3', gateway: 'caddy@sha256:4' },
   record: '{}\n',
+  ports: { backend: 5087, agent: 19_100, dashboard: 18_080 },
   move: null,
   notes: [],
 };

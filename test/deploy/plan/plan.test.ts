@@ -77,6 +77,7 @@ t.test('add-repo: the checkout first, then the settings, then a backend that rea
   t.strictSame(outline(plan), [
     'checkouts: clone(workspace/octo__lib)',
     'files: writeFile(oratorio.config.json)',
+    'validate: checkComposition pullImages(backend)',
     'recreate: start(backend) awaitHealthy(backend)',
   ]);
   t.equal(plan.onFailure, 'undo');
@@ -137,21 +138,21 @@ t.test('webhook disable: container, overlay and Caddyfile; nothing where there i
 });
 
 t.test('restart makes anew only what is named', (t) => {
-  t.strictSame(outline(planRestart(directory, ['agent'])), [
+  t.strictSame(outline(planRestart(directory, ['agent'], upgradeFacts.ports)), [
     'validate: checkComposition',
-    'images: pullImages(agent)',
+    'images: pullImages(agent) checkPorts',
     'start: start(agent)',
     'health: awaitHealthy(agent)',
   ]);
   t.end();
 });
 
-t.test('upgrade: state first, then files, then one service after the other', (t) => {
+t.test('upgrade: files and every check first, then the state, then one service after the other', (t) => {
   const plan = planUpgrade(upgradeFacts);
   t.strictSame(outline(plan), [
-    'backup: saveState',
     'files: writeFile(.env) writeFile(docker-compose.yml) writeFile(docker-compose.webhook.yml) writeFile(.server/images.json)',
-    'validate: checkComposition',
+    'validate: checkComposition pullImages(agent,backend,webhook-gateway) checkGateway checkPorts checkPorts',
+    'backup: saveState',
     [
       'start: start(agent) awaitHealthy(agent) start(backend) awaitHealthy(backend)',
       'start(webhook-gateway) awaitHealthy(webhook-gateway)',
@@ -171,7 +172,7 @@ t.test('a view of any plan shows every step in words, and no secret', (t) => {
     planAddRepository(added),
     planEnable(enableFacts),
     planDisable(directory, true),
-    planRestart(directory, ['backend']),
+    planRestart(directory, ['backend'], upgradeFacts.ports),
     planUpgrade(upgradeFacts),
   ];
   for (const plan of plans) {

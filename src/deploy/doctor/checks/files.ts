@@ -130,7 +130,8 @@ function markerOf(name: string, text: FileText): Finding {
 
 /** The overlay and the gateway's file are there both or not at all (specification §2.9). */
 export function pair({ texts: { overlay, caddyfile } }: DoctorContext): Finding {
-  const hint = 'Run oratorio server webhook enable, or disable, once more.';
+  const hint =
+    'oratorio server webhook disable; to have a gateway, then: oratorio server webhook enable --public-host HOST';
   if ((overlay === null) === (caddyfile === null))
     return ok(overlay === null ? 'There is no webhook gateway.' : 'The webhook gateway has its two files.');
   const [there, missing] =
