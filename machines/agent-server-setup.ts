@@ -80,6 +80,10 @@ export const agentServerSetup = setup({
         event.idleMs >= context.policy.idleStopMs
       );
     },
+    isRestartDue: ({ context, event }) => {
+      assertEvent(event, 'PROBE.PASSED');
+      return isThisIncarnation({ context, event }) && context.ownership !== 'external' && event.isRestartDue === true;
+    },
     isOurs: ({ context }) => context.ownership !== 'external',
     isAdopting: ({ context }) => !context.mayStart,
     isEnding: ({ context }) => context.isEnding,

@@ -99,7 +99,13 @@ export type AgentServerEvent =
   | ({ readonly type: 'RESTART' } & SidecarChoice)
   | ({ readonly type: 'ADOPT' } & SidecarChoice)
   | { readonly type: 'STOP'; readonly reason: 'user' | 'hub' }
-  | { readonly type: 'PROBE.PASSED'; readonly incarnation: number; readonly idleMs: number }
+  | {
+      readonly type: 'PROBE.PASSED';
+      readonly incarnation: number;
+      readonly idleMs: number;
+      /** Nothing runs in the server, and its program or its workspace was replaced. */
+      readonly isRestartDue?: boolean;
+    }
   | { readonly type: 'PROBE.FAILED'; readonly incarnation: number; readonly error: string }
   | ProcessEvent
   | ApiProxyEventToParent;

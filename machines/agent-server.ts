@@ -11,6 +11,7 @@
  *    is in meanwhile; its events carry the incarnation, and those of an earlier one are ignored.
  * 4. `readiness` must answer before `running` is entered. `liveness` then probes; several failures in a row make it
  *    `unhealthy`, one success makes it `running` again, and a spent grace period makes it stop and start anew.
+ *    An idle server whose program was replaced by an upgrade is restarted by the first probe that reports it.
  * 5. An exit without a stop request is counted. The policy decides between back-off, rest, and giving up.
  * 6. A stop sends SIGTERM, then SIGKILL, and does not end before the group is empty. Every death is emitted once.
  * 7. A request that arrives while a live server is being adopted is applied when the adoption has ended. An `ENSURE`
@@ -279,6 +280,12 @@ export const agentServerMachine = agentServerSetup.createMachine({
             guard: 'exceedsIdleLimit',
             target: 'stopping',
             actions: { type: 'recordStopReason', params: { reason: 'idle' } },
+          },
+          {
+            description: 'An upgrade has replaced its program: an idle server runs the new one.',
+            guard: 'isRestartDue',
+            target: 'stopping',
+            actions: { type: 'recordStopReason', params: { reason: 'restart' } },
           },
           { guard: 'isThisIncarnation', actions: 'resetProbeFailures' },
         ],

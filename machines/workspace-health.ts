@@ -22,8 +22,13 @@ export const lastingFailures: ReadonlySet<string> = new Set([
   'storageFailed',
 ]);
 
-/** Failures of one conversation, which say nothing about the next one. */
-export const conversationFailures: ReadonlySet<string> = new Set(['contextTooLong', 'promptBlocked', 'agentUnsuited']);
+/** Failures that say nothing about the next turn: those of one conversation, and of a server that is restarted for an upgrade. */
+export const conversationFailures: ReadonlySet<string> = new Set([
+  'contextTooLong',
+  'promptBlocked',
+  'agentUnsuited',
+  'programReplaced',
+]);
 
 export interface EndedTurn {
   readonly status: 'completed' | 'failed' | 'cancelled';

@@ -21,6 +21,7 @@ export {
 export { createSkillTool, Library, listDescribed, type PromptCommand, type Skill } from './library/index.ts';
 export * from './model.ts';
 export { pictureFor } from './pictures/index.ts';
+export { preloadTurnParts } from './preload.ts';
 export { parserAdvice, printedCall } from './printed-call.ts';
 export {
   CatalogueError,

@@ -12,6 +12,11 @@ export class Activity {
     this.#lastAt = performance.now();
   };
 
+  /** Milliseconds since the last use, whatever runs. */
+  get sinceUseMs(): number {
+    return performance.now() - this.#lastAt;
+  }
+
   /** Milliseconds since the last use; 0 while something runs. */
   get idleMs(): number {
     return this.#isBusy() ? 0 : performance.now() - this.#lastAt;

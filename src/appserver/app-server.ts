@@ -11,6 +11,7 @@ import type { GeneratedKey } from './generated-key.ts';
 import { importOldState } from './import-state.ts';
 import { endLeftovers } from './incarnation.ts';
 import type { FaceTools } from './offered-tools.ts';
+import type { ProgramFile } from './program-file.ts';
 import { RunningServer } from './running-server.ts';
 import type { Mode, MovedService, ServiceKey } from './services.ts';
 import { StartupError } from './startup-error.ts';
@@ -30,6 +31,8 @@ export interface AppServerOptions {
   readonly provider?: () => Promise<ModelProvider>;
   /** Engines of checkpoints that servers of one process share; default: a thread for each server. */
   readonly checkpointEngines?: Engines;
+  /** Program whose replacement makes a restart due; default: that of this build. */
+  readonly program?: ProgramFile;
 }
 
 /** A server that answers. */

@@ -19,6 +19,7 @@ import {
   type PathSearch,
   pathSearch,
   placeRules,
+  preloadTurnParts,
   Rooms,
   RuleBook,
   type StoredThread,
@@ -110,6 +111,8 @@ export interface Assembly {
   readonly agentChoices: () => readonly AgentChoice[];
   /** The server answers: prepares what the first turn would wait for. */
   readonly warmUp: () => void;
+  /** Whether a turn or a background process runs, which a restart would end. */
+  readonly isBusy: () => boolean;
   /** Calls the listener when that may have changed. */
   readonly onAgentChange: (listener: () => void) => void;
   /** For health: how things are besides the threads. */
@@ -329,7 +332,12 @@ export function assemble(options: AssemblyOptions): Assembly {
     agentCommands: () => commandsOfAgent(delegate),
     agentModes: () => delegate?.offers().modes ?? [],
     agentChoices: () => agents.choices(options.isTrusted),
-    warmUp: () => delegate?.warmUp(),
+    warmUp() {
+      delegate?.warmUp();
+      void preloadTurnParts(delegate ? undefined : models);
+      checkpoints?.preload();
+    },
+    isBusy: () => threads.activeTurns > 0 || processes.isBusy,
     onAgentChange: (listener) => delegate?.onChange(listener),
     describe: () => ({
       sandbox: sandbox.status ?? { mode: Sandbox, available: false, reason: 'not tried yet: the first turn does' },

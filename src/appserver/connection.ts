@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { AgentError, type Feed, type Runtime, StorageError, type ThreadEvent } from '../agent/index.ts';
+import { isMissingPart, replacedProgramAdvice } from '../lib/index.ts';
 import {
   type ClientCapabilities,
   defaults,
@@ -171,7 +172,8 @@ export class Connection {
     if (isStorage) this.#options.onStorageFailed?.(detailOf(error));
     if (error instanceof AgentError) return errorFrame(id, error.reason, error.detail, error.data);
     if (error instanceof StorageError) return errorFrame(id, 'storageFailed', error.message, { reason: error.code });
-    return errorFrame(id, 'internalError', undefined, { errorId: this.#options.onBug(error) });
+    const advice = isMissingPart(error) ? replacedProgramAdvice : undefined;
+    return errorFrame(id, 'internalError', advice, { errorId: this.#options.onBug(error) });
   }
 
   #refuseParams(id: RpcId, path: string, expected: string): void {

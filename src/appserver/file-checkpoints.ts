@@ -31,6 +31,13 @@ export class LazyCheckpoints implements FileCheckpoints {
       });
   }
 
+  /** Loads the code that the first turn needs. That turn reports a part that cannot be loaded. */
+  preload(): void {
+    void this.#load().catch(() => {
+      this.#loading = undefined;
+    });
+  }
+
   recovered(): Promise<void> | undefined {
     return this.#recovering;
   }

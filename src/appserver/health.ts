@@ -11,6 +11,8 @@ export interface Health {
   readonly connections: number;
   readonly activeTurns: number;
   readonly eventLoopLagMs: number;
+  /** The program of this process was replaced, and a restart ends no work. */
+  readonly isRestartDue: boolean;
 }
 
 export interface HealthOptions {
@@ -21,6 +23,7 @@ export interface HealthOptions {
   readonly idleMs: () => number;
   readonly connections: () => number;
   readonly isLockIntact: () => boolean;
+  readonly isRestartDue: () => boolean;
   /** Called for every check. */
   readonly onProbe: () => void;
 }
@@ -30,7 +33,7 @@ export interface HealthOptions {
  * exist. Without an answer the prober gets none either, and its deadline reports the failure.
  */
 export async function examine(options: HealthOptions): Promise<Health> {
-  const { incarnation, threads, idleMs, connections, isLockIntact, onProbe } = options;
+  const { incarnation, threads, idleMs, connections, isLockIntact, isRestartDue, onProbe } = options;
   onProbe();
   await askItself(options.connection);
   const before = performance.now();
@@ -43,6 +46,7 @@ export async function examine(options: HealthOptions): Promise<Health> {
     idleMs: Math.round(idleMs()),
     connections: connections(),
     activeTurns: threads.activeTurns,
+    isRestartDue: isRestartDue(),
     eventLoopLagMs: Math.round(eventLoopLagMs * 100) / 100,
   };
 }

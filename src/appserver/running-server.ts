@@ -24,6 +24,7 @@ import { type Methods, methodsOf } from './methods.ts';
 import { metricsText } from './metrics.ts';
 import { Observatory } from './observatory.ts';
 import { type FaceTools, faceToolsOf } from './offered-tools.ts';
+import { ProgramFile } from './program-file.ts';
 import { secretsOf } from './secrets.ts';
 import { listen, openServer } from './server.ts';
 import {
@@ -39,6 +40,9 @@ import { StartupError } from './startup-error.ts';
 import { serveStdio } from './stdio.ts';
 import { notificationOf, reportToHub, tellHub } from './tell-hub.ts';
 import type { HeldWorkspace } from './workspace.ts';
+
+/** Time since the last use before an idle server is restarted: a client that has just read is about to ask. */
+const quietMs = 1_000;
 
 /** Stores the server's own log for the log view, and the function that ends that. */
 export interface KeptLog {
@@ -64,6 +68,7 @@ export class RunningServer implements AppServer {
   readonly #ownerAccess: (OwnerAccess & Pick<GeneratedKey, 'isNew'>) | undefined;
   readonly #observatory: Observatory;
   readonly #activity: Activity;
+  readonly #program: ProgramFile;
   readonly #assembly: Assembly;
   readonly #health: HealthWatch;
   readonly #connection: Omit<ConnectionOptions, 'wire'>;
@@ -114,6 +119,7 @@ export class RunningServer implements AppServer {
       },
       onTurnEnd: (thread, turn) => this.#noteTurnEnd(thread, turn),
     });
+    this.#program = options.program ?? new ProgramFile();
     this.#health = new HealthWatch({
       workspacePath: workspace.path,
       incarnation: this.#incarnation,
@@ -337,6 +343,7 @@ export class RunningServer implements AppServer {
       connections: () => this.#server?.stats().webSockets ?? 0,
       idleMs: () => this.#activity.idleMs,
       isLockIntact: () => this.#workspace.lock.intact(),
+      isRestartDue: () => this.#program.isReplaced() && !this.#assembly.isBusy() && this.#activity.sinceUseMs > quietMs,
       onProbe: () => this.#health.probed(),
     });
   }

@@ -1,3 +1,4 @@
+import { structuredPatch } from 'diff';
 import { type BytePath, isOfRepository, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
 import { type Entry, isSame, type NotCovered, type Uncovered, uncoveredOf } from './entry.ts';
@@ -69,7 +70,6 @@ export async function diffOf(
     if (place) place.last = seq;
     else places.set(path, { first: seq, last: seq });
   }
-  const { structuredPatch } = await import('diff');
   const files: ChangedFile[] = [];
   const notCovered: NotCovered[] = [];
   const patches: string[] = [];

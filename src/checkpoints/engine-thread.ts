@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,6 +25,21 @@ export type ThreadReply = { readonly id: number } & (
 /** A tree of 200,000 entries takes a third of it. A thread that needs more ends alone: its checkpoint fails. */
 const resourceLimits = { maxOldGenerationSizeMb: 1_024, maxYoungGenerationSizeMb: 32 };
 
+/**
+ * Runs a bundle from its text. Node would look for a file by the directory of this process, which may have been deleted, and find
+ * that of another version after an upgrade in place.
+ */
+const runBundle = `
+const { workerData: { file, source } } = require('node:worker_threads');
+const { compileFunction, constants } = require('node:vm');
+const options = { filename: file, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER };
+const names = ['exports', 'require', 'module', '__filename', '__dirname'];
+const module_ = { exports: {} };
+const { createRequire } = require('node:module');
+const { dirname } = require('node:path');
+compileFunction(source, names, options)(module_.exports, createRequire(file), module_, file, dirname(file));
+`;
+
 /** The program of this build: a source beside sources, a bundle in `dist`. */
 function program(): string {
   const isSource = import.meta.url.endsWith('.ts');
@@ -49,11 +65,14 @@ export class EngineThread implements Engines {
   #waiting: ThreadRequest[] = [];
   #worker: Worker | undefined;
   readonly #program: string | URL;
+  /** Text of the program when it is a bundle. */
+  readonly #source: string | undefined;
   readonly #isKept: boolean;
   #nextId = 1;
 
   constructor({ file = program(), isKept = false }: EngineThreadOptions = {}) {
     this.#program = file;
+    this.#source = typeof file === 'string' && file.endsWith('.cjs') ? readFileSync(file, 'utf8') : undefined;
     this.#isKept = isKept;
   }
 
@@ -97,7 +116,7 @@ export class EngineThread implements Engines {
     const waiting = this.#waiting;
     this.#waiting = [];
     try {
-      const worker = new Worker(this.#program, { name: 'checkpoints', env: { TMPDIR: tmpdir() }, resourceLimits });
+      const worker = this.#createWorker();
       worker.on('message', (reply: ThreadReply) => this.#take(reply));
       worker.on('error', (error) => this.#lose(worker, error.message));
       worker.on('exit', () => this.#lose(worker, 'it ended'));
@@ -108,6 +127,13 @@ export class EngineThread implements Engines {
       this.#fail(messageOf(error));
       return undefined;
     }
+  }
+
+  #createWorker(): Worker {
+    const options = { name: 'checkpoints', env: { TMPDIR: tmpdir() }, resourceLimits };
+    const source = this.#source;
+    if (source === undefined) return new Worker(this.#program, options);
+    return new Worker(runBundle, { ...options, eval: true, workerData: { file: this.#program, source } });
   }
 
   #take(reply: ThreadReply): void {

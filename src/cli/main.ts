@@ -2,6 +2,7 @@
  * The command line tool: one file per command in `commands/`, one table of them in `commands.ts`, and this entry, which
  * ties a command line to its process. Never here: what the Hub or the agent server do; a command asks them.
  */
+import { isMissingPart } from '../lib/index.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
 import { parse } from './parse.ts';
 import { type Interruption, runCommandLine } from './run.ts';
@@ -96,8 +97,11 @@ async function main(): Promise<void> {
   });
 }
 
-// Only a part of the program that cannot be loaded gets here: a limit of open files, or a damaged installation.
+// Only a part of the program that cannot be loaded gets here: an upgrade, a limit of open files, or a damaged installation.
 main().catch((error: Error) => {
-  process.stderr.write(`✖ ${error.message}\n  Check the limit of open files (ulimit -n), or install Oratorio again.\n`);
+  const advice = isMissingPart(error)
+    ? 'Oratorio was updated while this command ran: run it again. If that fails, install Oratorio again.'
+    : 'Check the limit of open files (ulimit -n), or install Oratorio again.';
+  process.stderr.write(`✖ ${error.message}\n  ${advice}\n`);
   process.exit(exitCodes.failure.code);
 });

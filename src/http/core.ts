@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { isMissingPart } from '../lib/index.ts';
 import { type Exchange, tooLarge } from './exchange.ts';
 import { isForeign } from './hosts.ts';
 import { type Header, HttpError } from './http-error.ts';
@@ -186,7 +187,10 @@ export class Core {
     } catch {
       // A reporter that throws must not end the server, and no further reporter exists.
     }
-    return new HttpError(500, 'internalError', `Internal error ${errorId}.`, { errorId });
+    const message = isMissingPart(error)
+      ? 'Oratorio was updated. Restart an agent server with `oratorio restart`, the Hub with `oratorio hub stop --detach`.'
+      : `Internal error ${errorId}.`;
+    return new HttpError(500, 'internalError', message, { errorId });
   }
 
   /** The error as this server's contract words it. Never throws. */

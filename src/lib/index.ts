@@ -32,6 +32,7 @@ export { appendElement, setMember } from './json-edit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';
 export { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from './listen-address.ts';
 export { messageOf } from './message-of.ts';
+export { isMissingPart, replacedProgramAdvice } from './missing-part.ts';
 export { dollars } from './money.ts';
 export { packageRoot } from './package-root.ts';
 export { absoluteSearchPath, findProgram, searchPathOutside, usualPlaces } from './programs.ts';

@@ -86,7 +86,12 @@ export const InboxHistoryEntry = v.object({
 export type InboxHistoryEntry = v.InferOutput<typeof InboxHistoryEntry>;
 
 /** Result of an examination of an agent server by itself. */
-export const FeedHealth = v.object({ status: v.string(), incarnation: v.string(), idleMs: v.number() });
+export const FeedHealth = v.object({
+  status: v.string(),
+  incarnation: v.string(),
+  idleMs: v.number(),
+  isRestartDue: v.optional(v.boolean()),
+});
 export type FeedHealth = v.InferOutput<typeof FeedHealth>;
 
 /** Events of `GET /v1/inbox` of an agent server, by name: the state first, then each change of it, and its health now and then. */

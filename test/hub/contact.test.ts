@@ -153,7 +153,8 @@ function probing(t: Test, answer: { error: string } | { idleMs: number }) {
     report: (event) => reports.push(event),
     contact: {
       connection,
-      judge: ({ status, idleMs }) => (status === 'ok' ? { idleMs } : { error: status }),
+      judge: ({ status, idleMs, isRestartDue = false }) =>
+        status === 'ok' ? { idleMs, ...(isRestartDue && { isRestartDue }) } : { error: status },
     },
   });
   // The timers of the probing keep no process.
@@ -174,9 +175,11 @@ t.test('health that a server reports by itself counts as a probe', async (t) => 
   t.same(reports, [{ type: 'PROBE.PASSED', incarnation: 1, idleMs: 0 }], 'the first success is news, the next is none');
   connection.reported(health('ok', 900));
   t.match(reports[1], { type: 'PROBE.PASSED', idleMs: 900 }, 'and long idleness');
+  connection.reported({ ...health('ok'), isRestartDue: true });
+  t.match(reports[2], { type: 'PROBE.PASSED', isRestartDue: true }, 'and a due restart');
   const probed = nextProbe();
   connection.reported(health('lockLost'));
-  t.match(reports[2], { type: 'PROBE.FAILED', error: 'lockLost' });
+  t.match(reports[3], { type: 'PROBE.FAILED', error: 'lockLost' });
   await probed;
 });
 

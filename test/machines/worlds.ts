@@ -166,8 +166,8 @@ export class Workspace {
     await flush();
   }
 
-  async probePassed(idleMs = 0): Promise<void> {
-    this.send({ type: 'PROBE.PASSED', incarnation: this.context.incarnation, idleMs });
+  async probePassed(idleMs = 0, isRestartDue = false): Promise<void> {
+    this.send({ type: 'PROBE.PASSED', incarnation: this.context.incarnation, idleMs, isRestartDue });
     await flush();
   }
 

@@ -7,6 +7,34 @@ const usualEndPoint = 'https://api.openai.com/v1';
 /** Model of a compatible upstream for which none is set. */
 const usualModel = 'gpt-4o-mini';
 
+/** Code of the providers. */
+const parts = {
+  demo: () => import('./demo.ts'),
+  chat: () => import('./openai.ts'),
+  sdk: () => import('./sdk/index.ts'),
+};
+
+type SdkKind = 'openai' | 'anthropic' | 'google';
+
+async function wireOf(kind: SdkKind) {
+  const { anthropicWire, googleWire, responsesWire, SdkProvider } = await parts.sdk();
+  const wires = { openai: responsesWire, anthropic: anthropicWire, google: googleWire };
+  return { wire: wires[kind], SdkProvider };
+}
+
+const usesChat = ({ kind }: ProviderSettings, wire: ModelSettings['wire']): boolean =>
+  kind === 'openai-compatible' || (kind === 'openai' && wire === 'chat');
+
+/** Functions that load the code of the configured providers, with the libraries of their services. No key is asked for. */
+export function preloadProviders({ main, providers, wire }: ModelSettings): (() => Promise<unknown>)[] {
+  return [main, ...Object.values(providers)].map((provider) => {
+    const { kind } = provider;
+    if (kind === 'demo') return parts.demo;
+    if (usesChat(provider, wire) || kind === 'openai-compatible') return parts.chat;
+    return async () => (await wireOf(kind)).wire.load();
+  });
+}
+
 export interface LoadOptions {
   /** Configured name of the provider. */
   readonly name: string;
@@ -28,18 +56,18 @@ export async function loadProvider(options: LoadOptions): Promise<ModelProvider>
   const { kind, endPoint, headers, proxy, keySource } = provider;
   const { wire, idleMs, streamUpstream, thoughtTags } = settings;
   if (kind === 'demo') {
-    const { DemoProvider } = await import('./demo.ts');
+    const { DemoProvider } = await parts.demo();
     return new DemoProvider();
   }
   const apiKey = await apiKeyOf(provider);
   if (provider.apiKey === '' && apiKey !== '') onKey?.(apiKey);
-  if (kind === 'openai-compatible' || (kind === 'openai' && wire === 'chat')) {
+  if (kind === 'openai-compatible' || usesChat(provider, wire)) {
     if (endPoint === '' && kind === 'openai-compatible' && apiKey === '') {
       throw new ModelError('upstreamUnreachable', `The provider ${name} has no EndPoint: set one.`, {
         isRetryable: false,
       });
     }
-    const { OpenAiProvider } = await import('./openai.ts');
+    const { OpenAiProvider } = await parts.chat();
     return new OpenAiProvider({
       name,
       endPoint: endPoint || usualEndPoint,
@@ -51,10 +79,9 @@ export async function loadProvider(options: LoadOptions): Promise<ModelProvider>
       ...{ proxy, keySource, thoughtTags },
     });
   }
-  const { anthropicWire, googleWire, responsesWire, SdkProvider } = await import('./sdk/index.ts');
-  const wires = { openai: responsesWire, anthropic: anthropicWire, google: googleWire };
+  const { wire: service, SdkProvider } = await wireOf(kind);
   return new SdkProvider({
-    ...{ wire: wires[kind], name, endPoint, apiKey, headers, model, idleMs, factsOf },
+    ...{ wire: service, name, endPoint, apiKey, headers, model, idleMs, factsOf },
     ...{ proxy, keySource, thoughtTags },
   });
 }

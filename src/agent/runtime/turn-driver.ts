@@ -1,5 +1,6 @@
 import { type Failure, noTokens, type TurnEvent, type TurnState } from '../../../machines/index.ts';
 import type { startTurnActor as StartTurnActor, TurnActor, TurnActorOptions } from './turn-actor.ts';
+import { codedFailureOf } from './turn-failure.ts';
 
 /** The machine is loaded with the first turn: a server without turns runs without XState. */
 let startTurnActor: typeof StartTurnActor | undefined;
@@ -64,7 +65,11 @@ export class TurnDriver {
   #fault(error: unknown): void {
     this.#options.onFault(error);
     if (this.#hasEnded || this.#faultState) return;
-    this.#faultState = { ...this.state, status: 'failed', end: { status: 'failed', error: faultFailure } };
+    this.#faultState = {
+      ...this.state,
+      status: 'failed',
+      end: { status: 'failed', error: codedFailureOf(error) ?? faultFailure },
+    };
     this.#actor?.stop();
     this.#options.onEmitted({ type: 'turn.ending' });
     for (const event of this.#queued.splice(0)) this.send(event);

@@ -12,9 +12,10 @@ const Health = v.object({
   status: v.optional(v.string(), 'ok'),
   incarnation: v.nullish(v.string()),
   idleMs: v.optional(v.number(), 0),
+  isRestartDue: v.optional(v.boolean(), false),
 });
 
-type Verdict = { readonly idleMs: number } | { readonly error: string };
+type Verdict = { readonly idleMs: number; readonly isRestartDue?: boolean } | { readonly error: string };
 
 function healthUrl(webSocketUrl: string): string {
   const url = new URL(webSocketUrl);
@@ -27,9 +28,13 @@ function judgeAnswer(body: string, marker: string | null): Verdict {
 }
 
 /** @param marker null for a server that no Hub has started: it has an incarnation of its own */
-function judge({ status, incarnation, idleMs }: v.InferOutput<typeof Health>, marker: string | null): Verdict {
+function judge(
+  { status, incarnation, idleMs, isRestartDue }: v.InferInput<typeof Health>,
+  marker: string | null,
+): Verdict {
   if (marker !== null && incarnation !== marker) return { error: 'another process answers on its port' };
-  return status === 'ok' ? { idleMs } : { error: `its health is ${status}` };
+  if (status !== 'ok') return { error: `its health is ${status}` };
+  return { idleMs: idleMs ?? 0, ...(isRestartDue === true && { isRestartDue }) };
 }
 
 /** Whether the process is known to be over. One whose state is unknown still gets its request. */
@@ -67,7 +72,12 @@ async function ask(
 type Ask = (connection: ReturnType<typeof keepConnection>, signal: AbortSignal) => Promise<Verdict>;
 
 type ProbeEvent =
-  | { readonly type: 'PROBE.PASSED'; readonly incarnation: number; readonly idleMs: number }
+  | {
+      readonly type: 'PROBE.PASSED';
+      readonly incarnation: number;
+      readonly idleMs: number;
+      readonly isRestartDue?: boolean;
+    }
   | { readonly type: 'PROBE.FAILED'; readonly incarnation: number; readonly error: string };
 
 export interface Probing {
@@ -83,7 +93,7 @@ const { probeRetryMs, contactSilenceMs, probeKeepMs } = defaults.supervise;
 
 /**
  * Probes every interval, from a random point of it, so that the probes of many workspaces spread over time; sooner after a failure, and
- * at once when the contact is silent or ends. Reports failures, the first success after one, and long idleness. A failed round that the
+ * at once when the contact is silent or ends. Reports failures, the first success after one, long idleness, and a due restart. A failed round that the
  * whole Hub slept through (a closed laptop) is dropped.
  *
  * @returns a function that ends the probing
@@ -101,8 +111,8 @@ export function probeRegularly({ facts, incarnation, ask, report, contact }: Pro
 
   function reportNews(verdict: Verdict): void {
     if ('error' in verdict) report({ type: 'PROBE.FAILED', incarnation, error: verdict.error });
-    else if (hasFailed || isLong(verdict.idleMs)) {
-      report({ type: 'PROBE.PASSED', incarnation, idleMs: verdict.idleMs });
+    else if (hasFailed || isLong(verdict.idleMs) || verdict.isRestartDue === true) {
+      report({ type: 'PROBE.PASSED', incarnation, ...verdict });
     }
     hasFailed = 'error' in verdict;
   }

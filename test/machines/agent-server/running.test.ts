@@ -52,6 +52,16 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
+    takes: 'running PROBE.PASSED [isRestartDue] → stopping',
+    proves: 'An idle server whose program was replaced is restarted.',
+    given: to.running,
+    when: (world) => world.probePassed(0, true),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.equal(world.context.stopReason, 'restart');
+    },
+  },
+  {
     takes: 'running PROBE.PASSED [isThisIncarnation] → ∅',
     proves: 'A passed probe resets the failed ones.',
     given: async (world) => {

@@ -53,6 +53,11 @@ export class BackgroundProcesses {
     return process;
   }
 
+  /** Whether a process of any conversation runs. */
+  get isBusy(): boolean {
+    return [...this.#processes.values()].some(({ isRunning }) => isRunning);
+  }
+
   /** Process of a conversation; undefined: it has none of this id. */
   get(threadId: string, id: string): BackgroundProcess | undefined {
     const process = this.#processes.get(id);

@@ -1,0 +1,25 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { preloadProviders } from './providers/load.ts';
+import type { ModelSettings } from './providers/settings.ts';
+
+const parts: readonly (() => Promise<unknown>)[] = [
+  () => import('./runtime/turn-actor.ts'),
+  () => import('./providers/catalogue/catalogue.generated.json', { with: { type: 'json' } }),
+  () => import('web-tree-sitter'),
+  () => import('diff'),
+  () => import('./tools/web/fetch-page.ts'),
+  () => import('./tools/web/search/search.ts'),
+];
+
+/**
+ * Loads the parts that turns otherwise load on first use, one in each turn of the event loop, so that an upgrade in place does not
+ * take them away from a running server. The next use reports a part that cannot be loaded.
+ *
+ * @param settings of the providers that turns use; undefined: an external agent does the turns
+ */
+export async function preloadTurnParts(settings: ModelSettings | undefined): Promise<void> {
+  for (const load of [...parts, ...(settings ? preloadProviders(settings) : [])]) {
+    await nextTurn();
+    await load().catch(() => undefined);
+  }
+}

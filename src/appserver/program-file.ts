@@ -1,0 +1,40 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../lib/index.ts';
+
+/** A new file may belong to an installation that is not complete yet. */
+const settleMs = 3_000;
+
+/** The program of this build; undefined when sources run, which no upgrade replaces. */
+function ownProgram(): string | undefined {
+  return import.meta.url.endsWith('.ts') ? undefined : join(packageRoot(), 'dist', 'appserver', 'program.cjs');
+}
+
+/** Program of this process on disk, as it was when the process began. */
+export class ProgramFile {
+  readonly #path: string | undefined;
+  readonly #identity: string | undefined;
+
+  constructor(path = ownProgram()) {
+    this.#path = path;
+    this.#identity = this.#look()?.identity;
+  }
+
+  /** Whether another program is installed in its place, and has been for a moment. */
+  isReplaced(): boolean {
+    if (this.#identity === undefined) return false;
+    const found = this.#look();
+    return found !== undefined && found.identity !== this.#identity && Date.now() - found.changedAt >= settleMs;
+  }
+
+  #look(): { readonly identity: string; readonly changedAt: number } | undefined {
+    if (this.#path === undefined) return undefined;
+    try {
+      const { dev, ino, size, mtimeMs, ctimeMs } = statSync(this.#path);
+      return { identity: [dev, ino, size, mtimeMs].join(' '), changedAt: ctimeMs };
+    } catch {
+      // Just being replaced, or removed for good: there is nothing to start again from.
+      return undefined;
+    }
+  }
+}
