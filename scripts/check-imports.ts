@@ -101,6 +101,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'context',
     'instructions',
     'runtime',
+    'preload.ts',
     'index.ts',
   ],
   'src/deploy': [
