@@ -1,4 +1,5 @@
 import type { DelegatedCall } from '../agent/index.ts';
+import { shellWord } from '../lib/index.ts';
 import type { ToolCallUpdate, ToolContent } from './messages.ts';
 
 const maxTitle = 500;
@@ -22,7 +23,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 export class KnownCall {
   readonly callId: string;
   title = '';
-  kind = 'other';
+  #kind = 'other';
   status = 'pending';
   #input: Readonly<Record<string, unknown>> = {};
   #output: unknown;
@@ -39,7 +40,7 @@ export class KnownCall {
   /** Takes in an update. @returns output of a command that is new */
   merge({ title, kind, status, rawInput, rawOutput, content, locations, _meta }: ToolCallUpdate): string {
     if (title) this.title = title.slice(0, maxTitle);
-    if (kind) this.kind = kind;
+    if (kind) this.#kind = kind;
     if (status) this.status = status;
     if (isObject(rawInput) && Object.keys(rawInput).length > 0) this.#input = rawInput;
     if (rawOutput !== undefined && rawOutput !== null) this.#output = rawOutput;
@@ -49,6 +50,11 @@ export class KnownCall {
     if (_meta) this.#takeTerminal(_meta);
     const after = this.#shownOutput;
     return after.startsWith(before) ? after.slice(before.length) : '';
+  }
+
+  /** Kind in the words of the protocol. Some agents give the command of a call and no kind. */
+  get kind(): string {
+    return this.#kind === 'other' && this.#given !== undefined ? 'execute' : this.#kind;
   }
 
   /** Whether it is known what the call does. */
@@ -68,10 +74,11 @@ export class KnownCall {
   }
 
   get #given(): string | undefined {
-    const { command, cmd } = this.#input;
+    const { command, cmd, args } = this.#input;
     const given = command ?? cmd;
-    if (Array.isArray(given)) return given.map(String).join(' ');
-    return typeof given === 'string' && given !== '' ? given : undefined;
+    if (Array.isArray(given)) return given.map((word) => shellWord(String(word))).join(' ');
+    if (typeof given !== 'string' || given === '') return undefined;
+    return Array.isArray(args) && args.length > 0 ? [given, ...args.map(String)].map(shellWord).join(' ') : given;
   }
 
   get paths(): readonly string[] {

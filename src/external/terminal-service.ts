@@ -6,6 +6,7 @@ import { defaults } from '../protocol/index.ts';
 import { PeerError } from './failure.ts';
 import { AboutTerminal, CreateTerminal, shapedAs } from './messages.ts';
 import { OutputEnd } from './output-end.ts';
+import { plainCommand } from './plain-command.ts';
 
 /** Not -32000, which agents take for a request to log in. */
 const invalidParams = -32_602;
@@ -23,13 +24,14 @@ export class CommandGrants {
   /** @param callId call of the agent that was allowed */
   add(command: string, callId: string): void {
     for (const [each, { until }] of this.#of) if (until <= this.#now()) this.#of.delete(each);
-    this.#of.set(command, { callId, until: this.#now() + defaults.externalAgent.grantMs });
+    this.#of.set(plainCommand(command), { callId, until: this.#now() + defaults.externalAgent.grantMs });
   }
 
   /** Uses up a grant. @returns the call that was allowed; undefined: none was */
   take(command: string): string | undefined {
-    const grant = this.#of.get(command);
-    this.#of.delete(command);
+    const key = plainCommand(command);
+    const grant = this.#of.get(key);
+    this.#of.delete(key);
     return grant && grant.until > this.#now() ? grant.callId : undefined;
   }
 }
