@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import type { ExternalAgentFacts, ExternalAgentProcessEvent } from '../../machines/index.ts';
 import { LineSplitter, messageOf, plainText } from '../lib/index.ts';
@@ -48,6 +47,8 @@ export class Connection {
   /** Set when the agent has introduced itself. */
   info: InitializeResult | undefined;
   readonly #options: ConnectionOptions;
+  /** Sentence about its end, once it has exited. */
+  exit: string | undefined;
   #process: PipedProcess | undefined;
   #isKilled = false;
   #isFlooded = false;
@@ -149,9 +150,10 @@ export class Connection {
     void this.#introduce();
     const { code, signal } = await process.exited;
     // Its last words may still be in the pipe; a child that holds the other end must not keep us waiting.
-    await Promise.race([once(process.output, 'end').catch(() => {}), sleep(defaults.externalAgent.drainMs)]);
-    this.peer.close();
+    await Promise.race([process.closed, sleep(defaults.externalAgent.drainMs)]);
     const ended = `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`;
+    this.exit = ended;
+    this.peer.close();
     const error = this.stderr === '' ? ended : `${ended}\n${this.stderr}`;
     report({ type: 'PROCESS.EXITED', incarnation, error, isRetryable: this.#isRetryable, at: monotonicMs() });
     await process.gone;
@@ -207,10 +209,12 @@ export class Connection {
 
   /** An agent that cannot be heard any more is of no use, even if it lives. */
   async #breakOff(): Promise<void> {
-    await sleep(defaults.externalAgent.drainMs);
-    // Where this process was held up meanwhile, the exit may be waiting to be heard of: that says more.
-    await nextTurn();
-    this.#flood('It closed its standard output.');
+    const isRunning = await Promise.race([
+      this.#process?.exited.then(() => false),
+      sleep(defaults.externalAgent.exitWaitMs, true, { ref: false }),
+    ]);
+    // Its exit is reported with its code and its last words, which say more.
+    if (isRunning) this.#flood('It closed its standard output.');
   }
 
   #write(line: string): void {

@@ -292,11 +292,14 @@ export class Sessions {
     }
   }
 
-  #failureOf(error: unknown, { stderr, incarnation }: Connection): unknown {
+  #failureOf(error: unknown, { stderr, exit, incarnation }: Connection): unknown {
     const { name, loginHint } = this.#settings;
     if (error instanceof PeerClosedError) {
       const words = stderr === '' ? '' : ` It wrote: ${stderr}`;
-      return new AgentFailure('agentExited', `The agent ${name} has ended in this turn.${words}`);
+      return new AgentFailure(
+        'agentExited',
+        `The agent ${name} has ended in this turn.${exit === undefined ? '' : ` ${exit}`}${words}`,
+      );
     }
     if (v.isValiError(error)) {
       return new AgentFailure('agentError', `${name} did not keep to the protocol: ${error.message}`);

@@ -254,7 +254,9 @@ export const defaults = {
     /** Between SIGTERM and SIGKILL for what a dead agent has left in its group. */
     sweepGraceMs: 500,
     /** For reading the pipes of an agent that has exited. */
-    drainMs: 100,
+    drainMs: 2_000,
+    /** For the exit of an agent that has closed its standard output. */
+    exitWaitMs: 5_000,
     /** Of one message, and of what it has not read. */
     lineBytes: 16 * mebibyte,
     stderrBytes: 8_192,

@@ -59,6 +59,8 @@ export class PipedProcess {
   readonly gone: Promise<PipedExit>;
   /** Of it, for `look` while it works; absent where processes have no start times. */
   readonly descendants: Descendants | undefined;
+  /** It has exited, and its output and standard error are read to their ends. */
+  readonly closed: Promise<void>;
   readonly #child: Child;
   readonly #stderr: TextTail;
 
@@ -79,6 +81,9 @@ export class PipedProcess {
       write([]);
       joined = group?.add(identity);
     }
+    this.closed = new Promise((resolve) => {
+      child.once('close', () => resolve());
+    });
     this.exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => resolve({ code, signal }));
     });
