@@ -1,15 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { preloadProviders } from './providers/load.ts';
-import type { ModelSettings } from './providers/settings.ts';
+import { type ModelSettings, preloadProviders } from './providers/index.ts';
+import { loadTurnMachine } from './runtime/index.ts';
+import { toolParts } from './tools/index.ts';
 
-const parts: readonly (() => Promise<unknown>)[] = [
-  () => import('./runtime/turn-actor.ts'),
-  () => import('./providers/catalogue/catalogue.generated.json', { with: { type: 'json' } }),
-  () => import('web-tree-sitter'),
-  () => import('diff'),
-  () => import('./tools/web/fetch-page.ts'),
-  () => import('./tools/web/search/search.ts'),
-];
+const parts: readonly (() => Promise<unknown>)[] = [loadTurnMachine, () => import('web-tree-sitter'), ...toolParts];
 
 /**
  * Loads the parts that turns otherwise load on first use, one in each turn of the event loop, so that an upgrade in place does not

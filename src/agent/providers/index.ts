@@ -2,6 +2,7 @@
 export type { FactSource, KnownFacts } from './catalogue/index.ts';
 export { CatalogueError, catalogueUrl, costOf, refreshCatalogue } from './catalogue/index.ts';
 export { modelSource } from './choose.ts';
+export { preloadProviders } from './load.ts';
 export type { ModelList, ModelRouter } from './router.ts';
 export {
   derivedKind,

@@ -1,6 +1,6 @@
 import { ModelError, type ModelProvider } from '../model.ts';
 import { apiKeyOf } from './api-key.ts';
-import type { KnownFacts } from './catalogue/index.ts';
+import { builtInCatalogue, type KnownFacts } from './catalogue/index.ts';
 import type { ModelSettings, ProviderSettings } from './settings.ts';
 
 const usualEndPoint = 'https://api.openai.com/v1';
@@ -27,12 +27,13 @@ const usesChat = ({ kind }: ProviderSettings, wire: ModelSettings['wire']): bool
 
 /** Functions that load the code of the configured providers, with the libraries of their services. No key is asked for. */
 export function preloadProviders({ main, providers, wire }: ModelSettings): (() => Promise<unknown>)[] {
-  return [main, ...Object.values(providers)].map((provider) => {
+  const services = [main, ...Object.values(providers)].map((provider) => {
     const { kind } = provider;
     if (kind === 'demo') return parts.demo;
     if (usesChat(provider, wire) || kind === 'openai-compatible') return parts.chat;
     return async () => (await wireOf(kind)).wire.load();
   });
+  return [builtInCatalogue, ...services];
 }
 
 export interface LoadOptions {

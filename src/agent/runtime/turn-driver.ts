@@ -5,6 +5,9 @@ import { codedFailureOf } from './turn-failure.ts';
 /** The machine is loaded with the first turn: a server without turns runs without XState. */
 let startTurnActor: typeof StartTurnActor | undefined;
 
+export const loadTurnMachine = async (): Promise<typeof StartTurnActor> =>
+  (await import('./turn-actor.ts')).startTurnActor;
+
 const initialState: TurnState = {
   status: 'running',
   tokens: noTokens,
@@ -40,7 +43,7 @@ export class TurnDriver {
   /** Loads and starts the machine, then sends it the queued events. */
   async start(): Promise<void> {
     try {
-      startTurnActor ??= (await import('./turn-actor.ts')).startTurnActor;
+      startTurnActor ??= await loadTurnMachine();
       const { onEmitted } = this.#options;
       this.#actor = startTurnActor({
         ...this.#options,

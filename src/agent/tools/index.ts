@@ -196,3 +196,4 @@ export function selectToolNames(tools: readonly string[], names: readonly string
   const enabled = new Set(names.map((name) => name.toLowerCase()));
   return tools.filter((name) => enabled.has(name.toLowerCase()));
 }
+export { toolParts } from './parts.ts';
