@@ -165,7 +165,7 @@ export interface EventRange {
 /** Which sessions: most recently active first. */
 export interface SessionRange {
   readonly limit: number;
-  /** Key of the last session of the page before. */
+  /** Key of the last session of the page before. After its deletion, the list continues at its last listed place. */
   readonly before?: string | undefined;
   /** In keys, names and first inputs, in any case. */
   readonly text?: string | undefined;

@@ -46,8 +46,11 @@ export function automationRoutes({ automations, readOnly }: DashboardOptions): O
     if (automations) return automations;
     throw new HttpError(409, 'automationsDisabled', 'Automations are switched off.', null);
   }
-  function changeable(): Automations {
+  function refuseReadOnly(): void {
     if (readOnly !== undefined) throw new HttpError(403, 'readOnly', readOnly, null);
+  }
+  function changeable(): Automations {
+    refuseReadOnly();
     return existing();
   }
   const idOf = ({ params }: RequestContext) => params['id'] ?? '';
@@ -63,6 +66,7 @@ export function automationRoutes({ automations, readOnly }: DashboardOptions): O
       path: dashboardPaths.automationsRefresh,
       handler: () =>
         answered(async () => {
+          refuseReadOnly();
           const { revision } = (await automations?.refresh()) ?? nothing();
           return { triggered: automations !== undefined, name: 'automations', revision };
         }, 202),

@@ -68,7 +68,7 @@ const pageQuery = {
   bodies: v.optional(v.picklist(['short', 'none', 'full'], 'short, none or full'), 'short'),
 };
 
-/** `GET …/sessions/{sessionKey}/events`: an unknown session has no events. */
+/** `GET …/sessions/{sessionKey}/events`. Answers 404 `sessionNotFound` for an unknown session. */
 export function eventPage({ traces, flush, isRunning }: DashboardOptions): (context: RequestContext) => Reply {
   return ({ params, query }) => {
     const { after, before, limit, types, tool, turn, q, order, bodies } = parseQuery(query, pageQuery);
@@ -85,13 +85,14 @@ export function eventPage({ traces, flush, isRunning }: DashboardOptions): (cont
     // The cursor goes one way; the other bound only says where to stop.
     const until = order === 'asc' ? before : after;
     flush?.();
+    const session = traces.session(sessionKey);
+    if (!session) throw new HttpError(404, 'sessionNotFound', 'There is no such session.', { sessionKey });
     const { events, next } = traces.events(sessionKey, range);
     const wanted =
       until === undefined ? events : events.filter(({ id }) => (order === 'asc' ? id < until : id > until));
-    const session = traces.session(sessionKey);
     const hasMore = next !== undefined && wanted.length === events.length;
     const page: EventPage = {
-      ...(session && { session: dashboardSession(session, isRunning(session)) }),
+      session: dashboardSession(session, isRunning(session)),
       events: wanted.map((event) => summaryOf(event, bodies)),
       ...(hasMore && { next }),
     };

@@ -1,6 +1,6 @@
 /** `oratorio dashboard`: recorded sessions, with and without a running agent server. */
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -71,6 +71,7 @@ t.test('the viewer beside a running server shows new events and refuses changes'
     ['DELETE', `/dashboard/api/sessions/${sessionKey}`],
     ['DELETE', '/dashboard/api/automations/x'],
     ['POST', '/dashboard/api/automations/x/run'],
+    ['POST', '/dashboard/api/orchestrators/automations/refresh'],
     ['PUT', '/dashboard/api/config'],
   ] as const) {
     t.match(await request(url, at, { token, method, headers: { 'if-match': 'x' }, body: { set: {} } }), {
@@ -176,6 +177,7 @@ t.test('the command prints an address that opens, refuses revoked tokens, and en
     text: /is not a workspace/,
   });
   mkdirSync(join(nowhere, '.oratorio'));
+  writeFileSync(join(nowhere, '.oratorio', 'config.json'), '{}');
   t.match(await runInProcess(home, 'dashboard', '--workspace', nowhere), {
     code: 6,
     text: /no agent server has run/,

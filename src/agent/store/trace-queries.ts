@@ -19,9 +19,20 @@ const allEvents =
 const rowsPerLook = 1_000;
 const rowsPerCall = 20_000;
 
+/** Places in the list of sessions that a reader remembers, for cursors whose session is deleted meanwhile. */
+const rememberedPlaces = 10_000;
+
+/** Place of a session in the list of sessions. */
+interface ListPlace {
+  readonly lastActivityAt: string;
+  readonly key: number;
+}
+
 /** Reads traces in an open database. */
 export class TraceQueries implements TraceReader {
   readonly #rows: Rows;
+  /** Places of listed sessions by session key, the least recently listed first. */
+  readonly #places = new Map<string, ListPlace>();
 
   constructor(rows: Rows) {
     this.#rows = rows;
@@ -39,8 +50,10 @@ export class TraceQueries implements TraceReader {
     const conditions = ['1'];
     const values: SQLInputValue[] = [];
     if (before !== undefined) {
-      conditions.push('(lastActivityAt, key) < (SELECT lastActivityAt, key FROM traceSessions WHERE sessionKey = ?)');
-      values.push(before);
+      const place = this.#placeOf(before);
+      if (!place) return [];
+      conditions.push('(lastActivityAt, key) < (?, ?)');
+      values.push(place.lastActivityAt, place.key);
     }
     if (status === 'running') conditions.push("lastStatus = 'running'");
     if (status === 'failed') conditions.push('errorCount > 0');
@@ -48,8 +61,26 @@ export class TraceQueries implements TraceReader {
       conditions.push(`instr(folded(${remembered}), ?) > 0`);
       values.push(folded(text));
     }
-    const sql = `SELECT ${sessionColumns} FROM traceSessions WHERE ${conditions.join(' AND ')} ORDER BY lastActivityAt DESC, key DESC LIMIT ?`;
-    return this.#rows.all(sql, ...values, Math.max(0, limit)).map(sessionOf);
+    const sql = `SELECT key, ${sessionColumns} FROM traceSessions WHERE ${conditions.join(' AND ')} ORDER BY lastActivityAt DESC, key DESC LIMIT ?`;
+    return this.#rows.all(sql, ...values, Math.max(0, limit)).map(({ key, ...row }) => {
+      const session = sessionOf(row);
+      this.#rememberPlace(session.sessionKey, { lastActivityAt: session.lastActivityAt, key: Number(key) });
+      return session;
+    });
+  }
+
+  /** Present place of a session, or the last listed place of a deleted one. */
+  #placeOf(sessionKey: string): ListPlace | undefined {
+    const row = this.#rows.get('SELECT lastActivityAt, key FROM traceSessions WHERE sessionKey = ?', sessionKey);
+    if (!row) return this.#places.get(sessionKey);
+    return { lastActivityAt: String(row['lastActivityAt']), key: Number(row['key']) };
+  }
+
+  #rememberPlace(sessionKey: string, place: ListPlace): void {
+    this.#places.delete(sessionKey);
+    this.#places.set(sessionKey, place);
+    const [oldest] = this.#places.keys();
+    if (this.#places.size > rememberedPlaces && oldest !== undefined) this.#places.delete(oldest);
   }
 
   session(sessionKey: string): TraceSession | undefined {

@@ -1,10 +1,11 @@
 import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
 import { messageOf } from '../../../lib/browser.ts';
 import { streamEvents } from '../../../protocol/browser.ts';
-import type { DashboardSession, EventPage, SessionPage } from '../../../protocol/index.ts';
+import type { DashboardSession, SessionPage } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
 import { deletionsOf } from './deletions.ts';
+import { eventPageOf } from './event-page.ts';
 import { paths } from './paths.ts';
 
 const pageSize = 100;
@@ -129,8 +130,7 @@ export function createTable(app: App) {
   }
 
   async function fetchOne(key: string): Promise<DashboardSession | undefined> {
-    const path = paths.events(key, { limit: 1, bodies: 'none' });
-    return (await app.api.get<EventPage>(path, abort.signal)).session;
+    return (await eventPageOf(app, key, { limit: 1, bodies: 'none' }, abort.signal)).session;
   }
 
   function put(found: readonly DashboardSession[]): void {

@@ -1,10 +1,11 @@
 import { batch, type ReadonlySignal, signal } from '@preact/signals';
 import { messageOf } from '../../../../lib/browser.ts';
 import { streamEvents } from '../../../../protocol/browser.ts';
-import type { DashboardSession, EventPage, EventSummary } from '../../../../protocol/index.ts';
+import type { DashboardSession, EventSummary } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import type { StreamEvent } from '../../../app/stream.ts';
-import { firstEventsPage, maxEventsPerPage, paths } from '../paths.ts';
+import { eventPageOf } from '../event-page.ts';
+import { firstEventsPage, maxEventsPerPage } from '../paths.ts';
 import { type Entry, entryOf } from './entry.ts';
 import { TraceModel } from './model.ts';
 
@@ -62,7 +63,7 @@ export function createLoader(app: App, sessionKey: string) {
   }
 
   const page = (query: Record<string, string | number | undefined>) =>
-    app.api.get<EventPage>(paths.events(sessionKey, { bodies: 'short', ...query }), abort.signal);
+    eventPageOf(app, sessionKey, { bodies: 'short', ...query }, abort.signal);
 
   /** Everything after what the page has, until the end or until it is enough. */
   async function fetchOn(most = maxEntries): Promise<void> {
