@@ -6,7 +6,8 @@
  * 1. `boot` makes the private directories and reads the configuration; `claim` asks the operating system for the lock.
  * 2. The winner binds its address. The lock file is published once it answers, so that a reader finds a server there.
  * 3. Requests are served while `recover` still adopts what an earlier Hub left. A failed recovery is only reported.
- * 4. While it serves, `watchAddress` reports a lock file that was removed or damaged; it is then published again.
+ * 4. While it serves, `watchAddress` reports a lock file that was removed or damaged; it is then published again. A removed
+ *    claim is taken again; the Hub ends with its agent servers left running when another Hub has taken it.
  * 5. `SHUTDOWN` drains once: agent servers are stopped or handed over, at most until the deadline. Then streams end.
  */
 
@@ -33,6 +34,8 @@ export type HubMachineEvent =
   /** The lock file is missing, damaged or not private any more. */
   | { readonly type: 'ADDRESS.LOST'; readonly problem: string }
   | { readonly type: 'ADDRESS.PUBLISHED' }
+  /** Another Hub has locked the home after the lock was removed. */
+  | { readonly type: 'CLAIM.LOST' }
   | { readonly type: 'ADDRESS.UNPUBLISHED'; readonly error: string };
 
 /** Asks `watchAddress` to write the lock file again. */
@@ -40,6 +43,7 @@ export type AddressCommand = { readonly type: 'PUBLISH' };
 
 export type HubEmitted =
   | { readonly type: 'hub.started'; readonly apiBaseUrl: string }
+  | { readonly type: 'hub.displaced' }
   | { readonly type: 'hub.stopping' };
 
 const notProvided = () => Promise.reject(new Error('not provided'));
@@ -81,6 +85,12 @@ export const hubMachine = setup({
     recordError: assign((_, params: { readonly error: unknown }) => ({
       lastError: messageOf(params.error),
     })),
+    recordClaimLoss: assign({
+      mode: 'detach' as const,
+      isShutdownRequested: true,
+      lastError: 'Another Hub has taken over this home.',
+    }),
+    emitDisplaced: emit({ type: 'hub.displaced' as const }),
     recordDrainTimeout: assign({ lastError: 'Some agent servers did not stop in time.' }),
     emitStarted: emit(({ context }) => ({ type: 'hub.started' as const, apiBaseUrl: context.apiBaseUrl ?? '' })),
     emitStopping: emit({ type: 'hub.stopping' as const }),
@@ -157,6 +167,7 @@ export const hubMachine = setup({
         'ADDRESS.LOST': { actions: ['recordAddressProblem', 'publishAddress'] },
         'ADDRESS.PUBLISHED': { actions: 'recordAddressPublished' },
         'ADDRESS.UNPUBLISHED': { actions: 'recordPublishFailure' },
+        'CLAIM.LOST': { target: 'draining', actions: ['recordClaimLoss', 'emitDisplaced'] },
       },
       states: {
         recovering: {

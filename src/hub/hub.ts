@@ -8,9 +8,7 @@ import { projections } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, HubLock, type HubStatus } from '../protocol/index.ts';
 import {
-  acquireLock,
   ensurePrivateDirectory,
-  type Lock,
   lockHolder,
   ownIdentity,
   PortAllocator,
@@ -20,6 +18,7 @@ import {
 import { type HubTelemetry, startHubTelemetry } from '../telemetry/index.ts';
 import { watchAddress } from './actors/watch-address.ts';
 import { createAddress, type PublishedAddress } from './address.ts';
+import { type Claim, claimHome } from './claim.ts';
 import { type Credentials, createToken, loadCredentials } from './credentials.ts';
 import { collectAfterStarts } from './engine.ts';
 import { createEvents, type HubEvents } from './events.ts';
@@ -77,7 +76,7 @@ const capabilities = {
 
 /** Everything the Hub has once it has won the claim. */
 interface Held {
-  readonly lock: Lock;
+  readonly lock: Claim;
   readonly token: string;
   readonly startedAt: string;
   readonly credentials: Credentials;
@@ -115,7 +114,7 @@ export function startHub(options: HubOptions): Hub {
     return held;
   }
 
-  function hold(lock: Lock): Held {
+  function hold(lock: Claim): Held {
     const events = createEvents(logger);
     const store: WorkspaceStore = createStore(statePath, () =>
       [...registry.workspaces.values()].map(({ facts }) => facts.stored),
@@ -221,7 +220,7 @@ export function startHub(options: HubOptions): Hub {
         ensurePrivateDirectory(statePath);
       }),
       claim: fromPromise(async () => {
-        const lock = acquireLock(join(statePath, 'hub.mutex'));
+        const lock = claimHome(join(statePath, 'hub.mutex'));
         if (lock === 'held') return { won: false };
         removeStaleTemps(statePath);
         held = hold(lock);
@@ -261,11 +260,15 @@ export function startHub(options: HubOptions): Hub {
       recover: fromPromise(async () => ({
         adopted: (await Promise.all(claimed().recoveries)).filter(Boolean).length,
       })),
-      watchAddress: watchAddress(() => {
-        const { address } = claimed();
-        if (!address) throw new Error('the Hub has no address yet');
-        return address;
-      }, logger),
+      watchAddress: watchAddress(
+        () => {
+          const { address } = claimed();
+          if (!address) throw new Error('the Hub has no address yet');
+          return address;
+        },
+        () => claimed().store.save(),
+        logger,
+      ),
       drain: fromPromise<void, { mode: 'stop' | 'detach' }>(async ({ input }) => {
         if (input.mode === 'stop') await claimed().registry.stopAll();
       }),
@@ -281,6 +284,9 @@ export function startHub(options: HubOptions): Hub {
     claimed().events.publish('hub.started', null, { apiBaseUrl, pid: process.pid });
     logger.info('the Hub is serving', { apiBaseUrl });
   });
+  actor.on('hub.displaced', () =>
+    logger.error('another Hub has taken over this home; this Hub ends and leaves its agent servers running', { home }),
+  );
   actor.on('hub.stopping', () => claimed().events.publish('hub.stopping', null, { pid: process.pid }));
 
   function shutdown(mode: 'stop' | 'detach'): void {
@@ -334,8 +340,12 @@ function follow(actor: ActorRefFrom<typeof hubMachine>, winner: () => ReturnType
  * a second server of a workspace. Returns what is still to be waited for.
  */
 function restoreKnown({ registry, services, store }: Held, logger: Logger): readonly Promise<boolean>[] {
-  const { workspaces, problem } = store.load();
-  if (problem) logger.warn('the list of known workspaces cannot be used and is begun anew', { problem });
+  const { workspaces, damage } = store.load();
+  if (damage) {
+    const text =
+      'the list of known workspaces is damaged and starts empty; run oratorio in each workspace to add it again';
+    logger.warn(text, { ...damage });
+  }
   const recover = async (stored: StoredWorkspace): Promise<boolean> => {
     const workspacePath = stored.canonicalWorkspacePath;
     try {

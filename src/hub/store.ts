@@ -1,3 +1,4 @@
+import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { ApiProxyRequest, HealthReport, ProcessIdentity } from '../protocol/index.ts';
@@ -31,9 +32,17 @@ export type StoredProcess = v.InferOutput<typeof StoredProcess>;
 
 const StoredHub = v.object({ version: v.literal(1), updatedAt: v.string(), appServers: v.array(StoredWorkspace) });
 
+/** A damaged list of workspaces. */
+export interface ListDamage {
+  readonly file: string;
+  readonly problem: string;
+  /** New path of the damaged file; null when it could not be moved. */
+  readonly copy: string | null;
+}
+
 export interface WorkspaceStore {
-  /** Workspaces that the last Hub left, and the problem when the file could not be read. */
-  load(): { readonly workspaces: readonly StoredWorkspace[]; readonly problem: string | null };
+  /** Workspaces that the last Hub left. A damaged file is moved aside, so that no write replaces it. */
+  load(): { readonly workspaces: readonly StoredWorkspace[]; readonly damage: ListDamage | null };
   /** Resolves once everything true at the time of the call is on disk. Calls made meanwhile share one write. */
   save(): Promise<void>;
   /**
@@ -41,6 +50,17 @@ export interface WorkspaceStore {
    * the file belongs to the next holder of the lock.
    */
   end(): Promise<void>;
+}
+
+/** Moves the damaged file aside, next to its place. Returns its new path; null when the move fails. */
+function moveDamagedAside(file: string): string | null {
+  const copy = `${file}.damaged-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
+  try {
+    renameSync(file, copy);
+    return copy;
+  } catch {
+    return null;
+  }
 }
 
 /**
@@ -65,8 +85,9 @@ export function createStore(statePath: string, collect: () => readonly StoredWor
   return {
     load() {
       const read = readJson(file, StoredHub);
-      if (read.kind === 'ok') return { workspaces: read.value.appServers, problem: null };
-      return { workspaces: [], problem: read.kind === 'missing' ? null : read.problem };
+      if (read.kind === 'ok') return { workspaces: read.value.appServers, damage: null };
+      if (read.kind === 'missing') return { workspaces: [], damage: null };
+      return { workspaces: [], damage: { file, problem: read.problem, copy: moveDamagedAside(file) } };
     },
     save() {
       if (next) return next;

@@ -52,7 +52,7 @@ export const defaults = {
   },
   hub: {
     /** How often `hub.lock` is checked where no file system event says that it changed. */
-    addressCheckMs: 5_000,
+    addressCheckMs: 1_000,
     /** Pause between two publications of `hub.lock`. */
     addressRestMs: 250,
     /** Port of the first start of a Hub, and how many after it are tried before the system chooses one. */

@@ -114,19 +114,41 @@ t.test('regression: edge 1 a Hub that yields reports the serving process, also w
   );
 });
 
-t.test('regression: edge 1 a Hub whose lock was taken over leaves the file of its successor unchanged', async (t) => {
-  // Deleting the mutex lets a second Hub in: the first must notice that it has lost its claim.
-  rmSync(join(state, 'hub.mutex'));
-  rmSync(join(state, 'hub.lock'));
-  await eventually(
-    () => hub.output().includes('could not publish hub.lock again'),
-    'the first Hub gives up its address',
-  );
-  const second = await startTestHub(t, { home, agentServer });
-  const published = readFileSync(file, 'utf8');
-  await hub.shutdown();
-  t.equal(readFileSync(file, 'utf8'), published);
-  t.match(await discoverHub({ home, ...patient }), { kind: 'found', lock: { pid: second.child.pid } });
-  await second.shutdown();
-  t.notOk(existsSync(file), 'it is withdrawn at the end');
-});
+t.test(
+  'a Hub whose state directory is removed writes its lock and its list again, and no second Hub starts',
+  async (t) => {
+    const before = readFileSync(file, 'utf8');
+    for (const removed of [state, join(state, 'hub.mutex')]) {
+      rmSync(removed, { recursive: true });
+      await eventually(
+        () =>
+          existsSync(join(state, 'appservers.json')) && isPrivateFile(file) && readFileSync(file, 'utf8') === before,
+        `${removed} is there again`,
+      );
+      await eventually(() => lockHolder(join(state, 'hub.mutex')) === hub.child.pid, 'the claim is taken again');
+      const loser = spawnHub(home, { agentServer });
+      await once(loser.child, 'close');
+      t.match(JSON.parse(loser.output().trim().split('\n').at(-1) ?? ''), { kind: 'yielded', pid: hub.child.pid });
+    }
+  },
+);
+
+t.test(
+  'regression: edge 1 a Hub whose lock was taken over ends and leaves the file of its successor unchanged',
+  async (t) => {
+    // A stopped Hub cannot take its claim again: deleting the mutex lets a second Hub in.
+    hub.child.kill('SIGSTOP');
+    rmSync(join(state, 'hub.mutex'));
+    rmSync(join(state, 'hub.lock'));
+    const second = await startTestHub(t, { home, agentServer });
+    const published = readFileSync(file, 'utf8');
+    const ended = once(hub.child, 'close');
+    hub.child.kill('SIGCONT');
+    await ended;
+    t.match(hub.output(), /another Hub has taken over this home/);
+    t.equal(readFileSync(file, 'utf8'), published);
+    t.match(await discoverHub({ home, ...patient }), { kind: 'found', lock: { pid: second.child.pid } });
+    await second.shutdown();
+    t.notOk(existsSync(file), 'it is withdrawn at the end');
+  },
+);

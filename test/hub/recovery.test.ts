@@ -1,6 +1,6 @@
 /** kill -9 of Hub and servers at any moment: the next start recovers without a duplicate and without killing another process (design §3). */
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { workspaceFiles } from '../../src/supervise/index.ts';
@@ -128,8 +128,10 @@ t.test('a Hub with an unreadable state file serves; state directories have mode 
   writeFileSync(join(hubStatePath(home), 'hub.lock'), 'nor is this');
   const hub = await startTestHub(t, { home, agentServer });
   t.equal((await hub.call('GET', '/v1/status')).status, 200);
-  await eventually(() => hub.output().includes('begun anew'), 'the new start is logged');
-  t.match(hub.output(), /begun anew/);
+  await eventually(() => hub.output().includes('is damaged and starts empty'), 'the damage is logged');
+  const [saved = ''] = readdirSync(hubStatePath(home)).filter((name) => name.startsWith('appservers.json.damaged-'));
+  t.equal(readFileSync(join(hubStatePath(home), saved), 'utf8'), '{ this is not JSON', 'the damaged file is saved');
+  t.ok(hub.output().includes(saved), 'the log names the copy');
 
   await hub.ensure(makeWorkspace(t, quick));
   t.equal(statSync(hubStatePath(home)).mode & 0o777, 0o700);

@@ -187,6 +187,17 @@ const walks: Walk<HubWorld>[] = [
     },
   },
   {
+    takes: 'serving CLAIM.LOST → draining',
+    proves: 'A Hub whose home another Hub has taken ends and leaves its agent servers running.',
+    given: serving,
+    when: (world) => world.actor.send({ type: 'CLAIM.LOST' }),
+    shows: (t, world) => {
+      t.match(world.emitted.slice(-2), [{ type: 'hub.displaced' }, { type: 'hub.stopping' }]);
+      t.same(open(world.drain).input, { mode: 'detach' });
+      t.match(world.context.lastError, 'Another Hub');
+    },
+  },
+  {
     takes: 'serving SHUTDOWN → draining',
     proves: 'Agent servers are drained in the requested mode, after hub.stopping is emitted.',
     given: serving,

@@ -14,7 +14,7 @@ const { addressCheckMs, addressRestMs } = defaults.hub;
  * The `watchAddress` actor: checks the lock file whenever its directory reports a change, and now and then where no such
  * reports exist. Publishes it again when the machine asks for it, at most once in a while: another program may fight us.
  */
-export function watchAddress(addressOf: () => PublishedAddress, logger: Logger) {
+export function watchAddress(addressOf: () => PublishedAddress, save: () => Promise<void>, logger: Logger) {
   return fromCallback<AddressCommand>(({ sendBack, receive }) => {
     const address = addressOf();
     let watcher: FSWatcher | undefined;
@@ -40,8 +40,14 @@ export function watchAddress(addressOf: () => PublishedAddress, logger: Logger) 
       if (problem === null) return;
       publishedAt = monotonicMs();
       try {
-        address.publishAgain();
+        if (!address.publishAgain()) {
+          sendBack({ type: 'CLAIM.LOST' });
+          return;
+        }
         lastFailure = '';
+        watchDirectory();
+        // The whole directory may be new.
+        save().catch((error: unknown) => logger.error('could not save the list of workspaces', { error }));
         logger.warn('published hub.lock again', { file: address.file, problem });
         sendBack({ type: 'ADDRESS.PUBLISHED' });
       } catch (error) {
@@ -57,14 +63,22 @@ export function watchAddress(addressOf: () => PublishedAddress, logger: Logger) 
       sendBack({ type: 'ADDRESS.UNPUBLISHED', error: failure });
     }
 
-    try {
-      const name = basename(address.file);
-      watcher = watch(dirname(address.file), { persistent: false }, (_, changed) => {
-        if (changed === null || changed === name) check();
-      }).on('error', () => watcher?.close());
-    } catch (error) {
-      logger.debug('hub.lock is checked now and then only', { error });
+    /** Watches the present directory: a watcher of a removed one reports nothing more. */
+    function watchDirectory(): void {
+      watcher?.close();
+      try {
+        const directory = dirname(address.file);
+        // The kernel reports the removal of the directory with the directory's own name.
+        const names: (string | null)[] = [basename(address.file), basename(directory), null];
+        watcher = watch(directory, { persistent: false }, (_, changed) => {
+          if (names.includes(changed)) check();
+        }).on('error', () => watcher?.close());
+      } catch (error) {
+        logger.debug('hub.lock is checked now and then only', { error });
+      }
     }
+
+    watchDirectory();
     const timer = setInterval(check, addressCheckMs).unref();
     receive(publish);
     check();
