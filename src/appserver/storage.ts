@@ -7,7 +7,10 @@ import { StartupError } from './startup-error.ts';
 /** @throws StartupError when the database cannot be used */
 export function openStorage(stateDirectory: string, logger: Logger): Store {
   try {
-    return openStore(stateDirectory, { onFault: faultOf(logger, 'traces cannot be written') });
+    return openStore(stateDirectory, {
+      onFault: faultOf(logger, 'traces cannot be written'),
+      onDamage: (message) => logger.warn(message),
+    });
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
     throw new StartupError(error.code === 'diskFull' ? 'system' : 'config', error.message, { cause: error });

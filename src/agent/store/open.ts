@@ -4,6 +4,7 @@ import type { ScheduleStore } from '../schedule-store.ts';
 import type { ThreadStore, TraceStore } from '../thread-store.ts';
 import { SqliteChatRequests } from './chat-requests.ts';
 import { Database } from './database.ts';
+import { moveEmptiedAside } from './emptied.ts';
 import { SqliteSchedules } from './schedules.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import type { Expirable } from './trace-retention.ts';
@@ -22,16 +23,25 @@ export interface Store {
 export interface StoreOptions {
   /** Called for failures in the background: a listener that throws, traces that the disk refuses. Default: a warning of the process. */
   readonly onFault?: (error: unknown) => void;
+  /** Called with a sentence when the history was lost before the start. Default: a warning of the process. */
+  readonly onDamage?: (message: string) => void;
 }
 
 /**
  * Opens `state.db` in `directory` (the state of a workspace, below the home), creates it if it is missing, brings it up to date. The
- * workspace's lock must be held: one process writes. A damaged file is never deleted; its error says what to do.
+ * workspace's lock must be held: one process writes. A damaged file is never deleted; its error says what to do. An emptied file is
+ * moved aside with the files of its log, and reported.
  *
  * @throws StorageError corrupt, readOnly, diskFull, failed (made by a newer version, or in use)
  */
-export function openStore(directory: string, { onFault = warn }: StoreOptions = {}): Store {
-  const database = new Database(join(directory, 'state.db'));
+export function openStore(directory: string, { onFault = warn, onDamage = warn }: StoreOptions = {}): Store {
+  const file = join(directory, 'state.db');
+  const aside = moveEmptiedAside(file);
+  if (aside !== undefined)
+    onDamage(
+      `${file} was empty: its history is lost, or an earlier start ended before it wrote. The file and its logs were moved to ${aside}; restore ${file} from a backup if you have one`,
+    );
+  const database = new Database(file);
   const users = new Set(['threads', 'traces']);
   const release = (user: string) => () => {
     if (users.delete(user) && users.size === 0) database.close();
