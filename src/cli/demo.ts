@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startAppServer } from '../appserver/index.ts';
 import { initWorkspace } from '../config/index.ts';
+import { ensurePrivateDirectory } from '../lib/index.ts';
 import { createLogger, levelOf } from '../log/index.ts';
 import { type Backend, makeDemoRepository, removeDemo, startDemo } from '../review/index.ts';
 import type { CommandContext } from './command.ts';
@@ -38,6 +39,7 @@ export async function startReviewDemo(context: CommandContext, port: number): Pr
     const level = context.env['ORATORIO_LOG'] ? levelOf(context.env) : 'warn';
     const logger = createLogger({ name: 'demo', level });
     const repository = await makeDemoRepository(directory);
+    ensurePrivateDirectory(home);
     initWorkspace(repository.checkout, env);
     const permissions = { WorktreeRoot: join(directory, 'worktrees') };
     await writeFile(

@@ -88,10 +88,12 @@ export function planChange(
     settings = parsed(source.file, text).settings;
   }
   const user = userLayers(place.home);
-  const layers = [...user, workspaceLayer(place, settings)];
+  // A change on the page keeps the trust of the file before.
+  const present = workspaceLayer(place, layer.settings);
+  const layers = [...user, { ...present, settings }];
   const issues = configIssues(layers, place.env);
   if (issues.length > 0) throw new ConfigChangeError(issues);
-  const old = effectiveOf([...user, workspaceLayer(place, layer.settings)], place.env);
+  const old = effectiveOf([...user, present], place.env);
   const now = effectiveOf(layers, place.env);
   const restartNeededFor = paths.flatMap((path) => {
     if ('issue' in path) return [];

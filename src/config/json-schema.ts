@@ -1,7 +1,7 @@
 import { isUsersAlone } from './combine.ts';
 import { isJsonObject, type JsonObject } from './parse.ts';
 import { Config, secretKeyPaths } from './schema.ts';
-import { ruleOf, sensitivePathOf } from './settings-table.ts';
+import { givesRights, ruleOf } from './settings-table.ts';
 
 /** The configuration file as JSON Schema (draft 7), for editors: what a user may write. */
 export async function configJsonSchema(): Promise<Record<string, unknown>> {
@@ -20,7 +20,7 @@ export function whyReadOnly(keyPath: string): string | undefined {
   if (keyPath.split('.')[0] === 'McpServers') return 'MCP servers have methods of their own, which keep their secrets';
   const rule = ruleOf(keyPath);
   if (rule?.combine === isUsersAlone) return 'only your own config.json decides it';
-  if (sensitivePathOf(keyPath) === undefined) return undefined;
+  if (!givesRights(keyPath)) return undefined;
   return 'it gives rights, so edit .oratorio/config.json of the workspace and run: oratorio trust';
 }
 

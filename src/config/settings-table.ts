@@ -33,6 +33,8 @@ export interface SettingRule {
   readonly restricts?: Combine;
   /** Text for the model: without trust it is shown marked as untrusted. */
   readonly isText?: true;
+  /** Gives no right beyond cost, text and records: the page of a trusted workspace may change it. */
+  readonly isOnPage?: true;
 }
 
 /**
@@ -54,11 +56,11 @@ export const settingsTable: readonly SettingRule[] = [
     why: 'decides what an answer costs and who gets prompts',
     restricts: isUnchosenModel,
   },
-  { path: 'SystemPrompt', isSensitive: true, why: 'instructs the agent', isText: true },
-  { path: 'MaxToolCallRounds', isSensitive: true, why: 'raises what a turn costs', restricts: smaller },
-  { path: 'UpstreamRetries', isSensitive: true, why: 'raises what a turn costs', restricts: smaller },
-  { path: 'Compaction', isSensitive: true, why: 'decides how much is sent with a request' },
-  { path: 'SubAgent', isSensitive: true, why: 'raises what a turn costs' },
+  { path: 'SystemPrompt', isSensitive: true, isOnPage: true, why: 'instructs the agent', isText: true },
+  { path: 'MaxToolCallRounds', isSensitive: true, isOnPage: true, why: 'raises what a turn costs', restricts: smaller },
+  { path: 'UpstreamRetries', isSensitive: true, isOnPage: true, why: 'raises what a turn costs', restricts: smaller },
+  { path: 'Compaction', isSensitive: true, isOnPage: true, why: 'decides how much is sent with a request' },
+  { path: 'SubAgent', isSensitive: true, isOnPage: true, why: 'raises what a turn costs' },
   { path: 'SubAgent.MaxDepth', why: 'raises what a turn costs', restricts: smaller },
   { path: 'SubAgent.MaxConcurrency', why: 'raises what a turn costs', restricts: smaller },
   { path: 'SubAgent.MaxToolCallRounds', why: 'raises what a turn costs', restricts: smaller },
@@ -97,9 +99,21 @@ export const settingsTable: readonly SettingRule[] = [
     combine: strictest(['deny', 'allow']),
     restricts: strictest(['deny', 'allow']),
   },
-  { path: 'Tools.File.MaxFileBytes', isSensitive: true, why: 'raises what is read', restricts: smaller },
-  { path: 'Tools.Web.MaxBytes', isSensitive: true, why: 'raises what is read', restricts: smaller },
-  { path: 'Tools.Web.MaxChars', isSensitive: true, why: 'raises what an answer costs', restricts: smaller },
+  {
+    path: 'Tools.File.MaxFileBytes',
+    isSensitive: true,
+    isOnPage: true,
+    why: 'raises what is read',
+    restricts: smaller,
+  },
+  { path: 'Tools.Web.MaxBytes', isSensitive: true, isOnPage: true, why: 'raises what is read', restricts: smaller },
+  {
+    path: 'Tools.Web.MaxChars',
+    isSensitive: true,
+    isOnPage: true,
+    why: 'raises what an answer costs',
+    restricts: smaller,
+  },
   {
     path: 'Tools.Web.AllowedHosts',
     isSensitive: true,
@@ -110,7 +124,7 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Tools.Web.SearchProvider', isSensitive: true, why: 'sends queries to an address' },
   { path: 'Tools.Web.SearchUrl', isSensitive: true, why: 'sends queries to an address' },
   { path: 'Tools.Web.SearchApiKey', isSensitive: true, why: 'decides which account a query is made with' },
-  { path: 'Automations', isSensitive: true, why: 'runs the agent unattended' },
+  { path: 'Automations', isSensitive: true, isOnPage: true, why: 'runs the agent unattended' },
   {
     path: 'Automations.Enabled',
     why: 'runs the agent unattended',
@@ -120,7 +134,7 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Automations.MaxConcurrentRuns', why: 'raises what runs cost', restricts: smaller },
   { path: 'Automations.TurnTimeoutMinutes', why: 'raises what runs cost', restricts: smaller },
   { path: 'Automations.MaxRetries', why: 'raises what runs cost', restricts: smaller },
-  { path: 'Tracing', isSensitive: true, why: 'decides what is recorded and how long' },
+  { path: 'Tracing', isSensitive: true, isOnPage: true, why: 'decides what is recorded and how long' },
   { path: 'Api', isSensitive: true, why: 'opens a listener' },
   { path: 'Api.Enabled', why: 'opens a listener', combine: staysSwitchedOff, restricts: strictest([false, true]) },
   { path: 'Api.Host', why: 'decides which machines can connect', combine: isLoopbackOrUsers },
@@ -203,6 +217,13 @@ export function ruleOf(keyPath: string): SettingRule | undefined {
 /** The sensitive path that a setting belongs to; undefined: it is not sensitive. */
 export const sensitivePathOf = (keyPath: string): string | undefined =>
   sensitivePaths.find((path) => keyPath === path || keyPath.startsWith(`${path}.`));
+
+/** Whether a workspace's file gives rights by this setting, which its page must not. */
+export const givesRights = (keyPath: string): boolean =>
+  settingsTable.some(
+    ({ path, isSensitive, isOnPage }) =>
+      isSensitive && !isOnPage && (keyPath === path || keyPath.startsWith(`${path}.`)),
+  );
 
 /** Sensitive settings of a file, by path. A section without a setting in it asks for nothing. */
 export function sensitiveSettings(settings: JsonObject): ReadonlyMap<string, unknown> {

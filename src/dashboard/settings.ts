@@ -5,7 +5,9 @@ import {
   planChange,
   settingsJsonSchema,
   showConfig,
+  trustWorkspace,
   workspaceSource,
+  workspaceTrust,
 } from '../config/index.ts';
 import { HttpError, json, type Reply, type RequestContext } from '../http/index.ts';
 import { ConfigChange, type ConfigView } from '../protocol/index.ts';
@@ -53,7 +55,11 @@ export function settings({ config, readOnly, logger }: DashboardOptions) {
       throw new HttpError(412, 'revisionStale', message, { revision: source.revision });
     }
     const planned = plan(source, set);
+    const place = { home: config.home, workspace: config.workspace };
+    const { trust } = workspaceTrust(place);
     write(source.file, planned.text);
+    // The user has agreed to this change on the page.
+    if (trust === 'trusted' && workspaceTrust(place).trust === 'restricted') trustWorkspace(place);
     const keys = Object.keys(set);
     logger.info('settings changed', { keys, by: context.principal, remoteAddress: context.remoteAddress });
     const { revision } = read();

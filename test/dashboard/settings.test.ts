@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { workspaceTrust } from '../../src/config/index.ts';
+import { trustWorkspace, workspaceTrust } from '../../src/config/index.ts';
 import { secretKeyPaths } from '../../src/config/schema.ts';
 import { reservedNames, settingsTable } from '../../src/config/settings-table.ts';
 import { temporaryDirectory } from '../appserver/harness.ts';
@@ -108,6 +108,7 @@ t.test('a change writes the requested settings and leaves the rest of the file u
   const place = await scene(t);
   const before = '{\n\t"ApiKey": "sk-secret",\n\t"Mine": [1,   2],\n\t"automations": { "MaxRetries": 9 }\n}\n';
   writeFileSync(fileOf(place), before);
+  trustWorkspace({ home: place.home, workspace: place.path });
   const answer = await put(place, {
     'automations.maxretries': 8,
     Model: 'big',
@@ -225,6 +226,7 @@ const rights: Readonly<Record<string, unknown>> = {
   'DashBoard.Auth': 'none',
   Provider: 'openai',
   Providers: { evil: { EndPoint: 'http://evil.example' } },
+  Proxy: 'http://evil.example',
   ApiKeyCommand: ['evil'],
   Wire: 'chat',
   FallbackModels: ['evil/model'],
@@ -253,7 +255,9 @@ t.test('regression: H2 settings that give rights cannot be changed through the d
     t.match(body, { error: { code: 'invalidConfig', details: { issues: [{ path }] } } }, path);
     t.match(body.error.message, `${fileOf(place)} is not changed here`, path);
   }
-  const known = settingsTable.filter(({ path, isSensitive }) => isSensitive && !reservedNames.includes(path));
+  const known = settingsTable.filter(
+    ({ path, isSensitive, isOnPage }) => isSensitive && !isOnPage && !reservedNames.includes(path),
+  );
   t.same([...covered].sort(), known.map(({ path }) => path).sort(), 'every sensitive setting is in this test');
   t.equal(textOf(place), before);
   t.match(
@@ -263,6 +267,7 @@ t.test('regression: H2 settings that give rights cannot be changed through the d
   );
   t.equal(textOf(place), before);
   t.match(await put(place, { Model: 'x' }), { status: 200 }, 'a harmless one can be changed');
+  t.match(await put(place, { SystemPrompt: 'x', MaxToolCallRounds: 7 }), { status: 200 }, 'and one that only costs');
   t.equal(workspaceTrust({ home: place.home, workspace: place.path }).trust, 'trusted');
   const { body } = await place.ask('/dashboard/api/config/schema');
   t.match(body.properties.Api.properties.AutoApprove, {

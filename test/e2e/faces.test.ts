@@ -181,14 +181,15 @@ t.test(
     t.match(await ready('files'), { toolCount: Number, lastError: null });
 
     await t.test(
-      'through JSON-RPC a tool that may change something needs approval, a read-only one does not',
+      'through JSON-RPC each tool of a server that is not trusted needs approval, whatever its hints say',
       async (t) => {
         t.match(await talk(echo('over the socket')), /over the socket/);
         t.match(await talk('call mcp__files__read_text_file {"path": "notes.txt"}'), /the notes of the workspace/);
-        t.strictSame(asked, []);
         await talk('call mcp__files__write_file {"path": "made.txt", "content": "by their tool"}');
         t.match(asked, [
-          { method: 'item/approval/request', approvalType: 'remoteResource', target: 'files/write_file' },
+          { method: 'item/approval/request', target: 'everything/echo {"message":"over the socket"}' },
+          { method: 'item/approval/request', target: 'files/read_text_file {"path":"notes.txt"}' },
+          { approvalType: 'remoteResource', target: 'files/write_file {"path":"made.txt","content":"by their tool"}' },
         ]);
         t.equal(readFileSync(join(workspace, 'made.txt'), 'utf8'), 'by their tool');
       },

@@ -36,8 +36,9 @@ export async function makeRepository(directory: string, owner: string, name: str
   await git(checkout, 'checkout', '--quiet', '-b', pull.headRef);
   const headSha = await commit(checkout, onChange, pull.title);
   await git(checkout, 'clone', '--quiet', '--bare', '--template=', checkout, bare);
-  await git(bare, 'update-ref', `refs/pull/${pull.number}/head`, headSha);
-  for (const key of ['uploadpack.allowFilter', 'uploadpack.allowAnySHA1InWant']) await git(bare, 'config', key, 'true');
+  await git(checkout, `--git-dir=${bare}`, 'update-ref', `refs/pull/${pull.number}/head`, headSha);
+  for (const key of ['uploadpack.allowFilter', 'uploadpack.allowAnySHA1InWant'])
+    await git(checkout, `--git-dir=${bare}`, 'config', key, 'true');
   await git(checkout, 'checkout', '--quiet', 'main');
   await git(checkout, 'branch', '--quiet', '-D', pull.headRef);
   return { gitEndpoint: new URL(`file://${join(directory, 'source')}`).href, checkout, baseSha, headSha };

@@ -249,8 +249,11 @@ t.test('regression: M4 WebFetch sends nothing to a host that was not approved', 
   t.equal(leaked, 1, 'a redirect between allowed hosts is followed');
 });
 
-/** The first bytes of a PNG. */
-const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+/** A whole PNG of one pixel. */
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
 
 t.test('regression: image paths of stored messages obey the rules of the file tools', async (t) => {
   const { workspace, outside, home, serviceOf } = stage(t);

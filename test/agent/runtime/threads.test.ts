@@ -79,9 +79,9 @@ t.test('ids continue across turns, and the model receives the earlier conversati
     await ear.until('turn/completed');
   }
   t.same((heard[2] as unknown[]).slice(1), [
-    { role: 'user', content: text('one') },
+    { role: 'user', content: text('one'), itemId: 'item_001' },
     { role: 'assistant', text: 'answer 2', toolCalls: [] },
-    { role: 'user', content: text('two') },
+    { role: 'user', content: text('two'), itemId: 'item_003' },
   ]);
   t.equal(heard[3], 'special');
   const [, second] = threads.read(thread.id, { includeTurns: true }).turns ?? [];
