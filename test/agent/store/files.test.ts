@@ -227,7 +227,7 @@ t.test('a locked database is a typed error', async (t) => {
   const { threads } = opened(t, directory);
   const other = new DatabaseSync(join(directory, 'state.db'));
   other.exec('BEGIN IMMEDIATE');
-  t.throws(() => threads.putThread(thread('a')), { name: 'StorageError', code: 'failed', message: /locked/ });
+  t.throws(() => threads.putThread(thread('a')), { name: 'StorageError', code: 'busy', message: /locked/ });
   other.close();
   threads.putThread(thread('a'));
   t.equal(threads.threads().length, 1);
