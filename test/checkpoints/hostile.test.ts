@@ -28,7 +28,14 @@ t.test('a FIFO blocks nothing, and is named as not covered', async (t) => {
   t.match(await undo(['turn_001']), { kind: 'restored', notCovered: [{ path: 'other', reason: 'special' }] });
   t.equal(place.read('a.txt'), 'a');
   const [first] = await checkpoints.list('thread', place.root);
-  t.match(first, { turnId: 'turn_001', isUndone: true, notCovered: [{ path: 'pipe', reason: 'special' }] });
+  t.match(first, { turnId: 'turn_001', isUndone: true });
+  t.same(
+    first?.notCovered.map(({ path, reason }) => [path, reason]),
+    [
+      ['other', 'special'],
+      ['pipe', 'special'],
+    ],
+  );
 });
 
 t.test('of many entries that are not covered the first are listed, and all counted', async (t) => {
@@ -208,21 +215,24 @@ t.test('names and targets of links are bytes', async (t) => {
   t.same(stateOf(place.root), before);
 });
 
-t.test('git’s own data is neither saved nor restored, at any depth', async (t) => {
-  const place = bench(t);
-  execFileSync('git', ['init', '-q', 'nested'], { cwd: place.root });
-  place.write('nested/file', '1');
-  const { turn, undo } = checkpointsOf(t, place);
-  await turn('turn_001', () => {
-    place.write('nested/file', '2');
-    writeFileSync(place.at('nested/.git/description'), 'changed by the turn');
-    execFileSync('git', ['init', '-q', 'cloned'], { cwd: place.root });
-  });
-  t.match(await undo(['turn_001']), { kind: 'restored' });
-  t.equal(place.read('nested/file'), '1');
-  t.equal(place.read('nested/.git/description'), 'changed by the turn');
-  t.ok(existsSync(place.at('cloned/.git')), 'a repository that the turn made stays');
-});
+t.test(
+  'git’s own files of a nested repository stay as a turn left them, and a repository that it made goes whole',
+  async (t) => {
+    const place = bench(t);
+    execFileSync('git', ['init', '-q', 'nested'], { cwd: place.root });
+    place.write('nested/file', '1');
+    const { turn, undo } = checkpointsOf(t, place);
+    await turn('turn_001', () => {
+      place.write('nested/file', '2');
+      writeFileSync(place.at('nested/.git/description'), 'changed by the turn');
+      execFileSync('git', ['init', '-q', 'cloned'], { cwd: place.root });
+    });
+    t.match(await undo(['turn_001']), { kind: 'restored' });
+    t.equal(place.read('nested/file'), '1');
+    t.equal(place.read('nested/.git/description'), 'changed by the turn');
+    t.notOk(existsSync(place.at('cloned')));
+  },
+);
 
 t.test('a file that changes while a restore runs is left, and reported', async (t) => {
   const place = bench(t);

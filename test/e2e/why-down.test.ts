@@ -178,7 +178,7 @@ t.test(
 
     const inspected = await oratorio(place, ['inspect', join(place.root, 'badkey')]);
     t.match(inspected.stdout, /state +failing[\s\S]*trouble +.*refuses the key[\s\S]*→ oratorio login/);
-    t.match(inspected.stdout, /model +gpt-x at 127\.0\.0\.1:\d+\n +last turn +401, \d+ \w ago/);
+    t.match(inspected.stdout, /model +gpt-x at 127\.0\.0\.1:\d+\n +last turn +key refused, \d+ \w ago/);
     t.notMatch(inspected.stdout + JSON.stringify(await oratorioJson(place, 'list')), 'key-of-a-test');
 
     await hub.kill('SIGKILL');

@@ -102,7 +102,7 @@ t.test('stop of a server that is not provably the user’s exits with 5 and name
   const { workspace, server } = await byHand(t, { inOtherHome: true });
   const { code, stderr } = await runInProcess(hub.home, 'stop', workspace);
   t.equal(code, 5);
-  t.match(stderr, new RegExp(`Process ${server.child.pid} holds the lock[\\s\\S]*kill ${server.child.pid}`));
+  t.match(stderr, new RegExp(`Process ${server.child.pid} owns the workspace lock[\\s\\S]*kill ${server.child.pid}`));
   t.equal(server.child.exitCode, null, 'it runs on');
 });
 

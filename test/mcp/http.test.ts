@@ -243,7 +243,11 @@ t.test('tools of a server need no approval when the user has configured it', asy
   await Promise.all([inState(mcp, 'small', 'ready'), inState(mcp, 'trusted', 'ready')]);
   const workspacePath = mcp.workspace;
   t.match(await toolOf(mcp, '__small__grow').approvalFor({}, { workspacePath }), { kind: 'remoteResource' });
-  t.equal(await toolOf(mcp, '__small__say').approvalFor({}, { workspacePath }), undefined, 'it only reads');
+  t.match(
+    await toolOf(mcp, '__small__say').approvalFor({}, { workspacePath }),
+    { kind: 'remoteResource' },
+    'the hint of a server that is not trusted does not count',
+  );
   t.equal(await toolOf(mcp, '__trusted__grow').approvalFor({}, { workspacePath }), undefined);
   t.equal(toolOf(mcp, '__trusted__grow').isReadOnly, false);
 });

@@ -1,3 +1,4 @@
+import { hostAndPort } from '../../lib/index.ts';
 import { destinationOf, isExcepted, isLoopback } from './no-proxy.ts';
 
 /** Proxy of one connection. */
@@ -72,6 +73,6 @@ function parsed(address: string, source: string): HttpProxy {
       `The proxy of ${source} speaks ${url.protocol.slice(0, -1)}, which is not supported. Name one that speaks HTTP.`,
     );
   }
-  const port = url.port || (url.protocol === 'https:' ? '443' : '80');
-  return { url: url.href, shown: `${url.hostname}:${port} (${source})` };
+  const { host, port } = destinationOf(url);
+  return { url: url.href, shown: `${hostAndPort({ host, port })} (${source})` };
 }
