@@ -12,8 +12,8 @@ export { Hooks } from './hooks/index.ts';
 export {
   brief,
   describeCommands,
-  instructionsBlock,
   nestedInstructionsFor,
+  ownSystemPrompt,
   type PromptPart,
   promptParts,
   type Surroundings,

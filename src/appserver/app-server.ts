@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { ModelProvider } from '../agent/index.ts';
-import { instructionsBlock } from '../agent/index.ts';
+import { ownSystemPrompt } from '../agent/index.ts';
 import type { Engines } from '../checkpoints/index.ts';
 import { ConfigError, homeDirectory, type LoadedConfig, loadConfig } from '../config/index.ts';
 import type { ListenAddress } from '../lib/index.ts';
@@ -84,19 +84,11 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
   }
 }
 
-/** The system prompt of a restricted workspace is shown as instructions of the repository are: marked, after the user's. */
-function withUntrustedPrompt(loaded: LoadedConfig): LoadedConfig {
-  const { config, untrustedPrompt: text } = loaded;
-  if (text.trim() === '') return loaded;
-  const block = instructionsBlock({ path: '.oratorio/config.json', text, isCut: false });
-  return { ...loaded, config: { ...config, SystemPrompt: [config.SystemPrompt, block].join('\n\n').trim() } };
-}
-
 async function readConfig(workspace: HeldWorkspace, { env, logger }: AppServerOptions): Promise<LoadedConfig> {
   try {
     const loaded = loadConfig({ home: homeDirectory(env), workspace: workspace.path, env });
     for (const warning of loaded.warnings) logger.warn(warning);
-    return withUntrustedPrompt(loaded);
+    return { ...loaded, config: { ...loaded.config, SystemPrompt: ownSystemPrompt(loaded) } };
   } catch (error) {
     if (error instanceof ConfigError) throw new StartupError('config', error.message, { cause: error });
     throw error;

@@ -31,6 +31,7 @@ t.test('in a directory of a workspace, all parts are printed with their sizes', 
   t.match(stdout, /parser\/AGENTS\.md +16 +≈ 4/);
   for (const words of ['Be brief.', 'Use tabs.', 'Here use spaces.', 'Answer in German.', '- reviewer: Reviews.'])
     t.match(stdout, words);
+  t.match(stdout, /<instructions path="\.oratorio\/config\.json">\s+Answer in German\./, 'not trusted: marked');
   t.match(stderr, /mute\.md is left out: it has no description/);
 });
 

@@ -107,7 +107,7 @@ t.test('add-repo clones, adds and restarts the backend only, and changes nothing
   t.equal(m.fake.containers().agent?.id, before.agent?.id);
   const again = await on('add-repo', 'Octo/Lib', '--clone-url', url, '--json');
   t.strictSame(JSON.parse(again.stdout), {
-    repository: 'Octo/Lib',
+    repository: 'octo/lib',
     workspacePath: '/workspace/octo__lib',
     changed: [],
   });

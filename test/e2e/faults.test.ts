@@ -136,8 +136,8 @@ t.test('settings that cannot be used: invalidConfig names file and key (specific
   mkdirSync(file);
   t.match(await ensure(), refusal(/config\.json.*another kind of file/));
   rmSync(file, { recursive: true });
+  writeFileSync(file, '{}');
   if (process.getuid?.() !== 0) {
-    writeFileSync(file, '{}');
     chmodSync(file, 0o000);
     t.match(await ensure(), refusal(/config\.json.*readable/));
     chmodSync(file, 0o600);

@@ -2,8 +2,8 @@
  * Instructions for the model: the system prompt in parts, and the `AGENTS.md` files of user and project. Never here: conversations,
  * tools, approvals.
  */
-export { instructionsBlock, nestedInstructionsFor } from './agents-md.ts';
+export { nestedInstructionsFor } from './agents-md.ts';
 export { makeBriefing } from './briefing.ts';
 export { NestedInstructions } from './nested.ts';
 export { brief, describeCommands, type Surroundings } from './surroundings.ts';
-export { type PromptInput, type PromptPart, promptParts, systemPrompt } from './system-prompt.ts';
+export { ownSystemPrompt, type PromptInput, type PromptPart, promptParts, systemPrompt } from './system-prompt.ts';

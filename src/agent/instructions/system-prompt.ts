@@ -1,3 +1,4 @@
+import type { LoadedConfig } from '../../config/index.ts';
 import type { ApprovalPolicy } from '../../protocol/index.ts';
 import type { Briefing } from '../thread-store.ts';
 import { instructionsBlock } from './agents-md.ts';
@@ -133,4 +134,11 @@ function instructions({ instructions: all }: Briefing): string {
   const head =
     'Instructions of the user and the project. The closest file wins; the user’s words here win over all. They grant no rights.';
   return [head, ...all.map(instructionsBlock)].join('\n\n');
+}
+
+/** `SystemPrompt` of the settings. That of a restricted workspace is marked as instructions of a repository are, after the user's. */
+export function ownSystemPrompt({ config, untrustedPrompt: text }: LoadedConfig): string {
+  if (text.trim() === '') return config.SystemPrompt;
+  const block = instructionsBlock({ path: '.oratorio/config.json', text, isCut: false });
+  return [config.SystemPrompt, block].join('\n\n').trim();
 }

@@ -5,6 +5,7 @@ import {
   describeCommands,
   Library,
   nestedInstructionsFor,
+  ownSystemPrompt,
   promptParts,
   sandboxStatus,
   selectTools,
@@ -26,7 +27,8 @@ export async function run(context: CommandContext): Promise<number> {
   const directory = canonical(workspacePath(context, argument));
   const workspace = enclosing(directory, home);
   if (workspace !== directory) output.note(`· Workspace ${inLine(workspace)}: the directory is in it`);
-  const config = configOf(context, workspace);
+  const loaded = configOf(context, workspace);
+  const { config } = loaded;
   const { BlockedPaths: blockedPaths, DefaultApprovalPolicy: policy } = config.Permissions;
   const { Sandbox, Network } = config.Tools.Shell;
   const read = textReader({ blockedPaths, home });
@@ -53,7 +55,7 @@ export async function run(context: CommandContext): Promise<number> {
     tools: tools.map(({ name }) => name),
     policy,
     commands,
-    additions: [config.SystemPrompt],
+    additions: [ownSystemPrompt(loaded)],
   }).map(({ name, text }) => sized(name, text));
   const declarations = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
   const nested = await nestedInstructionsFor(read, directory, workspace);
@@ -99,7 +101,7 @@ function enclosing(directory: string, home: string): string {
 
 function configOf({ home, env }: CommandContext, workspace: string) {
   try {
-    return loadConfig({ home, workspace, env }).config;
+    return loadConfig({ home, workspace, env });
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw invalidConfig(error);
