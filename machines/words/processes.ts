@@ -34,6 +34,8 @@ export const hub: MachineWords = {
   guards: { won: 'no other Hub runs', shutdownIsRequested: 'a shutdown is requested' },
   actions: {
     recordShutdown: 'note the request to shut down',
+    recordClaimLoss: 'note that another Hub has the home',
+    emitDisplaced: 'report that another Hub has the home',
     recordError: 'note the error',
     recordAddress: 'note its address',
     recordAddressProblem: 'note what is wrong with the published address',

@@ -28,20 +28,15 @@ class SmallStore extends MemoryStore {
 
 const failed = { status: 'failed', error: { code: 'storageFailed', message: 'The disk is full' } };
 
-// First in this file: the turn machine is not loaded yet.
-t.test('a disk that is full before the machine is loaded fails the turn before any request', async (t) => {
+t.test('a disk that is full at the start refuses the turn before any request', async (t) => {
   const store = new SmallStore();
   const provider = answers([say('never')]);
   const { threads, bugs } = service(provider, { store });
   const { id } = threads.start({}).thread;
   const ear = listening();
-  const { begin } = threads.startTurn(id, text('hello'), ear.listener);
-  begin();
   store.isFull = true;
-  // A read writes what is pending at once.
-  threads.read(id, { includeTurns: true });
-  t.match((await ear.until('turn/failed')).params.turn, failed);
-  t.strictSame(ear.methods(), ['turn/started', 'turn/failed'], 'nothing that was not written is published');
+  t.throws(() => threads.startTurn(id, text('hello'), ear.listener), { name: 'AgentError', reason: 'storageFailed' });
+  t.strictSame(ear.methods(), [], 'nothing that was not written is published');
   t.strictSame([provider.requests.length, threads.activeTurns, bugs], [0, 0, []]);
   await threads.close();
 });

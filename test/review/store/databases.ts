@@ -80,7 +80,11 @@ export function postgres(): Promise<Postgres> {
 }
 /** To be the teardown of the file. */
 export async function stopPostgres(): Promise<void> {
-  await (await server)?.stop();
+  const running = server;
+  // The next file of this process starts its own.
+  server = undefined;
+  used.length = 0;
+  await (await running)?.stop();
 }
 
 export function temporaryDirectory(t: Test): string {

@@ -67,14 +67,19 @@ export class Connections {
 
   /** Pool for Kysely. @param deadlineMs - of each statement */
   poolWith(deadlineMs: number): PostgresPool {
-    return { connect: () => this.#connect(deadlineMs), end: () => this.close(), options: {} };
+    return { connect: () => this.#connect(deadlineMs), end: () => this.close([]), options: {} };
   }
 
-  async close(): Promise<void> {
+  /** Waits for the work in progress, then ends all connections; after `limits.postgres.closeMs` they are destroyed. */
+  async close(working: Iterable<Promise<unknown>>): Promise<void> {
     if (this.#pool.ending) return;
-    const ended = this.#pool.end();
     const force = setTimeout(() => this.#options.sockets.destroyAll(), postgres.closeMs);
-    await ended.finally(() => clearTimeout(force));
+    try {
+      await Promise.allSettled(working);
+      await this.#pool.end();
+    } finally {
+      clearTimeout(force);
+    }
   }
 
   /** @throws ReviewStoreError an outage */

@@ -106,6 +106,7 @@ class PostgresDatabase implements Database {
   readonly #connections: Connections;
   readonly #kysely: Kysely<Tables>;
   readonly #closing: (() => void)[] = [];
+  readonly #working = new Set<Promise<unknown>>();
   #isClosed = false;
 
   constructor(connections: Connections, { deadlineMs }: Pick<ConnectionSettings, 'deadlineMs'>) {
@@ -175,11 +176,17 @@ class PostgresDatabase implements Database {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const work of this.#closing) work();
-    await this.#connections.close();
+    await this.#connections.close(this.#working);
+  }
+
+  #again<T>(work: (commits: () => void) => Promise<T>): Promise<T> {
+    const working = this.#untilDone(work);
+    this.#working.add(working);
+    return working.finally(() => this.#working.delete(working));
   }
 
   /** Retries transactions that have certainly not been committed, after a broken connection, a deadlock or a restart. */
-  async #again<T>(work: (commits: () => void) => Promise<T>): Promise<T> {
+  async #untilDone<T>(work: (commits: () => void) => Promise<T>): Promise<T> {
     const giveUpAt = performance.now() + limits.retryMs;
     for (let left: number = limits.retries; ; left -= 1) {
       if (this.#isClosed) throw storeClosed();
