@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import * as v from 'valibot';
 import { FileRefusedError, readBoundedFile } from '../lib/index.ts';
 import { admit } from './admit.ts';
-import { ConfigError } from './error.ts';
+import { ConfigError, withoutUserInfo } from './error.ts';
 import { expand, findText, variablesIn } from './expand.ts';
 import { userConfigFile, workspaceConfigFile } from './home.ts';
 import { canonical, fileOf, type Layer, listInPlaceOfSection, mergeDeep, pathOf, type Trust } from './layers.ts';
@@ -270,6 +270,7 @@ const longestQuote = 100;
 
 /** The value as JSON when it is short, its kind when it is not. */
 function describe(value: unknown): string {
-  const quoted = typeof value === 'object' && value !== null ? kindOf(value) : JSON.stringify(value);
+  const shown = typeof value === 'string' ? withoutUserInfo(value) : value;
+  const quoted = typeof shown === 'object' && shown !== null ? kindOf(shown) : JSON.stringify(shown);
   return quoted === undefined || quoted.length > longestQuote ? kindOf(value) : quoted;
 }

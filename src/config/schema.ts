@@ -12,6 +12,14 @@ const flag = (value: boolean, description: string) =>
 const text = (value: string, description: string) =>
   v.pipe(v.optional(v.string('a string'), value), v.description(description));
 
+const visibleKey = 'empty, or 1 to 512 visible ASCII characters';
+/** Key that clients send in a header. */
+const key = (description: string) =>
+  v.pipe(
+    v.optional(v.pipe(v.string(visibleKey), v.regex(/^[!-~]{0,512}$/, visibleKey)), ''),
+    v.description(description),
+  );
+
 function whole(value: number, min: number, max: number, description: string) {
   const range = `a whole number from ${min} to ${max}`;
   const number = v.pipe(v.number(range), v.integer(range), v.minValue(min, range), v.maxValue(max, range));
@@ -75,7 +83,7 @@ const Api = v.object({
   Enabled: flag(false, 'Serves the chat-completions API.'),
   Host: hostName('127.0.0.1', 'Listen address.'),
   Port: port(8080, 'Listen port. A managed agent server takes its port from the Hub instead.'),
-  ApiKey: text('', 'Bearer key of the API; empty: only this user is served without the generated key.'),
+  ApiKey: key('Bearer key of the API; empty: only this user is served without the generated key.'),
   AutoApprove: flag(true, 'Approves operations that need approval; false rejects them.'),
   EnabledTools: v.pipe(
     v.optional(v.array(ToolName, 'a list of tool names'), []),
@@ -224,7 +232,7 @@ const AgUi = v.object({
     ),
     v.description('Path of the endpoint.'),
   ),
-  ApiKey: text('', 'Bearer key of the endpoint; empty: only this user is served without the generated key.'),
+  ApiKey: key('Bearer key of the endpoint; empty: only this user is served without the generated key.'),
 });
 
 const windowRange = '0, or a whole number from 1000 to 100000000';
@@ -341,7 +349,7 @@ const Hub = v.object({
 const WebSocketListener = v.object({
   Host: hostName('127.0.0.1', 'Listen address of an agent server that no Hub manages.'),
   Port: port(0, 'Listen port; 0 takes a free one.'),
-  Token: text('', 'Token of the WebSocket; empty makes a fresh one at every start.'),
+  Token: key('Token of the WebSocket; empty makes a fresh one at every start.'),
 });
 
 const Supervision = v.object({

@@ -1,5 +1,5 @@
 import { ConfigChangeError, type ConfigPlace, workspaceSource } from './change.ts';
-import { ConfigError } from './error.ts';
+import { ConfigError, withoutUserInfo } from './error.ts';
 import { workspaceConfigFile } from './home.ts';
 import { canonical, type Layer } from './layers.ts';
 import { resolveConfig, userLayers, workspaceLayer } from './load.ts';
@@ -109,7 +109,8 @@ function mapValues(object: JsonObject, change: (value: unknown, key: string) => 
 
 /** An address may carry a name, a password, or a key in its query. */
 function withoutCredentials(text: string): string {
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || !URL.canParse(text)) return text;
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return text;
+  if (!URL.canParse(text)) return withoutUserInfo(text);
   const url = new URL(text);
   if (url.username === '' && url.password === '' && url.search === '') return text;
   if (url.username !== '') url.username = '…';

@@ -147,11 +147,24 @@ t.test('an invalid value is reported with file, key path, expectation and value'
     [{ Supervision: { ProbeIntervalMs: 1e12 } }, 'Supervision.ProbeIntervalMs', /whole number/, /1000000000000/],
     [{ Supervision: { PassEnvironment: ['A=B'] } }, 'Supervision.PassEnvironment.0', /name/, /"A=B"/],
     [{ DashBoard: { Enabled: 1 } }, 'DashBoard.Enabled', /true or false/, /1/],
+    ...[' ', 'a b', 'a\n', 'ä', 'k'.repeat(513)].flatMap((ApiKey): [unknown, string, RegExp, RegExp][] => [
+      [{ Api: { ApiKey } }, 'Api.ApiKey', /visible ASCII/, /./],
+      [{ AgUi: { ApiKey } }, 'AgUi.ApiKey', /visible ASCII/, /./],
+      [{ AppServer: { WebSocket: { Token: ApiKey } } }, 'AppServer.WebSocket.Token', /visible ASCII/, /./],
+    ]),
   ];
   for (const [settings, keyPath, expected, received] of cases) {
     const error = failure(() => resolve(settings));
     t.match(error, { name: 'ConfigError', file: 'config.json', keyPath, expected, received }, JSON.stringify(settings));
     t.ok(error.message.startsWith(`config.json: ${keyPath} must be `), error.message);
+  }
+});
+
+t.test('the user name and password of an address are in no error, valid or not', async (t) => {
+  for (const EndPoint of ['htp://u:SECRET@h', 'u:SECRET@h', 'http//u:SE/CRET@h:80', 'ftp://SECRET@h/path']) {
+    const { message } = failure(() => resolve({ EndPoint }));
+    t.match(message, /EndPoint must be .*…@h/);
+    t.notMatch(message, /SE.?CRET/);
   }
 });
 

@@ -101,7 +101,7 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
   const need = verdict?.decision === 'ask' ? askedBy(verdict, tool, call, own) : own;
   if (!need) return { call, tool, args, refusal: undefined, need, requestId, decision: undefined };
   const word = wordOf(need, verdict, options);
-  const refusal = word === 'decline' ? declinedByPolicy(need) : undefined;
+  const refusal = word === 'decline' ? declinedByPolicy(need, verdict) : undefined;
   const proposedRule = word === undefined && !need.isAskedAlways ? await options.rules?.propose(tool, args) : undefined;
   const diff = word === undefined ? await need.preview?.() : undefined;
   return {
@@ -149,9 +149,16 @@ function wordOf(
   return policy === 'interrupt' ? 'decline' : undefined;
 }
 
-const declinedByPolicy = ({ operation, target }: ApprovalNeed): string =>
-  `Error: rejected by policy: to ${operation} ${target} needs an approval, and operations that need one are refused here ` +
-  '(Api.AutoApprove is false, or the approval policy is "interrupt"). Do not try it again; say what you would have done.';
+/** Reason of a refusal without a question, and the setting that would allow the call. */
+function whyUnasked({ isAskedAlways }: ApprovalNeed, verdict: Verdict | undefined): string {
+  if (verdict?.decision === 'ask') return `a rule asks for it, whatever is approved automatically: ${verdict.reason}`;
+  if (isAskedAlways) return 'Api.AutoApprove and --yes do not cover it; a rule of Permissions.Rules can allow it';
+  return 'Api.AutoApprove is false, or the approval policy is "interrupt"';
+}
+
+const declinedByPolicy = (need: ApprovalNeed, verdict: Verdict | undefined): string =>
+  `Error: rejected by policy: to ${need.operation} ${need.target} needs an approval, and operations that need one are refused here ` +
+  `(${whyUnasked(need, verdict)}). Do not try it again; say what you would have done.`;
 
 const declineReasons: Readonly<Record<DecidedBy, string>> = {
   user: 'the user declined',

@@ -21,9 +21,15 @@ export async function asReported(
   try {
     const either = AbortSignal.any([signal, AbortSignal.timeout(defaults.timeouts.httpMs)]);
     const response = await outgoingFetch(url, { headers: { 'user-agent': 'oratorio' }, signal: either });
-    const text = await response.text();
-    const reported = text.length > mostBytes ? undefined : v.safeParse(Reported, JSON.parse(text));
-    const checked = checkFullName(reported?.success ? reported.output.full_name : '');
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > mostBytes) return repository;
+      chunks.push(chunk);
+    }
+    const reported = v.safeParse(Reported, JSON.parse(Buffer.concat(chunks).toString('utf8')));
+    const checked = checkFullName(reported.success ? reported.output.full_name : '');
     // A renamed repository is another one: its operator names it anew.
     return 'repository' in checked && isSameRepository(checked.repository, repository)
       ? checked.repository

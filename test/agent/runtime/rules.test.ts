@@ -74,6 +74,12 @@ t.test('a read-only thread is allowed no more by a rule', async (t) => {
   t.match(await turnOf(t, [allow], 'npm test', { readOnly: true }), { runs: 0, result: /rejected by policy/ });
 });
 
+t.test('a refusal where no user is asked names the rule, not a policy that allows everything', async (t) => {
+  const { runs, result } = await turnOf(t, [ask], 'npm test', { policy: 'autoApprove' });
+  t.match([runs, result], [0, /rejected by policy.*a rule asks for it/]);
+  t.notMatch(result, 'AutoApprove is false');
+});
+
 t.test('a denied command never runs and is not asked about, whatever the policy', async (t) => {
   for (const policy of ['default', 'autoApprove', 'interrupt'] as const) {
     const { runs, asked, result } = await turnOf(t, [allow, deny], 'npm test', { policy });
