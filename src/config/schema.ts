@@ -349,7 +349,7 @@ const Hub = v.object({
 const WebSocketListener = v.object({
   Host: hostName('127.0.0.1', 'Listen address of an agent server that no Hub manages.'),
   Port: port(0, 'Listen port; 0 takes a free one.'),
-  Token: key('Token of the WebSocket; empty makes a fresh one at every start.'),
+  Token: text('', 'Token of the WebSocket; empty makes a fresh one at every start.'),
 });
 
 const Supervision = v.object({

@@ -150,7 +150,6 @@ t.test('an invalid value is reported with file, key path, expectation and value'
     ...[' ', 'a b', 'a\n', 'ä', 'k'.repeat(513)].flatMap((ApiKey): [unknown, string, RegExp, RegExp][] => [
       [{ Api: { ApiKey } }, 'Api.ApiKey', /visible ASCII/, /./],
       [{ AgUi: { ApiKey } }, 'AgUi.ApiKey', /visible ASCII/, /./],
-      [{ AppServer: { WebSocket: { Token: ApiKey } } }, 'AppServer.WebSocket.Token', /visible ASCII/, /./],
     ]),
   ];
   for (const [settings, keyPath, expected, received] of cases) {
