@@ -11,7 +11,7 @@ const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\
 const loneEscape = /^\\u[dD][89a-fA-F]..$/;
 
 /**
- * JSON text without lone surrogates, written out or escaped; each becomes U+FFFD. Text that is not JSON is repaired likewise. Well-formed
+ * JSON text without lone surrogates, written out or escaped; each becomes U+FFFD. Text that is not JSON is repaired, too. Well-formed
  * text is returned unchanged.
  */
 export function wellFormedJson(text: string): string {

@@ -114,7 +114,7 @@ t.test('a table wider than a narrow terminal becomes a list whose lines fit', as
   t.equal(columns(heading, rows, { colors: plain, width: 80 }).length, 3, 'a table where it fits');
 });
 
-t.test('workspaces of the same name are told apart by as much of the path as they need', async (t) => {
+t.test('workspaces of the same name show the shortest ends of their paths that differ', async (t) => {
   const paths = ['/home/a/one/app', '/home/a/two/app', '/srv/two/app', '/home/a/site'];
   const records = paths.map((canonicalWorkspacePath) => ({
     canonicalWorkspacePath,

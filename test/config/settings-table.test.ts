@@ -152,7 +152,7 @@ t.test('a setting of a restricted workspace holds as far as it only restricts, r
   t.same([...rows], [], 'every row of the table that restricts is in this test');
 });
 
-t.test('the system prompt of a restricted workspace is kept apart as untrusted text', async (t) => {
+t.test('the system prompt of a restricted workspace is marked as untrusted text', async (t) => {
   const [user, workspace] = [{ SystemPrompt: 'mine' }, { SystemPrompt: 'theirs' }];
   const restricted = load(user, workspace, 'restricted');
   t.match(restricted, { config: { SystemPrompt: 'mine' }, untrustedPrompt: 'theirs', restrictedSettings: [] });

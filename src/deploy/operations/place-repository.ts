@@ -30,7 +30,7 @@ export async function asReported(
     }
     const reported = v.safeParse(Reported, JSON.parse(Buffer.concat(chunks).toString('utf8')));
     const checked = checkFullName(reported.success ? reported.output.full_name : '');
-    // A renamed repository is another one: its operator names it anew.
+    // A renamed repository is another one: its operator names it again.
     return 'repository' in checked && isSameRepository(checked.repository, repository)
       ? checked.repository
       : repository;

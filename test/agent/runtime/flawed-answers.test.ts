@@ -55,7 +55,7 @@ t.test('a turn whose calls were its result ends without text, with a notice', as
   t.equal(notices.at(-1), 'endedSilently');
 });
 
-t.test('a model that prints a call is told once, and the person is told about the tool parser', async (t) => {
+t.test('a printed call gets one notice to the model, and one to the person about the tool parser', async (t) => {
   const printed = [say('<tool_call>\n{"name":"ReadFile","arguments":{}}\n</tool_call>')];
   const { turn, notices, requests } = await run(answers(printed, [say('Done.')]));
   t.equal(turn.status, 'completed');

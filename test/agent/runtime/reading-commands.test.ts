@@ -62,7 +62,7 @@ async function resultOf(t: Test, { command, setup = '', environment, path, polic
 const refused = /needs an approval/;
 const inFront = (workspacePath: string) => `${workspacePath}/bin:${process.env['PATH']}`;
 
-t.test('a program of the workspace is not taken for a reading command, whoever put it on the PATH', async (t) => {
+t.test('a program of the workspace never counts as a reading command, in any PATH', async (t) => {
   const scenes: Readonly<Record<string, Omit<Scene, 'command'>>> = {
     'the login shell': { setup: 'export PATH="WS/bin:$PATH"' },
     "the user's shell": { environment: (ws) => ({ PATH: inFront(ws) }) },

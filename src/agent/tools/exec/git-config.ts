@@ -1,4 +1,4 @@
-/** Configuration of git, read without git: what names programs and files, and what a repository from a command may keep. */
+/** Configuration of git, read without git: settings that name programs and files, and settings that a repository from a command may have. */
 
 export interface GitConfigEntry {
   /** `section.subsection.name`; section and name in lower case. */
