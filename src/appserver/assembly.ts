@@ -334,8 +334,9 @@ export function assemble(options: AssemblyOptions): Assembly {
     agentChoices: () => agents.choices(options.isTrusted),
     warmUp() {
       delegate?.warmUp();
-      void preloadTurnParts(delegate ? undefined : models);
-      checkpoints?.preload();
+      void Promise.all([preloadTurnParts(delegate ? undefined : models), checkpoints?.preload()]).then(() =>
+        logger.debug('the code of turns is loaded'),
+      );
     },
     isBusy: () => threads.activeTurns > 0 || processes.isBusy,
     onAgentChange: (listener) => delegate?.onChange(listener),

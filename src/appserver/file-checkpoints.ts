@@ -32,8 +32,8 @@ export class LazyCheckpoints implements FileCheckpoints {
   }
 
   /** Loads the code that the first turn needs. That turn reports a part that cannot be loaded. */
-  preload(): void {
-    void this.#load().catch(() => {
+  async preload(): Promise<void> {
+    await this.#load().catch(() => {
       this.#loading = undefined;
     });
   }

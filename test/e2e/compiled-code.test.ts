@@ -27,7 +27,7 @@ t.test('an agent server runs the compiled code that another has left, and replac
   mkdirSync(join(workspace, '.oratorio'), { recursive: true });
   writeFileSync(join(workspace, '.oratorio', 'config.json'), '{}');
 
-  /** Starts a server and ends it once it serves. */
+  /** Starts a server and ends it once the code of turns is loaded, so that each server loads the same parts. */
   async function serveOnce(): Promise<void> {
     const args = [
       '--disable-warning=ExperimentalWarning',
@@ -37,7 +37,7 @@ t.test('an agent server runs the compiled code that another has left, and replac
       '--listen',
       'ws://127.0.0.1:0',
     ];
-    const env = { ...programEnvironment, ORATORIO_HOME: home, NODE_COMPILE_CACHE: cache };
+    const env = { ...programEnvironment, ORATORIO_HOME: home, ORATORIO_LOG: 'debug', NODE_COMPILE_CACHE: cache };
     const child = spawn(process.execPath, args, { cwd: home, env, stdio: ['ignore', 'pipe', 'pipe'] });
     t.teardown(() => child.kill('SIGKILL'));
     let output = '';
@@ -45,7 +45,7 @@ t.test('an agent server runs the compiled code that another has left, and replac
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
         output += text;
-        if (isEnding || !output.includes('"serving"')) return;
+        if (isEnding || !output.includes('the code of turns is loaded')) return;
         // A second signal ends it at once.
         isEnding = true;
         child.kill('SIGTERM');
