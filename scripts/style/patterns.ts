@@ -1,7 +1,10 @@
 /** Words and phrases that the style of this project does not use. */
 
-/** Where a pattern applies: sentences of comments, documents and texts; code without comments and texts; or everything. */
-export type Scope = 'comment' | 'prose' | 'code' | 'all';
+/**
+ * Where a pattern applies: beginnings of comments; sentences of comments, documents, titles of tests and texts; titles alone; code
+ * without comments and texts; or everything.
+ */
+export type Scope = 'comment' | 'prose' | 'title' | 'code' | 'all';
 
 export interface StylePattern {
   readonly id: string;
@@ -184,5 +187,77 @@ export const stylePatterns: readonly StylePattern[] = [
     reason: 'the document is not in the tree',
     instead: 'docs/specification.md or docs/design.md, with a section of it',
     example: 'as DESIGN-2 says',
+  },
+  {
+    id: 'what-clause',
+    scope: 'prose',
+    pattern: /\bwhat\b(?! to\b)(?![^.!?|]*\?)/i,
+    reason: 'a clause hides a noun',
+    instead: 'the noun: the request, the response, the settings, the rest',
+    example: 'Returns what it said last.',
+  },
+  {
+    id: 'whatever',
+    scope: 'prose',
+    pattern: /\bwhatever\b/i,
+    reason: 'a clause hides a noun',
+    instead: 'any error, each kind of …',
+    example: 'Whatever it throws is logged.',
+  },
+  {
+    id: 'is-no',
+    scope: 'prose',
+    pattern: /(?<!\b(?:there|it) )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|later\b|earlier\b|other\b)/i,
+    reason: 'says what something is not in an unusual form',
+    instead: 'is not a …, is invalid, is missing',
+    example: 'A directory that is no workspace.',
+  },
+  {
+    id: 'maker',
+    scope: 'prose',
+    pattern: /\b(?:another|other) makers?\b/i,
+    reason: 'the glossary has a word',
+    instead: 'external agent',
+    example: 'An agent of another maker.',
+  },
+  {
+    id: 'comment-begin',
+    scope: 'comment',
+    pattern: /^(?:Of|The same|As|Likewise|Its?|They|Their|Those|One (?:that|of))\b/,
+    reason: 'an editor shows this comment alone',
+    instead: 'a noun or a verb: “Standard error of the sidecar”',
+    example: '/** Of the prompts that follow. */',
+  },
+  {
+    id: 'anew',
+    scope: 'prose',
+    pattern: /\b(?:anew|likewise|nevertheless|in spite of)\b/i,
+    reason: 'a rare word',
+    instead: 'again, also, still, although',
+    example: 'The file is read anew.',
+  },
+  {
+    id: 'as-it-is',
+    scope: 'prose',
+    pattern: /\bas (?:it|they) (?:is|are|was|were)\b/i,
+    reason: 'names no state',
+    instead: 'unchanged, current, or nothing',
+    example: 'It passes as it is.',
+  },
+  {
+    id: 'private-code',
+    scope: 'title',
+    pattern: /\([A-Z]\d{1,2}(?:, [A-Z]\d{1,2})*\)|(?<=regression: (?:[A-Z]\d{1,2} )*)\b(?![CHLM]\d)[A-Z]\d{1,2}\b/,
+    reason: 'only its author has the list',
+    instead: 'the behaviour; ids of docs/security.md stay',
+    example: "t.test('regression: B5 a question is withdrawn', fn);",
+  },
+  {
+    id: 'tell-name',
+    scope: 'code',
+    pattern: /\btell(?:[A-Z]\w*|(?=\())|\b(?:isTellable|[tT]old)\b/,
+    reason: 'names no action',
+    instead: 'notify, emit, report, publish',
+    example: 'tellHub();',
   },
 ];

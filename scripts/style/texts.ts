@@ -4,7 +4,7 @@ import type { Scope } from './patterns.ts';
 
 /** A text of a file. */
 export interface TextPart {
-  readonly kind: 'comment' | 'text' | 'code';
+  readonly kind: 'comment' | 'title' | 'text' | 'code';
   readonly content: string;
   /** Of its first character, from 1. */
   readonly line: number;
@@ -13,11 +13,14 @@ export interface TextPart {
 /** Kinds of parts that a pattern of each scope applies to. */
 export const kindsOf: Readonly<Record<Scope, readonly TextPart['kind'][]>> = {
   comment: ['comment'],
-  prose: ['comment', 'text'],
+  prose: ['comment', 'title', 'text'],
+  title: ['title'],
   code: ['code'],
-  all: ['comment', 'text', 'code'],
+  all: ['comment', 'title', 'text', 'code'],
 };
 
+/** Titles are the first arguments of `t.test`. */
+const title = /(?<=\.test\(\s*)(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`)/g;
 /** Quoted strings and text of JSX elements; a single word is an identifier, not a text. */
 const quoted = /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|>[^<>{}()=;]+</g;
 const isSentence = (text: string): boolean => /[A-Za-z]+,? [A-Za-z]+/.test(text);
@@ -52,11 +55,12 @@ export function partsOfSource(file: string, source: string): TextPart[] {
     codeBegin = end;
   }
   code.push(source.slice(codeBegin));
-  const rest = code.join('').replace(quoted, (found, offset: number) => {
+  const takeOut = (kind: 'title' | 'text') => (found: string, offset: number) => {
     if (!isSentence(found)) return found;
-    parts.push({ kind: 'text', content: found, line: lineOf(offset) });
+    parts.push({ kind, content: found, line: lineOf(offset) });
     return blank(found);
-  });
+  };
+  const rest = code.join('').replace(title, takeOut('title')).replace(quoted, takeOut('text'));
   parts.push({ kind: 'code', content: rest, line: 1 });
   return parts;
 }

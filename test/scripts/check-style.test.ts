@@ -2,7 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { checkStyle, findingsIn } from '../../scripts/check-style.ts';
+import { beyondBudget, lowered, roomOf } from '../../scripts/style/budgets.ts';
 import { helpFindings } from '../../scripts/style/help.ts';
+import { measure, sample } from '../../scripts/style/measure.ts';
 import { stylePatterns } from '../../scripts/style/patterns.ts';
 import { unresolvedReferences } from '../../scripts/style/references.ts';
 import type { CommandSpec } from '../../src/cli/command.ts';
@@ -83,4 +85,56 @@ t.test('a checkout is searched as a whole', async (t) => {
     { file: 'src/hub/x.json', line: 1, id: 'section' },
     { file: 'src/hub/x.ts', line: 2, id: 'told' },
   ]);
+});
+
+t.test('a title of a test is searched, and an id of docs/security.md in it is not found', async (t) => {
+  const found = (title: string) => findingsIn('test/x.test.ts', `t.test('${title}', fn);\n`).map(({ id }) => id);
+  t.same(found('regression: B5 B6 a question is withdrawn'), ['private-code', 'private-code']);
+  t.same(found('a fault never reaches the actor (T1)'), ['private-code']);
+  t.same(found('returns what it said'), ['what-clause']);
+  t.same(found('regression: M8 a program that takes the port gets no token'), []);
+});
+
+t.test('a question, “what to do” and a number of things are not found', async (t) => {
+  const found = (text: string) => findingsIn('docs/x.md', text).map(({ id }) => id);
+  t.same(found('# What failed?\n\nThe error says what to do. No turn is running, and there is no other.\n'), []);
+  t.same(found('The directory is no workspace. It says what failed.\n'), ['what-clause', 'is-no']);
+});
+
+t.test('a room fails with more findings than its budget, and lists all of them', async (t) => {
+  const one = { file: 'src/hub/x.ts', line: 1, id: 'anew', reason: '', instead: '' };
+  const two = { ...one, file: 'src/hub/y/z.ts' };
+  t.same(beyondBudget([one, two], { 'src/hub': { anew: 2 } }), new Map());
+  const title = 'src/hub has 2 findings of anew, and may have 1:';
+  t.same(beyondBudget([one, two], { 'src/hub': { anew: 1 } }), new Map([[title, [one, two]]]));
+  t.same(
+    [...beyondBudget([one], { 'src/agent': { anew: 1 } }).values()],
+    [[one]],
+    'a room without a budget may have none',
+  );
+  t.same(lowered({ 'src/hub': { anew: 5, told: 3 }, test: { anew: 1 } }, [one]), { 'src/hub': { anew: 1 } });
+  t.same(lowered({}, [one]), {}, 'a budget never rises');
+  t.same(['src/lib.ts', 'machines/x.ts', 'docs/a/b.md', 'README.md'].map(roomOf), [
+    'src/lib',
+    'machines',
+    'documents',
+    'documents',
+  ]);
+});
+
+t.test('the measure counts words of comments and documents, and a sample is drawn by its seed', async (t) => {
+  const texts = new Map([
+    ['src/hub/x.ts', "/** Returns what it said last. */\nexport const x = 'what is said';\n// Reads `what` it is.\n"],
+    ['docs/x.md', 'Two words.\n'],
+  ]);
+  const findings = [...texts].flatMap(([file, source]) => findingsIn(file, source));
+  t.match(measure(texts, findings).split('\n'), [
+    /words .*“what” .*per 10,000 .*in texts .*others/,
+    /^docs\/x\.md +2 +0 +0\.0 +0 +0$/,
+    /^src\/hub +8 +1 +1250\.0 +1 +0$/,
+    /^All comments +8 +1/,
+    /^All documents +2 +0/,
+  ]);
+  t.equal(sample(texts, 5, 1).length, 2);
+  t.same(sample(texts, 1, 7), sample(texts, 1, 7));
 });
