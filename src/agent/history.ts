@@ -85,6 +85,8 @@ export const discardingNotices: ReadonlySet<string> = new Set(['requestRepeated'
 
 /** Kind of the notice that names messages whose pictures the service of the model has refused: the model no longer gets them. */
 export const pictureRefusedNotice = 'pictureRefused';
+/** Kind of the notice that names tools which the service of the model has refused: the model no longer gets them. */
+export const toolRefusedNotice = 'toolRefused';
 /** Kind of the notice with a text of hooks, which the model gets. */
 export const hookContextNotice = 'hookContext';
 /** Kind of the notice with the mode of a turn, which the model gets. */
@@ -167,6 +169,10 @@ function refusedIn(items: readonly Item[], { withoutPictures }: Additions): Read
   );
   return new Set([...(withoutPictures ?? []), ...named]);
 }
+
+/** Tools that notices among the items name as refused. */
+export const refusedToolsIn = (items: readonly Item[]): readonly string[] =>
+  items.flatMap((item) => (item.type === 'systemNotice' && item.kind === toolRefusedNotice ? (item.tools ?? []) : []));
 
 function userMessage(
   { id, input }: ItemOf<'userMessage'>,

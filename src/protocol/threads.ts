@@ -154,7 +154,7 @@ export const Item = v.variant('type', [
     kind: v.pipe(
       v.string(),
       v.description(
-        'Kinds are open. `requestRepeated`: an answer broke off or a request was refused, and it is requested again; `modelReplaced`: a fallback model continues; both discard the unfinished answer before them; `pictureRefused`: the model no longer gets pictures of `itemIds`.',
+        'Kinds are open. `requestRepeated`: an answer broke off or a request was refused, and it is requested again; `modelReplaced`: a fallback model continues; both discard the unfinished answer before them; `pictureRefused`: the model no longer gets pictures of `itemIds`; `toolRefused`: the model no longer gets the declarations of `tools`.',
       ),
     ),
     text: v.string(),
@@ -163,6 +163,10 @@ export const Item = v.variant('type', [
       v.description(
         'Items that the notice concerns, with `pictureRefused`: messages whose pictures the model no longer gets.',
       ),
+    ),
+    tools: v.pipe(
+      v.optional(v.array(v.string())),
+      v.description('Names of tools that the notice concerns, with `toolRefused`.'),
     ),
   }),
   /** The plan of the agent as it is from now on; it replaces the plan before. */

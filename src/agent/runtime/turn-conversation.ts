@@ -1,7 +1,16 @@
 import { count } from '../../lib/index.ts';
 import type { ApprovalPolicy, InputPart, ItemOf } from '../../protocol/index.ts';
 import { TokenCount } from '../context/index.ts';
-import { hookMessage, imagePathsIn, imagePathsOf, messagesOf, modeNotice, pictureRefusedNotice } from '../history.ts';
+import {
+  hookMessage,
+  imagePathsIn,
+  imagePathsOf,
+  messagesOf,
+  modeNotice,
+  pictureRefusedNotice,
+  refusedToolsIn,
+  toolRefusedNotice,
+} from '../history.ts';
 import { brief, systemPrompt } from '../instructions/index.ts';
 import { skillToolName } from '../library/index.ts';
 import type {
@@ -20,6 +29,7 @@ import type { MadeResult } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
 import { planNote } from './plan-mode.ts';
 import { RefusedPictures } from './refused-pictures.ts';
+import { refusedTool } from './refused-tools.ts';
 import type { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import { TurnImages } from './turn-images.ts';
@@ -59,6 +69,8 @@ export class TurnConversation {
   readonly #images: TurnImages;
   readonly #model: TurnModel;
   readonly #refusedPictures = new RefusedPictures();
+  /** Tools left out since the last answer. */
+  readonly #refusedTools: string[] = [];
 
   constructor(options: TurnConversationOptions) {
     const { host, turnId, items, options: turn } = options;
@@ -99,15 +111,16 @@ export class TurnConversation {
     await hooks.submitPrompt(input, signal);
     if (this.#options.isPlanning) this.#options.items.add({ type: 'systemNotice', kind: modeNotice, text: planNote });
     this.tools.offer(this.#offered(briefing));
-    for (const message of this.tools.takeProblems()) {
-      const { threadId } = this.#host;
-      this.#options.publish({
-        method: 'system/event',
-        params: { threadId, turnId: this.#options.turnId, kind: 'toolProblem', message },
-      });
-    }
+    this.tools.leaveOut(refusedToolsIn(this.#past.items()));
+    for (const message of this.tools.takeProblems()) this.#publishToolProblem(message);
     await this.#collect(briefing);
     this.#traceForeignStates();
+  }
+
+  #publishToolProblem(message: string): void {
+    const { turnId, publish } = this.#options;
+    const { threadId } = this.#host;
+    publish({ method: 'system/event', params: { threadId, turnId, kind: 'toolProblem', message } });
   }
 
   #offered({ skills }: Briefing): readonly Tool[] {
@@ -154,8 +167,23 @@ export class TurnConversation {
   /** Parts that a request can do without. Each returns the part that it has left out in words; undefined: the refusal concerns another one. */
   readonly #omissions: readonly ((refusal: ModelError) => string | undefined)[] = [
     ({ refusesState }) => (refusesState && this.#dropStates() ? "the model's notes on earlier answers" : undefined),
+    // A refusal that names a tool is the more exact one: each refusal may concern a picture.
+    (refusal) => this.#leaveOutTool(refusal),
     (refusal) => this.#leaveOutPictures(refusal),
   ];
+
+  #leaveOutTool(refusal: ModelError): string | undefined {
+    const { toolChoice } = this.#options.options;
+    const names = this.tools.declarations.map(({ name }) => name);
+    // A request that demands one tool cannot do without it.
+    const wanted = typeof toolChoice === 'object' ? toolChoice.name : undefined;
+    const name = refusedTool(refusal, names);
+    if (name === undefined || name === wanted) return undefined;
+    this.#refusedTools.push(name);
+    this.tools.leaveOut([name]);
+    this.#count.forget();
+    return `the tool ${name}`;
+  }
 
   #leaveOutPictures(refusal: ModelError): string | undefined {
     const rest = this.#refusedPictures.leaveOut(refusal, this.#messages);
@@ -198,10 +226,24 @@ export class TurnConversation {
   ): void {
     this.#messages.push({ role: 'assistant', text, toolCalls, ...(state && { state }) });
     if (state && lastItemId !== undefined) this.#past.addState(lastItemId, state);
-    const itemIds = this.#refusedPictures.confirm();
+    this.#notePictures(this.#refusedPictures.confirm());
+    this.#noteTools(this.#refusedTools.splice(0));
+  }
+
+  #notePictures(itemIds: readonly string[]): void {
     if (itemIds.length === 0) return;
     const notice = 'The service of the model refused pictures of this conversation; the model no longer gets them.';
     this.#options.items.add({ type: 'systemNotice', kind: pictureRefusedNotice, text: notice, itemIds: [...itemIds] });
+  }
+
+  #noteTools(tools: readonly string[]): void {
+    if (tools.length === 0) return;
+    const subject = tools.length === 1 ? 'tool' : 'tools';
+    const text =
+      `The service of the model refused the ${subject} ${tools.join(', ')}; the model no longer gets ` +
+      `${tools.length === 1 ? 'it' : 'them'} in this conversation. Correct the schema where the tool is defined, then start a new conversation.`;
+    this.#options.items.add({ type: 'systemNotice', kind: toolRefusedNotice, text, tools: [...tools] });
+    this.#publishToolProblem(text);
   }
 
   /** Texts of the results in it. */

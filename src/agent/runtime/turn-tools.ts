@@ -4,8 +4,8 @@ import { type ReviewedSchema, reviewToolSchema } from '../tool-schema.ts';
 
 /** Tools of one turn: those of the server, and those that the caller runs. A name of the caller hides one of the server. */
 export class TurnTools {
-  readonly #client: ReadonlyMap<string, ModelTool>;
-  #server: ReadonlyMap<string, Tool> = new Map();
+  readonly #client: Map<string, ModelTool>;
+  #server = new Map<string, Tool>();
   #declarations: readonly ModelTool[] = [];
   #bytes = 0;
   #problems: string[] = [];
@@ -20,6 +20,19 @@ export class TurnTools {
       .filter(({ name }) => !this.#client.has(name))
       .flatMap((tool) => (tool.source === 'dynamic' ? this.#reviewed(tool) : tool));
     this.#server = new Map(offered.map((tool) => [tool.name, tool]));
+    this.#declare();
+  }
+
+  /** Stops offering these tools. */
+  leaveOut(names: Iterable<string>): void {
+    for (const name of names) {
+      this.#client.delete(name);
+      this.#server.delete(name);
+    }
+    this.#declare();
+  }
+
+  #declare(): void {
     this.#declarations = [...this.#client.values(), ...Array.from(this.#server.values(), asModelTool)];
     this.#bytes = this.#declarations.reduce((bytes, tool) => bytes + toolBytes(tool), 0);
   }

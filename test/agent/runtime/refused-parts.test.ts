@@ -123,3 +123,141 @@ t.test('a refusal that has another cause ends the turn after one more request, a
   await converse(threads, thread.id, [words('and now?')]);
   t.same(requests, [1], 'positive control: nothing was left out for good');
 });
+
+const offered = ['ReadFile', 'docs__good', 'docs__coin', 'bad', 'docs__last'];
+const systemEvents = (events: readonly ThreadEvent[], kind: string) =>
+  events.flatMap((event) =>
+    event.method === 'system/event' && event.params.kind === kind ? [event.params.message] : [],
+  );
+
+/** A model whose service refuses every request with the tool `bad`. */
+function picky(refusal: (index: number) => ModelError, refused: readonly string[] = ['bad']) {
+  const requests: string[][] = [];
+  const provider = scripted(async function* ({ tools = [] }) {
+    const names = tools.map(({ name }) => name);
+    requests.push(names);
+    const index = names.findIndex((name) => refused.includes(name));
+    if (index >= 0) throw refusal(index);
+    yield say('hello');
+  });
+  return { provider, requests };
+}
+const rejected = (message: string, status = 400) =>
+  new ModelError('upstreamRejected', `The upstream answered ${status}: ${message}.`, { status });
+
+const shapes: Readonly<Record<string, (index: number) => ModelError>> = {
+  'a name as OpenAI writes it': () =>
+    rejected("Invalid schema for function 'bad': In context=('properties', 'docs__coin'), schema must have a type"),
+  'an index as OpenAI writes it': (index) => rejected(`Invalid 'tools[${index}].function.parameters': not an object`),
+  'an index in the Responses API': (index) => rejected(`Missing required parameter: 'tools[${index}].name'`),
+  'an index as Anthropic writes it': (index) =>
+    rejected(`tools.${index}.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12`),
+  'an index as Google writes it': (index) =>
+    rejected(
+      `* GenerateContentRequest.tools[0].function_declarations[${index}].parameters.properties[x]: missing field`,
+    ),
+  'an index in the JSON names of Google': (index) =>
+    rejected(`Unknown name "$ref" at 'tools[0].functionDeclarations[${index}].parameters': Cannot find field`),
+  'an index as pydantic writes it': (index) =>
+    rejected(`[{"type":"dict_type","loc":["body","tools",${index},"function","parameters"]}]`, 422),
+  'an index in the tuples of vLLM': (index) =>
+    rejected(`[{'type': 'dict_type', 'loc': ('body', 'tools', ${index}, 'function', 'parameters')}]`),
+  'a name in double quotes': () => rejected('Tool "bad" has an invalid schema'),
+  'a name before the word tool': () => rejected('The parameters of the `bad` tool are not an object'),
+};
+for (const [by, refusal] of Object.entries(shapes)) {
+  t.test(`a tool that the service refuses by ${by} is left out, also in later turns and after a restart`, async (t) => {
+    const { provider, requests } = picky(refusal);
+    const rest = offered.filter((name) => name !== 'bad');
+    const tools = () => offered.map((name) => tool({ name }));
+    const directory = temporaryDirectory(t);
+    const first = openStore(directory);
+    const { threads, bugs } = service(provider, { store: first.threads, tools });
+    const { thread } = threads.start({});
+    const { turn, events } = await converse(threads, thread.id, [words('hello')]);
+    t.match(turn, { status: 'completed' });
+    t.same(requests.splice(0), [offered, rest], 'positive control: the first request is refused; asked once more');
+    t.same(notices(events), ['requestRepeated', 'toolRefused']);
+    t.match(systemEvents(events, 'retrying'), [/Asking again without the tool bad\.$/]);
+    t.match(systemEvents(events, 'toolProblem'), [
+      /refused the tool bad; .*Correct the schema where the tool is defined/,
+    ]);
+    const { turn: second, events: later } = await converse(threads, thread.id, [words('and now?')]);
+    t.match(second, { status: 'completed' });
+    t.same([requests.splice(0), notices(later)], [[rest], []], 'the next turn is not refused, and says nothing again');
+    await converse(threads, threads.start({}).thread.id, [words('hello')]);
+    t.same(requests.splice(0), [offered, rest], 'another conversation tries the tool');
+    await threads.close();
+    first.close();
+    const reopened = openStore(directory);
+    t.teardown(() => reopened.close());
+    const restarted = service(provider, { store: reopened.threads, tools });
+    t.match((await converse(restarted.threads, thread.id, [words('hello?')])).turn, { status: 'completed' });
+    t.same([requests.splice(0), bugs], [[rest], []]);
+  });
+}
+
+t.test('two refused tools are left out one after the other, and one notice names both', async (t) => {
+  const { provider, requests } = picky(
+    (index) => rejected(`tools.${index}.custom.input_schema: invalid`),
+    ['ReadFile', 'bad'],
+  );
+  const { threads } = service(provider, { tools: () => offered.map((name) => tool({ name })) });
+  const { turn, events } = await converse(threads, threads.start({}).thread.id, [words('hello')]);
+  t.match(turn, { status: 'completed' });
+  t.same(requests.at(-1), ['docs__good', 'docs__coin', 'docs__last']);
+  t.match(systemEvents(events, 'toolProblem'), [/refused the tools ReadFile, bad; .* gets them/]);
+});
+
+t.test('a refused tool of the client is left out; one that the request demands ends the turn', async (t) => {
+  const { provider, requests } = picky(() => rejected("Invalid schema for function 'bad': no"));
+  const { threads } = service(provider, { tools: () => [tool({ name: 'ReadFile' })] });
+  const clientTools = [{ name: 'bad', description: 'Odd.', inputSchema: { type: 'object' } }];
+  const ask = async (toolChoice?: { readonly name: string }) => {
+    const ear = listening();
+    const { id } = threads.start({}).thread;
+    threads.startTurn(id, [words('hello')], ear.listener, { clientTools, toolChoice }).begin();
+    return (await Promise.race([ear.until('turn/completed'), ear.until('turn/failed')])).params.turn;
+  };
+  t.match(await ask(), { status: 'completed' });
+  t.same(requests.splice(0), [['bad', 'ReadFile'], ['ReadFile']]);
+  t.match(await ask({ name: 'bad' }), { status: 'failed', error: { code: 'upstreamRejected' } });
+  t.same(requests, [['bad', 'ReadFile']]);
+});
+
+t.test('an odd tool of a client is offered in part, and a system event names it', async (t) => {
+  const { provider, requests } = picky(() => rejected('never'), []);
+  const { threads } = service(provider);
+  const ear = listening();
+  const inputSchema = { type: 'object', properties: { coin: { type: 'coin' } } };
+  const clientTools = [
+    { name: 'odd', description: 'Odd.', inputSchema },
+    { name: 'worse', description: 'Worse.', inputSchema: { type: 'string' } },
+  ];
+  threads.startTurn(threads.start({}).thread.id, [words('hello')], ear.listener, { clientTools }).begin();
+  await ear.until('turn/completed');
+  t.match(systemEvents(ear.events, 'toolProblem'), [
+    /^The tool odd is offered in part: /,
+    /^The tool worse is left out: /,
+  ]);
+  t.same(requests, [['odd']]);
+});
+
+const otherRefusals: Readonly<Record<string, ModelError>> = {
+  'names no tool': rejected('Unknown parameter: foo'),
+  'names an index of the conversation': rejected("messages.3.content.0: tool 'bad' was called without a result"),
+  'names a number of tools': rejected("Invalid 'tools': array too long. Expected at most 3, but got 5"),
+  'names two tools': rejected("Tool names must be unique: 'bad', 'docs__coin'"),
+  'uses the name of a tool as a word': rejected('This function bad or good is not available'),
+  'names an index beyond the list': rejected("Invalid 'tools[70].function.parameters'"),
+  'has another status': new ModelError('upstreamFailed', "Invalid schema for function 'bad'", { status: 500 }),
+};
+for (const [refusal, error] of Object.entries(otherRefusals)) {
+  t.test(`a refusal that ${refusal} ends the turn, and no tool is left out`, async (t) => {
+    const { provider, requests } = picky(() => error);
+    const { threads } = service(provider, { tools: () => offered.map((name) => tool({ name })) });
+    const { turn } = await converse(threads, threads.start({}).thread.id, [words('hello')]);
+    t.match(turn, { status: 'failed', error: { message: error.message } });
+    t.same(requests, [offered]);
+  });
+}
