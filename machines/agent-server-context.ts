@@ -16,7 +16,7 @@ export const maxLockRaces = 3;
 
 export const processModes: Record<Ownership, ProcessMode> = { managed: 'spawn', adopted: 'adopt', external: 'watch' };
 
-/** Failures of a start that found another owner's process, or none: of this workspace nothing has begun or ended. */
+/** Failures of a start that began and ended no process of this workspace. */
 export const startsNothing: ReadonlySet<FailureKind> = new Set(['workspaceLocked', 'neverStarted']);
 
 export const noFailure = { lastError: null, failureKind: null, isRetryable: true } as const;

@@ -101,7 +101,6 @@ export const agentServerSetup = setup({
       preparation.ownership === 'managed' && context.sidecar !== null && context.proxy !== 'running',
     adoptsSidecar: ({ context }, preparation: Preparation) =>
       preparation.ownership === 'adopted' && context.provenSidecar !== null && context.proxy !== 'running',
-    // Another owner's process, or none: of this workspace nothing has ended.
     leavesNothing: (_, { kind }: ProcessFailure) => startsNothing.has(kind),
     sidecarGaveUp: ({ event }) => {
       assertEvent(event, 'PROXY.EXITED');

@@ -20,8 +20,21 @@
 import { not } from 'xstate';
 import { initialContext } from './agent-server-context.ts';
 import { agentServerSetup } from './agent-server-setup.ts';
+import type { Preparation } from './agent-server-types.ts';
 import { processFailureOf } from './process-events.ts';
 import { killStates, restartStates, terminateStates } from './supervised-process.ts';
+
+const outputIn = ({ event }: { readonly event: { readonly output: Preparation } }) => event.output;
+const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => processFailureOf(event.error);
+const onPrepared = [
+  { type: 'recordPreparation', params: outputIn },
+  { type: 'emitPorts', params: outputIn },
+  { type: 'emitStarting', params: outputIn },
+] as const;
+const onUnprepared = [
+  { type: 'recordFailure', params: failureIn },
+  { type: 'emitLostSidecar', params: failureIn },
+] as const;
 
 const afterExit = restartStates({ start: '#agent-server.starting', noRestart: 'resting', tooManyFailures: 'givenUp' });
 
@@ -134,50 +147,30 @@ export const agentServerMachine = agentServerSetup.createMachine({
             }),
             onDone: [
               {
-                guard: { type: 'needsSidecar', params: ({ event }) => event.output },
+                guard: { type: 'needsSidecar', params: outputIn },
                 target: 'proxying',
-                actions: [
-                  { type: 'recordPreparation', params: ({ event }) => event.output },
-                  { type: 'emitPorts', params: ({ event }) => event.output },
-                  { type: 'emitStarting', params: ({ event }) => event.output },
-                ],
+                actions: onPrepared,
               },
               {
                 description: 'A live server is adopted at once, together with its sidecar.',
-                guard: { type: 'adoptsSidecar', params: ({ event }) => event.output },
+                guard: { type: 'adoptsSidecar', params: outputIn },
                 target: 'spawning',
                 actions: [
-                  { type: 'recordPreparation', params: ({ event }) => event.output },
-                  { type: 'emitLostSidecar', params: ({ event }) => event.output },
+                  { type: 'recordPreparation', params: outputIn },
+                  { type: 'emitLostSidecar', params: outputIn },
                   'startSidecar',
                 ],
               },
-              {
-                target: 'spawning',
-                actions: [
-                  { type: 'recordPreparation', params: ({ event }) => event.output },
-                  { type: 'emitPorts', params: ({ event }) => event.output },
-                  { type: 'emitStarting', params: ({ event }) => event.output },
-                ],
-              },
+              { target: 'spawning', actions: onPrepared },
             ],
             onError: [
               {
                 description: 'Another owner has the workspace, or a start before this one came to nothing.',
-                guard: { type: 'leavesNothing', params: ({ event }) => processFailureOf(event.error) },
+                guard: { type: 'leavesNothing', params: failureIn },
                 target: '#agent-server.stopping.settling',
-                actions: [
-                  { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
-                  { type: 'emitLostSidecar', params: ({ event }) => processFailureOf(event.error) },
-                ],
+                actions: onUnprepared,
               },
-              {
-                target: '#agent-server.exited',
-                actions: [
-                  { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
-                  { type: 'emitLostSidecar', params: ({ event }) => processFailureOf(event.error) },
-                ],
-              },
+              { target: '#agent-server.exited', actions: onUnprepared },
             ],
           },
         },
@@ -224,15 +217,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
               {
                 guard: not('isOurs'),
                 target: '#agent-server.exited',
-                actions: [
-                  { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
-                  'clearProcess',
-                  'releaseProcess',
-                ],
+                actions: [{ type: 'recordFailure', params: failureIn }, 'clearProcess', 'releaseProcess'],
               },
               {
                 target: 'aborting',
-                actions: { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
+                actions: { type: 'recordFailure', params: failureIn },
               },
             ],
           },

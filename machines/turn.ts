@@ -8,10 +8,11 @@
  * 2. `checking` precedes every request: a conversation that exceeds the context window is compacted, and a used-up budget stops the
  *    turn in `budgetReached` until a user raises it or the timeout ends the turn.
  * 3. Each entry of `inferring` is one request to the model. Its tokens are counted when it ends, also when it was interrupted or failed.
- * 4. A request of which the service refuses a part, such as a picture, is repeated at once without that part. A request that failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its
- *    repetitions are used up, or can not help, the next fallback model takes over in `fallingBack`.
- *    An answer without text and call counts as failed, unless the calls of the turn are its result; a model that prints a call as text
- *    is notified once to call tools. When calls of three answers in a row are cut off at the output limit, the turn is concluded.
+ * 4. When the service refuses a part of a request, such as a picture, the request is repeated at once without that part. A request that
+ *    failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its repetitions are
+ *    used up, or cannot help, the next fallback model takes over in `fallingBack`. An answer without text and call counts as failed,
+ *    unless the calls of the turn are its result. A model that prints a call as text is notified once to call tools. When calls of three
+ *    answers in a row are cut off at the output limit, the turn is concluded.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
  *    are saved that a call may change; then `runTools` runs what is allowed.
  * 6. An agent of another maker does the whole turn in `delegating`, after `secure`: no request is sent by us. It asks for
@@ -34,8 +35,10 @@ const keyOf = ({ context }: { readonly context: TurnContext }): TurnKey => ({
 const eventIn = <E extends TurnEvent>({ event }: { readonly event: E }): E => event;
 const outputIn = <T>({ event }: { readonly event: { readonly output: T } }): T => event.output;
 const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => failureOf(event.error);
-
 const emptyIn = ({ event }: { readonly event: { readonly output: Inference } }) => emptyFailure(event.output);
+
+const recordAnswer = { type: 'recordAnswer', params: outputIn<Inference> } as const;
+const emitSilentEnd = { type: 'emitSilentEnd', params: outputIn<Inference> } as const;
 
 const onError = { target: 'storing', actions: { type: 'recordFailure', params: failureIn } } as const;
 const onStorageFailure = {
@@ -76,8 +79,19 @@ const onModelError = [
   onFallBack,
   onError,
 ] as const;
-/** Flawed answers of a new turn. */
-const noFlaws = { emptyAnswers: 0, corrections: 0, cutAnswers: 0, hasCalled: false } as const;
+/** Patience of a new turn: no repetition, fallback or flawed answer yet. */
+const untried = {
+  compactions: 0,
+  omissions: 0,
+  failedRequests: 0,
+  retryMs: 0,
+  fallbacks: 0,
+  heldUp: 0,
+  emptyAnswers: 0,
+  corrections: 0,
+  cutAnswers: 0,
+  hasCalled: false,
+};
 /** Events of every state in which the turn works or waits. */
 const whileWorking = { INTERRUPT: onInterrupt, 'STORAGE.FAILED': onStorageFailure } as const;
 const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
@@ -89,16 +103,7 @@ export const turnMachine = turnSetup.createMachine({
     threadId,
     turnId,
     limits,
-    patience: {
-      seed,
-      compactions: 0,
-      omissions: 0,
-      failedRequests: 0,
-      retryMs: 0,
-      fallbacks: 0,
-      heldUp: 0,
-      ...noFlaws,
-    },
+    patience: { seed, ...untried },
     requests: 0,
     rounds: 0,
     tokens: noTokens,
@@ -218,38 +223,23 @@ export const turnMachine = turnSetup.createMachine({
           {
             guard: { type: 'mustCorrect', params: outputIn },
             target: 'checking',
-            actions: [{ type: 'recordAnswer', params: outputIn }, 'countCorrection', 'emitCallPrinted'],
+            actions: [recordAnswer, 'countCorrection', 'emitCallPrinted'],
           },
           {
             guard: { type: 'reachesRoundLimit', params: outputIn },
             target: 'concluding',
-            actions: [{ type: 'recordAnswer', params: outputIn }, 'setFinishToLength', 'emitLimitReached'],
+            actions: [recordAnswer, 'setFinishToLength', 'emitLimitReached'],
           },
-          {
-            guard: { type: 'hasCalls', params: outputIn },
-            target: 'reviewing',
-            actions: { type: 'recordAnswer', params: outputIn },
-          },
-          {
-            guard: { type: 'isSteered', params: outputIn },
-            target: 'checking',
-            actions: { type: 'recordAnswer', params: outputIn },
-          },
+          { guard: { type: 'hasCalls', params: outputIn }, target: 'reviewing', actions: recordAnswer },
+          { guard: { type: 'isSteered', params: outputIn }, target: 'checking', actions: recordAnswer },
           {
             guard: { type: 'mustCheckEnd', params: outputIn },
             target: 'checkingEnd',
-            actions: [
-              { type: 'recordAnswer', params: outputIn },
-              { type: 'emitSilentEnd', params: outputIn },
-            ],
+            actions: [recordAnswer, emitSilentEnd],
           },
           {
             target: 'storing',
-            actions: [
-              { type: 'recordAnswer', params: outputIn },
-              { type: 'emitSilentEnd', params: outputIn },
-              'recordCompletion',
-            ],
+            actions: [recordAnswer, emitSilentEnd, 'recordCompletion'],
           },
         ],
         onError: onModelError,
