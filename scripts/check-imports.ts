@@ -81,7 +81,8 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'model.ts',
     'printed-call.ts',
     'tokens.ts',
-    'pictures',
+    'picture-formats.ts',
+    'pictures.ts',
     'history.ts',
     'schema-parts.ts',
     'tool-schema.ts',
@@ -101,7 +102,6 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'context',
     'instructions',
     'runtime',
-    'preload.ts',
     'index.ts',
   ],
   'src/deploy': [

@@ -1,6 +1,6 @@
 import type { InputPart, Item, ItemOf, Turn } from '../protocol/index.ts';
 import type { ContentPart, ModelMessage, ModelState, ModelToolCall } from './model.ts';
-import { pictureFor } from './pictures/index.ts';
+import { pictureFor } from './pictures.ts';
 
 /** Text of a user's message. */
 export function textOf(input: readonly InputPart[]): string {

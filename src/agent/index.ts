@@ -20,8 +20,7 @@ export {
 } from './instructions/index.ts';
 export { createSkillTool, Library, listDescribed, type PromptCommand, type Skill } from './library/index.ts';
 export * from './model.ts';
-export { pictureFor } from './pictures/index.ts';
-export { preloadTurnParts } from './preload.ts';
+export { pictureFor } from './pictures.ts';
 export { parserAdvice, printedCall } from './printed-call.ts';
 export {
   CatalogueError,

@@ -70,11 +70,17 @@ export function printedCall(answer: string, toolNames: readonly string[]): strin
   return undefined;
 }
 
-const isSame = (tool: string, found: string): boolean => plain(tool) === plain(found);
-const plain = (tool: string): string =>
-  tool
-    .replace(/^functions\./, '')
-    .replace(/[_.-]/g, '')
+const isSame = (tool: string, found: string): boolean => plainToolName(tool) === plainToolName(found);
+
+/** Namespaces that models put before names of tools. */
+const namespaces = /^(?:functions|function|tools|tool|default_api|multi_tool_use)[.:/]/i;
+
+/** Name of a tool without the differences that models make: namespace, letter case, separators. */
+export const plainToolName = (name: string): string =>
+  name
+    .trim()
+    .replace(namespaces, '')
+    .replace(/[_\s.-]/g, '')
     .toLowerCase();
 
 /** The JSON of a text once marks around it are removed; none if anything else remains. */

@@ -6,7 +6,6 @@ import type { StampedEntry } from './entry.ts';
 import { CheckpointError, isFull } from './errors.ts';
 import type { History, MarkEdge } from './history.ts';
 import { ignoredDirectories, ignoredPaths, type RunGit } from './ignored.ts';
-import { lastChangeOf } from './last-change.ts';
 import { leftOutOf } from './left-out.ts';
 import type { CheckpointLimits } from './limits.ts';
 import type { Owner } from './owner.ts';
@@ -188,4 +187,13 @@ function correct(index: StatIndex, path: BytePath, entry: StampedEntry | undefin
   if (!directory || at === -1) return;
   const { kind, mode, size, mtime, ctime, ino } = entry ?? gone;
   directory.set(at, { kind, mode, size, mtime, ino, ctime: ctime ?? Number.NaN });
+}
+
+/** Latest moment at which a missing entry can have been removed: the last change of the nearest directory that is still there. Infinite: unknown. */
+function lastChangeOf(path: BytePath, index: StatIndex): number {
+  for (let parent = parentOf(path); parent !== undefined; parent = parentOf(parent)) {
+    const directory = index.get(parent);
+    if (directory) return Number.isNaN(directory.ctime) ? Number.POSITIVE_INFINITY : directory.ctime;
+  }
+  return Number.POSITIVE_INFINITY;
 }

@@ -7,6 +7,7 @@ import {
   userConfigFile,
 } from '../../config/index.ts';
 import type { ReasoningEffort } from '../../protocol/index.ts';
+import { isRecord } from './upstream/json.ts';
 
 /** One provider and its key. */
 export interface ProviderSettings {
@@ -92,8 +93,6 @@ export function modelSettingsOf(config: Config, sidecar?: SidecarUpstream, layer
 }
 
 const plain = { apiKeyCommand: [], headers: {}, proxy: '' } as const;
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
 function sourceOfProvider(layers: Layers, name: string): KeySource | undefined {
   const file = layers.findLast(({ settings: { Providers } }) => isRecord(Providers) && name in Providers)?.file;

@@ -1,12 +1,28 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Failure, noTokens, type TurnEvent, type TurnState } from '../../../machines/index.ts';
+import { type ModelSettings, preloadProviders } from '../providers/index.ts';
+import { toolParts } from '../tools/index.ts';
 import type { startTurnActor as StartTurnActor, TurnActor, TurnActorOptions } from './turn-actor.ts';
 import { codedFailureOf } from './turn-failure.ts';
 
 /** The machine is loaded with the first turn: a server without turns runs without XState. */
 let startTurnActor: typeof StartTurnActor | undefined;
 
-export const loadTurnMachine = async (): Promise<typeof StartTurnActor> =>
-  (await import('./turn-actor.ts')).startTurnActor;
+const loadTurnMachine = async (): Promise<typeof StartTurnActor> => (await import('./turn-actor.ts')).startTurnActor;
+
+/**
+ * Loads the parts that turns otherwise load on first use, one in each turn of the event loop, so that an upgrade in place does not
+ * take them away from a running server. The next use reports a part that cannot be loaded.
+ *
+ * @param settings of the providers that turns use; undefined: an external agent does the turns
+ */
+export async function preloadTurnParts(settings: ModelSettings | undefined): Promise<void> {
+  const providers = settings ? preloadProviders(settings) : [];
+  for (const load of [loadTurnMachine, () => import('web-tree-sitter'), ...toolParts, ...providers]) {
+    await nextTurn();
+    await load().catch(() => undefined);
+  }
+}
 
 const initialState: TurnState = {
   status: 'running',

@@ -1,4 +1,5 @@
 import type { ModelTool } from '../model.ts';
+import { plainToolName } from '../printed-call.ts';
 import type { Tool } from '../tool.ts';
 import { type ReviewedSchema, reviewToolSchema } from '../tool-schema.ts';
 
@@ -59,7 +60,7 @@ export class TurnTools {
   /** Offered name that a model means: `read_file` and `functions.ReadFile` mean `ReadFile`. An ambiguous name stays unchanged. */
   nameFor(name: string): string {
     if (this.#client.has(name) || this.#server.has(name)) return name;
-    const meant = this.names.filter((offered) => plainName(offered) === plainName(name));
+    const meant = this.names.filter((offered) => plainToolName(offered) === plainToolName(name));
     const [only] = meant;
     return only !== undefined && meant.length === 1 ? only : name;
   }
@@ -99,16 +100,6 @@ function reviewOf(inputSchema: ModelTool['inputSchema']): ReviewedSchema {
   }
   return review;
 }
-
-/** Namespaces that models put before names of tools. */
-const namespaces = /^(?:functions|function|tools|tool|default_api|multi_tool_use)[.:/]/i;
-
-const plainName = (name: string): string =>
-  name
-    .trim()
-    .replace(namespaces, '')
-    .replace(/[_\s.-]/g, '')
-    .toLowerCase();
 
 const declared = new WeakMap<ModelTool, number>();
 

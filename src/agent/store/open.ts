@@ -1,10 +1,11 @@
+import { lstatSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ChatRequestStore } from '../chat-request-store.ts';
 import type { ScheduleStore } from '../schedule-store.ts';
 import type { ThreadStore, TraceStore } from '../thread-store.ts';
 import { SqliteChatRequests } from './chat-requests.ts';
 import { Database } from './database.ts';
-import { moveEmptiedAside } from './emptied.ts';
+import { storageError } from './errors.ts';
 import { SqliteSchedules } from './schedules.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import type { Expirable } from './trace-retention.ts';
@@ -59,6 +60,30 @@ export function openStore(directory: string, { onFault = warn, onDamage = warn }
       threads.close();
     },
   };
+}
+
+const logs = ['-wal', '-shm', '-journal'];
+
+/**
+ * Moves an empty database file and the files of its log aside: SQLite would take it for a new database and delete the log.
+ *
+ * @returns new path of the file; undefined when it is missing or not empty
+ * @throws StorageError when the files cannot be read or moved
+ */
+function moveEmptiedAside(file: string): string | undefined {
+  const aside = `${file}.damaged-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
+  try {
+    const found = lstatSync(file, { throwIfNoEntry: false });
+    if (!found?.isFile() || found.size > 0) return undefined;
+    // The logs first: without them, an interrupted move is repeated at the next start.
+    for (const log of logs) {
+      if (lstatSync(`${file}${log}`, { throwIfNoEntry: false })) renameSync(`${file}${log}`, `${aside}${log}`);
+    }
+    renameSync(file, aside);
+  } catch (error) {
+    throw storageError(error, file);
+  }
+  return aside;
 }
 
 const warn = (error: unknown): void => process.emitWarning(error instanceof Error ? error : String(error));

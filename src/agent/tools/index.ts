@@ -196,4 +196,10 @@ export function selectToolNames(tools: readonly string[], names: readonly string
   const enabled = new Set(names.map((name) => name.toLowerCase()));
   return tools.filter((name) => enabled.has(name.toLowerCase()));
 }
-export { toolParts } from './parts.ts';
+
+/** Functions that load the parts which tools otherwise load on first use. */
+export const toolParts: readonly (() => Promise<unknown>)[] = [
+  () => import('diff'),
+  () => import('./web/fetch-page.ts'),
+  () => import('./web/search/search.ts'),
+];

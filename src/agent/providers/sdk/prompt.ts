@@ -9,7 +9,7 @@ import type {
 import * as v from 'valibot';
 import { strictValue } from '../../../lib/index.ts';
 import { type ContentPart, type ModelMessage, type ModelToolCall, stateFor } from '../../model.ts';
-import { pictureFor } from '../../pictures/index.ts';
+import { withPictures } from '../../pictures.ts';
 
 /** Content of one answer as a library takes it back. */
 export type AnswerPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
@@ -98,20 +98,16 @@ export function safeCallId(callId: string): string {
 }
 
 function userContent(content: readonly ContentPart[]): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] {
-  const parts = content.flatMap((given): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
-    const part = given.type === 'image' ? pictureFor(given) : given;
+  const parts = withPictures(content).flatMap((part): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
     if (part.type === 'image') return [{ type: 'file', ...fileOf(part.url) }];
     return part.text.trim() === '' ? [] : [textPart(part.text)];
   });
   return parts.length > 0 ? parts : [textPart('')];
 }
 
-function resultOf({
-  callId,
-  name,
-  content: given,
-}: Extract<ModelMessage, { role: 'tool' }>): LanguageModelV4ToolResultPart {
-  const content = given.map((part) => (part.type === 'image' ? pictureFor(part) : part));
+function resultOf(result: Extract<ModelMessage, { role: 'tool' }>): LanguageModelV4ToolResultPart {
+  const { callId, name } = result;
+  const content = withPictures(result.content);
   const words = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
   const pictures = content.flatMap((part) => (part.type === 'image' ? [fileOf(part.url)] : []));
   const text = words.trim() === '' ? emptyText : words;

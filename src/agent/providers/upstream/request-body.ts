@@ -9,7 +9,7 @@ import {
   stateFor,
   type ToolChoice,
 } from '../../model.ts';
-import { pictureFor } from '../../pictures/index.ts';
+import { withPictures } from '../../pictures.ts';
 import { ChatState, type Dialect, mistralCallId } from './dialect.ts';
 
 /** Form of the requested answer. */
@@ -163,7 +163,7 @@ function chatStateOf(state: Answer['state'], { dialect, owner }: BodyOptions): C
   return extraContent ? { extraContent } : {};
 }
 
-/** Some upstreams parse what an earlier answer wrote and fail for good on what is not strict JSON; the model still sees it. */
+/** Some upstreams parse the arguments of earlier calls and refuse the request when they are not strict JSON; the model still sees them. */
 function readableArguments(given: string): string {
   if (given.trim() === '') return '{}';
   const args = strictJson(given);
@@ -177,10 +177,6 @@ function readableArguments(given: string): string {
 
 const textOf = (content: readonly ContentPart[]): string =>
   content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
-
-/** Content whose pictures the service takes, whatever their source. */
-const withPictures = (content: readonly ContentPart[]): ContentPart[] =>
-  content.map((part) => (part.type === 'image' ? pictureFor(part) : part));
 
 /** Words alone go as a string, which every upstream takes. */
 function wireContent(content: readonly ContentPart[]): unknown {

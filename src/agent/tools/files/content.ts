@@ -1,5 +1,5 @@
 /** Detects the kind of a file's bytes, and the encoding of text. */
-import { pictureType } from '../../pictures/index.ts';
+import { ascii, hasBytes, pictureType } from '../../picture-formats.ts';
 
 export type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be';
 
@@ -17,8 +17,6 @@ export type Sniffed =
 
 /** As many bytes as `sniff` wants to see. */
 export const sniffBytes = 8_192;
-
-const ascii = (text: string): readonly number[] => [...text].map((letter) => letter.charCodeAt(0));
 
 /** Bytes at the beginning of a file, or further on, that reveal its kind. */
 const signatures: readonly { readonly label: string; readonly bytes: readonly number[]; readonly at?: number }[] = [
@@ -47,13 +45,13 @@ const signatures: readonly { readonly label: string; readonly bytes: readonly nu
 export function sniff(head: Uint8Array): Sniffed {
   const mimeType = pictureType(head);
   if (mimeType !== undefined) return { kind: 'image', mimeType };
-  if (has(head, [0xef, 0xbb, 0xbf])) return { kind: 'text', encoding: 'utf-8', bomBytes: 3 };
+  if (hasBytes(head, [0xef, 0xbb, 0xbf])) return { kind: 'text', encoding: 'utf-8', bomBytes: 3 };
   // The mark of UTF-32 begins like that of UTF-16; NUL is no text.
-  const isUtf16 = head.length >= 2 && !has(head, [0xff, 0xfe, 0x00, 0x00]);
-  if (isUtf16 && has(head, [0xff, 0xfe])) return { kind: 'text', encoding: 'utf-16le', bomBytes: 2 };
-  if (isUtf16 && has(head, [0xfe, 0xff])) return { kind: 'text', encoding: 'utf-16be', bomBytes: 2 };
+  const isUtf16 = head.length >= 2 && !hasBytes(head, [0xff, 0xfe, 0x00, 0x00]);
+  if (isUtf16 && hasBytes(head, [0xff, 0xfe])) return { kind: 'text', encoding: 'utf-16le', bomBytes: 2 };
+  if (isUtf16 && hasBytes(head, [0xfe, 0xff])) return { kind: 'text', encoding: 'utf-16be', bomBytes: 2 };
   if (!isBinary(head)) return { kind: 'text', encoding: 'utf-8', bomBytes: 0 };
-  const known = signatures.find(({ bytes, at }) => has(head, bytes, at));
+  const known = signatures.find(({ bytes, at }) => hasBytes(head, bytes, at));
   return { kind: 'binary', label: known?.label ?? 'unknown data' };
 }
 
@@ -66,11 +64,8 @@ function isBinary(head: Uint8Array): boolean {
     if (isControl) controls += 1;
   }
   // Formats without a NUL at their beginning: PDF, compressed data.
-  return controls * 10 > head.length || (has(head, ascii('%PDF-')) && head.some((byte) => byte >= 128));
+  return controls * 10 > head.length || (hasBytes(head, ascii('%PDF-')) && head.some((byte) => byte >= 128));
 }
-
-const has = (head: Uint8Array, bytes: readonly number[], at = 0): boolean =>
-  head.length >= at + bytes.length && bytes.every((byte, index) => head[at + index] === byte);
 
 /** The whole text of a file without its mark; invalid bytes become U+FFFD. */
 export function decodeText(bytes: Uint8Array, { encoding, bomBytes }: EncodedText): string {

@@ -1,7 +1,8 @@
 import { lstat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { ContentPart } from '../../model.ts';
-import { maxPictureBytes, pictureFor, pictureType } from '../../pictures/index.ts';
+import { pictureType } from '../../picture-formats.ts';
+import { maxPictureBytes, pictureFor } from '../../pictures.ts';
 import { isWithin, type PathRules, resolveInWorkspace } from '../paths.ts';
 import { openFile } from './handles.ts';
 

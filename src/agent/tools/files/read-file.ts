@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import * as v from 'valibot';
-import { inspectPicture } from '../../pictures/index.ts';
+import { inspectPicture } from '../../pictures.ts';
 import type { Tool, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { done, failed, formatBytes } from '../text.ts';

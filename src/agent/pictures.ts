@@ -1,5 +1,6 @@
-import type { ContentPart } from '../model.ts';
-import { pictureType, type Shape, shapeOf } from './formats.ts';
+/** Pictures for models: the bytes decide the type, and nothing is sent that services refuse for its form. */
+import type { ContentPart } from './model.ts';
+import { pictureType, type Shape, shapeOf } from './picture-formats.ts';
 
 /** A picture for a model. */
 export type Picture = Extract<ContentPart, { type: 'image' }>;
@@ -11,7 +12,7 @@ const maxSide = 8_000;
 /** End of a GIF. */
 const gifTrailer = 0x3b;
 
-/** Why a picture cannot be sent to a model, in words that follow “it”. Undefined: it can. */
+/** Reason why a picture cannot be sent to a model, in words that follow “it”; undefined without one. */
 function problemOf(bytes: Buffer, shape: Shape | undefined): string | undefined {
   if (bytes.length === 0) return 'is empty';
   if (pictureType(bytes) === undefined) return 'is not a PNG, JPEG, GIF or WebP image';
@@ -23,7 +24,7 @@ function problemOf(bytes: Buffer, shape: Shape | undefined): string | undefined 
   return undefined;
 }
 
-/** A picture as services take it, or the reason for which they would not. */
+/** A picture that services take, or the reason why they refuse it. */
 export type Inspected = { readonly picture: Picture } | { readonly problem: string };
 
 /** Inspects the bytes, which alone decide the type. Foreign bytes behind the picture and all but the first one of several are left out. */
@@ -41,7 +42,7 @@ export function inspectPicture(bytes: Buffer): Inspected {
 /** A conversation is sent with every request of a turn: each part is inspected once. */
 const inspected = new WeakMap<Picture, ContentPart>();
 
-/** A picture for a model: with the type of its bytes, or a line of text in the place of one that services refuse. */
+/** A picture for a model, with the type of its bytes; a line of text in place of a picture that services refuse. */
 export function pictureFor(given: Picture): ContentPart {
   const known = inspected.get(given);
   if (known) return known;
@@ -50,6 +51,10 @@ export function pictureFor(given: Picture): ContentPart {
   if (part.type === 'image') inspected.set(part, part);
   return part;
 }
+
+/** Content with each picture as `pictureFor` returns it. */
+export const withPictures = (content: readonly ContentPart[]): ContentPart[] =>
+  content.map((part) => (part.type === 'image' ? pictureFor(part) : part));
 
 function inspect(given: Picture): ContentPart {
   const { url } = given;

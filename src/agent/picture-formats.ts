@@ -19,8 +19,8 @@ interface Format {
   readonly walk: Walk;
 }
 
-const ascii = (text: string): readonly number[] => [...text].map((letter) => letter.charCodeAt(0));
-const has = (head: Uint8Array, bytes: readonly number[], at = 0): boolean =>
+export const ascii = (text: string): readonly number[] => [...text].map((letter) => letter.charCodeAt(0));
+export const hasBytes = (head: Uint8Array, bytes: readonly number[], at = 0): boolean =>
   head.length >= at + bytes.length && bytes.every((byte, index) => head[at + index] === byte);
 
 /** https://www.w3.org/TR/png-3/#5Chunk-layout */
@@ -134,7 +134,7 @@ const walkWebp: Walk = (bytes) => {
 function webpSize(type: string, data: Buffer): Pick<Shape, 'width' | 'height'> | undefined {
   if (type === 'VP8X' && data.length >= 10)
     return { width: data.readUIntLE(4, 3) + 1, height: data.readUIntLE(7, 3) + 1 };
-  if (type === 'VP8 ' && data.length >= 10 && has(data, [0x9d, 0x01, 0x2a], 3)) {
+  if (type === 'VP8 ' && data.length >= 10 && hasBytes(data, [0x9d, 0x01, 0x2a], 3)) {
     return { width: data.readUInt16LE(6) & 0x3fff, height: data.readUInt16LE(8) & 0x3fff };
   }
   if (type !== 'VP8L' || data.length < 5 || data[0] !== 0x2f) return undefined;
@@ -145,18 +145,18 @@ function webpSize(type: string, data: Buffer): Pick<Shape, 'width' | 'height'> |
 const formats: readonly Format[] = [
   {
     mimeType: 'image/png',
-    hasType: (head) => has(head, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+    hasType: (head) => hasBytes(head, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
     walk: walkPng,
   },
-  { mimeType: 'image/jpeg', hasType: (head) => has(head, [0xff, 0xd8, 0xff]), walk: walkJpeg },
+  { mimeType: 'image/jpeg', hasType: (head) => hasBytes(head, [0xff, 0xd8, 0xff]), walk: walkJpeg },
   {
     mimeType: 'image/gif',
-    hasType: (head) => has(head, ascii('GIF87a')) || has(head, ascii('GIF89a')),
+    hasType: (head) => hasBytes(head, ascii('GIF87a')) || hasBytes(head, ascii('GIF89a')),
     walk: walkGif,
   },
   {
     mimeType: 'image/webp',
-    hasType: (head) => has(head, ascii('RIFF')) && has(head, ascii('WEBP'), 8),
+    hasType: (head) => hasBytes(head, ascii('RIFF')) && hasBytes(head, ascii('WEBP'), 8),
     walk: walkWebp,
   },
 ];
