@@ -15,7 +15,7 @@ import type { ProgramFile } from './program-file.ts';
 import { RunningServer } from './running-server.ts';
 import type { Mode, MovedService, ServiceKey } from './services.ts';
 import { StartupError } from './startup-error.ts';
-import { type HeldWorkspace, holdWorkspace } from './workspace.ts';
+import { type HeldWorkspace, hideFromGit, holdWorkspace } from './workspace.ts';
 
 export interface AppServerOptions {
   readonly workspacePath: string;
@@ -72,6 +72,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     if (launch && launch.workspacePath !== workspace.path) {
       throw new StartupError('config', `the launch document is for another workspace, ${launch.workspacePath}`);
     }
+    await hideFromGit(workspace);
     const loaded = await readConfig(workspace, options);
     const records = processRecords(homeDirectory(options.env), workspace.path);
     await endLeftovers(workspace.predecessor, records, options.logger);

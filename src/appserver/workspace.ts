@@ -1,5 +1,7 @@
 import { rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { ensureStateDirectory, openWorkspace, WorkspaceError } from '../config/index.ts';
+import { readBoundedFile } from '../lib/index.ts';
 import type { AppServerLock, WorkspaceLock } from '../protocol/index.ts';
 import {
   acquireLock,
@@ -63,6 +65,24 @@ export function holdWorkspace(workspacePath: string, home: string): HeldWorkspac
       published = undefined;
     },
   };
+}
+
+/** Names in `.oratorio` that Oratorio alone writes, for git. */
+const stateNames = ['*appserver.*', 'restore/', 'worktrees/'];
+
+/**
+ * Makes git ignore the state of a held workspace. A workspace that was never initialised has no `.gitignore`, and only `oratorio init` writes
+ * one: there, the repository's own list of excluded files gets the names.
+ */
+export async function hideFromGit({ path, directory }: Pick<HeldWorkspace, 'path' | 'directory'>): Promise<void> {
+  try {
+    if (/^\/?\*\r?$/m.test(readBoundedFile(join(directory, '.gitignore')) ?? '')) return;
+    const { excludeFromGit } = await import('../checkpoints/index.ts');
+    const patterns = stateNames.map((name) => `**/${basename(directory)}/${name}`);
+    excludeFromGit(path, 'Files of running Oratorio servers', patterns);
+  } catch {
+    // A disk or a repository that cannot be written to: the server runs all the same, and git shows its files.
+  }
 }
 
 /** No server outlives a power cut, so its address need not. */

@@ -8,6 +8,7 @@ export type { ChangedFile, TurnDiff } from './diff.ts';
 export { EngineThread, type EngineThreadOptions } from './engine-thread.ts';
 export type { NotCovered, SkipReason } from './entry.ts';
 export { CheckpointError } from './errors.ts';
+export { excludeFromGit } from './git-exclude.ts';
 export { type CheckpointLimits, defaultLimits } from './limits.ts';
 export type { CheckpointInfo } from './list.ts';
 export { LocalEngines } from './local-engines.ts';

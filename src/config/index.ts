@@ -27,7 +27,7 @@ export {
   workspaceStateDirectory,
 } from './home.ts';
 export { type Hook, type HookEvent, type HookSettings, hookEvents } from './hook-settings.ts';
-export { InitError, type InitialisedWorkspace, initWorkspace } from './init.ts';
+export { hasEarlierGitignore, InitError, type InitialisedWorkspace, initWorkspace, renewGitignore } from './init.ts';
 export { configJsonSchema, settingsJsonSchema } from './json-schema.ts';
 export { type Layer, mergeDeep, type Trust } from './layers.ts';
 export {

@@ -1,9 +1,16 @@
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { makeDirectory } from '../lib/index.ts';
+import { FileRefusedError, makeDirectory, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import { TrustError } from './error.ts';
 import { directoryName, homeDirectory, workspaceConfigFile } from './home.ts';
-import { isValidName, openWorkspace, WorkspaceError, writeGitignore } from './open-workspace.ts';
+import {
+  earlierGitignore,
+  isValidName,
+  openWorkspace,
+  WorkspaceError,
+  workspaceGitignore,
+  writeGitignore,
+} from './open-workspace.ts';
 import { type TrustPlace, trustWorkspace } from './trust.ts';
 
 export interface InitialisedWorkspace {
@@ -20,7 +27,7 @@ export class InitError extends Error {
 
 /**
  * Makes `dir` (created when it does not exist) a workspace: `.oratorio/` for its owner only, an empty configuration and a
- * `.gitignore` that keeps state out of version control. What exists is left as it is. A directory that was empty or missing is trusted:
+ * `.gitignore` that keeps the directory out of version control. What exists is left as it is. A directory that was empty or missing is trusted:
  * no other user can have put anything there. Any other is restricted, and an existing `.oratorio/` stays as trusted as it was.
  *
  * @throws InitError when `dir` is a file, cannot be created, has a name that is not UTF-8, holds an `.oratorio` of another
@@ -53,6 +60,23 @@ export function initWorkspace(
   if (isOurs) trustNew({ home, workspace: workspacePath });
   return { workspacePath, configFile, created };
 }
+
+/** Whether a workspace has exactly the `.gitignore` of an earlier version. */
+export function hasEarlierGitignore(workspacePath: string): boolean {
+  try {
+    return readBoundedFile(gitignoreOf(workspacePath)) === earlierGitignore;
+  } catch (error) {
+    // A link, or a file of another user: none of ours.
+    if (error instanceof FileRefusedError) return false;
+    throw error;
+  }
+}
+
+/** Replaces the `.gitignore` of an earlier version. */
+export const renewGitignore = (workspacePath: string): void =>
+  writeFileAtomic(gitignoreOf(workspacePath), workspaceGitignore);
+
+const gitignoreOf = (workspacePath: string): string => join(workspacePath, directoryName, '.gitignore');
 
 /** Trusts a workspace of which this call has made every file. */
 function trustNew(place: TrustPlace): void {

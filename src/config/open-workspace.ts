@@ -49,8 +49,18 @@ export class WorkspaceError extends Error {
   }
 }
 
-/** Keeps state out of version control; what people share can be committed. */
-export const workspaceGitignore = `# Written by Oratorio: settings can be committed, everything else stays here.
+/**
+ * Text of `.oratorio/.gitignore`. The file ignores itself and the settings: `git stash -u` and `git clean` leave untracked files alone when
+ * they are ignored.
+ */
+export const workspaceGitignore = `# Written by Oratorio. To share the settings: git add -f .oratorio/config.json
+/*
+!/commands/
+!/skills/
+`;
+
+/** Text that earlier versions wrote; git commands take files that it lets through. */
+export const earlierGitignore = `# Written by Oratorio: settings can be committed, everything else stays here.
 /*
 !/.gitignore
 !/config.json
@@ -126,7 +136,7 @@ function realpathOf(path: string): string {
 
 /**
  * Finds a workspace, as `findWorkspace` does, for a process that works in it. An `.oratorio` that others can enter, as a clone has
- * it, becomes 0700; one without a `.gitignore` gets one.
+ * it, becomes 0700.
  *
  * @throws WorkspaceError
  */
@@ -217,7 +227,6 @@ function tighten(directory: string): void {
   try {
     const { mode } = lstatSync(directory);
     if (process.platform !== 'win32' && (mode & 0o077) !== 0) makePrivate(directory);
-    writeGitignore(directory);
   } catch {
     // EROFS and the like: the agent server, which writes here, names what it cannot do.
   }

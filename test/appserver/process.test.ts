@@ -51,7 +51,7 @@ t.test('the server publishes its address to its owner only, and leaves nothing a
     await client.notification('turn/cancelled');
     t.equal((await client.closed).code, 1001);
     t.equal(await server.ended, 0, signal);
-    t.same(readdirSync(join(path, '.oratorio')).sort(), ['.gitignore', 'appserver.mutex', 'config.json']);
+    t.same(readdirSync(join(path, '.oratorio')).sort(), ['appserver.mutex', 'config.json']);
     t.ok(readdirSync(stateOf(path)).includes('state.db'), 'what decides rights is in the home');
     t.equal(probeLock(mutex(path)), 'free');
     t.notMatch(

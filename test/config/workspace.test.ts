@@ -27,7 +27,7 @@ t.test('init creates a configurable workspace, and changes nothing the second ti
   const first = initWorkspace(root, { ORATORIO_HOME: home });
   t.same(first, { workspacePath: root, configFile: join(root, '.oratorio', 'config.json'), created: true });
   if (process.platform !== 'win32') t.equal(statSync(join(root, '.oratorio')).mode & 0o777, 0o700);
-  t.match(readFileSync(join(root, '.oratorio', '.gitignore'), 'utf8'), /^\/\*\n!\/\.gitignore\n!\/config\.json\n/m);
+  t.match(readFileSync(join(root, '.oratorio', '.gitignore'), 'utf8'), /^\/\*\n!\/commands\/\n!\/skills\/\n$/m);
   const { config } = loadConfig({ home, workspace: root, env: {} });
   t.equal(config.Model, '');
   writeFileSync(first.configFile, '{"Model":"mine"}');

@@ -96,7 +96,7 @@ t.test('inspection and a stop of a workspace that never ran write nothing into i
     t.match(await post(hub, action, workspace, more), { status: 200, body: { state: 'stopped' } });
   t.same(shot(), before);
   await hub.ensure(workspace);
-  t.ok(readdirSync(join(workspace, '.oratorio')).includes('.gitignore'), 'positive control: a start does');
+  t.ok(readdirSync(join(workspace, '.oratorio')).includes('appserver.lock'), 'positive control: a start does');
 });
 
 t.test(

@@ -67,7 +67,7 @@ async function makeWorkspace({ options, output, env, home, signal }: CommandCont
       'workspaceNotFound',
     );
   }
-  const { workspacePath: made } = initialise(path, env);
+  const { workspacePath: made } = await initialise(path, env);
   const { trust } = workspaceTrust({ home, workspace: made });
   output.line(`${output.colors.green('✔')} Made ${made} a workspace`);
   if (trust === 'restricted') output.warn(`${made} is ${newAndRestricted(made)}`);
