@@ -8,9 +8,11 @@
  * 2. A due time waits for a slot, then becomes a run. Due times that come before the run has begun are merged into it; those
  *    that come while it runs become one run after it.
  * 3. A failed run is tried again after a back-off, as often as the policy allows; the scheduler sends `RETRY` when the pause
- *    is over. Due times that came meanwhile are covered by that try.
+ *    is over. Due times that came meanwhile are covered by that try. A run that has begun a call with effects is not tried again
+ *    unasked: it would repeat them.
  * 4. `CANCEL` ends what is under way or waits; the schedule continues. `DISABLE` ends the schedule; a run under way continues.
- * 5. A one-off whose due time has passed stays in `finished`. It can be run again by hand, or be given another time.
+ * 5. `RUN.LEFT` reports a run that an earlier process left unfinished. It is tried again at once under the rules of a failed run.
+ * 6. A one-off whose due time has passed stays in `finished`. It can be run again by hand, or be given another time.
  */
 import { assertEvent, assign, emit, fromCallback, sendTo, setup } from 'xstate';
 import type { Failure } from './failure.ts';
@@ -46,6 +48,13 @@ export type AutomationOutcome =
   | { readonly status: 'failed'; readonly failure: Failure }
   | { readonly status: 'cancelled' }
   | { readonly status: 'skipped' };
+
+/** A run that has ended, with the facts that decide whether it is tried again. */
+interface Attempt {
+  readonly work: AutomationWork | null;
+  readonly effect: string | null;
+  readonly outcome: AutomationOutcome;
+}
 
 /** The user's decisions that this chart needs. */
 export interface AutomationTerms {
@@ -87,6 +96,8 @@ export interface AutomationContext extends AutomationTerms {
   readonly hasCompleted: boolean;
   readonly threadId: string | null;
   readonly turnId: string | null;
+  /** Tool or external agent whose call with effects has begun in this attempt. */
+  readonly effect: string | null;
   readonly stopReason: 'cancel' | 'timeout' | null;
   readonly lastError: string | null;
 }
@@ -94,6 +105,8 @@ export interface AutomationContext extends AutomationTerms {
 /** Events that the driver of a run reports. */
 export type AutomationRunEvent =
   | { readonly type: 'RUN.STARTED'; readonly threadId: string; readonly turnId: string }
+  /** A call with effects is about to begin. */
+  | { readonly type: 'RUN.EFFECT'; readonly tool: string }
   | { readonly type: 'RUN.ENDED'; readonly outcome: AutomationOutcome; readonly at: number };
 
 export type AutomationEvent =
@@ -107,6 +120,8 @@ export type AutomationEvent =
   | { readonly type: 'DISABLE' }
   | { readonly type: 'CHANGED'; readonly terms: AutomationTerms }
   | { readonly type: 'REMOVE' }
+  /** An earlier process ended during this run. */
+  | (Attempt & { readonly type: 'RUN.LEFT'; readonly at: number })
   | AutomationRunEvent;
 
 /** Due times that will have no run. */
@@ -160,12 +175,13 @@ export const automationMachine = setup({
     hasRetry: ({ context }) => context.work !== null && context.retryAt !== null,
     vanishes: ({ context }) => context.isSpent && context.vanishes && context.hasCompleted,
     isScheduled: ({ context }) => context.work?.trigger !== 'manual',
-    mayRetry: ({ context }, outcome: AutomationOutcome) =>
+    mayRetry: ({ context }, { work, effect, outcome }: Attempt) =>
       outcome.status === 'failed' &&
       outcome.failure.isRetryable &&
-      context.work !== null &&
-      context.work.attempt <= context.policy.maxRetries &&
-      (context.isEnabled || context.work.trigger === 'manual'),
+      effect === null &&
+      work !== null &&
+      work.attempt <= context.policy.maxRetries &&
+      (context.isEnabled || work.trigger === 'manual'),
     hasFailed: (_, outcome: AutomationOutcome) => outcome.status === 'failed',
     hasCompleted: (_, outcome: AutomationOutcome) => outcome.status === 'completed',
   },
@@ -201,12 +217,17 @@ export const automationMachine = setup({
         hasCompleted: false,
         threadId: null,
         turnId: null,
+        effect: null,
         stopReason: null,
       };
     }),
     recordTurn: assign(({ event }) => {
       assertEvent(event, 'RUN.STARTED');
       return { threadId: event.threadId, turnId: event.turnId };
+    }),
+    recordEffect: assign(({ event }) => {
+      assertEvent(event, 'RUN.EFFECT');
+      return { effect: event.tool };
     }),
     interruptRun: sendTo('run', ({ context }) => ({
       type: 'INTERRUPT' as const,
@@ -239,6 +260,11 @@ export const automationMachine = setup({
         covers: null,
       };
     }),
+    resumeWork: assign(({ event }) => {
+      assertEvent(event, 'RUN.LEFT');
+      const { work, at } = event;
+      return { work: work && { ...work, attempt: work.attempt + 1 }, retryAt: at, covers: null };
+    }),
     endRun: assign({ work: null, covers: null, retryAt: null }),
     emitCancelled: emit(({ context }) => dropped(context.due, 'cancelled')),
     emitMissed: emit(({ context }) => dropped(context.due, 'missed')),
@@ -262,6 +288,7 @@ export const automationMachine = setup({
     hasCompleted: false,
     threadId: null,
     turnId: null,
+    effect: null,
     stopReason: null,
     lastError: null,
   }),
@@ -272,6 +299,14 @@ export const automationMachine = setup({
     DISABLE: [{ guard: 'hasDue', actions: ['emitMissed', 'clearDue', 'disable'] }, { actions: 'disable' }],
     CHANGED: { actions: 'recordTerms' },
     REMOVE: { target: '.removed' },
+    'RUN.LEFT': [
+      {
+        guard: { type: 'mayRetry', params: ({ event }) => event },
+        target: '.backingOff',
+        actions: [{ type: 'countFailure', params: ({ event }) => event.outcome }, 'resumeWork'],
+      },
+      { actions: { type: 'countFailure', params: ({ event }) => event.outcome } },
+    ],
   },
   states: {
     deciding: {
@@ -338,9 +373,13 @@ export const automationMachine = setup({
           },
           initial: 'starting',
           on: {
+            'RUN.EFFECT': { actions: 'recordEffect' },
             'RUN.ENDED': [
               {
-                guard: { type: 'mayRetry', params: ({ event }) => event.outcome },
+                guard: {
+                  type: 'mayRetry',
+                  params: ({ context: { work, effect }, event: { outcome } }) => ({ work, effect, outcome }),
+                },
                 target: '#automation.backingOff',
                 actions: [{ type: 'countFailure', params: ({ event }) => event.outcome }, 'planRetry'],
               },

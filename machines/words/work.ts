@@ -120,6 +120,8 @@ export const automation: MachineWords = {
     planRetry: 'plan another try',
     recordCompletion: 'note that it is complete',
     recordTurn: 'note the turn',
+    recordEffect: 'note that a call with effects begins',
+    resumeWork: 'plan another try at once',
     recordCancel: 'note the request to cancel',
     recordTimeout: 'note that the run took too long',
     releaseSlot: 'free its place',

@@ -46,6 +46,8 @@ export interface DelegatedQuestion {
 
 /** Reports of a delegated turn while it runs. They are ignored once the turn has ended. */
 export interface DelegatedReport {
+  /** The prompt is about to be sent; when this throws, it must not be. */
+  readonly prompting: () => void;
   /** Text of an answer or of thoughts, as it comes. */
   readonly text: (type: 'agentMessage' | 'reasoningContent', text: string) => void;
   /** A call begins. */

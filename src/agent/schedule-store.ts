@@ -59,6 +59,8 @@ export interface StoredRun {
   readonly turnId?: string | undefined;
   readonly result?: string | undefined;
   readonly error?: { readonly code: string; readonly message: string } | undefined;
+  /** Tool or external agent whose call with effects has begun in this attempt. Stored before the call begins. */
+  readonly effect?: string | undefined;
 }
 
 /** Which rows of a history: newest due time first, those before one. */

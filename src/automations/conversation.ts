@@ -62,23 +62,31 @@ export function isKnown(threads: Runtime, threadId: string): boolean {
   }
 }
 
+interface RunPrompt {
+  /** Called with the id of the turn before it begins. */
+  readonly onStarted: (turnId: string) => void;
+  /** Called before calls with effects begin. When it throws, they do not begin. */
+  readonly beforeEffects: (tool: string) => void;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Runs the prompt of an automation as a turn of the thread, as soon as no other turn runs there. Returns the end of the turn.
  *
- * @param onStarted called with the id of the turn before it begins
  * @throws AgentError, StorageError when it cannot start; the reason of `signal` when it aborts before
  */
 export async function runPrompt(
   threads: Runtime,
   threadId: string,
   row: StoredAutomation,
-  { onStarted, signal }: { readonly onStarted: (turnId: string) => void; readonly signal: AbortSignal },
+  { onStarted, beforeEffects, signal }: RunPrompt,
 ): Promise<TurnEnd> {
   const { turn, begin, ended } = await whenFree(threads, threadId, signal, () =>
     threads.startTurn(threadId, [{ type: 'text', text: row.prompt }], undefined, {
       model: row.model,
       approvalPolicy: row.approvalPolicy ?? unattended,
       sender: channelName,
+      beforeEffects,
     }),
   );
   onStarted(turn.id);

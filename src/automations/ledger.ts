@@ -69,24 +69,6 @@ export class Ledger {
     });
   }
 
-  /**
-   * Marks the runs of an earlier process as failed. A recent one waits for another try.
-   *
-   * @returns how many there were
-   */
-  recover(now: number, maxRetries: number): number {
-    const left = this.#schedules.unfinishedRuns();
-    if (left.length === 0) return 0;
-    const error = { code: 'crashed', message: 'The agent server ended while it ran.' };
-    this.#schedules.transaction(() => {
-      for (const run of left) {
-        this.#schedules.updateRun({ ...run, status: 'failed', error });
-        this.#leave(run, now, maxRetries);
-      }
-    });
-    return left.length;
-  }
-
   /** Gives up retries that have waited too long without a server. @returns the others */
   freshRetries(now: number): readonly StoredAutomation[] {
     const rows = this.#schedules.retrying();
@@ -153,17 +135,5 @@ export class Ledger {
     const passed = { ...row, nextAt: calculatorOf(row).next(lastDueAt), progress: { ...row.progress, lastDueAt } };
     this.#schedules.put(passed);
     return passed;
-  }
-
-  #leave(run: StoredRun, now: number, maxRetries: number): void {
-    const row = this.#schedules.automation(run.automationId);
-    if (!row) return;
-    const { scheduledFor, attempt, trigger, startedAt = 0 } = run;
-    const mayRetry =
-      attempt <= maxRetries &&
-      now - startedAt <= defaults.automations.resumeWithinMs &&
-      (row.enabled || trigger === 'manual');
-    const retry = mayRetry ? { scheduledFor, attempt: attempt + 1, trigger, at: now } : null;
-    this.#schedules.put({ ...row, progress: { ...row.progress, failures: row.progress.failures + 1, retry } });
   }
 }

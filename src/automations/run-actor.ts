@@ -70,7 +70,7 @@ class Run {
   }
 
   async drive(): Promise<void> {
-    const end = await this.#attempt().catch((error: unknown) => this.#failed(error));
+    const end = this.#explained(await this.#attempt().catch((error: unknown) => this.#failed(error)));
     this.isOver = true;
     const at = this.#host.clock.now();
     if (this.#begun && end) this.#host.ended({ ...this.#begun.run, ...rowOf(end), finishedAt: at });
@@ -86,7 +86,8 @@ class Run {
     const threadId = threadFor(threads, row, workspacePath);
     if (row.binding.mode === 'own' && threadId !== row.progress.threadId) this.#keepThread(threadId);
     const onStarted = (turnId: string) => this.#started(threadId, turnId);
-    const end = await runPrompt(threads, threadId, row, { onStarted, signal: this.#signal });
+    const beforeEffects = (tool: string) => this.#recordEffect(tool);
+    const end = await runPrompt(threads, threadId, row, { onStarted, beforeEffects, signal: this.#signal });
     return end.status === 'cancelled' ? this.#interrupted(end.result) : end;
   }
 
@@ -98,6 +99,22 @@ class Run {
     const stop = () => this.#stop(threadId, turnId);
     if (this.#signal.aborted) setImmediate(stop);
     else this.#signal.addEventListener('abort', stop, { once: true });
+  }
+
+  /** @throws StorageError: the fact must be stored before the effect */
+  #recordEffect(tool: string): void {
+    if (!this.#begun || this.#begun.run.effect !== undefined) return;
+    const run = { ...this.#begun.run, effect: tool };
+    this.#host.schedules.updateRun(run);
+    this.#begun = { ...this.#begun, run };
+    this.#tell({ type: 'RUN.EFFECT', tool });
+  }
+
+  /** Adds to a failure the reason that the run is not tried again, where another try could help otherwise. */
+  #explained(end: TurnEnd | undefined): TurnEnd | undefined {
+    const effect = this.#begun?.run.effect;
+    if (effect === undefined || end?.status !== 'failed' || !end.failure.isRetryable) return end;
+    return { ...end, failure: { ...end.failure, message: notRepeated(end.failure.message, effect) } };
   }
 
   #stop(threadId: string, turnId: string): void {
@@ -137,6 +154,10 @@ class Run {
     return { status: 'failed', failure, result: undefined };
   }
 }
+
+/** Reason of a failure, with the reason that the run is not tried again. */
+export const notRepeated = (message: string, effect: string): string =>
+  `${message} The run is not repeated, because ${effect} had begun and may have had effects: check them, then run the automation again.`;
 
 function rowOf(end: TurnEnd): Pick<StoredRun, 'status' | 'result' | 'error'> {
   const { status, result } = end;

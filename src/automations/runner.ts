@@ -1,13 +1,13 @@
 import { type Actor, createActor, fromPromise } from 'xstate';
 import { type AutomationEmitted, schedulerMachine } from '../../machines/index.ts';
 import type { ScheduleStore, StoredAutomation, StoredRetry, StoredRun } from '../agent/index.ts';
-import type { Automation } from '../protocol/index.ts';
+import { type Automation, defaults } from '../protocol/index.ts';
 import { AutomationActors, type AutomationSnapshot, termsOf } from './actors.ts';
 import { Calendar } from './calendar.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { Ledger } from './ledger.ts';
 import type { AutomationsOptions } from './options.ts';
-import { runActor } from './run-actor.ts';
+import { notRepeated, runActor } from './run-actor.ts';
 import { Slots } from './slots.ts';
 import { setBackMs, tickerOf } from './ticker.ts';
 import { type Living, restOf } from './views.ts';
@@ -226,14 +226,33 @@ export class Runner {
   /** @throws StorageError */
   #recover(): number {
     const now = this.#clock.now();
-    const recovered = this.#ledger.recover(now, this.#options.settings.maxRetries);
+    const left = this.#schedules.unfinishedRuns();
     this.#ledger.findAgain(now + setBackMs);
     this.#index();
+    for (const run of left) this.#endLeft(run, now);
     for (const { id, progress } of this.#ledger.freshRetries(now)) {
       this.#calendar.setRetry(id, progress.retry?.at ?? null);
     }
     if (this.#keepsResting()) for (const id of this.#schedules.ids()) this.#actors.wake(id);
-    return recovered;
+    return left.length;
+  }
+
+  /** Ends a run of an earlier process. Its machine decides whether it is tried again; `#moved` stores both. */
+  #endLeft(run: StoredRun, now: number): void {
+    const { automationId, scheduledFor, attempt, trigger, startedAt = 0, effect = null } = run;
+    // A recovery that failed is repeated.
+    if (this.#ends.has(automationId)) return;
+    const ended = 'The agent server ended while it ran.';
+    const message = effect === null ? ended : notRepeated(ended, effect);
+    const isRetryable = now - startedAt <= defaults.automations.resumeWithinMs;
+    this.#ends.set(automationId, { ...run, status: 'failed', error: { code: 'crashed', message } });
+    this.#actors.send(automationId, {
+      type: 'RUN.LEFT',
+      work: { scheduledFor, attempt, trigger },
+      effect,
+      outcome: { status: 'failed', failure: { code: 'crashed', message, isRetryable } },
+      at: now,
+    });
   }
 
   #restoreDueTimes(): void {

@@ -273,6 +273,7 @@ export class Sessions {
     signal.addEventListener('abort', cancel, { once: true });
     try {
       const prompt = promptOf(order.input);
+      report.prompting();
       const result = v.parse(PromptResult, await peer.request('session/prompt', { sessionId, prompt }));
       report.used(await account.settle(session.useOf(result), connection.isExporting, signal));
       signal.throwIfAborted();

@@ -172,6 +172,7 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     attempt: context.work?.attempt ?? null,
     trigger: context.work?.trigger ?? null,
     coalesced: context.due?.count ?? context.covers?.count ?? null,
+    effect: context.effect,
     failures: context.failures,
     delayMs: context.delayMs,
     retryAt: dateOf(context.retryAt),

@@ -1,10 +1,33 @@
 /** Runs of automations: threads, failures, retries, crashes and concurrency. */
 import t from 'tap';
-import { type ScheduleStore, StorageError, type StoredRun } from '../../src/agent/index.ts';
+import * as v from 'valibot';
+import {
+  createBuiltinTools,
+  Library,
+  type ModelEvent,
+  placeRules,
+  RuleBook,
+  type ScheduleStore,
+  StorageError,
+  type StoredRun,
+} from '../../src/agent/index.ts';
 import { openStore } from '../../src/agent/store/index.ts';
+import { Config } from '../../src/config/index.ts';
 import { defaults } from '../../src/protocol/index.ts';
-import { answers, call, say, settings, tool } from '../agent/helpers.ts';
-import { day, gate, hour, minute, morning, refusal, temporaryDirectory, unreachable, until, World } from './world.ts';
+import { answers, call, say, scripted, settings, tool } from '../agent/helpers.ts';
+import {
+  day,
+  gate,
+  hour,
+  minute,
+  morning,
+  refusal,
+  type Teardown,
+  temporaryDirectory,
+  unreachable,
+  until,
+  World,
+} from './world.ts';
 
 const retryMs = 30_000;
 const statuses = async (world: World, id: string): Promise<string[]> =>
@@ -160,6 +183,154 @@ t.test('an old killed run, or one out of attempts, stays failed', async (t) => {
     t.match((await second.history(id))[0], { status: 'failed', attempt, error: { code: 'crashed' } });
     await second.close();
   }
+});
+
+t.test(
+  'a killed run that had begun a call with effects stays failed with the reason, and can be run by hand',
+  async (t) => {
+    const first = await World.start(t);
+    await first.hourly();
+    await first.close();
+    const id = crash(first.directory, morning + hour, { effect: 'Exec' });
+    first.clock.jumpTo(morning + hour + minute);
+    const second = await first.restart(t);
+    await second.pass(minute);
+    t.match(await second.automations.read(id), {
+      state: 'waiting',
+      failures: 1,
+      recentRuns: [{ status: 'failed', attempt: 1, error: { code: 'crashed', message: /because Exec had begun/ } }],
+    });
+    t.same(second.prompts, []);
+    await second.automations.run(id);
+    await second.quiet();
+    t.match(await second.history(id), [{ status: 'failed' }, { status: 'completed', trigger: 'manual', attempt: 1 }]);
+  },
+);
+
+/** World whose model calls the tool, then fails. The tool reads, or has effects. */
+async function worldOf(t: Teardown, isReadOnly: boolean, answer: 'fails' | 'waits') {
+  const inTool = Promise.withResolvers<void>();
+  let calls = 0;
+  const used = tool({
+    name: 'Deploy',
+    isReadOnly,
+    run: async (_args, { signal }) => {
+      calls += 1;
+      inTool.resolve();
+      if (answer === 'waits') {
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+      }
+      return { text: 'deployed', isError: false };
+    },
+  });
+  let requests = 0;
+  const provider = scripted(async function* () {
+    requests += 1;
+    if (requests % 2 === 0) unreachable();
+    yield call(`c${requests}`, 'Deploy');
+  });
+  const world = await World.start(t, { provider, threads: { tools: () => [used] } });
+  const { id } = await world.hourly();
+  return { world, id, inTool: inTool.promise, calls: () => calls };
+}
+
+t.test('a run that fails after a call with effects is not retried, and one that has only read is', async (t) => {
+  const { world, id, calls } = await worldOf(t, false, 'fails');
+  await world.pass(hour + 20 * minute);
+  t.match(await world.automations.read(id), {
+    state: 'waiting',
+    recentRuns: [{ attempt: 1, error: { code: 'upstreamUnreachable', message: /^nobody answers.* Deploy had begun/ } }],
+  });
+  t.equal(calls(), 1);
+  const reading = await worldOf(t, true, 'fails');
+  await reading.world.pass(hour + 20 * minute);
+  t.match(await reading.world.history(reading.id), [{ attempt: 4, error: { message: 'nobody answers' } }]);
+  t.equal(reading.calls(), 4);
+});
+
+t.test('commands that read and sub-agents that explore have no effects; a sub-agent that writes has', async (t) => {
+  const explore = call('c1', 'SpawnSubagent', { task: 'look', type: 'explore' });
+  const work = call('c1', 'SpawnSubagent', { task: 'write' });
+  const write = call('c2', 'WriteFile', { path: 'a', content: 'a' });
+  const scenes: readonly (readonly [readonly ModelEvent[], RegExp])[] = [
+    [[call('c1', 'Exec', { command: 'ls' })], /^nobody answers$/],
+    [[call('c1', 'Exec', { command: 'touch a' })], / Exec had begun/],
+    [[explore, say('found')], /^nobody answers$/],
+    [[work, write, say('written')], / WriteFile had begun/],
+  ];
+  const home = temporaryDirectory(t);
+  const places = { blockedPaths: [], home, environment: process.env, passEnvironment: [], secrets: [] };
+  const { Tools } = v.parse(Config, { Tools: { Shell: { Sandbox: 'off' } } });
+  const rules = new RuleBook({ configured: [], stateDirectory: home, places: placeRules(places) });
+  for (const [events, message] of scenes) {
+    let requests = 0;
+    const provider = scripted(async function* () {
+      const event = events[requests];
+      requests += 1;
+      yield event ?? unreachable();
+    });
+    const workspacePath = temporaryDirectory(t);
+    const tools = createBuiltinTools({ ...places, tools: Tools });
+    const library = new Library(home);
+    const threads = { workspacePath, tools: () => tools, rules, library, settings };
+    const world = await World.start(t, { provider, threads, settings: { maxRetries: 0 } });
+    const { id } = await world.add('task', { approvalPolicy: 'autoApprove' });
+    await world.quiet();
+    t.match(await world.history(id), [{ status: 'failed', error: { code: 'upstreamUnreachable', message } }]);
+    t.equal(requests, events.length + 1);
+    await world.close();
+  }
+});
+
+t.test('a run that a stop of the server cuts during a call with effects is not repeated after the start', async (t) => {
+  for (const isReadOnly of [false, true]) {
+    const { world, id, inTool } = await worldOf(t, isReadOnly, 'waits');
+    await world.clock.pass(hour + minute);
+    await inTool;
+    const next = await world.restart(t);
+    await next.pass(minute);
+    const [run] = await next.history(id);
+    if (isReadOnly) t.match(run, { status: 'completed', attempt: 2 });
+    else t.match(run, { status: 'failed', attempt: 1, error: { code: 'shutdown', message: /Deploy had begun/ } });
+    await next.close();
+  }
+});
+
+t.test('a call with effects does not begin when the fact cannot be stored', async (t) => {
+  let isFull = false;
+  const ran: string[] = [];
+  const deploy = tool({
+    name: 'Deploy',
+    run: () => {
+      ran.push('deployed');
+      return { text: 'deployed', isError: false };
+    },
+  });
+  const world = await World.start(t, {
+    provider: answers([call('c1', 'Deploy')], [say('done')]),
+    threads: { tools: () => [deploy] },
+    settings: { maxRetries: 0 },
+    schedules: (real) =>
+      new Proxy(real, {
+        get(target, name) {
+          if (name === 'updateRun') {
+            return (run: StoredRun) => {
+              if (isFull && run.effect !== undefined) throw new StorageError('diskFull', 'the disk is full');
+              target.updateRun(run);
+            };
+          }
+          const value: unknown = Reflect.get(target, name);
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      }),
+  });
+  isFull = true;
+  const { id } = await world.add('task', {});
+  await world.quiet();
+  t.match(await world.history(id), [
+    { status: 'failed', error: { code: 'storageFailed', message: 'the disk is full' } },
+  ]);
+  t.same(ran, []);
 });
 
 t.test('two schedulers of one database run every due time once', async (t) => {

@@ -1,4 +1,6 @@
 /** Jobs and tasks on a real agent server with the offline model and the real clock, through JSON-RPC. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import * as v from 'valibot';
 import { Automation, AutomationsState, rpcMethods, rpcNotifications, type Schedule } from '../../src/protocol/index.ts';
@@ -176,6 +178,37 @@ t.test('a run interrupted by kill -9 is repeated after the restart', { timeout: 
   t.equal(again.recentRuns.length, 1, 'the same run');
   t.match(await client.call('automation/cancel', { automationId: task.id }), { automation: { id: task.id } });
   await eventually(() => updatesOf(client, task.id).find(({ state }) => state === 'finished'), 'and can be cancelled');
+});
+
+t.test('a run whose command had begun before kill -9 is not repeated unasked', { timeout: 240_000 }, async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const before = spawnServer(t, { path, home });
+  await serving(before, path);
+  const first = await Client.ready(t, readLock(path)?.endpoints.appServerWebSocket ?? '');
+  const counted = () => (existsSync(join(path, 'runs')) ? readFileSync(join(path, 'runs'), 'utf8') : '');
+  const { task } = await first.call('automation/task/create', {
+    prompt: 'run: printf x >> runs; sleep 600',
+    approvalPolicy: 'autoApprove',
+  });
+  await eventually(() => counted() === 'x' || undefined, 'its command runs');
+  before.child.kill('SIGKILL');
+  await before.ended;
+  const after = spawnServer(t, { path, home });
+  await serving(after, path);
+  const client = await Client.ready(t, readLock(path)?.endpoints.appServerWebSocket ?? '');
+  const rested = await eventually(async () => {
+    const { isRunning } = await client.call('automation/state', {});
+    return isRunning ? (await client.call('automation/read', { automationId: task.id })).automation : undefined;
+  }, 'the runs of the earlier server are ended');
+  t.match(rested, {
+    state: 'finished',
+    recentRuns: [{ status: 'failed', attempt: 1, error: { code: 'crashed', message: /because Exec had begun/ } }],
+  });
+  t.equal(counted(), 'x');
+  await client.call('automation/run', { automationId: task.id });
+  await eventually(() => counted() === 'xx' || undefined, 'a person can run it again');
+  await client.call('automation/cancel', { automationId: task.id });
+  await eventually(() => updatesOf(client, task.id).find(({ state }) => state === 'finished'), 'it is cancelled');
 });
 
 t.test('a server with an enabled schedule is not idle', async (t) => {

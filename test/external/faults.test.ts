@@ -1,7 +1,7 @@
 /** A misbehaving agent: each fault leads to the end and the state that docs/external-agent-faults.md names. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import type { Message } from '../appserver/harness.ts';
+import { eventually, type Message } from '../appserver/harness.ts';
 import { items, Talk, textOf } from './talk.ts';
 
 interface Fault {
@@ -111,4 +111,17 @@ t.test('the document names every fault', (t) => {
   const document = readFileSync(new URL('../../docs/external-agent-faults.md', import.meta.url), 'utf8');
   for (const { name, ends } of faults) t.match(document, new RegExp(`^\\| ${name} \\|.*${ends}`, 'm'), name);
   t.end();
+});
+
+t.test('an automation whose prompt an agent has got is not repeated after the end of the agent', async (t) => {
+  const talk = await Talk.join(t, server);
+  const { task } = await talk.client.call('automation/task/create', { prompt: 'exit 7' });
+  const { automation } = await eventually(async () => {
+    const read = await talk.client.call('automation/read', { automationId: task.id });
+    return ['finished', 'backingOff'].includes(read.automation.state) ? read : undefined;
+  }, 'the run has ended');
+  t.match(automation, {
+    state: 'finished',
+    recentRuns: [{ status: 'failed', error: { code: 'agentExited', message: /because stub had begun/ } }],
+  });
 });

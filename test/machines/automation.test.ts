@@ -98,6 +98,12 @@ class World {
   }
 }
 
+/** An earlier process left a run of the schedule. */
+function left(world: World, effect: string | null, attempt = 1): void {
+  const work = { scheduledFor: hour, attempt, trigger: 'schedule' as const };
+  world.send({ type: 'RUN.LEFT', work, effect, outcome: broken(), at: 9 });
+}
+
 const once = (): World => new World({ kind: 'task', isRecurring: false });
 const off = (): World => new World({ isEnabled: false });
 
@@ -397,6 +403,44 @@ const walks: readonly Walk<World>[] = [
     shows: (t, world) => t.same([world.state, world.context.failures, world.context.work], ['waiting', 1, null]),
   },
   {
+    takes: 'active.running RUN.EFFECT → ∅',
+    proves: 'a run that has begun a call with effects is not retried, and the next run begins without effects',
+    given: to.working,
+    when: (world) => world.send({ type: 'RUN.EFFECT', tool: 'Exec' }),
+    shows(t, world) {
+      t.same([world.state, world.context.effect], ['active.running.working', 'Exec']);
+      world.ends(broken());
+      t.same([world.state, world.context.failures, world.context.work], ['waiting', 1, null]);
+      world.send({ type: 'DUE', due: dueAt(2 * hour) });
+      world.send({ type: 'SLOT' });
+      t.equal(world.context.effect, null);
+    },
+  },
+  {
+    takes: '(any) RUN.LEFT [mayRetry] → backingOff',
+    proves: 'a run that an earlier process left before its effects is retried at once',
+    given: to.nothing,
+    when: (world) => left(world, null),
+    shows(t, world) {
+      t.same([world.state, world.context.retryAt, world.context.failures], ['backingOff', 9, 1]);
+      world.send({ type: 'RETRY' });
+      world.send({ type: 'SLOT' });
+      t.match(world.runs, [{ work: { scheduledFor: hour, attempt: 2, trigger: 'schedule' }, covers: null }]);
+    },
+  },
+  {
+    takes: '(any) RUN.LEFT → ∅',
+    proves: 'a run that an earlier process left after its first effect is not retried, and can be run by hand',
+    given: to.nothing,
+    when: (world) => left(world, 'Exec'),
+    shows(t, world) {
+      t.same([world.state, world.context.work, world.context.failures], ['waiting', null, 1]);
+      world.send({ type: 'RUN', at: 7 });
+      world.send({ type: 'SLOT' });
+      t.match(world.runs, [{ work: { scheduledFor: 7, attempt: 1, trigger: 'manual' } }]);
+    },
+  },
+  {
     takes: 'active.running RUN.ENDED [hasCompleted] → deciding',
     proves: 'a completed run clears the failures',
     given: async (world) => {
@@ -568,6 +612,14 @@ t.test('a one-off with deletion after completion stays after a failure and after
   await to.working(world);
   world.ends(broken(false));
   t.equal(world.state, 'finished');
+});
+
+t.test('a left run is not retried after its last attempt, nor when its automation is disabled', async (t) => {
+  for (const world of [new World(), off()]) {
+    left(world, null, world.context.isEnabled ? policy.maxRetries + 1 : 1);
+    t.match(world.state, /^(waiting|paused)$/);
+    t.same([world.context.work, world.context.failures], [null, 1]);
+  }
 });
 
 t.test('a late end of a run is ignored', async (t) => {

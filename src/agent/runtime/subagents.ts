@@ -76,7 +76,7 @@ export class Subagents {
         ...place,
         ...(agent !== undefined && { agent }),
       });
-      const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
+      const { approvalPolicy, approvalTimeoutMs, tools, beforeEffects } = parent.options;
       const options = {
         // The models of another maker's agent are its own.
         model: order.agent === undefined ? own.model || settings.subAgent.model || parent.options.model : undefined,
@@ -84,6 +84,7 @@ export class Subagents {
         approvalTimeoutMs,
         tools,
         mode,
+        beforeEffects,
       };
       let run: TurnRun;
       try {

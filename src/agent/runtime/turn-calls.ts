@@ -101,6 +101,14 @@ export class TurnCalls {
     );
   }
 
+  /** Tool of the first allowed call with effects; undefined: the calls only read. A sub-agent reports the effects of its own calls. */
+  get firstWithEffects(): string | undefined {
+    return this.#reviewed.find(
+      ({ tool, refusal, onlyReads }) =>
+        refusal === undefined && tool && !tool.isReadOnly && onlyReads !== true && tool.name !== 'SpawnSubagent',
+    )?.tool?.name;
+  }
+
   /**
    * Runs the allowed calls. Returns the results in the order of the calls, a tool that is called again and again in vain, and whether a
    * call was cut off.

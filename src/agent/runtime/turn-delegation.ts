@@ -164,7 +164,7 @@ export class TurnDelegation {
   }
 
   #report(signal: AbortSignal): DelegatedReport {
-    const { host, items } = this.#options;
+    const { host, items, options, delegate } = this.#options;
     /** Reports after an interrupt or the end belong to no turn. */
     const unlessOver =
       <A extends readonly unknown[]>(act: (...args: A) => void) =>
@@ -172,6 +172,7 @@ export class TurnDelegation {
         if (!signal.aborted && !this.#isOver) act(...args);
       };
     return {
+      prompting: () => options.beforeEffects?.(delegate.name),
       text: unlessOver((type, text) => items.append(type, host.clean(text))),
       begin: unlessOver((call) => this.#begin(call)),
       output: unlessOver((callId, text) => this.#output(callId, text)),

@@ -348,6 +348,8 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   async #runTools(signal: AbortSignal): Promise<ToolRun> {
+    const { firstWithEffects } = this.#calls;
+    if (firstWithEffects !== undefined) this.#options.beforeEffects?.(firstWithEffects);
     const run = () => this.#calls.run(signal);
     const { results, repeated, isCut } = await (this.#calls.mayChangeFiles ? this.#files.during(run) : run());
     this.#conversation.addResults(results);

@@ -161,6 +161,11 @@ export interface TurnOptions {
   readonly sender?: string | undefined;
   /** Writes of the caller that share the commit of the turn's row and prompt. When it throws, no turn starts. */
   readonly alsoStore?: ((turnId: string) => void) | undefined;
+  /**
+   * Called before calls with effects begin, those of sub-agents included, with the tool or the external agent that begins. When it
+   * throws, the calls do not begin.
+   */
+  readonly beforeEffects?: ((tool: string) => void) | undefined;
 }
 
 export interface ListThreads {
