@@ -86,7 +86,7 @@ export const fileCommands: readonly CommandSpec[] = [
     name: 'race',
     describe: [
       'Run attempts side by side; apply the first that passes.',
-      'Each attempt works in a worktree of its own. When a turn ends, the check runs there; the first attempt that passes is applied to the workspace as one change, which undo takes back. The others are stopped and stay until --prune.',
+      'Each attempt works in a worktree of its own. When a turn ends, the check runs there, in the sandbox; the first attempt that passes is applied to the workspace as one change, which undo takes back. The others are stopped and stay until --prune.',
     ],
     argument: { name: 'prompt', completes: 'nothing' },
     options: [
@@ -100,6 +100,7 @@ export const fileCommands: readonly CommandSpec[] = [
       },
       { name: 'model', value: 'models', describe: 'Use these models in turn, separated by commas' },
       { name: 'effort', value: 'efforts', describe: 'Use these efforts in turn, separated by commas' },
+      { name: 'outside', describe: 'Run the check outside of the sandbox, with your rights' },
       { name: 'prune', describe: 'Delete the attempts of earlier races' },
       { name: 'force', describe: 'Delete attempts that you changed, too; with --prune' },
       yes,

@@ -1,6 +1,6 @@
 /** `oratorio race` in the product as it is installed, with a model whose second attempt is the good one. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
@@ -101,6 +101,41 @@ t.test('--prune keeps attempts with commits and files of the user, and --force d
   t.match(again.stdout, /^Deleted 0 attempts\.\nKept [\s\S]+oratorio race --prune --force/);
   t.match((await oratorio(place, ['race', '--prune', '--force', ...at])).stdout, 'Deleted 3 attempts.');
   for (const directory of [committed, written, removed]) t.notOk(existsSync(directory ?? ''));
+});
+
+t.test('the check runs in the sandbox of its attempt; without one it needs the consent of the user', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site', { Provider: 'demo' });
+  const proof = join(place.root, 'proof.txt');
+  writeFileSync(join(workspace, 'check.sh'), 'exit 1\n');
+  const race = (env: Place['env'], ...options: string[]) =>
+    oratorio({ ...place, env }, [
+      ...['race', `run: printf 'echo %s > ${proof}; test -e check.sh' "$USER" > check.sh`, '--attempts', '1'],
+      ...['--check', 'sh check.sh', '--workspace', workspace, '--json', ...options],
+    ]);
+  const passed = ({ code, stdout }: { code: number | null; stdout: string }) => [
+    code,
+    JSON.parse(stdout).attempts?.[0].hasPassed,
+  ];
+
+  t.same(passed(await race(place.env, '--yes')), [0, true], 'the script of the agent runs');
+  t.notOk(existsSync(proof), 'but does not reach files outside of its attempt');
+
+  const bin = mkdtempSync(join(place.root, 'bin-'));
+  writeFileSync(join(bin, 'bwrap'), '#!/bin/sh\necho "bwrap: No permissions" >&2\nexit 1\n', { mode: 0o755 });
+  const withoutSandbox = { ...place.env, PATH: `${bin}${delimiter}${place.env['PATH']}` };
+  if (process.platform === 'linux') {
+    const before = await forksIn(place);
+    const refused = await race(withoutSandbox);
+    t.match(
+      [refused.code, JSON.parse(refused.stdout)],
+      [1, { error: { code: 'sandboxUnavailable', message: /cannot run in a sandbox: / } }],
+    );
+    t.same(await forksIn(place), before, 'nothing was begun');
+  }
+
+  t.same(passed(await race(place.env, '--yes', '--outside')), [0, true]);
+  t.ok(existsSync(proof), 'positive control: outside of the sandbox the script has the rights of the user');
 });
 
 /** Forks that the Hub lists. */

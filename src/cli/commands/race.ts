@@ -8,6 +8,7 @@ import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { Patience } from '../patience.ts';
 import { Attempt, type AttemptResult } from '../race/attempt.ts';
+import { checkOf, type RunCheck } from '../race/check.ts';
 import { type AttemptChoice, checkAgents, choicesOf } from '../race/options.ts';
 import { namePrefix, prune } from '../race/prune.ts';
 import { columns, inLine } from '../render.ts';
@@ -61,12 +62,13 @@ class Race {
 
   async run(): Promise<number> {
     const { output, signal, env } = this.#context;
+    const runCheck = await checkOf(this.#context, this.#workspacePath, this.#plan.check);
     const usual = await checkAgents(this.#context, this.#server, this.#plan.choices);
     const displayName = `${namePrefix}${this.#plan.prompt.slice(0, 60)}`;
     const config = { environment: toolChainEnvironment(env) };
     const base = { workspacePath: this.#workspacePath, config, displayName, signal };
     const threadId = await startThread(this.#server, base);
-    const found = await this.#attempts(threadId, usual);
+    const found = await this.#attempts(threadId, usual, runCheck);
     if (this.#fatal) throw this.#fatal.error;
     signal.throwIfAborted();
     const applied = this.#winner === undefined ? undefined : await this.#apply(this.#winner, found);
@@ -81,14 +83,14 @@ class Race {
   }
 
   /** @param usual agent of attempts that name none */
-  #attempts(originalId: string, usual: string): Promise<AttemptResult[]> {
+  #attempts(originalId: string, usual: string, runCheck: RunCheck): Promise<AttemptResult[]> {
     const { prompt, check, choices } = this.#plan;
-    const { options, env, signal } = this.#context;
+    const { options, signal } = this.#context;
     let copied: Promise<unknown> = Promise.resolve();
     const attempts = choices.map(
       (choice, index) =>
         new Attempt({
-          ...{ server: this.#server, originalId, prompt, check, env, signal },
+          ...{ server: this.#server, originalId, prompt, check, runCheck, signal },
           number: index + 1,
           choice: { ...choice, agent: choice.agent || usual },
           isAgentNamed: choice.agent !== '',

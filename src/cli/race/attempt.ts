@@ -17,8 +17,8 @@ import {
 } from '../../client/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import { type RaceAttempt, rpcErrors } from '../../protocol/index.ts';
-import { runProgram } from '../../supervise/index.ts';
 import { answerOf } from '../conversation.ts';
+import { CheckError, type RunCheck } from './check.ts';
 import type { AttemptChoice } from './options.ts';
 
 /** One attempt of a race, as it ended. */
@@ -49,9 +49,8 @@ export interface AttemptOptions {
   readonly displayName: string;
   readonly prompt: string;
   readonly check: string;
+  readonly runCheck: RunCheck;
   readonly isUnattended: boolean;
-  /** Of the check. */
-  readonly env: Readonly<Record<string, string | undefined>>;
   /** Ends the race, and a check that runs. */
   readonly signal: AbortSignal;
   /** Runs one copy after the other: each copies all files. */
@@ -68,8 +67,6 @@ const Usage = v.looseObject({
 type Facts = Pick<AttemptResult, 'costUsd' | 'files' | 'additions' | 'deletions'>;
 const noFacts: Facts = { costUsd: null, files: 0, additions: 0, deletions: 0 };
 const messageChars = 2_000;
-/** Time that a check has to end by itself when the race is interrupted. */
-const checkGraceMs = 2_000;
 const unavailable = 'agentUnavailable';
 /** Of an attempt that ends with the race. */
 const raceEnded = 'raceEnded';
@@ -156,16 +153,9 @@ export class Attempt {
   /** Runs the user's own command in the files of the attempt. */
   async #check(): Promise<AttemptCheck> {
     await this.#record('checking');
-    const { check, env, signal } = this.#options;
-    const run = { program: 'sh', args: ['-c', check], cwd: this.#directory ?? '', env, signal, graceMs: checkGraceMs };
-    try {
-      const { cause, exitCode } = await runProgram(run);
-      if (cause === 'aborted') signal.throwIfAborted();
-      return { hasPassed: exitCode === 0 };
-    } catch (error) {
-      signal.throwIfAborted();
-      throw new CheckError(`The check cannot be started in ${this.#directory}: ${messageOf(error)}`, { cause: error });
-    }
+    const { runCheck, signal } = this.#options;
+    const files = { directory: this.#directory ?? '', threadId: this.#threadId ?? '' };
+    return { hasPassed: await runCheck(files, signal) };
   }
 
   #interrupt(): void {
@@ -221,11 +211,6 @@ export class Attempt {
       throw Object.assign(new Error(message, { cause: error }), { code: code ?? raceEnded });
     }
   }
-}
-
-/** The user's command could not be started: its directory is gone, for example. */
-class CheckError extends Error {
-  override readonly name = 'CheckError';
 }
 
 /** Its agent cannot be had; other errors of a copy concern all attempts. */

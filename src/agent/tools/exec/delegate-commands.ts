@@ -17,6 +17,8 @@ export interface DelegateCommand {
   readonly directory: string;
   /** For a shell. */
   readonly command: string;
+  /** Variables of tool chains. Default: those of the settings. */
+  readonly environment?: ToolContext['environment'];
   readonly signal: AbortSignal;
   /** Called with the text of both outputs, as it arrives. */
   readonly onText: (text: string) => void;
@@ -38,11 +40,11 @@ export function createDelegateCommands(settings: ExecSettings): DelegateCommands
     throw new DelegateCommandError(found.text);
   }
 
-  async function run({ workspacePath, threadId, directory, command, signal, onText }: DelegateCommand) {
+  async function run({ directory, command, onText, ...context }: DelegateCommand) {
+    const { workspacePath } = context;
     if ((await locate(workspacePath, directory)) !== directory) {
       throw new DelegateCommandError(`The directory ${directory} leads elsewhere now.`);
     }
-    const context: Pick<ToolContext, 'workspacePath' | 'threadId' | 'signal'> = { workspacePath, threadId, signal };
     const place = await findPlace(directory, settings, context);
     if (typeof place === 'string') throw new DelegateCommandError(place);
     const { maxTimeoutMs: timeoutMs } = settings;

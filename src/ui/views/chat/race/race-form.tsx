@@ -19,7 +19,7 @@ const nothing: RaceChoices = {
   isUnattended: true,
 };
 
-/** Prepares a race. The person runs it in a terminal, because its check is a command of theirs; it is followed here. */
+/** Prepares a race. The person runs it in a terminal, and follows it here. */
 export function RaceForm({ workspacePath, agents: choosable, races }: RaceFormProps) {
   const choices = useSignal(nothing);
   const set = (change: Partial<RaceChoices>) => {
@@ -77,7 +77,7 @@ export function RaceForm({ workspacePath, agents: choosable, races }: RaceFormPr
         <p class="quiet">Give a prompt, a check and 1 to {maxAttempts} attempts.</p>
       ) : (
         <>
-          <p>Run this in a terminal. The check is your command: it runs there, with your rights.</p>
+          <p>Run this in a terminal. The check is your command: it runs in the sandbox of each attempt.</p>
           <CommandLine text={command} />
         </>
       )}
