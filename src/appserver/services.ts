@@ -229,8 +229,11 @@ async function open(members: readonly Planned[], options: ServicesOptions) {
   const faceOf = (path: string | undefined) =>
     carried.find(({ owns }) => owns?.(path)) ?? carried.find(({ owns }) => owns === undefined);
   const dashboard = carried.find((face) => face.dashboard)?.dashboard;
+  // Only `node:http` knows the process of the client, see `RequestContext.peerUid`.
+  const readsPeerUid = members.some(({ name }) => lacksKey(name, config)) && process.platform === 'linux';
   const server = await createServer(
     {
+      readsPeerUid,
       routes: carried.flatMap(({ routes }) => routes),
       webSockets: carried.flatMap(({ webSockets = [] }) => webSockets),
       guard: (request) => faceOf(request.path)?.guard?.(request),
@@ -249,8 +252,7 @@ async function open(members: readonly Planned[], options: ServicesOptions) {
         sseRetryMs: defaults.sse.retryMs,
       },
     },
-    // Only `node:http` knows the process of the client, see `RequestContext.peerUid`.
-    members.some(({ name }) => lacksKey(name, config)) && process.platform === 'linux' ? 'node' : 'auto',
+    readsPeerUid ? 'node' : 'auto',
     (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
   );
   listening = server;

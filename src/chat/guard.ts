@@ -1,10 +1,9 @@
 import {
+  admitOwnerOrKey,
   bearerToken,
   type Guard,
   HttpError,
   isForeign,
-  isOwnerOrKeyHolder,
-  ownerOnlyMessage,
   type RequestContext,
   sameSecret,
 } from '../http/index.ts';
@@ -33,15 +32,21 @@ export function chatGuard({ api, ownerAccess }: Pick<ChatOptions, 'api' | 'owner
     if (given === undefined) throw unauthorized('Bearer', 'An API key is needed: Authorization: Bearer <key>.');
     if (!sameSecret(given, key)) throw unauthorized('Bearer error="invalid_token"', 'The API key is wrong.');
   };
-  return (request) => {
-    const { path } = request;
-    if (!isChatPath(path) || path === openPath) return;
-    if (key !== '') checkKey(request);
-    else if (ownerAccess && !isOwnerOrKeyHolder(request, ownerAccess)) {
-      throw unauthorized('Bearer', ownerOnlyMessage(ownerAccess));
-    }
+  const checkOrigin = (request: Pick<RequestContext, 'header'>): undefined => {
     if (isForeign(request.header('host') ?? '', request.header('sec-fetch-site'), request.header('origin'))) {
       throw chatError('originNotAllowed', 'The request comes from a page of another origin.');
     }
+    return undefined;
+  };
+  const refuse = (message: string) => unauthorized('Bearer', message);
+  return (request) => {
+    const { path } = request;
+    if (!isChatPath(path) || path === openPath) return undefined;
+    if (key !== '') checkKey(request);
+    else if (ownerAccess) {
+      const admission = admitOwnerOrKey(request, ownerAccess, refuse);
+      if (admission) return admission.then(() => checkOrigin(request));
+    }
+    return checkOrigin(request);
   };
 }

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { HttpError } from './http-error.ts';
-import type { Authenticate, RequestContext } from './types.ts';
+import type { Authenticate, LateAuthenticate, RequestContext } from './types.ts';
 
 const digest = (value: string): Buffer => hash('sha256', value, 'buffer');
 
@@ -58,20 +58,36 @@ export interface OwnerAccess {
   readonly keyFile: string;
 }
 
+type OwnersRequest = Pick<RequestContext, 'header' | 'peerUid'>;
+
 /**
- * Whether a request may be served without a configured key: it carries the generated key, or it comes from a process of
- * this user over a loopback connection. The kernel is asked only when the key is missing or wrong: clients that cannot
- * leave the header out send any word.
+ * Admits a request without a configured key: it carries the generated key, or it comes from a process of this user over a
+ * loopback connection. The kernel is asked only when the key is missing or wrong: clients that cannot leave the header out send
+ * any word. Throws, or rejects with, the error of `refuse` in every other case; the caller must wait for the promise.
  */
-export function isOwnerOrKeyHolder(request: Pick<RequestContext, 'header' | 'peerUid'>, { key }: OwnerAccess): boolean {
+export function admitOwnerOrKey(
+  request: OwnersRequest,
+  access: OwnerAccess,
+  refuse: (message: string) => HttpError,
+): undefined | Promise<undefined> {
   const given = bearerToken(request.header('authorization'));
-  if (given !== undefined && key !== undefined && sameSecret(given, key)) return true;
+  if (given !== undefined && access.key !== undefined && sameSecret(given, access.key)) return undefined;
+  const judge = (uid: unknown): undefined => {
+    if (typeof uid !== 'number' || uid !== process.getuid?.()) throw refuse(ownerOnlyMessage(access));
+    return undefined;
+  };
   const uid = request.peerUid;
-  return uid !== undefined && uid === process.getuid?.();
+  if (uid === 'busy') throw tooManyPeers();
+  return uid instanceof Promise ? uid.then(judge) : judge(uid);
 }
 
-/** Text of the 401 for a request that `isOwnerOrKeyHolder` does not admit. */
-export function ownerOnlyMessage({ key, keyFile }: OwnerAccess): string {
+function tooManyPeers(): HttpError {
+  const message = 'Too many connections without a key wait to be identified. Repeat the request, or send the key.';
+  return new HttpError(503, 'deadlineExceeded', message, {}, [['retry-after', '1']]);
+}
+
+/** Text of the 401 for a request that `admitOwnerOrKey` does not admit. */
+function ownerOnlyMessage({ key, keyFile }: OwnerAccess): string {
   const what = 'No key is configured, so only the user who runs this server is served without one.';
   return key === undefined
     ? `${what} Ask that user to set a key.`
@@ -79,9 +95,7 @@ export function ownerOnlyMessage({ key, keyFile }: OwnerAccess): string {
 }
 
 /** Requires the generated key of every request that does not come from this user; anything else is 401 with a challenge. */
-export function ownerOrKey(access: OwnerAccess): Authenticate<undefined> {
-  return (request) => {
-    if (isOwnerOrKeyHolder(request, access)) return undefined;
-    throw new HttpError(401, 'unauthorized', ownerOnlyMessage(access), {}, [['www-authenticate', 'Bearer']]);
-  };
+export function ownerOrKey(access: OwnerAccess): LateAuthenticate<undefined> {
+  const refuse = (message: string) => new HttpError(401, 'unauthorized', message, {}, [['www-authenticate', 'Bearer']]);
+  return (request) => admitOwnerOrKey(request, access, refuse);
 }

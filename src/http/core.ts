@@ -65,18 +65,41 @@ export class Core {
     try {
       if (x.fault !== undefined) throw x.fault;
       const host = this.#checkHost(x);
-      this.options.guard?.(x);
-      const found = resource === undefined ? this.router.find(x.path) : { resource, params: noParams };
-      if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
-      x.params = found.params;
-      const route = this.#routeFor(x.method, found.resource);
-      // The route's `auth` and `handler` share the type that `Route<P>` bound and the table of routes forgot.
-      if (route.auth !== undefined) x.principal = route.auth(x) as never;
-      if (!isReading(x.method)) this.#checkSender(x, host, route);
-      this.#run(x, route);
+      this.#after(x, this.options.guard?.(x), () => this.#serveGuarded(x, host, resource));
     } catch (error) {
       this.fail(x, error);
     }
+  }
+
+  #serveGuarded(x: Exchange, host: string, resource: Resource | undefined): void {
+    const found = resource === undefined ? this.router.find(x.path) : { resource, params: noParams };
+    if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
+    x.params = found.params;
+    const route = this.#routeFor(x.method, found.resource);
+    this.#after(x, route.auth?.(x), (principal) => {
+      // The route's `auth` and `handler` share the type that `Route<P>` bound and the table of routes forgot.
+      if (route.auth !== undefined) x.principal = principal as never;
+      if (!isReading(x.method)) this.#checkSender(x, host, route);
+      this.#run(x, route);
+    });
+  }
+
+  /** Continues once a guard or an `auth` has decided. A rejection is the answer; a client that goes meanwhile gets none. */
+  #after<T>(x: Exchange, decision: T | Promise<T>, proceed: (value: T) => void): void {
+    if (!(decision instanceof Promise)) {
+      proceed(decision);
+      return;
+    }
+    x.dueAt = this.now() + this.options.limits.deadlineMs;
+    this.#track(x);
+    const endWait = x.hold();
+    decision
+      .finally(endWait)
+      .then((value) => {
+        x.dueAt = 0;
+        if (!x.settled) proceed(value);
+      })
+      .catch((error: unknown) => this.fail(x, error));
   }
 
   /** A method no route can have. */
@@ -84,10 +107,11 @@ export class Core {
     try {
       if (x.fault !== undefined) throw x.fault;
       this.#checkHost(x);
-      this.options.guard?.(x);
-      const found = this.router.find(x.path);
-      if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
-      throw methodNotAllowed(found.resource);
+      this.#after(x, this.options.guard?.(x), () => {
+        const found = this.router.find(x.path);
+        if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
+        throw methodNotAllowed(found.resource);
+      });
     } catch (error) {
       this.fail(x, error);
     }
@@ -101,6 +125,7 @@ export class Core {
     const host = this.#checkHost(request);
     if (isForeign(host, request.header('sec-fetch-site'), request.header('origin'))) throw originNotAllowed();
     const principal = route.auth(request) as never;
+    if ((principal as unknown) instanceof Promise) throw new TypeError('The auth of a WebSocket must decide at once.');
     if (this.draining) throw new HttpError(503, 'deadlineExceeded', 'The server is shutting down.');
     return principal;
   }
@@ -151,9 +176,8 @@ export class Core {
     }
     const deadlineMs = route.deadlineMs ?? this.options.limits.deadlineMs;
     if (deadlineMs > 0) x.dueAt = this.now() + deadlineMs;
-    this.#pending.add(x);
+    this.#track(x);
     x.detach();
-    if (this.#sweeper === undefined) this.#startSweeper();
     outcome.then(
       (reply) => this.#settle(x, reply),
       (error: unknown) => this.fail(x, error),
@@ -214,6 +238,11 @@ export class Core {
   /** An answer begins that ends with `streamHost.onOver`. */
   streamOpened(): void {
     this.#streams += 1;
+  }
+
+  #track(x: Exchange): void {
+    this.#pending.add(x);
+    if (this.#sweeper === undefined) this.#startSweeper();
   }
 
   release(x: Exchange): void {

@@ -51,7 +51,7 @@ export abstract class Exchange implements RequestContext<never> {
   abstract get query(): URLSearchParams;
   abstract get remoteAddress(): string;
   /** Overridden where the adapter knows. */
-  get peerUid(): number | undefined {
+  get peerUid(): RequestContext['peerUid'] {
     return undefined;
   }
   /** Writes the answer; this or `stream` is called at most once, never after the client has gone. */
@@ -68,6 +68,8 @@ export abstract class Exchange implements RequestContext<never> {
   protected abstract receive(body: Body): void;
   /** Makes the exchange outlive the turn it arrived in: copies what the server library would take back. */
   abstract detach(): void;
+  /** Waits for an admission, and leaves the body unread where the server library can. Returns a function that ends the wait. */
+  abstract hold(): () => void;
 
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();

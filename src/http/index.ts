@@ -12,11 +12,10 @@
  * while an asynchronous handler still works on the last, and an idle one after 8 to 12 seconds.
  */
 export {
+  admitOwnerOrKey,
   bearer,
   bearerToken,
-  isOwnerOrKeyHolder,
   type OwnerAccess,
-  ownerOnlyMessage,
   ownerOrKey,
   sameSecret,
   secretTest,

@@ -1,4 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Body } from './body.ts';
 import type { Core } from './core.ts';
 import { type BytesReply, Exchange, type PipeReply, type StreamReply } from './exchange.ts';
@@ -10,7 +11,7 @@ import { PipeWriter } from './pipe.ts';
 import { SseReader } from './sse.ts';
 import { isBodiless, statusLine } from './status.ts';
 import { type StreamHost, StreamWriter } from './stream.ts';
-import type { SseSource } from './types.ts';
+import type { RequestContext, SseSource } from './types.ts';
 
 /** The idle time-out that uWebSockets.js has compiled in; both adapters keep to it. */
 export const idleMs = 10_000;
@@ -40,6 +41,14 @@ function faultOf(req: IncomingMessage): HttpError | undefined {
   return framingFault({ hosts, lengths: valuesOf('content-length'), codings });
 }
 
+/** Requests of a connection that wait for their admission. */
+const held = new WeakMap<Socket, number>();
+
+/** A client that has ended its direction counts as gone, unless a request of it still waits for its admission. */
+export function endUnlessHeld(this: Socket): void {
+  if (!held.get(this)) this.end();
+}
+
 export class NodeExchange extends Exchange {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
@@ -47,6 +56,7 @@ export class NodeExchange extends Exchange {
   /** Authority of an absolute-form target: it replaces the Host header (RFC 9112, section 3.2.2). */
   readonly #authority: string | undefined;
   #query: URLSearchParams | undefined;
+  #isWatched = false;
 
   constructor(core: Core, req: IncomingMessage, res: ServerResponse) {
     const { authority, target } = targetOf(req.url ?? '/');
@@ -79,15 +89,32 @@ export class NodeExchange extends Exchange {
     return this.#req.socket.remoteAddress ?? '';
   }
 
-  override get peerUid(): number | undefined {
+  override get peerUid(): RequestContext['peerUid'] {
     return peerUidOf(this.#req.socket);
   }
 
   detach(): void {
+    this.#watch();
+    const { socket } = this.#req;
+    // For work that takes time, a client that ended its direction counts as gone. `endUnlessHeld` passed over it during an admission.
+    if (socket.readableEnded) setImmediate(() => this.settled || socket.end());
+    this.openBody();
+  }
+
+  hold(): () => void {
+    this.#watch();
+    const { socket } = this.#req;
+    const change = (by: number) => held.set(socket, (held.get(socket) ?? 0) + by);
+    change(1);
+    return () => change(-1);
+  }
+
+  #watch(): void {
+    if (this.#isWatched) return;
+    this.#isWatched = true;
     this.#res.once('close', () => {
       if (!this.#res.writableFinished) this.leave();
     });
-    this.openBody();
   }
 
   protected receive(body: Body): void {

@@ -7,7 +7,8 @@ import { Core } from './core.ts';
 import { headerBytes } from './framing.ts';
 import { HttpError } from './http-error.ts';
 import { methods } from './methods.ts';
-import { idleMs, NodeExchange } from './node-exchange.ts';
+import { endUnlessHeld, idleMs, NodeExchange } from './node-exchange.ts';
+import { peerUidOf } from './peer-owner.ts';
 import type { AnyWebSocketRoute } from './router.ts';
 import { closeCodes, Peer } from './sockets.ts';
 import { statusLine } from './status.ts';
@@ -72,8 +73,12 @@ export class NodeServer implements HttpServer {
       connectionsCheckingInterval: 2_000,
       noDelay: true,
     });
+    // Without this, `node:http` ends the connection of a half-closed client whose request still waits for its admission.
+    (this.#server as unknown as { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
     this.#server.on('connection', (socket) => {
       this.#connections += 1;
+      if (options.readsPeerUid) peerUidOf(socket);
+      socket.on('end', endUnlessHeld);
       socket.once('close', () => {
         this.#connections -= 1;
       });
@@ -126,6 +131,7 @@ export class NodeServer implements HttpServer {
 
   #upgrade(req: IncomingMessage, socket: NetSocket, head: Buffer): void {
     socket.on('error', () => socket.destroy());
+    socket.off('end', endUnlessHeld);
     if (this.#refused.has(socket)) return;
     const res = new ServerResponse(req);
     const x = new NodeExchange(this.#core, req, res);

@@ -1,4 +1,5 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { fstatSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 
 /** One end of a TCP connection, spelled as `endpoint` does. */
@@ -6,73 +7,128 @@ type Endpoint = string;
 
 /** States of a connection whose client may still wait for an answer (include/net/tcp_states.h): half-closed ones are among them. */
 const openStates: ReadonlySet<string> = new Set(['01', '04', '05', '08']);
-const maxTableBytes = 16 * 1_048_576;
 /** A table that changes while it is read may skip a row. */
 const attempts = 3;
+/** Sockets that wait for the next read. More are refused: a client without a key must not use up memory. */
+const maxWaiting = 4_096;
+/** Rest after a read, in times of its work on the event loop: other users cause reads with each connection. */
+const restFactor = 4;
+const maxRestMs = 1_000;
 
-const found = new WeakMap<Socket, number | 'unknown'>();
+/** Result of a look-up; undefined: the peer is unknown, which admits no request. */
+type Uid = number | undefined;
+
+interface Waiting {
+  readonly socket: Socket;
+  readonly ours: Endpoint;
+  readonly theirs: Endpoint;
+  readonly inode: string;
+  readonly resolve: (uid: Uid) => void;
+  attempts: number;
+  /** Facts of the present read. Both rows must be there in one read. */
+  isOurs: boolean;
+  uid: Uid;
+}
+
+/** Passes each row of the kernel's tables to `visit`. Resolves with the milliseconds that it kept the event loop busy. */
+export type ReadTables = (visit: (row: TcpRow) => void) => Promise<number>;
+
+/**
+ * Finds the users at the other ends of loopback connections. One read of the kernel's tables serves all sockets that wait; at most
+ * one read runs, and the next one begins after a rest in proportion to the work of the last.
+ */
+export class PeerLookUp {
+  readonly #read: ReadTables;
+  readonly #maxWaiting: number;
+  readonly #found = new WeakMap<Socket, { readonly uid: Uid } | Promise<Uid>>();
+  #waiting: Waiting[] = [];
+  #isReading = false;
+  /** End of the rest (performance.now()). */
+  #restsUntil = 0;
+
+  constructor(read: ReadTables = readTables, limit = maxWaiting) {
+    this.#read = read;
+    this.#maxWaiting = limit;
+  }
+
+  /** Uid of the peer, as `peerUidOf`. */
+  uidOf(socket: Socket): Uid | Promise<Uid> | 'busy' {
+    const known = this.#found.get(socket);
+    if (known !== undefined) return known instanceof Promise ? known : known.uid;
+    const { localAddress, localPort = 0, remoteAddress, remotePort = 0 } = socket;
+    const ours = endpoint(localAddress, localPort);
+    const theirs = endpoint(remoteAddress, remotePort);
+    const inode = inodeOf(socket);
+    if (ours === undefined || theirs === undefined || inode === undefined) {
+      this.#found.set(socket, { uid: undefined });
+      return undefined;
+    }
+    if (this.#waiting.length >= this.#maxWaiting) return 'busy';
+    const { promise, resolve } = Promise.withResolvers<Uid>();
+    this.#found.set(socket, promise);
+    this.#waiting.push({ socket, ours, theirs, inode, resolve, attempts: 0, isOurs: false, uid: undefined });
+    void this.#work();
+    return promise;
+  }
+
+  async #work(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    while (this.#waiting.length > 0) {
+      const restMs = this.#restsUntil - performance.now();
+      if (restMs > 0) await new Promise((resolve) => setTimeout(resolve, restMs));
+      const workMs = await this.#readFor(this.#waiting.splice(0));
+      this.#restsUntil = performance.now() + Math.min(maxRestMs, restFactor * workMs);
+    }
+    this.#isReading = false;
+  }
+
+  async #readFor(sockets: readonly Waiting[]): Promise<number> {
+    const byRow = new Map<string, Waiting>();
+    for (const each of sockets) {
+      each.attempts += 1;
+      each.isOurs = false;
+      each.uid = undefined;
+      byRow.set(each.ours + each.theirs, each).set(each.theirs + each.ours, each);
+    }
+    // A failed read costs a full rest.
+    let workMs = Number.POSITIVE_INFINITY;
+    try {
+      workMs = await this.#read(({ local, remote, uid, inode }) => {
+        const of = byRow.get(local + remote);
+        if (of === undefined) return;
+        if (of.theirs === local) of.uid = inode === '0' ? of.uid : uid;
+        // Our row has the inode of this very socket. Otherwise the sender has gone, and another process can have its port.
+        else if (inode === of.inode) of.isOurs = true;
+      });
+    } catch {
+      // Rows that were read count; the others are missing, and their sockets stay unknown.
+    }
+    for (const each of sockets) this.#decide(each);
+    return workMs;
+  }
+
+  #decide(each: Waiting): void {
+    const uid = each.isOurs ? each.uid : undefined;
+    if (uid === undefined && each.attempts < attempts && !each.socket.destroyed) {
+      this.#waiting.push(each);
+      return;
+    }
+    this.#found.set(each.socket, { uid });
+    each.resolve(uid);
+  }
+}
+
+const peers = new PeerLookUp();
 
 /**
  * Uid of the process at the other end of a loopback connection, as the kernel has recorded it. Linux only: undefined
  * elsewhere, for a connection that comes from another machine or network namespace, and for one whose client has closed its
- * socket. A client that only ended its own direction still waits for the answer, and is known. Read once for each socket: a connection keeps its creator.
+ * socket. A client that only ended its own direction still waits for the answer, and is known. Read once for each socket: a
+ * connection keeps its creator. `busy`: too many sockets wait; ask again later.
  */
-export function peerUidOf(socket: Socket): number | undefined {
-  if (process.platform !== 'linux') return undefined;
-  let uid = found.get(socket);
-  if (uid === undefined) {
-    uid = lookUp(socket) ?? 'unknown';
-    found.set(socket, uid);
-  }
-  return uid === 'unknown' ? undefined : uid;
-}
-
-function lookUp(socket: Socket): number | undefined {
-  const { localAddress, localPort, remoteAddress, remotePort } = socket;
-  const inode = inodeOf(socket);
-  if (localAddress === undefined || remoteAddress === undefined || inode === undefined) return undefined;
-  const ours = endpoint(localAddress, localPort ?? 0);
-  const theirs = endpoint(remoteAddress, remotePort ?? 0);
-  if (ours === undefined || theirs === undefined) return undefined;
-  for (let attempt = 0; attempt < attempts; attempt += 1) {
-    const { rows, isFresh } = tables(attempt > 0);
-    const { isOurs, uid } = uidOfPeer(ours, theirs, inode, rows);
-    if (isOurs && uid !== undefined) return uid;
-    // Rows of now that lack our own end: the client has gone, and another read would find no more.
-    if (!isOurs && isFresh) return undefined;
-  }
-  return undefined;
-}
-
-let shared: readonly TcpRow[] | undefined;
-let reads = 0;
-
-/** Rows of the kernel's tables. All requests of one turn of the event loop share them, and at most `attempts` reads. */
-function tables(isAgain: boolean): { readonly rows: readonly TcpRow[]; readonly isFresh: boolean } {
-  if (shared && (!isAgain || reads >= attempts)) return { rows: shared, isFresh: false };
-  if (!shared) setImmediate(forget);
-  reads += 1;
-  shared = ['/proc/self/net/tcp', '/proc/self/net/tcp6'].flatMap((table) => parseTcpTable(readTable(table)));
-  return { rows: shared, isFresh: true };
-}
-
-function forget(): void {
-  shared = undefined;
-  reads = 0;
-}
-
-/**
- * Both rows must be there at once. Ours, with the inode of this very socket: otherwise the sender has gone, and the row of
- * the other end can be that of a process which got the same port since.
- */
-function uidOfPeer(ours: Endpoint, theirs: Endpoint, inode: string, rows: readonly TcpRow[]) {
-  let uid: number | undefined;
-  let isOurs = false;
-  for (const row of rows) {
-    if (row.local === theirs && row.remote === ours && row.inode !== '0') uid = row.uid;
-    else if (row.local === ours && row.remote === theirs && row.inode === inode) isOurs = true;
-  }
-  return { isOurs, uid };
+export function peerUidOf(socket: Socket): Uid | Promise<Uid> | 'busy' {
+  return process.platform === 'linux' ? peers.uidOf(socket) : undefined;
 }
 
 /** Inode of the socket: what the kernel's table names it by. Node keeps the descriptor to itself. */
@@ -115,28 +171,31 @@ export function parseTcpTable(text: string): TcpRow[] {
   return rows;
 }
 
-function readTable(path: string): string {
-  let fd: number;
-  try {
-    fd = openSync(path, 'r');
-  } catch {
-    return '';
-  }
-  try {
-    const chunks: Buffer[] = [];
-    for (let size = 0; size < maxTableBytes; ) {
-      const chunk = Buffer.allocUnsafe(65_536);
-      const read = readSync(fd, chunk);
-      if (read === 0) break;
-      chunks.push(chunk.subarray(0, read));
-      size += read;
+async function readTables(visit: (row: TcpRow) => void): Promise<number> {
+  let workMs = 0;
+  for (const table of ['/proc/self/net/tcp', '/proc/self/net/tcp6']) {
+    // A kernel without IPv6 has no second table.
+    const file = await open(table, 'r').catch(() => undefined);
+    if (file === undefined) continue;
+    try {
+      const buffer = Buffer.allocUnsafe(65_536);
+      let rest = '';
+      // A thread of libuv reads; the kernel gives a page at a time, so that other work of the event loop comes between.
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, 0, buffer.length);
+        if (bytesRead === 0) break;
+        const begun = performance.now();
+        const text = rest + buffer.toString('latin1', 0, bytesRead);
+        const end = text.lastIndexOf('\n') + 1;
+        for (const row of parseTcpTable(text.slice(0, end))) visit(row);
+        rest = text.slice(end);
+        workMs += performance.now() - begun;
+      }
+    } finally {
+      await file.close();
     }
-    return Buffer.concat(chunks).toString('latin1');
-  } catch {
-    return '';
-  } finally {
-    closeSync(fd);
   }
+  return workMs;
 }
 
 const isLittleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
@@ -153,8 +212,11 @@ const mapped = /^(?:::ffff:)?(\d{1,3}(?:\.\d{1,3}){3})$/i;
 const ipv6Loopback = `${'0'.repeat(31)}1`;
 
 /** An endpoint of a loopback address; undefined for every other address. */
-function endpoint(address: string, port: number): Endpoint | undefined {
-  const octets = mapped.exec(address)?.[1]?.split('.').map(Number);
+function endpoint(address: string | undefined, port: number): Endpoint | undefined {
+  const octets = mapped
+    .exec(address ?? '')?.[1]
+    ?.split('.')
+    .map(Number);
   if (octets?.[0] === 127) {
     return `${mappedPrefix}${octets.map((octet) => octet.toString(16).padStart(2, '0')).join('')}:${port}`;
   }

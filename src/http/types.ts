@@ -26,9 +26,10 @@ export interface RequestContext<P = unknown> {
   readonly remoteAddress: string;
   /**
    * Uid of the process at the other end of a loopback connection; undefined where it cannot be known: for another machine,
-   * outside Linux, and on uWebSockets.js, which hides the port of the peer. Ask for the `node` adapter to have it.
+   * outside Linux, and on uWebSockets.js, which hides the port of the peer. Ask for the `node` adapter to have it. A promise
+   * while the kernel is asked; `busy` when too many connections wait for that.
    */
-  readonly peerUid?: number | undefined;
+  readonly peerUid?: number | undefined | 'busy' | Promise<number | undefined>;
   /** Result of the route's `auth`. */
   readonly principal: P;
   /** Aborts when the client has gone or the request's deadline has passed. */
@@ -93,6 +94,9 @@ export interface SseSource {
 /** Decides who a request is before anything of its body is read. Throws `HttpError` (401) to refuse. */
 export type Authenticate<P> = (request: Pick<RequestContext, 'header' | 'query' | 'path' | 'method' | 'peerUid'>) => P;
 
+/** Like `Authenticate`, but may wait before it decides. The body is not read until then. A rejection refuses the request. */
+export type LateAuthenticate<P> = (request: Parameters<Authenticate<P>>[0]) => P | Promise<P>;
+
 /** Bytes of a `BodyGate` that one body has used. */
 export interface BodyAccount {
   /** So many bytes more have been received. It may refuse this or another body. */
@@ -118,7 +122,7 @@ export interface Route<P = unknown> {
   /** Its literal segments are matched in any case; values of `:name` and `*` keep theirs. */
   readonly ignoreCase?: boolean;
   /** Absent: open to everybody. */
-  readonly auth?: Authenticate<P>;
+  readonly auth?: LateAuthenticate<P>;
   /** Bytes; default `ServerOptions.limits.bodyBytes`. */
   readonly bodyLimit?: number;
   readonly bodyGate?: BodyGate;
@@ -182,8 +186,11 @@ export type ErrorBody = (error: {
   path: string | undefined;
 }) => unknown;
 
-/** Judges a request before it is routed, unknown paths and methods included. Throws `HttpError` to refuse it. */
-export type Guard = (request: Pick<RequestContext, 'header' | 'path' | 'peerUid'>) => void;
+/**
+ * Judges a request before it is routed, unknown paths and methods included. Throws, or rejects with, `HttpError` to refuse it: a
+ * caller passes the promise on.
+ */
+export type Guard = (request: Pick<RequestContext, 'header' | 'path' | 'peerUid'>) => undefined | Promise<undefined>;
 
 export interface ServerOptions {
   readonly routes: readonly AnyRoute[];
@@ -195,6 +202,8 @@ export interface ServerOptions {
   readonly hostAllowed: (host: string) => boolean;
   /** Called after the Host header was judged, for everything but WebSockets. */
   readonly guard?: Guard;
+  /** Whether `guard` or an `auth` reads `peerUid`: its look-up then begins with the connection. */
+  readonly readsPeerUid?: boolean;
   /**
    * Headers of every answer to a path, refusals and event streams included; one that the answer has already is left as it
    * is. The path is undefined for what never became a request. Build them once: this is called for every answer.

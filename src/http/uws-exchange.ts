@@ -95,6 +95,12 @@ export class UwsExchange extends Exchange implements Head {
     this.#req = undefined;
   }
 
+  /** Gathers the body within the limits of the server: the library loses pieces without a listener. No guard waits here (`peerUid`). */
+  hold(): () => void {
+    this.detach();
+    return () => {};
+  }
+
   #hasBody(): boolean {
     return (this.header('content-length') ?? '0') !== '0' || this.header('transfer-encoding') !== undefined;
   }

@@ -6,8 +6,9 @@ import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { generatedKey, generatedKeyFile } from '../../src/appserver/generated-key.ts';
 import { workspaceStateDirectory } from '../../src/config/index.ts';
-import { isOwnerOrKeyHolder } from '../../src/http/index.ts';
+import { admitOwnerOrKey, HttpError } from '../../src/http/index.ts';
 import { parseTcpTable, peerUidOf } from '../../src/http/peer-owner.ts';
+import type { RequestContext } from '../../src/http/types.ts';
 import { canBecomeOther, firstOutput, otherUid, runAsOther } from '../other-user.ts';
 import { unusedPort } from '../ports.ts';
 import { launchDocument, makeWorkspace, startServer, temporaryDirectory } from './harness.ts';
@@ -163,6 +164,51 @@ t.test('regression: H4 an open connection of another user changes nothing for th
   t.same(statuses(await askAsOwner([{ url: `${api}/v1/models` }])), [200]);
 });
 
+/** Opens connections, each with one request without a key, and replaces each one that closes. Prints each status line once. */
+const flood = `
+  const seen = new Set();
+  const open = () => {
+    const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1');
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      const line = String(data).split('\\r')[0];
+      if (!seen.has(line)) process.stdout.write(line + '\\n');
+      seen.add(line);
+      socket.destroy();
+    });
+    socket.on('close', () => setImmediate(open));
+    socket.write('POST /v1/chat/completions HTTP/1.1\\r\\nhost: 127.0.0.1\\r\\ncontent-length: 0\\r\\n\\r\\n');
+  };
+  for (let count = 0; count < 100; count += 1) open();`;
+
+t.test('regression: H4 this user is served during a flood of requests of another user, who gets 401', async (t) => {
+  const { server } = await startServer(t, undefined, { mode: 'api', config: { Api: { Port: 0 } } });
+  const { api = '' } = server.endpoints;
+  const args = [new URL(api).port];
+  const flooding = canBecomeOther ? runAsOther(flood, args) : undefined;
+  t.teardown(() => flooding?.kill('SIGKILL'));
+  if (flooding) t.match(await firstOutput(flooding), /^HTTP\/1\.1 401 /);
+  const models = { url: `${api}/v1/models` };
+  for (let times = 0; times < 10; times += 1) {
+    t.same(statuses(await askAsOwner([{ ...models, headers: { connection: 'close' } }])), [200]);
+  }
+  flooding?.stdout?.on('data', (line) => t.match(String(line), /^HTTP\/1\.1 (401|503) /));
+});
+
+t.test('a request of this user is served after the client has ended its own direction', async (t) => {
+  const { server } = await startServer(t, undefined, { mode: 'api', config: { Api: { Port: 0 } } });
+  const port = Number(new URL(server.endpoints.api ?? '').port);
+  const ask = async (head: string) => {
+    const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    t.teardown(() => client.destroy());
+    client.end(`${head}\r\nhost: 127.0.0.1\r\n\r\n`);
+    return text(client);
+  };
+  t.match(await ask('GET /v1/models HTTP/1.1'), /^HTTP\/1\.1 200 /);
+  t.match(await ask('GET /v1/nothing HTTP/1.1'), /^HTTP\/1\.1 404 /);
+  t.match(await ask('OPTIONS /v1/nothing HTTP/1.1'), /^HTTP\/1\.1 405 /);
+});
+
 t.test('with Api.ApiKey no key is generated, and this user needs the configured key too', async (t) => {
   const { server } = await startServer(t, undefined, {
     mode: 'api',
@@ -190,25 +236,44 @@ t.test('the generated key survives restarts, and a key file readable by others i
   t.end();
 });
 
-t.test('a request is admitted with this uid or with the generated key only', (t) => {
+t.test('a request is admitted with this uid or with the generated key only', async (t) => {
   const access = { key: 'the-key', keyFile: '/f' };
-  const request = (peerUid: number | undefined, authorization?: string) => ({
-    peerUid,
-    header: (name: string) => (name === 'authorization' ? authorization : undefined),
-  });
+  const refuse = (message: string) => new HttpError(401, 'unauthorized', message);
+  const admit = async (
+    peerUid: RequestContext['peerUid'],
+    authorization?: string,
+    key: string | undefined = access.key,
+  ) => {
+    const header = (name: string) => (name === 'authorization' ? authorization : undefined);
+    try {
+      await admitOwnerOrKey({ peerUid, header }, { ...access, key }, refuse);
+      return 200;
+    } catch (error) {
+      return error instanceof HttpError ? error.status : error;
+    }
+  };
   const own = process.getuid?.();
-  t.ok(isOwnerOrKeyHolder(request(own), access));
-  t.ok(isOwnerOrKeyHolder(request(otherUid, 'Bearer the-key'), access));
-  t.ok(isOwnerOrKeyHolder(request(undefined, 'Bearer the-key'), access));
-  t.notOk(isOwnerOrKeyHolder(request(otherUid), access));
-  t.notOk(isOwnerOrKeyHolder(request(undefined), access), 'an unknown peer is not this user');
-  t.notOk(isOwnerOrKeyHolder(request(otherUid, 'Bearer '), { ...access, key: undefined }));
-  t.end();
+  for (const peerUid of [own, Promise.resolve(own)]) {
+    t.equal(await admit(peerUid), 200);
+    t.equal(await admit(peerUid, 'Bearer wrong'), 200);
+  }
+  for (const peerUid of [otherUid, undefined, Promise.resolve(otherUid), Promise.resolve(undefined)]) {
+    t.equal(await admit(peerUid, 'Bearer the-key'), 200);
+    t.equal(await admit(peerUid), 401, 'an unknown peer is not this user');
+    t.equal(await admit(peerUid, 'Bearer ', ''), 401);
+  }
+  t.equal(await admit('busy'), 503);
+  t.equal(await admit('busy', 'Bearer the-key'), 200, 'a key needs no look-up');
+  t.match(
+    await admit(Promise.reject(new Error('a fault of the look-up'))),
+    Error,
+    'a failed look-up admits no request',
+  );
 });
 
 /** A server and one accepted connection. */
 async function pairAt(t: Test, listenAt: string, connectTo: string) {
-  const server: Server = createServer().listen(0, listenAt);
+  const server: Server = createServer({ allowHalfOpen: true }).listen(0, listenAt);
   t.teardown(() => server.close());
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
@@ -229,7 +294,7 @@ t.test('the uid of an established loopback peer is known on Linux, for any spell
   ] as const) {
     const { socket } = await pairAt(t, listenAt, connectTo).catch(() => ({ socket: undefined }));
     // A machine without IPv6.
-    if (socket) t.equal(peerUidOf(socket), expected, `${listenAt} from ${connectTo}`);
+    if (socket) t.equal(await peerUidOf(socket), expected, `${listenAt} from ${connectTo}`);
   }
 });
 
@@ -240,7 +305,7 @@ t.test('the uid of a peer that has ended only its own direction is known', async
   client.end();
   await once(client, 'finish');
   await new Promise((resolve) => setImmediate(resolve));
-  t.equal(peerUidOf(socket), process.platform === 'linux' ? process.getuid?.() : undefined);
+  t.equal(await peerUidOf(socket), process.platform === 'linux' ? process.getuid?.() : undefined);
 });
 
 t.test('the uid of a peer that has closed its socket is unknown', async (t) => {
@@ -249,7 +314,7 @@ t.test('the uid of a peer that has closed its socket is unknown', async (t) => {
   client.destroy();
   await once(client, 'close');
   await new Promise((resolve) => setImmediate(resolve));
-  t.equal(peerUidOf(socket), undefined);
+  t.equal(await peerUidOf(socket), undefined);
 });
 
 t.test('the socket table of the kernel is read in full, and other lines are ignored', (t) => {
