@@ -41,7 +41,7 @@ export {
   workspaceLayer,
 } from './load.ts';
 export { type FactsOfModel, type NamedProvider, type ProviderKind, providerKinds } from './model-settings.ts';
-export { changedFiles, type NamedFiles, namedFiles } from './named-files.ts';
+export { changedFiles, type NamedFiles, namedFiles, startedFileRemedy } from './named-files.ts';
 export {
   ensureStateDirectory,
   findWorkspace,

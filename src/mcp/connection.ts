@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { McpServerFacts } from '../../machines/index.ts';
-import { changedFiles, type NamedFiles, namedFiles } from '../config/index.ts';
+import { changedFiles, type NamedFiles, namedFiles, startedFileRemedy } from '../config/index.ts';
 import { plainText, visible } from '../lib/index.ts';
 import { defaults, type McpServerSettings, version } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
@@ -230,8 +230,9 @@ export class Connection {
     const [changed] = changedFiles(this.#options.files, filesOfServer(settings, workspacePath));
     if (changed !== undefined) {
       const what = `${visible(changed)} of the workspace has changed since the agent server started`;
-      const next = 'Review the file, then run oratorio trust and oratorio restart.';
-      throw new McpFailure('notStarted', `It was not started, because ${what}. ${next}`, { isRetryable: false });
+      throw new McpFailure('notStarted', `It was not started, because ${what}. ${startedFileRemedy}`, {
+        isRetryable: false,
+      });
     }
     return openStdioLink(
       {

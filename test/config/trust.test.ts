@@ -415,3 +415,39 @@ t.test('trust ends when a file of the workspace changes that its settings start'
   t.throws(() => trustWorkspace(at, undefined, seen), /hook\.sh changed while the question was open/);
   t.equal(trust(), 'restricted');
 });
+
+const started: readonly (readonly [string, unknown, readonly string[]])[] = [
+  ['a script of a shell without an ending', { Hooks: { TurnEnd: [{ Command: 'sh plain notes' }] } }, ['plain']],
+  ['a script behind an option', { Hooks: { TurnEnd: [{ Command: 'bash -e plain; cat notes' }] } }, ['plain']],
+  [
+    'the value of an option',
+    { Hooks: { TurnEnd: [{ Command: 'node -r plain code.txt notes' }] } },
+    ['code.txt', 'plain'],
+  ],
+  ['a sourced file', { Hooks: { TurnEnd: [{ Command: 'true && . ./plain' }] } }, ['plain']],
+  [
+    'a program and its arguments',
+    { McpServers: { one: { args: ['plain', 'notes'], command: '/usr/bin/python3.11' } } },
+    ['plain'],
+  ],
+  ['a list of words', { Agent: { Command: ['env', 'FROM=here', 'perl', 'code.txt', 'notes.txt'] } }, ['code.txt']],
+  ['an interpreter below another one', { Agent: { Command: ['env', 'sh', 'plain'] } }, ['plain']],
+  ['data of another program', { Hooks: { TurnEnd: [{ Command: 'cat plain code.txt' }] } }, []],
+  ['data of a script elsewhere', { Hooks: { TurnEnd: [{ Command: 'sh /nowhere/hook.sh; cat notes' }] } }, []],
+];
+for (const [name, settings, files] of started) {
+  t.test(`the agreement holds ${files.length === 0 ? 'no file for' : 'the file of'} ${name}`, async (t) => {
+    const base = t.testdir({
+      home: {},
+      ws: { '.oratorio': {}, plain: 'one', notes: 'one', 'code.txt': 'one', 'notes.txt': 'one' },
+    });
+    const at = { home: join(base, 'home'), workspace: join(base, 'ws') };
+    writeFileSync(join(at.workspace, '.oratorio/config.json'), JSON.stringify(settings));
+    t.same([...requestedFiles(at.workspace).keys()], files);
+    for (const changed of ['plain', 'notes', 'code.txt', 'notes.txt']) {
+      trustWorkspace(at);
+      writeFileSync(join(at.workspace, changed), 'two');
+      t.equal(workspaceTrust(at).trust, files.includes(changed) ? 'restricted' : 'trusted', changed);
+    }
+  });
+}

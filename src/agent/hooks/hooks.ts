@@ -5,6 +5,7 @@ import {
   type HookSettings,
   type NamedFiles,
   namedFiles,
+  startedFileRemedy,
 } from '../../config/index.ts';
 import { messageOf, visible } from '../../lib/index.ts';
 import type { RunUserCommand, UserCommandEnd } from '../tools/index.ts';
@@ -97,7 +98,8 @@ export class Hooks {
 
 /** A hook that guards prompts and calls blocks them: another program might let them pass. */
 function refusedBecause(event: HookEvent, hook: Hook, file: string): HookOutcome {
-  const text = `${nameOf(hook)} was not run, because ${visible(file)} of the workspace has changed since the agent server started. Review the file, then run oratorio trust and oratorio restart.`;
+  const what = `${visible(file)} of the workspace has changed since the agent server started`;
+  const text = `${nameOf(hook)} was not run, because ${what}. ${startedFileRemedy}`;
   const guards = event === 'UserPromptSubmit' || event === 'PreToolUse';
   return guards ? { ...nothing, reasons: [text] } : { ...nothing, failures: [text] };
 }
