@@ -16,7 +16,7 @@ const maxBytes = 16_777_216;
 const maxWords = 2_000;
 /** Characters between the words of a shell command. */
 const betweenWords = /[\s;&|<>()"'`$={},]+/;
-/** Programs that run a file as code, whatever its ending. */
+/** Programs that run a file as code; its ending does not matter. */
 const interpreter =
   /^(?:(?:ba|da|z|k|mk|a|fi|c|tc)?sh|\.|source|busybox|env|python|pypy|uv|node|nodejs|deno|bun|tsx|ts-node|ruby|perl|php|lua|luajit|rscript|groovy|[gmn]?awk|g?sed|g?make|tclsh|expect|osascript|pwsh|java)[\d.]*$/i;
 /** Ends of one command in a text. */
@@ -26,7 +26,7 @@ const written = />{1,2}\|?\s*[^\s;&|<>()]+/g;
 
 /**
  * Finds the files of a workspace that commands name: each word of a text, and each text as a whole, is taken for a path. Files that such a
- * file loads itself are not followed. A file that follows an interpreter counts, whatever its ending.
+ * file loads itself are not followed. A file that follows an interpreter counts with any ending.
  *
  * @param commands texts, lists and objects of texts
  * @param directories working directories of the commands, relative ones below the workspace; the workspace is always one
