@@ -1,5 +1,5 @@
 /**
- * Whether the database of the review backend serves, as the calls of one process find it. One outage is reported once when it
+ * Availability of the database of the review backend, judged by the calls of one process. One outage is reported once when it
  * begins, at most once a minute while it lasts, and once when it is over, however many calls fail.
  *
  * Detailed operation

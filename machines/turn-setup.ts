@@ -165,7 +165,7 @@ export const turnSetup = setup({
       patience: { ...patience, corrections: patience.corrections + 1 },
     })),
     emitCallPrinted: emit({ type: 'turn.callPrinted' }),
-    /** A last answer without text is no failure after calls. */
+    /** After calls, a last answer without text is not a failure. */
     emitSilentEnd: enqueueActions(({ enqueue }, answer: Inference) => {
       if (isEmpty(answer)) enqueue.emit({ type: 'turn.endedSilently' });
     }),

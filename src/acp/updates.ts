@@ -15,7 +15,7 @@ interface Call {
 
 type TextUpdate = 'agent_message_chunk' | 'agent_thought_chunk';
 
-/** Ends a part of an answer that broke off. */
+/** Last line of a part of an answer that broke off. */
 const withdrawn = '\n\n*[Withdrawn: the answer broke off and was requested again.]*\n\n';
 
 const text = (words: string): ContentBlock => ({ type: 'text', text: words });

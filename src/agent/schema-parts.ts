@@ -1,7 +1,7 @@
 /** Parts of JSON schemas: combinations in one schema, and the targets of references. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** Both schemas hold, as far as that can be said in one. */
+/** Joins two schemas that both hold, as far as one schema can express it. */
 export function joined(one: Schema, other: Schema): Schema {
   const properties = { ...(other['properties'] as Schema | undefined), ...(one['properties'] as Schema | undefined) };
   const required = new Set([...names(one), ...names(other)]);
@@ -13,7 +13,7 @@ export function joined(one: Schema, other: Schema): Schema {
   };
 }
 
-/** One of the objects holds: properties of all, of which only those that each requires are required. */
+/** Joins objects of which one holds: the properties of all; required are those that every object requires. */
 export function eitherOf(objects: readonly Schema[]): Schema {
   const schemas = new Map<string, Schema[]>();
   for (const { properties } of objects) {

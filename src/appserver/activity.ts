@@ -12,7 +12,7 @@ export class Activity {
     this.#lastAt = performance.now();
   };
 
-  /** Milliseconds since the last use, whatever runs. */
+  /** Milliseconds since the last use, also while a turn runs. */
   get sinceUseMs(): number {
     return performance.now() - this.#lastAt;
   }

@@ -10,7 +10,7 @@ function ownProgram(): string | undefined {
   return import.meta.url.endsWith('.ts') ? undefined : join(packageRoot(), 'dist', 'appserver', 'program.cjs');
 }
 
-/** Program of this process on disk, as it was when the process began. */
+/** Program of this process on disk, compared with its state when the process began. */
 export class ProgramFile {
   readonly #path: string | undefined;
   readonly #identity: string | undefined;
@@ -33,7 +33,7 @@ export class ProgramFile {
       const { dev, ino, size, mtimeMs, ctimeMs } = statSync(this.#path);
       return { identity: [dev, ino, size, mtimeMs].join(' '), changedAt: ctimeMs };
     } catch {
-      // Just being replaced, or removed for good: there is nothing to start again from.
+      // The file is being replaced, or is gone: a restart would find no program.
       return undefined;
     }
   }

@@ -23,7 +23,7 @@ export class SandboxReport {
     return this.#status ? sandboxStateOf(this.#status) : null;
   }
 
-  /** Tries it the first time, and again while it does not work. */
+  /** Tries the sandbox the first time, and again until it works. */
   async try(): Promise<SandboxStatus> {
     if (this.#status?.available) return this.#status;
     const status = await this.#trial();

@@ -135,7 +135,7 @@ export class ChatTurn {
     this.#saver = saver;
   }
 
-  /** Its turn of the runtime is being stored. */
+  /** Called while the runtime stores its turn. */
   saveStart(threadId: string, turnId: string): void {
     this.#saver?.start(threadId, turnId);
   }

@@ -100,7 +100,7 @@ export class Replays {
         hasBegun = true;
       },
       end: () => {
-        // The same client has begun the same request again.
+        // Another turn of the same request has begun.
         if (this.#running.get(name) !== entry) return;
         this.#running.delete(name);
         if (hasBegun) this.#save(name, turn);

@@ -39,7 +39,7 @@ export class Threads {
   #ephemeral({ conversation }: Plan, options: TurnOptions): OpenThread {
     const { thread, announce } = this.#runtime.start({
       identity: { channelName: 'api' },
-      // Its trace is listed under the name of the caller's user.
+      // The list of traces shows the name of the caller's user.
       displayName: options.sender?.toWellFormed().slice(0, 200),
       config: this.#config(),
       isEphemeral: true,

@@ -126,7 +126,7 @@ export class Engine {
     return this.#writeDown(plan, { thread, turns: paths ? [] : turns, conversation, beforeSeq, ...moves });
   }
 
-  /** Saves this tree as it is, for the merge of its changes. */
+  /** Saves the current tree, for the merge of its changes. */
   async forkChanges(thread: string): Promise<ForkSpan> {
     await this.#look();
     const { newestSeq: through } = this.#history;

@@ -21,7 +21,7 @@ export interface GitIndexOptions {
 
 type SavedIndex = GitState['index'];
 
-/** The index as it is found at a mark. */
+/** The index that a mark finds. */
 export interface FoundIndex {
   readonly index?: SavedIndex;
   readonly indexPrint?: string;
@@ -36,7 +36,7 @@ interface Last {
   readonly found: FoundIndex;
 }
 
-/** The index of one repository of the tree: what is staged. Saved with each mark, and put back whole. */
+/** The index of one repository of the tree, with the staged files. Saved with each mark, and put back whole. */
 export class GitIndex {
   readonly #options: GitIndexOptions;
   #last: Last | undefined;

@@ -2,7 +2,7 @@ import { shownPath } from './byte-path.ts';
 import type { GitIndex } from './git-index.ts';
 import { abortCommands, branchOf, type GitState, isOwnPart, isSamePlace, movedParts, partOf } from './git-state.ts';
 
-/** States of a repository before and after turns, of which the first can be set back. */
+/** States of a repository before and after turns. The state before them can be set back. */
 export interface GitMove {
   readonly before: GitState;
   readonly after: GitState;
@@ -29,13 +29,13 @@ export interface GitRestore {
   readonly moved: string[];
   /** All of them are where they were. */
   readonly isRestored: boolean;
-  /** Set when it stays as it is, or a part of it does. */
+  /** Reason why the repository, or a part of it, stays. */
   readonly reason?: string;
   /** The first parts that stay. */
   readonly left?: LeftPart[];
 }
 
-/** Turns of which the states at their marks are known. */
+/** Turn whose marks have states. */
 type MarkedTurn = { readonly startSeq: number; readonly endSeq: number | null };
 
 interface Span {

@@ -7,8 +7,8 @@ import { isGone } from './errors.ts';
 export interface GitPlace {
   /**
    * `own`: the directory `.git`. `linked`: a worktree, which the repository names, too. `module`: a submodule's directory in the `.git` of the
-   * workspace. `above`: the repository of a directory above the workspace. `elsewhere`: any other directory that a `.git` names; nothing shows
-   * that it belongs to this tree. The last two are never written to.
+   * workspace. `above`: the repository of a directory above the workspace. `elsewhere`: another directory that a `.git` names; nothing shows that
+   * it belongs to this tree. The last two are never written to.
    */
   readonly kind: 'own' | 'linked' | 'module' | 'above' | 'elsewhere';
   /** Has HEAD and the index. */

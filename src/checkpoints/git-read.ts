@@ -7,7 +7,7 @@ import { commitPattern, commonNames, type GitState, operationNames, refPattern }
 
 const maxPackedBytes = 16 * 2 ** 20;
 const maxRefs = 20_000;
-/** Of one file of an operation, or of the configuration. */
+/** Size of one file of an operation, or of the configuration. */
 const maxFileBytes = 256 * 1_024;
 const maxFiles = 500;
 const isOwnOfWorktree = /^refs\/(?:bisect|worktree|rewritten)(?:\/|$)/;

@@ -21,7 +21,7 @@ const movedSince = 'HEAD or a branch was moved since';
 const betweenTurns = 'it was changed between the turns, too';
 
 /**
- * Sets a repository back to `before`, as far as it is still as turns have left it in `after`. HEAD, its branch, the index and operations under way
+ * Sets a repository back to `before`, as far as it still has the state `after` that turns have left. HEAD, its branch, the index and operations under way
  * go together; every other ref goes alone. Commits stay in the reflog. Of a worktree only its own parts are moved. Runs no program that the repository
  * names: no hook, no filter, no transport.
  */

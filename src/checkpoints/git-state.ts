@@ -100,7 +100,7 @@ export function partsOf(state: GitState): ReadonlyMap<string, string> {
   return parts;
 }
 
-/** Parts in which two states differ, HEAD first. What only one of them has saved does not count. */
+/** Parts in which two states differ, HEAD first. Parts that only one of them has saved do not count. */
 export function movedParts(before: GitState, after: GitState): string[] {
   const [one, two] = [partsOf(before), partsOf(after)];
   const isComparable = before.files !== undefined && after.files !== undefined;
@@ -123,7 +123,7 @@ export const isSamePlace = (a: GitState, b: GitState): boolean =>
   a.place?.kind === b.place?.kind && a.place?.directory === b.place?.directory;
 
 /**
- * Whether a part is set back only together with HEAD and the index: what is checked out, and operations under way. Other branches, tags, remote
+ * Whether a part is set back only together with HEAD and the index: the branch that is checked out, and operations under way. Other branches, tags, remote
  * refs, notes and the stash are set back one by one.
  */
 export function isCoupled(name: string, states: readonly GitState[]): boolean {

@@ -131,7 +131,7 @@ export class Repositories {
     return index;
   }
 
-  /** A commit failed: what was stored since the one before is lost. */
+  /** Forgets the indexes after a failed commit, which has lost their contents. */
   forget(): void {
     this.#indexes.clear();
   }
@@ -145,7 +145,7 @@ export class Repositories {
 /** Stands for the tree's own repository where only its directories have one. */
 const noRepository: GitState = { head: '', refs: {} };
 
-/** Runs git in the repository that was found, whatever the `.git` of the directory has come to name. */
+/** Runs git in the repository that was found, even when the `.git` of the directory names another one by now. */
 const inPlace =
   (git: RunGit, { directory }: GitPlace): RunGit =>
   (args, ...rest) =>

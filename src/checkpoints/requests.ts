@@ -50,6 +50,6 @@ export interface RestoreOutcome extends RestoreFindings {
 
 /** Result for a repository in a directory of the tree. */
 export interface NestedRestore extends GitRestore {
-  /** Its directory. */
+  /** Directory of the repository. */
   readonly path: string;
 }

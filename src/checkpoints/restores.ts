@@ -16,7 +16,7 @@ export interface StoredRestore extends RestoreFindings {
   readonly conversation: readonly string[];
   /** Repository as it is set back with the files, or why it stays. */
   readonly git?: GitMove | GitRestore | undefined;
-  /** Likewise those in directories of the tree. */
+  /** Moves of repositories in directories of the tree. */
   readonly repositories?: readonly NestedMove[] | undefined;
 }
 

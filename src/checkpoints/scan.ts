@@ -46,7 +46,7 @@ export interface ScanOptions {
 /** The tree has more entries, or more content, than the limit. */
 export class OverLimit extends CheckpointError {}
 
-/** Name of git's own data. That of the root is no part of the tree: its state is saved apart. */
+/** Name of git's own data. The `.git` of the root does not belong to the tree: its state is saved apart. */
 const gitName = '.git';
 /** Name that no checkpoint covers, at any depth. */
 export const ownName = '.oratorio';

@@ -126,7 +126,7 @@ export function questionOf(
   ].join('\n');
 }
 
-/** Beside the answers, where the beginning of a long target is out of sight: its number of lines, and the first. */
+/** Number of lines and first line of a long target, whose beginning is out of sight beside the answers. */
 function lengthOf(target: string): readonly string[] {
   const lines = target.split('\n');
   return lines.length === 1 ? [] : [`${count(lines.length, 'line')}, beginning with: ${lines[0]}`];

@@ -31,7 +31,7 @@ export async function inChosenWorkspace(
     (cwd === undefined ? undefined : chosenAbove(cwd, home)) ??
     (isGuessing ? await knownWorkspace(context) : undefined);
   if (!chosen) return context;
-  // Undimmed: the command works elsewhere than the reader may expect.
+  // Undimmed, because the reader may expect the current directory.
   output.note(`· Workspace ${inLine(chosen.path)}: ${chosen.because}`);
   return { ...context, options: { ...options, workspace: chosen.path } };
 }

@@ -41,7 +41,7 @@ export const pairs = (rows: readonly (readonly [string, string])[], { dim }: Col
 const narrowColumns = 60;
 
 /**
- * Rows under a heading, aligned by what they look like without colour. In a narrow terminal: for each row its first cell, then a line
+ * Rows under a heading, aligned by their width without colour. In a narrow terminal: for each row its first cell, then a line
  * for each further cell, wrapped.
  */
 export function columns(

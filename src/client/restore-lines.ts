@@ -84,7 +84,7 @@ export async function uncoveredBefore(
  */
 export const uncoveredLines = ({ entries, total }: Pick<Uncovered, 'entries' | 'total'>): string[] => [
   ...(total > 0
-    ? ['Not in the checkpoint, so left as it is, or set back by git alone:', ...notCoveredLines(entries, total)]
+    ? ['Not in the checkpoint, so unchanged, or set back by git alone:', ...notCoveredLines(entries, total)]
     : []),
   outsideWords,
 ];

@@ -96,7 +96,7 @@ export const isWithinUsersHosts = named('hosts of both lists', ({ user, workspac
   Array.isArray(workspace) ? common(Array.isArray(user) ? user : [], workspace) : workspace,
 );
 
-/** The smaller number. An invalid value is returned as it is: validation names it. */
+/** The smaller number. An invalid value is returned unchanged: validation names it. */
 export const smaller = named('a smaller number', ({ user, workspace, fallback }) => {
   const limit = user ?? fallback;
   if (typeof limit !== 'number' || typeof workspace !== 'number') return workspace;

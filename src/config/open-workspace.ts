@@ -28,7 +28,7 @@ export interface OpenWorkspaceOptions {
   readonly home: string;
   /** This user; for tests. Undefined where the system has no uids: then no owner is checked. */
   readonly uid?: number | undefined;
-  /** It needs no configuration file: one is being written, or the caller has chosen the directory. */
+  /** Accepts a directory without a configuration file: one is being written, or the caller has chosen the directory. */
   readonly isNew?: boolean;
 }
 

@@ -9,7 +9,7 @@ import { sensitivePaths, sensitiveSettings, settingsTable, valueAt, withValue } 
 export interface RestrictedLayer {
   /** Settings that hold without trust: those that give no right, and values that only restrict. */
   readonly settings: JsonObject;
-  /** Sensitive settings that do not hold as they are written. */
+  /** Sensitive settings whose written value does not hold. */
   readonly ignored: readonly string[];
   /** `SystemPrompt`: shown to the model marked as untrusted. */
   readonly untrustedPrompt: string;

@@ -6,8 +6,8 @@ const shells = /^(?:\/(?:usr\/)?bin\/)?(?:ba|da|z)?sh$/;
 const commandFlags: ReadonlySet<string> = new Set(['-c', '-lc']);
 
 /**
- * One spelling for commands that mean the same: words are quoted alike, and a shell around one script is removed. A script that has
- * more than plain words stays as it is.
+ * One spelling for commands that mean the same: words are quoted alike, and a shell around one script is removed. A script with more
+ * than plain words stays unchanged.
  */
 export function plainCommand(command: string): string {
   const words = wordsOf(command.trim());

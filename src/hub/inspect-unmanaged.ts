@@ -20,7 +20,7 @@ import { settingsOf } from './workspace-settings.ts';
 /** A server that this Hub does not manage reports nothing to it. */
 const unmanaged = { isOurs: false, incarnation: null, serviceNotes: [] } as const;
 
-/** The record of a workspace of which nothing runs. */
+/** The record of a workspace without a process. */
 export function restingRecord(
   hub: HubServices,
   { requested, canonical }: WorkspacePath,

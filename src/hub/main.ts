@@ -25,7 +25,7 @@ function ownAgentServer() {
 
 const ignore = () => undefined;
 
-/** SIGTERM, SIGINT and SIGHUP, which a terminal that closes sends, do what `POST /v1/shutdown` does (design §5); they are let go of when the Hub has ended. */
+/** Handles SIGTERM, SIGINT and SIGHUP, which a closing terminal sends, like `POST /v1/shutdown` (design §5). The handlers are removed when the Hub has ended. */
 function obeySignals(hub: Hub): () => void {
   const stop = () => hub.shutdown('stop');
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

@@ -50,7 +50,7 @@ export function parseNotification(body: unknown): Request {
   return parsed.output;
 }
 
-/** Words of logs and of other notifiers, as the four of the specification. */
+/** Severities of the specification by the words of logs and of other notifiers. */
 const severitySynonyms: Readonly<Record<string, (typeof severities)[number]>> = Object.assign(Object.create(null), {
   ...{ debug: 'info', notice: 'info', information: 'info', ok: 'success', done: 'success' },
   ...{ warn: 'warning', err: 'error', critical: 'error', crit: 'error', fatal: 'error' },
@@ -66,7 +66,7 @@ function severityOf(value: string | null | undefined): string {
 /**
  * The notification as it is published (specification §2.5): severity normalised, a missing kind named.
  *
- * @param workspacePath canonical path of the workspace; null: of none
+ * @param workspacePath canonical path of the workspace; null without one
  */
 export function normaliseNotification(
   request: Request,

@@ -1,4 +1,4 @@
-/** Where a server listens, as a setting or a socket names it. */
+/** Address of a listener, from a setting or a socket. */
 export interface ListenAddress {
   /** A host name or an address; an IPv6 address with or without brackets. */
   readonly host: string;
@@ -6,8 +6,8 @@ export interface ListenAddress {
 }
 
 /**
- * A host in the one spelling that clients send in `Host`, without the brackets of an IPv6 address: what a socket takes. A text
- * that is not a host comes back in lower case.
+ * A host as a socket takes it: in the one spelling that clients send in `Host`, without the brackets of an IPv6 address. A text
+ * that is not a host is returned in lower case.
  */
 export function plainHost(host: string): string {
   const text = host.trim().toLowerCase();

@@ -27,14 +27,14 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** Directories of a `PATH` that are absolute; the usual ones when none is. An empty `PATH` would mean the working directory. */
+/** Absolute directories of a `PATH`; the usual ones without any, because an empty `PATH` means the working directory. */
 export function absoluteSearchPath(path = ''): string {
   return joined(path.split(delimiter).filter((each) => isAbsolute(each)));
 }
 
 /**
- * Directories of a `PATH` that are absolute and lie outside of `directory`, also where a link leads; the usual ones when none does. An
- * empty `PATH` would mean the working directory.
+ * Absolute directories of a `PATH` outside of `directory`, links followed; the usual ones without any, because an empty `PATH` means the
+ * working directory.
  */
 export function searchPathOutside(directory: string, path = ''): string {
   const real = realPath(directory);

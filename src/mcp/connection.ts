@@ -27,7 +27,7 @@ export interface ConnectionOptions {
   readonly settings: McpServerSettings;
   readonly workspacePath: string;
   readonly env: Environment;
-  /** Files of the workspace that the server's command names, as they were when its settings were read. */
+  /** Files of the workspace that the server's command names, with their contents when its settings were read. */
   readonly files: NamedFiles;
   /** The era is known: do not probe, for this server dies of it. */
   readonly isOlderEra: boolean;

@@ -68,8 +68,8 @@ interface Listed {
 }
 
 /**
- * The checkpoint that an undo of these turns goes back to, with the entries that it or a checkpoint of a later one of them does not cover. A turn that
- * could change no files has none. Undefined: none of them has.
+ * The checkpoint that an undo of these turns restores, with the entries that any of their checkpoints does not cover. Undefined: no turn of
+ * them has a checkpoint, because none could change files.
  */
 export const checkpointBefore = <C extends Listed>(
   checkpoints: readonly C[],

@@ -61,7 +61,7 @@ export type Checkpoint = v.InferOutput<typeof Checkpoint>;
 const gitRestore = {
   /** Names of all that the turns moved: `HEAD`, refs by their full names, `index`, `config`, operations under way such as `MERGE_HEAD`. */
   moved: v.array(v.string()),
-  /** They are where they were; commits stay in the reflog. */
+  /** True when all of them are set back. Commits stay in the reflog. */
   isRestored: v.boolean(),
   /** Why they stay, or a part of them. */
   reason: v.optional(v.string()),

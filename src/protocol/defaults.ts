@@ -167,7 +167,7 @@ export const defaults = {
     eventBytes: 4 * mebibyte,
     /** Of a whole answer that is not streamed, or of a list of models. */
     answerBytes: 32 * mebibyte,
-    /** Of an answer that is streamed, as it is sent: each token has a few hundred bytes around it. */
+    /** Bytes of a streamed answer: each token has a few hundred bytes around it. */
     streamBytes: 64 * mebibyte,
     errorBytes: 65_536,
     /** Of an upstream's error text that our error quotes. */
@@ -255,7 +255,7 @@ export const defaults = {
     sweepGraceMs: 500,
     /** For reading the pipes of an agent that has exited. */
     drainMs: 2_000,
-    /** For the exit of an agent that has closed its standard output. */
+    /** Time for the exit of an agent that has closed its standard output. */
     exitWaitMs: 5_000,
     /** Of one message, and of what it has not read. */
     lineBytes: 16 * mebibyte,
@@ -312,7 +312,7 @@ export const defaults = {
     errorChars: 500,
     /** Of one server. */
     maxTools: 512,
-    /** Of one list of a server; fewer than the library reads. */
+    /** Pages of one list of a server; fewer than the library reads. */
     maxPages: 50,
     /** Tools of one server whose problems are listed. */
     maxToolProblems: 20,

@@ -59,7 +59,7 @@ export class PipedProcess {
   readonly gone: Promise<PipedExit>;
   /** Of it, for `look` while it works; absent where processes have no start times. */
   readonly descendants: Descendants | undefined;
-  /** It has exited, and its output and standard error are read to their ends. */
+  /** Resolves after the exit, when output and standard error are read to their ends. */
   readonly closed: Promise<void>;
   readonly #child: Child;
   readonly #stderr: TextTail;

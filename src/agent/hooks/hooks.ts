@@ -47,7 +47,7 @@ export class Hooks {
   readonly #settings: HookSettings;
   readonly #run: RunUserCommand;
   readonly #workspacePath: string;
-  /** Files of the workspace that a command names, as they were at the start. */
+  /** Files of the workspace that a command names, with their contents at the start. */
   readonly #files: ReadonlyMap<string, NamedFiles>;
 
   /** @param workspacePath its files that hooks name must not change: hooks run outside of the sandbox */

@@ -136,7 +136,7 @@ function instructions({ instructions: all }: Briefing): string {
   return [head, ...all.map(instructionsBlock)].join('\n\n');
 }
 
-/** `SystemPrompt` of the settings. That of a restricted workspace is marked as instructions of a repository are, after the user's. */
+/** `SystemPrompt` of the settings. The text of a restricted workspace follows the user's, marked like the instructions of a repository. */
 export function ownSystemPrompt({ config, untrustedPrompt: text }: LoadedConfig): string {
   if (text.trim() === '') return config.SystemPrompt;
   const block = instructionsBlock({ path: '.oratorio/config.json', text, isCut: false });

@@ -25,7 +25,7 @@ async function wireOf(kind: SdkKind) {
 const usesChat = ({ kind }: ProviderSettings, wire: ModelSettings['wire']): boolean =>
   kind === 'openai-compatible' || (kind === 'openai' && wire === 'chat');
 
-/** Functions that load the code of the configured providers, with the libraries of their services. No key is asked for. */
+/** Functions that load the code of the configured providers, with the libraries of their services. They read no key. */
 export function preloadProviders({ main, providers, wire }: ModelSettings): (() => Promise<unknown>)[] {
   const services = [main, ...Object.values(providers)].map((provider) => {
     const { kind } = provider;

@@ -151,7 +151,8 @@ function wordOf(
 
 /** Reason of a refusal without a question, and the setting that would allow the call. */
 function whyUnasked({ isAskedAlways }: ApprovalNeed, verdict: Verdict | undefined): string {
-  if (verdict?.decision === 'ask') return `a rule asks for it, whatever is approved automatically: ${verdict.reason}`;
+  if (verdict?.decision === 'ask')
+    return `a rule asks for it, and no automatic approval covers that: ${verdict.reason}`;
   if (isAskedAlways) return 'Api.AutoApprove and --yes do not cover it; a rule of Permissions.Rules can allow it';
   return 'Api.AutoApprove is false, or the approval policy is "interrupt"';
 }

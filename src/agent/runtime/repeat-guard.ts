@@ -9,7 +9,7 @@ const { refusedRepeats, stuckRepeats } = defaults.agent;
 /**
  * Distinguishes a model that is stuck from one that waits: only calls whose result stays the same count, and a new result starts afresh.
  * After `refusedRepeats` of them the call is refused; after `stuckRepeats`, refused ones included, the model is stuck. Calls that
- * cannot be used count as the same, whatever their arguments.
+ * cannot be used count as the same, also with different arguments.
  */
 export class RepeatGuard {
   #tool = '';

@@ -43,7 +43,7 @@ export type ItemWrite =
 
 /**
  * Items of one running turn and their events: started, deltas, completed. Text of the model is one open item at a time;
- * several commands can be open. Whatever the source, every text is well-formed.
+ * several commands can be open. Every text is well-formed, also one of an external agent or a tool.
  */
 export class TurnItems {
   readonly #options: TurnItemsOptions;

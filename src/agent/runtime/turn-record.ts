@@ -47,7 +47,7 @@ export class TurnRecord implements JournalOwner {
     });
   }
 
-  /** The turn with its items, growing ones included. Until its end is stored it runs: a crash would end it otherwise. */
+  /** The turn with its items, growing ones included. Until its end is stored it counts as running: a crash could still change the end. */
   snapshot(): Turn {
     const row = this.#isEndPublished ? this.#row() : this.#runningRow();
     return { ...row, items: this.items.snapshot() };

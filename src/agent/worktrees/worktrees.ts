@@ -24,7 +24,7 @@ export type OpenWorktree = (workspacePath: string, name: string) => Promise<Open
 /** Our own directory is no part of the change. */
 const ownFiles = ['--', '.', `:(exclude,top)${directoryName}`];
 
-/** Git runs nothing that the repository names: a worktree has the bytes of the workspace's files, whatever filters they have. */
+/** Git runs nothing that the repository names: a worktree has the unfiltered bytes of the workspace's files. */
 export function worktreesOf(settings: EnvironmentSettings): OpenWorktree {
   const git = gitIn(commandEnvironment(settings, newMarker(settings.environment)));
   /** Changes are brought back one after the other. */
@@ -52,7 +52,7 @@ export function worktreesOf(settings: EnvironmentSettings): OpenWorktree {
 }
 
 interface Snapshot {
-  /** A commit of all files as they are now, on no branch. */
+  /** A commit of the current files, on no branch. */
   readonly base: string;
   /** Pathspec of the files that are compared. */
   readonly files: readonly string[];

@@ -136,7 +136,11 @@ function one(items: readonly InboxItemAnswer[], id: string): InboxItemAnswer | u
   const found = exact.length > 0 ? exact : items.filter(({ request }) => request.requestId.startsWith(id));
   const [only] = found;
   if (found.length <= 1) return only;
-  throw new CliError('failure', `${found.length} requests begin with ${id}.`, 'See what waits: oratorio inbox');
+  throw new CliError(
+    'failure',
+    `${found.length} requests begin with ${id}.`,
+    'List the waiting requests: oratorio inbox',
+  );
 }
 
 /** Decisions that are searched for the id of a request that no longer waits. */
@@ -146,7 +150,7 @@ const searchedDecisions = 1_000;
 async function refuseDecided({ signal }: CommandContext, hub: HubClient, id: string): Promise<never> {
   const entries = await hub.inboxHistory({ limit: searchedDecisions, signal });
   const entry = entries.find(({ requestId }) => requestId.startsWith(id));
-  if (!entry) throw new CliError('failure', `No request ${id} waits.`, 'See what waits: oratorio inbox');
+  if (!entry) throw new CliError('failure', `No request ${id} waits.`, 'List the waiting requests: oratorio inbox');
   const { requestId, at, tool, operation, target } = entry;
   const what = `Request ${requestId} was ${outcomeOf(entry)} at ${at}: ${tool}: ${operation} ${target}`;
   const { decision, decidedBy, reason } = entry;

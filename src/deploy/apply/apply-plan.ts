@@ -128,7 +128,7 @@ export function lastChanges(layout: StackLayout, n: number): readonly ChangeReco
   return all.slice(-n).reverse();
 }
 
-/** A restart that failed after its checks has left no file half-written: any other command may continue from there. */
+/** Whether a failed change is a restart that left no file half-written, so that another command may follow it. */
 function leavesNothing({ command, steps }: ChangeState): boolean {
   const kinds = [...steps.values()].map(({ step }) => step.do);
   const isStarting = kinds.includes('start');

@@ -34,7 +34,7 @@ export async function takenPorts(
 ): Promise<TakenPort[]> {
   const states = await serviceStates(engine, stack, options);
   const containers = states.filter((state) => state.service === service);
-  // One that has ended publishes nothing: another program may have its port.
+  // An ended container publishes nothing: another program may have its port.
   const own = containers.filter(({ state }) => !isOver.has(state)).flatMap((state) => state.ports);
   const ownNames = new Set(containers.map(({ container }) => container));
   const open = ports.filter((port) => !own.some(({ hostPort }) => hostPort === port));

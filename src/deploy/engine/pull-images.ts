@@ -42,7 +42,7 @@ export async function pullImage(engine: Engine, image: string, options: Operatio
     throw new DeployError(
       'imageFailed',
       `The image ${image} is not on this machine any more, and by its id alone it cannot be got again.`,
-      'Build it again, or name one that there is: oratorio server upgrade --image NAME, for the gateway ORATORIO_GATEWAY_IMAGE in .env.',
+      'Build it again, or name an existing image: oratorio server upgrade --image NAME, for the gateway ORATORIO_GATEWAY_IMAGE in .env.',
     );
   }
   const settings = { ...passedOn(options), timeoutMs: defaults.timeouts.pullMs };

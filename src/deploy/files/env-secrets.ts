@@ -8,7 +8,7 @@ const shortestWord = 8;
 /** Line that sets a variable, also one that is commented out. */
 const assignment = /^[ \t]*(#[#\t ]*)?(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*([=:])(.*)$/;
 
-/** One of our secrets that is set at any place of a line: two lines may have been joined. */
+/** Assignment of one of our secrets at any place of a line: two lines may have been joined. */
 const known = new RegExp(
   `\\b(?:${allVariables()
     .flatMap(([name, { isSecret }]) => (isSecret ? [name] : []))

@@ -46,7 +46,7 @@ export function checkFullName(fullName: string): CheckedRepository {
   };
 }
 
-/** The same repository with another directory below the workspace for its checkout. */
+/** Copy of a repository with another directory below the workspace for its checkout. */
 export const inDirectory = (repository: Repository, directory: string): Repository => ({
   ...repository,
   directory,

@@ -41,7 +41,7 @@ export function readImageRecord({ images }: StackLayout): ImageRecord | null {
 export const imageRecord = (record: ImageRecord): string => `${JSON.stringify(record, null, 2)}\n`;
 
 export const otherStackImage =
-  'Name one that there is with --image, or build it from a checkout of Oratorio: --build DIR';
+  'Name an existing image with --image, or build it from a checkout of Oratorio: --build DIR';
 
 export interface BuildWish {
   /** A checkout of Oratorio, absolute. */

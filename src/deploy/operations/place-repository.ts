@@ -9,8 +9,8 @@ const Reported = v.object({ full_name: v.string() });
 const mostBytes = 1_048_576;
 
 /**
- * The repository in the spelling that the forge reports: `octo/app` for `Octo/App`. One that the forge does not show to everybody, or
- * a forge that does not answer, leaves the given spelling.
+ * The repository in the spelling that the forge reports: `octo/app` for `Octo/App`. A private repository, or a forge that does not
+ * answer, leaves the given spelling.
  */
 export async function asReported(
   repository: Repository,

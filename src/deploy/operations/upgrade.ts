@@ -57,7 +57,7 @@ async function imagesOf({ directory, images, build }: UpgradeRequest, preparing:
     ? await fetchImage(preparing, asked.gateway, {
         build: null,
         isNewer: true,
-        otherwise: 'Name one that there is with --gateway-image.',
+        otherwise: 'Name an existing image with --gateway-image.',
       })
     : asked.gateway;
   return { asked, pinned: { stack, gateway }, current };

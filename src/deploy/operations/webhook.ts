@@ -74,6 +74,6 @@ function keptFiles({ overlay, caddyfile }: Stack['ownership']): readonly Gateway
   return [...(isKept(overlay) ? [stackFiles.overlay] : []), ...(isKept(caddyfile) ? [stackFiles.caddyfile] : [])];
 }
 
-/** The same of the stack in a directory, after its gateway is gone. */
+/** Remaining files of a removed gateway, for the stack in a directory. */
 export const keptGatewayFiles = (directory: string): readonly GatewayFile[] =>
   keptFiles(readStack(directory).ownership);

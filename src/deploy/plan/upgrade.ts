@@ -45,7 +45,7 @@ export function planUpgrade(facts: UpgradeFacts): Plan {
           owner: 'theirs',
         },
       ]),
-      // Nothing is stopped before everything that can be checked is known to be good.
+      // All checks pass before a service is stopped.
       phase('validate', 'Checking the composition', [
         { do: 'checkComposition' },
         { do: 'pullImages', services },

@@ -89,9 +89,7 @@ async function meetOwner(
   return { ownership: isOurs ? 'adopted' : 'external', ports: [], ...lost };
 }
 
-/**
- * The sidecar of an earlier Hub, when it has ended; with `ends` it is ended first. Each is reported once.
- */
+/** Finds the ended sidecar of an earlier Hub, once for each; `ends` ends a running one first. */
 async function loseSidecar(hub: HubServices, { stored }: WorkspaceFacts, ends: boolean) {
   const { proxy } = stored;
   if (!proxy?.identity) return {};
@@ -101,7 +99,7 @@ async function loseSidecar(hub: HubServices, { stored }: WorkspaceFacts, ends: b
   return { lostSidecarPid: proxy.identity.pid };
 }
 
-/** The failure of an adoption that finds nothing alive. A start that never had a process leaves the known reason as it is. */
+/** The failure of an adoption that finds nothing alive. A start that never had a process does not change the known reason. */
 async function endedUnseen(hub: HubServices, facts: WorkspaceFacts): Promise<StartError> {
   const { stored } = facts;
   const { external, server } = stored;

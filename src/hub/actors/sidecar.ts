@@ -39,7 +39,7 @@ const addressOf = ({ endpoint }: Sidecar): ListenAddress => {
   return { host: hostname, port: Number(port || 80) };
 };
 
-/** Checks before each use of the key that the sidecar itself listens at its address: any program can answer with a model list. */
+/** Makes the check before each use of the key that the sidecar itself listens at its address. Other programs can answer with a model list, too. */
 function listenerCheck(facts: WorkspaceFacts, sidecar: Sidecar): ListenerCheck {
   const { identity = null, marker = '' } = facts.stored.proxy ?? {};
   if (!identity) throw new StartError('apiProxy', 'The sidecar has no process.', false);

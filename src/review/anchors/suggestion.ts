@@ -22,7 +22,7 @@ export function replacementFor({ lines, oldText, at }: QuotedLines, newText: str
 }
 
 /**
- * Replaces lines that a model quoted loosely. Lines that the new text repeats stay as they are in the file. A model that left the
+ * Replaces lines that a model quoted loosely. Lines that the new text repeats stay unchanged. A model that left the
  * indentation out of the quoted text left it out of the new one, too, unless every new line has it: the same white space is put before
  * every new line.
  */

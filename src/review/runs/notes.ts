@@ -26,7 +26,7 @@ const Anchor = v.variant('placement', [
 /** Place of a finding of an earlier review in the present head. */
 const EarlierPlace = v.object({
   path: v.string(),
-  /** As `KnownFinding.place`. */
+  /** Value of `KnownFinding.place`. */
   state: v.picklist(['present', 'gone', 'unknown']),
   line: v.exactOptional(v.number()),
   startLine: v.exactOptional(v.number()),

@@ -6,7 +6,7 @@ const shownAttributes = ['title', 'aria-label', 'alt', 'placeholder'] as const;
 
 /**
  * Makes every text of the page safe to show before it is drawn: names and texts of threads, files and workspaces are foreign, and a
- * mark such as U+202E would turn round the text beside it. Call it once, before the first drawing.
+ * mark such as U+202E would reverse the text beside it. Call it once, before the first drawing.
  */
 export function showTextsVisibly(): void {
   const before = options.vnode;

@@ -160,7 +160,7 @@ interface Refusal {
   readonly place: Place | undefined;
 }
 
-/** Waits for a reset that a turn would not wait for are left out: the limit may be free before it. */
+/** Time until a limit is reset; undefined when a turn would not wait that long, because the limit may be free earlier. */
 function limitWaitMs(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
   const wait = status === 429 ? limitResetMs(headers, now) : undefined;
   return wait !== undefined && wait <= maxRetryAfterMs ? wait : undefined;
@@ -277,13 +277,13 @@ export function brokenFault(error: NodeJS.ErrnoException, place: Place, hasAnswe
   );
 }
 
-/** A proxy that opens no connection, or wants to know its user. */
+/** Failure of a proxy that opens no connection, or requires a user name. */
 export function proxyRefusedFault({ address, proxy = '' }: Place, status: unknown): ModelError {
   const isNumber = typeof status === 'number';
   const remedy =
     status === 407
       ? 'Put name and password into its URL: http://NAME:PASSWORD@HOST:PORT.'
-      : `Allow the host there, or except it with NO_PROXY.`;
+      : 'Allow the host there, or except it with NO_PROXY.';
   const reason = isNumber ? `answered ${status}` : 'answered nothing readable';
   return new ModelError('upstreamUnreachable', `The proxy ${proxy} ${reason} for ${address}. ${remedy}`, {
     isRetryable: isNumber && status >= 500 && status !== 501,

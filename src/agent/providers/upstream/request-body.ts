@@ -37,7 +37,7 @@ const onlyWithTools = new Set(['tool_choice', 'parallel_tool_calls']);
 
 /**
  * The body of a chat-completions request (https://platform.openai.com/docs/api-reference/chat/create), as JSON that strict services
- * accept, whatever the conversation holds.
+ * accept for every conversation.
  */
 export function bodyOf(request: ModelRequest, options: BodyOptions): string {
   const { model, isStreaming, dialect } = options;

@@ -5,7 +5,7 @@ export type Sorted =
   | { readonly type: 'text' | 'thinking'; readonly text: string }
   | { readonly type: 'textWasThinking' };
 
-/** Longest mark of any form: no longer text is held back. */
+/** Characters of the longest mark: at most so much text is held back. */
 const longest = Math.max(
   ...[...thoughtForms.flatMap(({ open, close }) => [open, ...close]), ...answerMarks].map(({ length }) => length),
 );
@@ -20,7 +20,7 @@ export class ThoughtFilter {
   #form: ThoughtForm | undefined;
   /** Text that may be part of a mark. */
   #held = '';
-  /** Text of the answer so far, to judge the end of thoughts without a beginning; undefined: none is looked for any more. */
+  /** Text of the answer so far, to judge the end of thoughts without a beginning; undefined: no such end can follow. */
   #shown: string | undefined = '';
   #hasThought = false;
   #hasMark = false;
@@ -156,7 +156,7 @@ function heldBack(text: string, marks: readonly string[]): number {
   return 0;
 }
 
-/** An answer may speak of the mark: in code, in a quotation, or as a word of a sentence; it does not end thoughts then. */
+/** Whether a mark ends thoughts. An answer may also name the mark in code, in a quotation, or as a word of a sentence. */
 function endsThoughts(before: string, after: string, mark: string): boolean {
   const isInCode = (before.split('`').length - 1) % 2 === 1;
   const opening = mark.replace('/', '').toLowerCase();

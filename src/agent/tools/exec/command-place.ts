@@ -39,7 +39,7 @@ export interface CommandPlace {
   readonly isSandboxed: boolean;
   /** Variables of the place. */
   readonly env: Readonly<Record<string, string>>;
-  /** The command has ended. @returns what was set aside in git directories */
+  /** Leaves the place after the end of the command. @returns entries that were set aside in git directories */
   readonly leave: () => Promise<readonly GitFinding[]>;
 }
 

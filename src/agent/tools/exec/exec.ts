@@ -199,7 +199,7 @@ export async function runShell(
     ...{ argv: [...place.words, ...shell(command, shellPath(settings, context))], cwd },
     env: { ...env, ...place.env },
     ...{ marker, timeoutMs, signal: context.signal, onText },
-    // A command has both of its outputs in one: these are words of the programs before it.
+    // Standard error of the command is part of its output: this text is from the programs before it.
     onErrorText: (text) => {
       wrapper = (wrapper + text).slice(0, maxWrapperText);
       onText(text);
@@ -256,7 +256,7 @@ async function startInBackground(
   return result;
 }
 
-/** Where the shell is found: never in the workspace. */
+/** `PATH` that finds the shell, without the workspace. */
 const shellPath = ({ environment }: ExecSettings, { workspacePath }: Pick<ToolContext, 'workspacePath'>): string =>
   searchPathOutside(workspacePath, environment['PATH']);
 

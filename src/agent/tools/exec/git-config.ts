@@ -21,8 +21,7 @@ const looseValue = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/s;
 
 /** Reads a configuration. The loose forms of git are read as well as a line allows, and make it not plain. */
 export function parseGitConfig(text: string): GitConfigText {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a file with them is not plain
-  let isPlain = !/[\u0000-\u0008\u000b-\u001f\u007f\ufffd]/.test(text);
+  let isPlain = !/(?![\t\n])[\p{Cc}\ufffd]/u.test(text);
   const entries: GitConfigEntry[] = [];
   let section = '';
   const add = (name: string, value: string | undefined) =>

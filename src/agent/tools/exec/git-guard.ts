@@ -20,7 +20,7 @@ import { canonical, type Place, statOf } from './wall-plan.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A repository, as it was when it was last judged. */
+/** State of a repository when it was last judged. */
 interface KnownEntry {
   readonly identity: string;
   /** Git directories that it uses, with their states; undefined state: a command made it. */

@@ -88,7 +88,7 @@ interface ConfigFile {
   readonly entries: readonly GitConfigEntry[];
 }
 
-/** A file and the files that it includes, whatever their conditions. */
+/** A file and the files that it includes under any condition. */
 function readConfig(file: string, homes: readonly string[], depth = 5): readonly ConfigFile[] {
   const text = readText(file);
   if (text === undefined || depth === 0) return [];

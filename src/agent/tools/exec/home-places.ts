@@ -45,7 +45,7 @@ function accountHome(): string | undefined {
   }
 }
 
-/** Rows for the homes of the user: hidden, but for what programs need. The workspace may lie below, or around them. */
+/** Rows for the homes of the user: hidden, except for the places that programs need. The workspace may lie below, or around them. */
 export function homePlaces(options: HomeOptions): HomePlaces {
   const { environment, workspacePath, visible } = options;
   const homes = homesOf(environment);
@@ -111,7 +111,7 @@ function toolPlaces(home: string, environment: Environment): string[] {
   return [...programs, ...chains];
 }
 
-/** A program in `bin` needs what lies beside it, e.g. `lib`, unless that is the home or a directory of many programs. */
+/** Directory around `bin`, because a program needs its neighbours, e.g. `lib`; none for the home and for a directory of many programs. */
 function around(home: string, path: string): string[] {
   const parent = dirname(path);
   const isShared = [home, join(home, '.local'), join(home, '.config'), join(home, '.cache')].includes(parent);

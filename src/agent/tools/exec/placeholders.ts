@@ -54,7 +54,7 @@ export class Placeholders {
     }
   }
 
-  /** Whether a name is there because of this. */
+  /** Whether a placeholder stands for this name. */
   has(path: string): boolean {
     return this.#standing.has(path);
   }

@@ -92,8 +92,8 @@ export class Room {
   }
 
   /**
-   * Ends it with all its processes. The inner one is ended first: the outer one collects it, and exits. The other way round it would be left
-   * to the first process of the system, which collects nothing where this server is that process.
+   * Ends the room with all its processes, the inner one first: the outer one collects it, and exits. In the other order the inner one would
+   * be left to the first process of the system, which collects nothing where this server is that process.
    */
   async close(): Promise<void> {
     if (this.isOpen) process.kill(this.#inside.pid, 'SIGKILL');

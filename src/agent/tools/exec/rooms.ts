@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface Stay {
   /** Words to put before the command. */
   readonly words: (cwd: string) => readonly string[];
-  /** The command has ended. Further calls have no effect. @returns what was set aside in git directories */
+  /** Leaves the room after the end of the command. Further calls have no effect. @returns entries that were set aside in git directories */
   readonly leave: () => Promise<readonly GitFinding[]>;
 }
 

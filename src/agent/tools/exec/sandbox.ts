@@ -40,14 +40,14 @@ const trialMs = 10_000;
  */
 const wallsOf = (network: SandboxNetwork): readonly string[] => [...floor, ...isolation(network), '--as-pid-1'];
 
-/** First process of a sandbox: waits for the command, collects what its descendants leave, and passes on the exit code. */
+/** First process of a sandbox: waits for the command, collects its orphaned descendants, and passes on the exit code. */
 const firstProcess: readonly string[] = ['/bin/sh', '-c', '"$0" "$@"; exit $?'];
 
 /** Results of the trials of bubblewrap, by `PATH` and network. Each is made once. */
 const found = new Map<string, Promise<Bubblewrap>>();
 
 /**
- * Whether commands would be run in a sandbox with `mode`, and why. Tries it out the first time, if `mode` wants it.
+ * Whether commands run in a sandbox with `mode`, and the reason. Tries a sandbox the first time, if `mode` asks for one.
  *
  * @param places of a workspace: a sandbox with exactly these mounts is tried, too
  */
@@ -89,13 +89,13 @@ export interface OpenWalls {
   readonly walls: Walls;
   /** Words for bubblewrap, without those that isolate processes. */
   readonly words: readonly string[];
-  /** Git directories after a command: what was set aside. */
+  /** Judges the git directories after a command. @returns entries that were set aside */
   readonly examine: () => Promise<readonly GitFinding[]>;
   /** Changes when the walls would be others now. */
   readonly fingerprint: () => string;
   /** Placeholders stand among the files of the workspace: the walls must not outlive the command. */
   readonly isBrief: boolean;
-  /** Call it when no process is left behind the walls. */
+  /** Takes the walls down. Call it when no process is left behind them. */
   readonly close: () => Promise<void>;
 }
 
@@ -126,15 +126,15 @@ export async function openWalls(places: SandboxPlaces): Promise<OpenWalls> {
 export interface OpenSandbox {
   /** Empty: the command runs without a sandbox. */
   readonly words: readonly string[];
-  /** The command has ended. @returns what was set aside in git directories */
+  /** Closes the sandbox after the end of the command. @returns entries that were set aside in git directories */
   readonly close: () => Promise<readonly GitFinding[]>;
 }
 
 const none: OpenSandbox = { words: [], close: async () => [] };
 
 /**
- * Opens the sandbox of one command. Where none can be made at all, `auto` goes without one. Where only the places of this workspace are in
- * the way it is refused: a command must not be able to end the sandbox of the next one.
+ * Opens the sandbox of one command. With `auto`, a machine that can make no sandbox runs commands without one. Where only the places of this
+ * workspace prevent it, the command is refused: a command must not be able to end the sandbox of the next one.
  */
 export async function openSandbox(
   mode: SandboxMode,

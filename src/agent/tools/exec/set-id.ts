@@ -10,11 +10,11 @@ const timeoutMs = 60_000;
 const maxListedBytes = 1_048_576;
 
 /**
- * Clears the set-user-id and set-group-id bits of files that have changed since a moment: any user of the machine would run such a file
- * with the rights of this one. Linux only.
+ * Clears the set-user-id and set-group-id bits of files that have changed since a moment, because every user of the machine could run such a
+ * file with the rights of this one. Linux only.
  *
  * @param root canonical
- * @param sinceMs time of the file system; files that were as they are before it belong to the user
+ * @param sinceMs time of the file system; a file that has not changed since then belongs to the user
  * @returns paths of these files
  */
 export async function clearSetId(root: string, sinceMs: number): Promise<readonly string[]> {

@@ -87,7 +87,7 @@ export class ShellEnvironment {
     return instead;
   }
 
-  /** Runs the profile. No program of the directory is on its `PATH`. @throws Error when the shell does not end as it should */
+  /** Runs the profile. No program of the directory is on its `PATH`. @throws Error when the shell ends early */
   async #login(directory: string): Promise<LoginShell> {
     const { environment, passEnvironment } = this.#options.settings;
     const PATH = searchPathOutside(directory, environment['PATH']);
@@ -135,7 +135,7 @@ export class ShellEnvironment {
     }
   }
 
-  /** @returns what it printed between the borders, and the end of its standard error. @throws Error when it does not end as it should */
+  /** @returns the printed parts between the borders, and the end of standard error. @throws Error when a part is missing */
   async #shell(run: ShellRun): Promise<readonly string[]> {
     const { settings, timeoutMs } = this.#options;
     const { prefix = [], words = [], script, cwd, env, stdin, setup = '', parts } = run;

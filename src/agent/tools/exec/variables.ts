@@ -12,7 +12,7 @@ export interface VariableSettings extends EnvironmentSettings {
 
 type Place = Pick<ToolContext, 'workspacePath' | 'environment'>;
 
-/** The whole environment of a command. One that was allowed because it only reads gets `readingEnvironment`. */
+/** The whole environment of a command; `readingEnvironment` for a command that was allowed because it only reads. */
 export async function environmentOf(
   settings: VariableSettings,
   context: Place & Pick<ToolContext, 'onlyReads'>,
@@ -40,7 +40,7 @@ async function variablesOf(
   return { ...own, ...users, ...(PATH !== '' && { PATH }) };
 }
 
-/** Variables that have no program or shell load or run anything. */
+/** Variables that make no program or shell load or run code. */
 const harmless = /^(?:HOME|USER|LOGNAME|LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|NO_COLOR|TMPDIR)$/;
 
 /** Programs are found outside of the workspace; no variable of the project or of a client makes them load other code. */

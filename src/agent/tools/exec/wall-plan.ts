@@ -10,10 +10,10 @@ export interface Place {
   readonly access: Access;
 }
 
-/** As many links in a row as Linux follows. */
+/** Links in a row that Linux follows. */
 const maxLinks = 40;
 
-/** Canonical path of a place: of its nearest parent that exists, and the rest of the name. A link that leads nowhere counts as its target. */
+/** Canonical path of the nearest parent that exists, with the rest of the name. A link that leads nowhere counts as its target. */
 export function canonical(path: string, links = maxLinks): string {
   try {
     return realpathSync(path);
@@ -50,7 +50,7 @@ export class WallPlan {
     }
   }
 
-  /** Sets a place whatever other rows say. */
+  /** Sets a place and replaces its row. */
   set({ path, access }: Place): void {
     this.#places.set(path, access);
   }

@@ -158,7 +158,7 @@ export function wordsOf(places: SandboxPlaces, { plan, links }: Walls, standing?
         words.push('--bind', above, above);
       }
     }
-    // A missing place cannot be made there, because what contains it is read-only.
+    // A missing place cannot be made there, because its directory is read-only.
     else if (access !== 'read' && !statOf(path)) continue;
     words.push(...wordsFor(path, access));
     const isDirectory = access === 'closed' || (isHidden(access) && statOf(path)?.isDirectory() === true);

@@ -17,7 +17,7 @@ type Texts = Pick<Edit, 'oldText' | 'newText'>;
 interface Pass {
   /** Completes “matched but for …”. */
   readonly differs: string;
-  /** Both texts mean the same: any text is found so, and everywhere. */
+  /** Both texts mean the same, so short texts and `replaceAll` may use this pass. */
   readonly isSafe?: true;
   places(text: string, texts: Texts): readonly Change[];
 }

@@ -13,7 +13,7 @@ export interface RunOptions {
   readonly stdin?: number;
   /** A longer line is cut. */
   readonly maxLineBytes: number;
-  /** As in `LineSplitterOptions`. */
+  /** Passed to `LineSplitter`. */
   readonly endsAtNul?: boolean;
   readonly maxErrorChars: number;
   /** Called with every line of standard output; false ends the program. */

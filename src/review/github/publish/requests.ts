@@ -45,7 +45,7 @@ export const ResolveThreadRequest = v.object({ ...pull, findingId: text });
 export const ReactionRequest = v.object({
   ...repository,
   commentId: number,
-  /** Of the conversation of the pull request, or of a thread on its lines. */
+  /** Place of the comment: the conversation of the pull request, or a thread on its lines. */
   place: v.optional(v.picklist(['conversation', 'thread']), 'conversation'),
   content: v.picklist(['+1', '-1', 'laugh', 'confused', 'heart', 'hooray', 'rocket', 'eyes']),
 });

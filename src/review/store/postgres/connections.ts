@@ -189,7 +189,7 @@ class Connection {
   }
 
   release(discard: boolean): void {
-    // pg would say goodbye and wait for the peer to close.
+    // pg would wait for the peer to close the connection.
     if (discard || this.#isBroken) this.#client.connection.stream.destroy();
     this.#client.release(discard || this.#isBroken);
   }

@@ -22,8 +22,8 @@ interface ComposerProps {
 }
 
 /**
- * Where a person writes. Enter sends, or queues while a turn runs; Ctrl+Enter goes to the turn that runs; Esc stops it. On a phone Enter
- * makes a line.
+ * Text box of a conversation. Enter sends, or queues while a turn runs; Ctrl+Enter sends to the running turn; Esc stops it. On a phone
+ * Enter makes a line.
  */
 export function Composer({ app, chat, conversation }: ComposerProps) {
   const { threadId } = conversation;
