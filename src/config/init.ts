@@ -27,8 +27,8 @@ export class InitError extends Error {
 
 /**
  * Makes `dir` (created when it does not exist) a workspace: `.oratorio/` for its owner only, an empty configuration and a
- * `.gitignore` that keeps the directory out of version control. What exists is left as it is. A directory that was empty or missing is trusted:
- * no other user can have put anything there. Any other is restricted, and an existing `.oratorio/` stays as trusted as it was.
+ * `.gitignore` that keeps the directory out of version control. Existing files stay unchanged. A directory that was empty or missing is
+ * trusted: no other user can have put anything there. Any other is restricted, and an existing `.oratorio/` keeps its trust.
  *
  * @throws InitError when `dir` is a file, cannot be created, has a name that is not UTF-8, holds an `.oratorio` of another
  *   user or a symlink in its place, or Oratorio's own home would become the workspace's directory
