@@ -40,8 +40,8 @@ export const runActor = (host: RunHost) =>
   fromCallback<AutomationRunCommand, AutomationRunInput>(({ input, sendBack, receive }) => {
     const interruption = new AbortController();
     receive(({ reason }) => interruption.abort(new Interrupted(reason)));
-    const tell = (event: AutomationRunEvent) => sendBack(event);
-    const one = new Run(host, input, interruption.signal, tell);
+    const report = (event: AutomationRunEvent) => sendBack(event);
+    const one = new Run(host, input, interruption.signal, report);
     // Not before the answer to the request that caused it: that comes first.
     host.track(nextTurn().then(() => one.drive()));
     return () => {
@@ -53,7 +53,7 @@ class Run {
   readonly #host: RunHost;
   readonly #input: AutomationRunInput;
   readonly #signal: AbortSignal;
-  readonly #tell: (event: AutomationRunEvent) => void;
+  readonly #report: (event: AutomationRunEvent) => void;
   #begun: BegunRun | undefined;
   isOver = false;
 
@@ -61,12 +61,12 @@ class Run {
     host: RunHost,
     input: AutomationRunInput,
     signal: AbortSignal,
-    tell: (event: AutomationRunEvent) => void,
+    report: (event: AutomationRunEvent) => void,
   ) {
     this.#host = host;
     this.#input = input;
     this.#signal = signal;
-    this.#tell = tell;
+    this.#report = report;
   }
 
   async drive(): Promise<void> {
@@ -74,7 +74,7 @@ class Run {
     this.isOver = true;
     const at = this.#host.clock.now();
     if (this.#begun && end) this.#host.ended({ ...this.#begun.run, ...rowOf(end), finishedAt: at });
-    this.#tell({ type: 'RUN.ENDED', outcome: outcomeOf(end), at });
+    this.#report({ type: 'RUN.ENDED', outcome: outcomeOf(end), at });
   }
 
   /** @returns undefined when it is not ours to run */
@@ -95,7 +95,7 @@ class Run {
     if (!this.#begun) return;
     this.#begun = { ...this.#begun, run: { ...this.#begun.run, threadId, turnId } };
     this.#host.progressed(this.#begun.run);
-    this.#tell({ type: 'RUN.STARTED', threadId, turnId });
+    this.#report({ type: 'RUN.STARTED', threadId, turnId });
     const stop = () => this.#stop(threadId, turnId);
     if (this.#signal.aborted) setImmediate(stop);
     else this.#signal.addEventListener('abort', stop, { once: true });
@@ -107,7 +107,7 @@ class Run {
     const run = { ...this.#begun.run, effect: tool };
     this.#host.schedules.updateRun(run);
     this.#begun = { ...this.#begun, run };
-    this.#tell({ type: 'RUN.EFFECT', tool });
+    this.#report({ type: 'RUN.EFFECT', tool });
   }
 
   /** Adds to a failure the reason that the run is not tried again, where another try could help otherwise. */
