@@ -3,7 +3,13 @@ import { SourceError, type SourceErrorCode } from './errors.ts';
 import type { RepositoryName } from './installations.ts';
 import type { TokenKind, Tokens } from './tokens.ts';
 
-const permissionRefusals: ReadonlySet<SourceErrorCode> = new Set(['forbidden', 'notFound', 'rejected']);
+/** Refusals that a new token may overcome, and the flaw of the old one. */
+const renewals: ReadonlyMap<SourceErrorCode, 'token' | 'permission'> = new Map([
+  ['unauthorized', 'token'],
+  ['forbidden', 'permission'],
+  ['notFound', 'permission'],
+  ['rejected', 'permission'],
+]);
 
 /** GitHub, as it is asked about one repository with tokens of one kind. */
 export class RepositoryApi {
@@ -42,8 +48,8 @@ export class RepositoryApi {
   }
 
   /**
-   * Repeats a refused request once with a new token. 401: nothing has happened, and a token may have been revoked early. 403, 404, 422:
-   * the token may be older than the permission that the route needs.
+   * Repeats a refused request with a new token, once for each reason. 401: nothing has happened, and a token may have been revoked
+   * early. 403, 404, 422: the token may be older than the permission that the route needs.
    */
   async #authorized<T>(
     route: string,
@@ -55,18 +61,29 @@ export class RepositoryApi {
       const headers = { ...(parameters['headers'] as Parameters | undefined), authorization: `token ${token}` };
       return ask({ owner, repo: name, ...parameters, headers });
     };
-    const token = await this.#tokens.get(this.repository, this.#kind);
-    try {
-      return await attempt(token);
-    } catch (error) {
-      if (!(error instanceof SourceError)) throw error;
-      if (permissionRefusals.has(error.code)) {
-        const regranted = await this.#tokens.regranted(this.repository, this.#kind, { value: token, route });
-        if (regranted !== undefined) return attempt(regranted);
+    let token = await this.#tokens.get(this.repository, this.#kind);
+    const reasons = new Set<string>();
+    for (;;) {
+      try {
+        return await attempt(token);
+      } catch (error) {
+        const reason = error instanceof SourceError ? renewals.get(error.code) : undefined;
+        if (!(error instanceof SourceError) || reason === undefined || reasons.has(reason)) throw error;
+        reasons.add(reason);
+        const renewed = await this.#renewed(token, route, error);
+        if (renewed === undefined) throw error;
+        token = renewed;
       }
-      if (error.code !== 'unauthorized') throw error;
-      await this.#tokens.forget(this.repository, this.#kind, token);
-      return attempt(await this.#tokens.get(this.repository, this.#kind));
     }
+  }
+
+  /** @returns undefined: a new token would be refused, too */
+  async #renewed(value: string, route: string, { code }: SourceError): Promise<string | undefined> {
+    if (code !== 'unauthorized') {
+      const refused = { value, route, isForbidden: code === 'forbidden' };
+      return this.#tokens.regranted(this.repository, this.#kind, refused);
+    }
+    await this.#tokens.forget(this.repository, this.#kind, value);
+    return this.#tokens.get(this.repository, this.#kind);
   }
 }

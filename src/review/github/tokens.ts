@@ -55,11 +55,7 @@ export class Tokens {
 
   /** @throws SourceError */
   async get(repository: RepositoryName, kind: TokenKind): Promise<string> {
-    const installation = await this.#installations.of(repository);
-    const key = keyOf(installation, repository, kind);
-    const kept = await this.#kept.get(key);
-    if (kept && kept.until > Date.now()) return kept.value;
-    return (await this.#minting(key, installation, repository, kind)).value;
+    return (await this.#token(repository, kind)).value;
   }
 
   /** GitHub does not take it any more. */
@@ -70,28 +66,36 @@ export class Tokens {
   }
 
   /**
-   * Looks up the permissions again for a token without the one that a route needs: the owner may have granted it meanwhile.
+   * Looks up the permissions again after a refusal of a route that needs an optional one: the owner may have granted it after the
+   * token was made, or withdrawn it and granted it again.
    *
-   * @returns a token with the permission; undefined when it is still missing, or when the token does not lack it
+   * @param refused `isForbidden`: the answer was 403, which a token with the permission gets when it was withdrawn
+   * @returns another token with the permission; undefined when it is still missing, or when the refusal has another reason
    */
   async regranted(
     repository: RepositoryName,
     kind: TokenKind,
-    { value, route }: { readonly value: string; readonly route: string },
+    refused: { readonly value: string; readonly route: string; readonly isForbidden: boolean },
   ): Promise<string | undefined> {
-    const lacks = async () => {
-      const kept = await this.#kept.get(keyOf(await this.#installations.of(repository), repository, kind));
-      return kept?.missing.some((name) => route.includes(routesOf[name] ?? name)) === true ? kept : undefined;
-    };
-    const lacking = await lacks();
-    if (!lacking) return undefined;
-    // Another request may have renewed it already.
-    if (lacking.value === value) {
+    const needed = Object.keys(routesOf).filter((name) => refused.route.includes(routesOf[name] ?? name));
+    if (needed.length === 0) return undefined;
+    const lacks = ({ missing }: Token) => needed.some((name) => missing.includes(name));
+    const kept = await this.#kept.get(keyOf(await this.#installations.of(repository), repository, kind));
+    // Another request may have renewed it already, or renews it now.
+    if (kept?.value === refused.value) {
+      if (!refused.isForbidden && !lacks(kept)) return undefined;
       this.#installations.forget(repository);
-      await this.forget(repository, kind, value);
+      await this.forget(repository, kind, refused.value);
     }
-    const renewed = await this.get(repository, kind);
-    return (await lacks()) ? undefined : renewed;
+    const renewed = await this.#token(repository, kind);
+    return lacks(renewed) ? undefined : renewed.value;
+  }
+
+  async #token(repository: RepositoryName, kind: TokenKind): Promise<Token> {
+    const installation = await this.#installations.of(repository);
+    const key = keyOf(installation, repository, kind);
+    const kept = await this.#kept.get(key);
+    return kept && kept.until > Date.now() ? kept : this.#minting(key, installation, repository, kind);
   }
 
   #minting(key: string, installation: Installation, repository: RepositoryName, kind: TokenKind): Promise<Token> {

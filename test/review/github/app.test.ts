@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { GitHubSource, loadPrivateKey, SourceError } from '../../../src/review/github/index.ts';
 import { world, write } from './harness.ts';
 
@@ -208,6 +208,65 @@ t.test('a check run is created at once when its permission is granted after the 
   forge.tokens.clear();
   await source.send(write('summary', { number: 7, itemId: 'i', body: 'Fine.' }));
   t.equal(repo.comments.length, 1);
+});
+
+/** World without the permission for checks, with a token that lacks it, and a check run of each id. */
+async function withoutChecks(t: Test) {
+  const made = await world(t);
+  const installation = made.forge.installations.get(made.repo.installationId);
+  if (!installation) throw new Error('There is no installation');
+  const setChecks = (isGranted: boolean) => {
+    if (isGranted) installation.permissions['checks'] = 'write';
+    else delete installation.permissions['checks'];
+  };
+  setChecks(false);
+  await made.source.tokens.write(shop);
+  const begin = (externalId: string) =>
+    made.source.send(
+      write('checkRun', {
+        ...{ headSha: made.pull.headSha, externalId, status: 'in_progress', title: 'Reviewing', summary: '' },
+      }),
+    );
+  const begun = () => made.repo.checkRuns.map(({ externalId }) => externalId).sort();
+  const withdrawFromTokens = () => {
+    for (const [key, token] of made.forge.tokens) {
+      made.forge.tokens.set(key, { ...token, permissions: { ...token.permissions, checks: 'none' } });
+    }
+  };
+  return { ...made, setChecks, begin, begun, withdrawFromTokens };
+}
+
+t.test('a check run is created when its permission was granted and the token revoked', async (t) => {
+  const { forge, setChecks, begin, begun } = await withoutChecks(t);
+  setChecks(true);
+  forge.tokens.clear();
+  await begin('run-1');
+  t.same(begun(), ['run-1']);
+});
+
+t.test('a check run is created after its permission was withdrawn and granted again', async (t) => {
+  const { source, repo, setChecks, begin, begun, withdrawFromTokens } = await withoutChecks(t);
+  setChecks(true);
+  await begin('run-1');
+  // A withdrawn permission is taken from the tokens that have it, and a new grant does not return it to them.
+  setChecks(false);
+  withdrawFromTokens();
+  await t.rejects(begin('run-2'), { code: 'forbidden' });
+  setChecks(true);
+  await begin('run-3');
+  t.same(begun(), ['run-1', 'run-3']);
+  // Withdrawn between the look-up and the token, and granted again before the next check run.
+  source.tokens.forget(shop, 'write', await source.tokens.write(shop));
+  setChecks(false);
+  await source.send(write('summary', { number: 7, itemId: 'i', body: 'Fine.' }));
+  t.equal(repo.comments.length, 1);
+  setChecks(true);
+  await begin('run-4');
+  t.same(begun(), ['run-1', 'run-3', 'run-4']);
+  // Withdrawn and granted again between two check runs.
+  withdrawFromTokens();
+  await begin('run-5');
+  t.same(begun(), ['run-1', 'run-3', 'run-4', 'run-5']);
 });
 
 t.test('GitHub Enterprise is asked under its own path', async (t) => {
