@@ -38,7 +38,7 @@ export {
 export { Descendants } from './descendants.ts';
 export { type ChildEnvironmentOptions, childEnvironment, toolChainEnvironment } from './environment.ts';
 export { isAlive, type Liveness, ownIdentity, readIdentity } from './identity.ts';
-export { closeInherited } from './inherited.ts';
+export { closeBeforeStart, closeInherited } from './inherited.ts';
 export { ListenerCheck, occupantOf, type StartedProcess } from './listeners.ts';
 export { acquireLock, type Lock, LockError, type LockOptions, lockFault, probeLock } from './lock.ts';
 export { lockHolder } from './lock-holder.ts';

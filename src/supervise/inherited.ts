@@ -3,20 +3,28 @@ import { closeSync, readdirSync, readFileSync } from 'node:fs';
 /** Flag of a descriptor that the system closes when a program starts (O_CLOEXEC, in octal as `fdinfo` has it). */
 const closedOnStart = 0o2000000;
 
+let isRepeated = false;
+
 /**
  * Closes the descriptors that a terminal, an editor or a test runner has left open in this process: programs that it starts, sandboxed ones
  * too, would have them. Node opens its own so that they end with the start of a program. Linux only: elsewhere Node closes those that follow
- * each other from 3 on.
+ * each other from 3 on. `closeBeforeStart` repeats it from now on.
  *
  * @returns the closed descriptors
  */
 export function closeInherited(env: Readonly<Record<string, string | undefined>> = process.env): number[] {
+  isRepeated = true;
   if (process.platform !== 'linux') return [];
   const channel = Number(env['NODE_CHANNEL_FD'] ?? -1);
   return readdirSync('/proc/self/fd')
     .map(Number)
     .filter((fd) => fd > 2 && fd !== channel && isInherited(fd))
     .filter(close);
+}
+
+/** Called before a program is started: a library may have opened more. Without effect in a process that has not called `closeInherited`. */
+export function closeBeforeStart(): void {
+  if (isRepeated) closeInherited();
 }
 
 function isInherited(fd: number): boolean {

@@ -9,6 +9,7 @@ import { monotonicMs } from './clock.ts';
 import { ControlGroup } from './control-group.ts';
 import { Descendants } from './descendants.ts';
 import { readIdentity } from './identity.ts';
+import { closeBeforeStart } from './inherited.ts';
 import { killMarked } from './marked.ts';
 import type { ProcessRecord } from './process-record.ts';
 import { killGroupVerified } from './process-tree.ts';
@@ -105,6 +106,7 @@ export class PipedProcess {
     const { command, args, cwd, env, parentMarker, stderrBytes } = options;
     const marker = parentMarker ? `${parentMarker}/${randomUUID()}` : randomUUID();
     try {
+      closeBeforeStart();
       const child = spawn(command, args, {
         cwd,
         env: { ...env, [markerVariable]: marker },

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
+import { closeBeforeStart } from './inherited.ts';
 
 /** Takes a chunk of an output. The pipe can be paused. */
 type OnOutput = (chunk: Buffer, pipe: Readable) => void;
@@ -73,6 +74,7 @@ export class RunningProgram {
     }
     const { program, args, env, cwd, stdin, stdout, stderr, group = 'own' } = run;
     const isContent = typeof stdin === 'string' || stdin instanceof Uint8Array;
+    closeBeforeStart();
     const child = spawn(program, args, {
       env,
       cwd,

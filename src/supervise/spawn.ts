@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, fchmodSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { identityOf, isAlive, readProcess } from './identity.ts';
+import { closeBeforeStart } from './inherited.ts';
 import { logKeeper } from './log-keeper.ts';
 import { type LogRedactor, startLogRedactor } from './log-redactor.ts';
 import { type ManagedProcess, manage, type ProcessExit, type ProcessLogs } from './managed.ts';
@@ -100,6 +101,7 @@ async function start(options: SpawnOptions, logs: ProcessLogs): Promise<Started>
   try {
     for (const file of [logs.stdout, logs.stderr]) output.push(openLog(file, command));
     if (options.secrets?.length) redactor = await startLogRedactor(logs, options.secrets);
+    closeBeforeStart();
     const child = spawn(command, args, {
       cwd,
       env: { ...env, [markerVariable]: marker },

@@ -29,3 +29,35 @@ t.test('descriptors that the parent left open reach no program', { skip: process
   );
   t.end();
 });
+
+t.test(
+  'descriptors that appear after the start are closed before a program runs',
+  { skip: process.platform !== 'linux' },
+  (t) => {
+    const directory = t.testdir({ file: '' });
+    const sources = ['inherited.ts', 'run-program.ts'].map((name) =>
+      JSON.stringify(join(root, 'src', 'supervise', name)),
+    );
+    // The descriptor of a channel is left open at the start, and is not one of the channel later.
+    const program = `
+    const { closeInherited } = require(${sources[0]});
+    const { runProgram } = require(${sources[1]});
+    const seen = async () => {
+      let text = '';
+      const stdout = (chunk) => { text += chunk; };
+      await runProgram({ program: 'ls', args: ['/proc/self/fd'], env: process.env, stdout });
+      return text.trim().split('\\n').map(Number);
+    };
+    (async () => {
+      const before = await seen();
+      closeInherited({ NODE_CHANNEL_FD: '30' });
+      console.log(JSON.stringify([before, await seen()]));
+    })();`;
+    const script = 'exec 30>>"$D/file"; exec "$NODE" --disable-warning=ExperimentalWarning -e "$PROGRAM"';
+    const env = { PATH: process.env['PATH'], HOME: directory, D: directory, NODE: process.execPath, PROGRAM: program };
+    const [before, after] = JSON.parse(execFileSync('bash', ['-c', script], { env, encoding: 'utf8' }));
+    t.ok(before.includes(30), 'control: a program has it as long as nothing is closed');
+    t.notOk(after.includes(30));
+    t.end();
+  },
+);

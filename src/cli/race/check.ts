@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { delegateCommands, sandboxStateOf, type ToolSettings, trySandbox } from '../../agent/index.ts';
 import { loadConfig, secretsIn } from '../../config/index.ts';
 import { messageOf } from '../../lib/index.ts';
-import { runProgram, toolChainEnvironment } from '../../supervise/index.ts';
+import { closeInherited, runProgram, toolChainEnvironment } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError } from '../errors.ts';
 import { inLine } from '../render.ts';
@@ -35,6 +35,7 @@ const dayMs = 86_400_000;
 export async function checkOf(context: CommandContext, workspacePath: string, command: string): Promise<RunCheck> {
   const { env, home, options } = context;
   if (options['outside'] === true) return outsideCheck(command, env);
+  closeInherited(env);
   const { config } = loadConfig({ home, workspace: workspacePath, env });
   const { Tools } = config;
   const settings: ToolSettings = {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { BackgroundDriverEvent, EndedTree } from '../../../../machines/index.ts';
 import { messageOf } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
-import { ownIdentity, ProcessTree, readIdentity } from '../../../supervise/index.ts';
+import { closeBeforeStart, ownIdentity, ProcessTree, readIdentity } from '../../../supervise/index.ts';
 import { PacedText } from '../exec/paced-text.ts';
 
 export interface DrivenCommand {
@@ -46,6 +46,7 @@ export class CommandDriver {
     const text = new PacedText(this.#onText);
     let child: ChildProcess;
     try {
+      closeBeforeStart();
       child = spawn(program, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'ignore'], windowsHide: true });
     } catch (error) {
       report({ type: 'COMMAND.REFUSED', error: messageOf(error) });
