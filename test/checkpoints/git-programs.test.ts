@@ -92,28 +92,25 @@ async function run(t: Test, first: number, count: number, isBelow: boolean): Pro
   return { changed, named, wrong };
 }
 
-t.test(
-  `files and refs are as they were after ${programs} random programs are taken back, or the rest is named`,
-  async (t) => {
-    const began = process.cpuUsage();
-    const all: Outcome[] = [];
-    for (let first = 0; first < programs; first += programsPerTree) {
-      const count = Math.min(programsPerTree, programs - first);
-      all.push(await run(t, first, count, (first / programsPerTree) % 4 === 3));
-    }
-    const sum = (of: (each: Outcome) => number) => all.reduce((total, each) => total + of(each), 0);
-    t.same(
-      all.flatMap(({ wrong }) => wrong),
-      [],
-    );
-    t.ok(sum(({ changed }) => changed) > programs / 2, 'control: most programs changed something');
-    const named = sum((each) => each.named);
-    const { user, system } = process.cpuUsage(began);
-    t.comment(
-      `${named} repositories were named and stay; ${Math.round((user + system) / 1_000)} ms of processor time in this process`,
-    );
-  },
-);
+t.test(`the undo of ${programs} random programs restores files and refs, or names the rest`, async (t) => {
+  const began = process.cpuUsage();
+  const all: Outcome[] = [];
+  for (let first = 0; first < programs; first += programsPerTree) {
+    const count = Math.min(programsPerTree, programs - first);
+    all.push(await run(t, first, count, (first / programsPerTree) % 4 === 3));
+  }
+  const sum = (of: (each: Outcome) => number) => all.reduce((total, each) => total + of(each), 0);
+  t.same(
+    all.flatMap(({ wrong }) => wrong),
+    [],
+  );
+  t.ok(sum(({ changed }) => changed) > programs / 2, 'control: most programs changed something');
+  const named = sum((each) => each.named);
+  const { user, system } = process.cpuUsage(began);
+  t.comment(
+    `${named} repositories were named and stay; ${Math.round((user + system) / 1_000)} ms of processor time in this process`,
+  );
+});
 
 t.test('the comparison notices a ref that an undo leaves', async (t) => {
   const place = bench(t);

@@ -7,7 +7,7 @@ import { bench, checkpointsOf, numbersFrom, runProgram, stateOf } from './tree-o
 
 const programs = 40;
 
-/** Tree with the permissions that a diff knows: whether the owner may execute a file. Directories without files are no part of it. */
+/** Tree with the permissions that a diff knows: whether the owner may execute a file. Directories without files do not belong to it. */
 const inDiff = (root: string): readonly string[] =>
   stateOf(root).flatMap((line) => {
     if (/ directory \d+$/.test(line)) return [];

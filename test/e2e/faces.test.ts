@@ -181,7 +181,7 @@ t.test(
     t.match(await ready('files'), { toolCount: Number, lastError: null });
 
     await t.test(
-      'through JSON-RPC each tool of a server that is not trusted needs approval, whatever its hints say',
+      'through JSON-RPC each tool of a server that is not trusted needs approval, also with the hint that it only reads',
       async (t) => {
         t.match(await talk(echo('over the socket')), /over the socket/);
         t.match(await talk('call mcp__files__read_text_file {"path": "notes.txt"}'), /the notes of the workspace/);

@@ -38,7 +38,7 @@ function upgrade(installation: string): void {
   renameSync(join(next, 'dist'), join(installation, 'dist'));
 }
 
-t.test('turns go on after an upgrade in place, and the idle server restarts with the new program', async (t) => {
+t.test('turns continue after an upgrade in place, and the idle server restarts with the new program', async (t) => {
   const place = makePlace(t);
   const installation = join(place.root, 'installation');
   install(installation);

@@ -65,7 +65,7 @@ t.test('NO_PROXY excepts names, addresses, networks and ports', async (t) => {
   t.ok(choose('http://a.test/', { HTTP_PROXY: proxy, no_proxy: 'b.test', NO_PROXY: 'a.test' }), 'lower case wins');
 });
 
-t.test('this machine is reached directly, whatever the environment says', async (t) => {
+t.test('connections to this machine use no proxy of the environment', async (t) => {
   const env = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, ALL_PROXY: proxy };
   for (const host of ['localhost', 'app.localhost', '127.0.0.1', '127.9.9.9', '[::1]', '0.0.0.0', '[::ffff:127.0.0.1]'])
     t.equal(choose(`http://${host}:1/`, env), undefined, host);

@@ -1,4 +1,4 @@
-/** Workspaces that processes of others own, requests that overtake each other, and the record of what ended unseen. */
+/** Workspaces that other processes own, requests that overtake each other, and records of processes that ended unseen. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,6 @@ import {
   readHubLock,
   startTestHub,
   type TestHub,
-  temporaryDirectory,
 } from './harness.ts';
 import { sidecar } from './sidecars.ts';
 
@@ -21,12 +20,14 @@ const agentServer = agentServerFixture('well-behaved.ts');
 const post = (hub: TestHub, action: string, workspacePath: string, more = {}) =>
   hub.call('POST', `/v1/appservers/${action}`, { workspacePath, ...more });
 
+/** Hubs of two homes for all tests. The last test that needs one ends it. */
+const [hub, other] = [await startTestHub(t, { agentServer }), await startTestHub(t, { agentServer })];
+
 t.test(
   'a workspace that a live server of another home owns is reported with its pid, and no event names that server',
   async (t) => {
-    const [owner, other] = [await startTestHub(t, { agentServer }), await startTestHub(t, { agentServer })];
     const workspace = makeWorkspace(t);
-    const { pid } = await owner.ensure(workspace);
+    const { pid } = await hub.ensure(workspace);
     const events = await other.events();
     const owned = { state: 'unhealthy', pid, lastError: new RegExp(`Process ${pid} owns the workspace lock`) };
     const details = { pid, workspacePath: workspace };
@@ -50,18 +51,18 @@ t.test(
       [],
       'nothing happened to a server of this Hub',
     );
-    t.match(await post(owner, 'stop', workspace), { status: 200, body: { state: 'stopped' } });
+    t.match(await post(hub, 'stop', workspace), { status: 200, body: { state: 'stopped' } });
     t.match(
       await other.record(workspace),
       { state: 'stopped', pid: null, lastError: null },
       'the refusal ends with its reason',
     );
     t.match(await other.ensure(workspace), { state: 'running' }, 'positive control');
+    await post(other, 'stop', workspace);
   },
 );
 
 t.test('a stop that a later ensure or restart overtakes reports the end of the run that it stopped', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t);
   let { pid } = await hub.ensure(workspace);
   for (const later of ['ensure', 'restart', 'ensure']) {
@@ -77,7 +78,6 @@ t.test('a stop that a later ensure or restart overtakes reports the end of the r
 });
 
 t.test('inspection and a stop of a workspace that never ran write nothing into it', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t);
   writeFileSync(join(workspace, '.oratorio', 'appserver.mutex'), '', { mode: 0o644 });
   const shot = () =>
@@ -97,13 +97,13 @@ t.test('inspection and a stop of a workspace that never ran write nothing into i
   t.same(shot(), before);
   await hub.ensure(workspace);
   t.ok(readdirSync(join(workspace, '.oratorio')).includes('appserver.lock'), 'positive control: a start does');
+  await post(hub, 'stop', workspace);
 });
 
 t.test(
   'a foreign lock on the mutex is named with the pid of the kernel at once, with a missing or an invalid record',
   async (t) => {
     if (process.platform !== 'linux') return t.pass('only Linux has a table of locks');
-    const hub = await startTestHub(t, { agentServer });
     for (const record of [undefined, 'rubbish', JSON.stringify({ version: 1, pid: 1 })]) {
       const workspace = makeWorkspace(t);
       const mutex = join(workspace, '.oratorio', 'appserver.mutex');
@@ -126,6 +126,7 @@ t.test(
       holder.kill('SIGKILL');
       await once(holder, 'exit');
       t.match(await hub.ensure(workspace), { state: 'running' }, 'positive control: free again');
+      await post(hub, 'stop', workspace);
     }
   },
 );
@@ -133,25 +134,24 @@ t.test(
 t.test(
   'after kill -9 of the Hub, a server and a sidecar, the next Hub reports both ends with their pids',
   async (t) => {
-    const home = temporaryDirectory(t, 'oratorio-home-');
-    const first = await startTestHub(t, { home, agentServer });
+    const { home } = other;
     const both = makeWorkspace(t);
     const sidecarOnly = makeWorkspace(t);
     const pids: Record<string, { server: number; sidecar: number; endpoint: string }> = {};
     for (const workspace of [both, sidecarOnly]) {
-      const events = await first.events();
+      const events = await other.events();
       const apiProxy = await sidecar(t);
-      const { pid } = await first.ensure(workspace, { apiProxy });
+      const { pid } = await other.ensure(workspace, { apiProxy });
       const running = await events.wait('apiProxy.running', ({ workspacePath }) => workspacePath === workspace);
       pids[workspace] = { server: pid ?? 0, sidecar: Number(running.data['pid']), endpoint: apiProxy.endpoint };
       events.close();
     }
     const failing = makeWorkspace(t);
-    t.match(await post(first, 'ensure', failing, { apiProxy: await sidecar(t, 'process.exit(3);') }), { status: 500 });
-    const reason = (await first.record(failing)).lastError;
+    t.match(await post(other, 'ensure', failing, { apiProxy: await sidecar(t, 'process.exit(3);') }), { status: 500 });
+    const reason = (await other.record(failing)).lastError;
     const file = join(home, 'hub', 'appservers.json');
     await eventually(() => readFileSync(file, 'utf8').includes(String(reason)) || undefined, 'the reason is on disk');
-    await first.kill('SIGKILL');
+    await other.kill('SIGKILL');
     for (const pid of [pids[both]?.server, pids[both]?.sidecar, pids[sidecarOnly]?.sidecar]) killIfThere(pid ?? 0);
     await eventually(() => !isAlive(pids[both]?.sidecar ?? 0) || undefined, 'they have ended');
     const second = await startTestHub(t, { home, agentServer });
@@ -179,7 +179,6 @@ t.test(
 );
 
 t.test('a Hub whose terminal closes stops its agent servers and withdraws its address', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
   const { pid } = await hub.ensure(makeWorkspace(t));
   await hub.kill('SIGHUP');
   t.equal(hub.child.exitCode, 0, hub.output());

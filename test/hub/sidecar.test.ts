@@ -125,38 +125,9 @@ t.test('a restart uses the sidecar of its request, or none', async (t) => {
   await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
 });
 
-t.test('after kill -9 of the Hub the next one adopts server and sidecar, and replaces a killed sidecar', async (t) => {
-  const { home } = hub;
-  const [kept, bereft] = [makeWorkspace(t, quick), makeWorkspace(t, quick)];
-  const { pid: keptPid } = await hub.ensure(kept, { apiProxy: await sidecar(t, standIn) });
-  const others = new Set(processesOf(home));
-  const { pid } = await hub.ensure(bereft, { apiProxy: await sidecar(t, standIn) });
-  const before = processesOf(home);
-  const doomed = before.filter((process) => process !== pid && !others.has(process));
-  t.equal(doomed.length, 2, 'the sidecar and what it has started');
-  await hub.kill('SIGKILL');
-  for (const each of doomed) killIfThere(each);
-  await eventually(() => !doomed.some(isAlive) || undefined, 'they are dead');
-  const second = await startTestHub(t, { home, agentServer });
-  t.match(await second.ensure(kept), { pid: keptPid, adopted: true });
-  t.match(await second.ensure(bereft), { pid, adopted: true });
-  await sidecarRuns(second, kept);
-  await sidecarRuns(second, bereft);
-  const now = processesOf(home);
-  t.equal(now.length, before.length);
-  t.same(
-    now.filter((process) => doomed.includes(process)),
-    [],
-    'the sidecar is another one',
-  );
-  for (const workspacePath of [kept, bereft]) await second.call('POST', '/v1/appservers/stop', { workspacePath });
-  t.equal(processesOf(home).length, 1);
-});
-
 t.test(
   'a foreign program at the endpoint fails the ensure by name, before and after the start of the sidecar, and gets no key',
   async (t) => {
-    const hub = await startTestHub(t, { agentServer });
     if (process.platform !== 'linux') return t.pass('only Linux names the owner of a listener');
     const asked: unknown[] = [];
     const foreign = createServer((request, response) => {
@@ -188,13 +159,43 @@ t.test(
     t.match(await pending, refusal, 'taken after the start');
     t.same(asked, [], 'nothing was sent');
     t.match(await hub.ensure(workspace, { apiProxy: await sidecar(t) }), { state: 'running' }, 'positive control');
+    await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
   },
 );
 
 t.test('a sidecar whose child listens is ready', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
+  const workspacePath = makeWorkspace(t, quick);
   const script = `if (process.env.IS_CHILD) await import(${JSON.stringify(fixture('sidecars/stand-in.mjs'))});
     else { const { spawn } = await import('node:child_process');
       spawn(process.execPath, process.argv.slice(1), { stdio: 'ignore', detached: true, env: { ...process.env, IS_CHILD: '1' } }); setInterval(() => {}, 1000); }`;
-  t.match(await hub.ensure(makeWorkspace(t), { apiProxy: await sidecar(t, script) }), { state: 'running' });
+  t.match(await hub.ensure(workspacePath, { apiProxy: await sidecar(t, script) }), { state: 'running' });
+  await hub.call('POST', '/v1/appservers/stop', { workspacePath });
+});
+
+t.test('after kill -9 of the Hub the next one adopts server and sidecar, and replaces a killed sidecar', async (t) => {
+  const { home } = hub;
+  const [kept, bereft] = [makeWorkspace(t, quick), makeWorkspace(t, quick)];
+  const { pid: keptPid } = await hub.ensure(kept, { apiProxy: await sidecar(t, standIn) });
+  const others = new Set(processesOf(home));
+  const { pid } = await hub.ensure(bereft, { apiProxy: await sidecar(t, standIn) });
+  const before = processesOf(home);
+  const doomed = before.filter((process) => process !== pid && !others.has(process));
+  t.equal(doomed.length, 2, 'the sidecar and what it has started');
+  await hub.kill('SIGKILL');
+  for (const each of doomed) killIfThere(each);
+  await eventually(() => !doomed.some(isAlive) || undefined, 'they are dead');
+  const second = await startTestHub(t, { home, agentServer });
+  t.match(await second.ensure(kept), { pid: keptPid, adopted: true });
+  t.match(await second.ensure(bereft), { pid, adopted: true });
+  await sidecarRuns(second, kept);
+  await sidecarRuns(second, bereft);
+  const now = processesOf(home);
+  t.equal(now.length, before.length);
+  t.same(
+    now.filter((process) => doomed.includes(process)),
+    [],
+    'the sidecar is another one',
+  );
+  for (const workspacePath of [kept, bereft]) await second.call('POST', '/v1/appservers/stop', { workspacePath });
+  t.equal(processesOf(home).length, 1);
 });

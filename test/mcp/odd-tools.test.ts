@@ -71,7 +71,7 @@ const odd: readonly Page[] = [
   { inputSchema: { type: 'any' }, description: 7, annotations: 'none' },
 ];
 
-t.test('of a list with odd tools the good ones are offered as they are, and each odd one is named', async (t) => {
+t.test('a list with odd tools offers the good ones unchanged and names each odd one', async (t) => {
   let page: Page = {};
   const { client, lists } = await connected(() => page);
   const kind = fc.integer({ min: -2 * odd.length, max: odd.length - 1 });

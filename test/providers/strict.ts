@@ -1,4 +1,4 @@
-/** Refusals that all services share: text that a strict reader of JSON does not take, and pictures that are not what they are called. */
+/** Refusals that all services share: text that a strict reader of JSON does not take, and pictures whose bytes differ from their named type. */
 
 /** The reason for which services refuse a body; undefined: none. */
 export function refusalOf(body: unknown): string | undefined {

@@ -5,7 +5,10 @@ import { defaults } from '../defaults.ts';
 import { parseEnv, secretsInEnv } from '../files/index.ts';
 import type { StackLayout } from '../layout.ts';
 
-/** Values in base64: a search through the stack, or a glance at a screen, finds no second copy. */
+/**
+ * Values in base64: a search through the stack, or a glance at a screen, finds no second copy. Hashes cannot replace them, because
+ * masking searches messages for the text of a secret, also within a word and in other spellings.
+ */
 const Remembered = v.array(v.string());
 
 /** Most remembered values: those of several rotations. */

@@ -4,16 +4,16 @@ import { type Sorted, ThoughtFilter } from '../../../src/agent/providers/upstrea
 import { thoughtForms } from '../../../src/agent/providers/upstream/thought-forms.ts';
 
 function sorted(pieces: readonly string[]) {
-  const told = { text: '', thinking: '' };
+  const result = { text: '', thinking: '' };
   const filter = new ThoughtFilter((piece: Sorted) => {
     if (piece.type === 'textWasThinking') {
-      told.thinking += told.text;
-      told.text = '';
-    } else told[piece.type] += piece.text;
+      result.thinking += result.text;
+      result.text = '';
+    } else result[piece.type] += piece.text;
   });
   for (const piece of pieces) filter.push(piece);
   filter.end();
-  return { text: told.text, thinking: told.thinking.trim() };
+  return { text: result.text, thinking: result.thinking.trim() };
 }
 
 const answer = 'The answer is 4.';
@@ -52,13 +52,13 @@ t.test('the channels of gpt-oss leave only the final one as text', async (t) => 
   t.same(sorted([`<|channel|>final<|message|>${answer}`]), { text: answer, thinking: '' });
 });
 
-t.test('several thoughts, empty ones and unended ones are no text', async (t) => {
+t.test('several, empty and unended thoughts do not count as text', async (t) => {
   t.same(sorted([`<think>a</think>\n<think>b</think>${answer}`]), { text: answer, thinking: 'ab' });
   t.same(sorted([`<think>\n\n</think>\n\n${answer}`]), { text: answer, thinking: '' });
   t.same(sorted([`<think>${thoughts}`]), { text: '', thinking: thoughts });
 });
 
-t.test('an answer that speaks of the tags is text', async (t) => {
+t.test('an answer that names the tags is text', async (t) => {
   for (const text of [
     'Write `<think>` and `</think>` around it.',
     'The tag </think> ends thoughts.',

@@ -28,7 +28,7 @@ t.test('each attack works without the sandbox: the control', { skip: !isAvailabl
   }
 });
 
-t.test('commits work in each layout, and what git reads keeps its content', { skip: !isAvailable }, async (t) => {
+t.test('commits work in each layout, and configuration of git keeps its content', { skip: !isAvailable }, async (t) => {
   const scene = new Scene('required');
   t.teardown(() => scene.close());
   for (const [at, [title, make]] of Object.entries(layouts).entries()) {

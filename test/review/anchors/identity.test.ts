@@ -115,7 +115,7 @@ t.test('a finding is known again when text and place agree and the problem is th
     t.notOk(isSameFinding({ ...finding, ...mine }, { ...known, ...theirs }), name);
 });
 
-t.test('an unchanged line is found at its present number, whatever git shows of the change', async (t) => {
+t.test('an unchanged line is found at its present number in every form of the diff', async (t) => {
   const diff = new Repository(t.testdir()).differ(t);
   const lines = fc.uniqueArray(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 40 });
   await fc.assert(

@@ -37,7 +37,7 @@ async function took(work: Promise<unknown>): Promise<number> {
   return performance.now() - from;
 }
 
-t.test('work goes on after all idle connections fell silent', async (t) => {
+t.test('work continues after all idle connections fell silent', async (t) => {
   const { proxy, store } = await behindProxy(t);
   await Promise.all(Array.from({ length: 8 }, (_, n) => store.setFact(`fact ${n}`, 'before')));
   await new Promise((resolve) => setTimeout(resolve, 1_100));
@@ -74,7 +74,7 @@ t.test('a store whose connections fell silent closes within two seconds', async 
   await pending;
 });
 
-t.test('a standby is refused with each connection, and the primary is used as soon as it is back', async (t) => {
+t.test('a standby is refused with each connection, and the primary is used once it is back', async (t) => {
   const { proxy, store, socket } = await behindProxy(t);
   const standby = await (await postgres()).standby();
   t.teardown(() => standby.stop());
