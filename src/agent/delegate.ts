@@ -48,6 +48,8 @@ export interface DelegatedQuestion {
 export interface DelegatedReport {
   /** The prompt is about to be sent; when this throws, it must not be. */
   readonly prompting: () => void;
+  /** Bytes of a message of the agent, whatever it holds: they count against the limits of the turn. */
+  readonly received: (bytes: number) => void;
   /** Text of an answer or of thoughts, as it comes. */
   readonly text: (type: 'agentMessage' | 'reasoningContent', text: string) => void;
   /** A call begins. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import type { ExternalAgentFacts, ExternalAgentProcessEvent } from '../../machines/index.ts';
-import { LineSplitter, messageOf, plainText } from '../lib/index.ts';
+import { LineSplitter, messageOf, PacedReading, plainText } from '../lib/index.ts';
 import { defaults, type ProcessIdentity, version } from '../protocol/index.ts';
 import {
   commandLine,
@@ -198,8 +198,9 @@ export class Connection {
         else if (!this.#isFlooded) this.peer.take(line);
       },
     });
+    const reading = new PacedReading(defaults.reading.busyMs);
     process.output.on('data', (chunk: Buffer) => {
-      lines.add(chunk);
+      reading.run(process.output, () => lines.add(chunk));
       if (lines.unfinishedBytes > lineBytes) this.#flood('It wrote a line of more than 16 MiB.');
     });
     process.output.once('end', () => void this.#breakOff());

@@ -198,7 +198,7 @@ export class ExternalAgent implements Delegate {
         clientCapabilities: this.#sessions.clientCapabilities,
         report: sendBack,
         onRequest: (method, params, signal) => this.#sessions.request(method, params, signal),
-        onNotification: (method, params) => this.#sessions.notification(method, params),
+        onNotification: (...notice) => this.#sessions.notification(...notice),
         onBug: (error) => logger.bug(error),
       });
       this.#connection = connection;

@@ -45,11 +45,22 @@ export class KnownCall {
     if (isObject(rawInput) && Object.keys(rawInput).length > 0) this.#input = rawInput;
     if (rawOutput !== undefined && rawOutput !== null) this.#output = rawOutput;
     if (locations) this.#paths = locations.flatMap(({ path }) => (path ? [path] : []));
+    // Most updates add a piece: the whole is not compared again for each of them.
+    if (!content && this.#terminal !== '' && !isObject(_meta?.['terminal_output'])) return this.#takePiece(_meta ?? {});
+    if (!content && !_meta) return '';
     const before = this.#shownOutput;
     if (content) this.#content = content;
     if (_meta) this.#takeTerminal(_meta);
     const after = this.#shownOutput;
     return after.startsWith(before) ? after.slice(before.length) : '';
+  }
+
+  /** Drops what its agent sent with it, once its end is reported: a turn may have many calls. */
+  release(): void {
+    this.#input = {};
+    this.#output = undefined;
+    this.#content = [];
+    this.#terminal = '';
   }
 
   /** Kind in the words of the protocol. Some agents give the command of a call and no kind. */
@@ -117,12 +128,18 @@ export class KnownCall {
 
   /** `terminal_output` is the whole, `terminal_output_delta` a piece of it. */
   #takeTerminal(meta: Readonly<Record<string, unknown>>): void {
-    const { terminal_output: whole, terminal_output_delta: piece, terminal_exit: exit } = meta;
+    const { terminal_output: whole } = meta;
     if (isObject(whole) && typeof whole['data'] === 'string') this.#terminal = whole['data'].slice(0, maxResult);
-    if (isObject(piece) && typeof piece['data'] === 'string') {
-      this.#terminal = (this.#terminal + piece['data']).slice(0, maxResult);
-    }
+    this.#takePiece(meta);
+  }
+
+  /** @returns the part of the piece that was added */
+  #takePiece({ terminal_output_delta: piece, terminal_exit: exit }: Readonly<Record<string, unknown>>): string {
     if (isObject(exit) && typeof exit['exit_code'] === 'number') this.exitCode = exit['exit_code'];
+    if (!isObject(piece) || typeof piece['data'] !== 'string') return '';
+    const added = piece['data'].slice(0, maxResult - this.#terminal.length);
+    this.#terminal += added;
+    return added;
   }
 }
 

@@ -6,7 +6,8 @@ export interface PeerOptions {
   readonly write: (line: string) => void;
   /** Answers a request of the agent, until it withdraws it (`signal`). A `PeerError` becomes its error answer. */
   readonly onRequest: (method: string, params: unknown, signal: AbortSignal) => Promise<unknown>;
-  readonly onNotification: (method: string, params: unknown) => void;
+  /** @param bytes length of its line */
+  readonly onNotification: (method: string, params: unknown, bytes: number) => void;
   readonly onBug: (error: unknown) => void;
 }
 
@@ -82,7 +83,7 @@ export class Peer {
     }
     const { id, method, params } = message;
     if (typeof method !== 'string') this.#settle(message);
-    else if (id === undefined || id === null) this.#notice(method, params);
+    else if (id === undefined || id === null) this.#notice(method, params, line.length);
     else if (typeof id === 'string' || typeof id === 'number') void this.#answer(id, method, params);
   }
 
@@ -95,9 +96,9 @@ export class Peer {
     this.#waiting.clear();
   }
 
-  #notice(method: string, params: unknown): void {
+  #notice(method: string, params: unknown, bytes: number): void {
     if (method !== cancelMethod) {
-      this.#options.onNotification(method, params);
+      this.#options.onNotification(method, params, bytes);
       return;
     }
     const { requestId } = (typeof params === 'object' && params !== null ? params : {}) as { requestId?: unknown };

@@ -29,6 +29,11 @@ export class PromptTurn {
     this.#options = options;
   }
 
+  /** Counts a message of the agent, whatever it holds. */
+  received(bytes: number): void {
+    this.#options.report.received(bytes);
+  }
+
   /** @returns false: an update of an unknown kind or shape, which is passed over */
   update(update: { readonly sessionUpdate: string } & Readonly<Record<string, unknown>>): boolean {
     switch (update.sessionUpdate) {
@@ -117,5 +122,6 @@ export class PromptTurn {
   #end(call: KnownCall, outcome: 'completed' | 'failed' | 'declined' | 'cancelled', text: string): void {
     this.#begin(call);
     this.#options.report.end(call.callId, { outcome, text, exitCode: call.exitCode });
+    call.release();
   }
 }

@@ -156,12 +156,14 @@ export class Sessions {
     return answer;
   }
 
-  notification(method: string, params: unknown): void {
+  /** @param bytes length of the notification */
+  notification(method: string, params: unknown, bytes: number): void {
     if (method !== 'session/update') return;
     const parsed = v.safeParse(SessionUpdate, params);
     const session = parsed.success ? this.#byId.get(parsed.output.sessionId) : undefined;
     // Text outside of a turn belongs to none.
     if (!parsed.success || !session) return;
+    session.turn?.received(bytes);
     const { update } = parsed.output;
     if (update.sessionUpdate === 'agent_message_chunk') session.noteUsage(update);
     if (update.sessionUpdate === 'usage_update') session.noteCost(update);

@@ -34,6 +34,7 @@ export { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from
 export { messageOf } from './message-of.ts';
 export { isMissingPart, replacedProgramAdvice } from './missing-part.ts';
 export { dollars } from './money.ts';
+export { PacedReading } from './paced-reading.ts';
 export { packageRoot } from './package-root.ts';
 export { absoluteSearchPath, findProgram, searchPathOutside, usualPlaces } from './programs.ts';
 export { Pump } from './pump.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { LineSplitter } from '../lib/index.ts';
+import { LineSplitter, PacedReading } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import {
   isPermanentSpawnError,
@@ -39,6 +39,7 @@ class StdioTransport implements Transport {
     },
   });
   readonly #onFlood: (problem: string) => void;
+  readonly #reading = new PacedReading(defaults.reading.busyMs);
   #isFlooded = false;
   #isClosed = false;
 
@@ -75,7 +76,7 @@ class StdioTransport implements Transport {
   #read(chunk: Buffer): void {
     if (this.#isClosed) return;
     const { messageBytes } = defaults.mcp;
-    this.#lines.add(chunk);
+    this.#reading.run(this.#process.output, () => this.#lines.add(chunk));
     this.#isFlooded ||= this.#lines.unfinishedBytes > messageBytes;
     if (this.#isFlooded) this.#onFlood(`It sent a message of more than ${messageBytes / 1_048_576} MiB.`);
   }

@@ -17,6 +17,8 @@ export const defaults = {
     closeGraceMs: 500,
   },
   sse: { heartbeatMs: 15_000, retryMs: 2_000, bufferBytes: mebibyte, ringEvents: 4_096, ringBytes: 16 * mebibyte },
+  /** Work on bytes of one peer, after which other work of the process has its turn. */
+  reading: { busyMs: 10 },
   jsonRpc: { frameBytes, bufferedBytes: 16 * mebibyte, inFlightPerConnection: 32, openQuestions: 256 },
   supervise: {
     gracefulStopMs: 3_000,
@@ -181,8 +183,6 @@ export const defaults = {
     keptConnectionMs: 60_000,
     /** Time between the end of an answer and the end of its response. */
     drainMs: 1_000,
-    /** Work on one answer, after which other work of the process has its turn. */
-    busyMs: 10,
     apiKeyCommandMs: 30_000,
     /** Longest key that a command may print. */
     apiKeyChars: 16_384,
@@ -259,6 +259,10 @@ export const defaults = {
     exitWaitMs: 5_000,
     /** Of one message, and of what it has not read. */
     lineBytes: 16 * mebibyte,
+    /** Of all messages of one turn: agents repeat the output of a command with each update. */
+    turnBytes: 128 * mebibyte,
+    /** Calls of one turn without an end. */
+    openCalls: 512,
     stderrBytes: 8_192,
     /** Of standard error that an error text quotes. */
     quotedStderrChars: 1_000,

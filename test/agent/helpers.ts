@@ -129,22 +129,24 @@ export function service(
 /** Hears events and lets the test wait for one. */
 export function listening() {
   const events: ThreadEvent[] = [];
-  const waiting = new Set<() => void>();
+  const waiting = new Set<(event: ThreadEvent) => void>();
   const listener = (event: ThreadEvent) => {
     events.push(event);
-    for (const check of waiting) check();
+    for (const check of waiting) check(event);
   };
   /** The `nth` event of this method, from 1. */
   const until = <M extends ThreadEvent['method']>(method: M, nth = 1) =>
     new Promise<Extract<ThreadEvent, { method: M }>>((resolve) => {
-      const check = () => {
-        const found = events.filter((event) => event.method === method)[nth - 1];
-        if (!found) return;
+      let count = 0;
+      const check = (event: ThreadEvent) => {
+        if (event.method !== method) return;
+        count += 1;
+        if (count !== nth) return;
         waiting.delete(check);
-        resolve(found as Extract<ThreadEvent, { method: M }>);
+        resolve(event as Extract<ThreadEvent, { method: M }>);
       };
       waiting.add(check);
-      check();
+      for (const event of events) check(event);
     });
   return { events, listener, until, methods: () => events.map(({ method }) => method) };
 }

@@ -1,15 +1,16 @@
 /** A misbehaving agent: each fault leads to the end and the state that docs/external-agent-faults.md names. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { eventually, type Message } from '../appserver/harness.ts';
-import { items, Talk, textOf } from './talk.ts';
+import { scripted } from '../agent/helpers.ts';
+import { eventually, type Message, startServer } from '../appserver/harness.ts';
+import { items, stubAgent, Talk, textOf } from './talk.ts';
 
 interface Fault {
   /** As in the document. */
   readonly name: string;
   /** Words for the stub. */
   readonly does: readonly string[];
-  readonly ends: 'completed' | 'cancelled' | 'agentError' | 'agentExited';
+  readonly ends: 'completed' | 'cancelled' | 'agentError' | 'agentExited' | 'answerTooLong';
   /** Text of the message of the agent, or of the error. */
   readonly says: RegExp;
   readonly shows?: (t: Test, turn: Message) => void;
@@ -51,6 +52,13 @@ const faults: readonly Fault[] = [
   { name: 'error 1001', does: ['error 1001'], ends: 'agentError', says: /no such luck/ },
   { name: 'error -32603', does: ['error -32603'], ends: 'agentError', says: /no such luck/ },
   { name: 'death in a turn', does: ['say j', 'exit 7'], ends: 'agentExited', says: /has ended/ },
+  { name: 'text without an end', does: ['pour text'], ends: 'answerTooLong', says: /more than 2097152 bytes of text/ },
+  {
+    name: 'calls without an end',
+    does: ['pour calls'],
+    ends: 'answerTooLong',
+    says: /more than 512 calls without an end/,
+  },
   { name: 'line over 16 MiB', does: ['flood'], ends: 'agentExited', says: /has ended/ },
   { name: 'closed output', does: ['say k', 'deaf'], ends: 'agentExited', says: /has ended/ },
 ];
@@ -67,6 +75,23 @@ t.test('every fault in a turn leads to its documented end, and the next turn wor
     shows?.(t, turn);
     t.equal(textOf(await talk.say('say well')), 'well', `the turn after: ${name}`);
   }
+});
+
+t.test('a conversation with a model goes on while an agent sends without an end', async (t) => {
+  const provider = scripted(async function* () {
+    yield { type: 'text', text: 'here' };
+  });
+  const { server } = await startServer(t, provider, { config: stubAgent() });
+  const flooding = await Talk.join(t, server);
+  const witness = await Talk.join(t, server);
+  witness.threadId = (await witness.client.call('thread/start', { config: { agent: 'oratorio' } })).thread.id;
+  const flood = await flooding.start('say begun', 'pour other');
+  await flooding.client.until(({ method }) => method === 'item/agentMessage/delta', 'the flood begins');
+  for (let turn = 0; turn < 3; turn += 1) t.match(await witness.say('go'), { status: 'completed' });
+  const { thread } = await flooding.client.call('thread/read', { threadId: flooding.threadId, includeTurns: true });
+  t.match(thread.turns.at(-1), { id: flood, status: 'running' }, 'the agent still sends');
+  await flooding.client.call('turn/interrupt', { threadId: flooding.threadId, turnId: flood });
+  t.match(await flooding.end(flood), { status: 'cancelled' });
 });
 
 t.test('an option that would last for good is never chosen', async (t) => {

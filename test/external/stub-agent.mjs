@@ -102,6 +102,16 @@ async function exportRequest(sessionId, { session = sessionId, at = Date.now(), 
   return answer.status;
 }
 
+/** Updates of one kind, for an agent that floods. */
+const poured = {
+  text: () => ['agent_message_chunk', { content: { type: 'text', text: 'x'.repeat(800) } }],
+  calls: (index) => [
+    'tool_call',
+    { toolCallId: `poured_${index}`, title: 'read', kind: 'read', rawInput: { path: 'a' }, status: 'pending' },
+  ],
+  other: () => ['new_kind', { text: 'x'.repeat(800) }],
+};
+
 async function act(sessionId, word, argument, session) {
   switch (word) {
     case 'say':
@@ -217,6 +227,13 @@ async function act(sessionId, word, argument, session) {
       return process.stdout.write('\u001b[2J not json\n[1,2]\nnull\n{"jsonrpc":"2.0","id":77,"result":{}}\n{}\n');
     case 'flood':
       return process.stdout.write('x'.repeat(17 * 1_048_576));
+    case 'pour':
+      // As fast as it is read, until it is cancelled.
+      for (let index = 0; !session.isCancelled; index += 1) {
+        const isRead = update(sessionId, ...poured[argument](index));
+        if (!isRead) await once(process.stdout, 'drain');
+      }
+      return;
     case 'unknown':
       return update(sessionId, argument, { anything: { at: ['all'] } });
     case 'ext':

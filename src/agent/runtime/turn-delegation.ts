@@ -19,6 +19,7 @@ import type { TurnHooks } from './turn-hooks.ts';
 import type { TurnHost } from './turn-host.ts';
 import { TurnImages } from './turn-images.ts';
 import type { TurnItems } from './turn-items.ts';
+import { TurnVolume } from './turn-volume.ts';
 import type { TurnOptions } from './types.ts';
 
 export interface TurnDelegationOptions {
@@ -66,9 +67,17 @@ export class TurnDelegation {
   /** Asked by the agent, and not yet requested from users: the machine says when. */
   #queued: ReviewedCall[] = [];
   #isOver = false;
+  readonly #volume: TurnVolume;
+  /** Aborted when the agent sends more than a turn takes: it is asked to stop, and ended when it does not. */
+  readonly #overflow = new AbortController();
 
   constructor(options: TurnDelegationOptions) {
     this.#options = options;
+    const { name } = options.delegate;
+    this.#volume = new TurnVolume(options.items, (limit) => {
+      const message = `The agent ${name} sent more than ${limit}, which is the limit of a turn. The turn was cut off: ask for less in one turn.`;
+      return new DelegateError('answerTooLong', message);
+    });
   }
 
   /** Shows the prompt to the hooks of the user, then has the agent start while the files are saved. @throws PromptBlockedError, DelegateError for a turn that it must not do */
@@ -86,8 +95,9 @@ export class TurnDelegation {
     delegate.prepare(host.threadId);
   }
 
-  /** Runs the turn. Rejects as `Delegate.run` does. */
-  async run(signal: AbortSignal): Promise<Delegated> {
+  /** Runs the turn. Rejects as `Delegate.run` does, and with a DelegateError when the agent sends more than a turn takes. */
+  async run(interrupted: AbortSignal): Promise<Delegated> {
+    const signal = AbortSignal.any([interrupted, this.#overflow.signal]);
     const { host, turnId, delegate, input, options, isPlanning } = this.#options;
     const { threadId, workspacePath, store, config } = host;
     const images = await new TurnImages(host).read(imagePathsIn(input));
@@ -169,11 +179,22 @@ export class TurnDelegation {
     const unlessOver =
       <A extends readonly unknown[]>(act: (...args: A) => void) =>
       (...args: A): void => {
-        if (!signal.aborted && !this.#isOver) act(...args);
+        if (signal.aborted || this.#isOver) return;
+        try {
+          act(...args);
+          this.#volume.checkItems();
+        } catch (error) {
+          if (!(error instanceof DelegateError)) throw error;
+          this.#overflow.abort(error);
+        }
       };
     return {
       prompting: () => options.beforeEffects?.(delegate.name),
-      text: unlessOver((type, text) => items.append(type, host.clean(text))),
+      received: unlessOver((bytes) => this.#volume.addBytes(bytes)),
+      text: unlessOver((type, text) => {
+        this.#volume.addText(text);
+        items.append(type, host.clean(text));
+      }),
       begin: unlessOver((call) => this.#begin(call)),
       output: unlessOver((callId, text) => this.#output(callId, text)),
       end: unlessOver((callId, end) => this.#end(callId, end)),
@@ -199,7 +220,9 @@ export class TurnDelegation {
     const { host, items } = this.#options;
     const { callId, tool, command } = call;
     if (this.#open.has(callId)) return;
+    this.#volume.checkOpen(this.#open.size + 1);
     const text = host.clean(JSON.stringify(call.arguments)).slice(0, defaults.agent.commandOutputChars);
+    this.#volume.addArguments(text);
     items.add({ type: 'toolCall', callId, tool, source: 'agent', arguments: text });
     host.tracer?.toolStarted(this.#place, { callId, tool, arguments: text, source: 'agent' });
     this.#open.set(callId, {

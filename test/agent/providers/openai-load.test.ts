@@ -120,5 +120,5 @@ t.test('an answer without an end fails the turn, ends its connection, and other 
     t.ok(turns > 0, 'other work had its turn');
     await ended;
   }
-  t.ok(defaults.upstream.busyMs < 300);
+  t.ok(defaults.reading.busyMs < 300);
 });

@@ -2,6 +2,7 @@ import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, Reques
 import type { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { type HttpProxy, ProxyError, proxyFor, throughProxy } from '../../../http/index.ts';
+import { PacedReading } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import type { KeySource } from '../settings.ts';
@@ -176,8 +177,6 @@ class Attempt {
   #hasAnswer = false;
   #metStaleConnection = false;
   #drained = 0;
-  /** Start of the work on bytes since other work had its turn, in milliseconds; undefined: none. */
-  #busySince: number | undefined;
 
   constructor(request: ClientRequest, exchange: Exchange, upstream: Upstream) {
     this.#request = request;
@@ -216,15 +215,18 @@ class Attempt {
     }
     const { onHead, onBytes } = this.#exchange;
     onHead(response.statusCode ?? 0, response.headers);
-    body.on('data', (chunk: Buffer) => {
-      if (!this.#settle) return this.#drain(chunk);
+    const reading = new PacedReading(defaults.reading.busyMs);
+    const take = (chunk: Buffer) => {
       try {
         if (onBytes(chunk)) this.#finishEarly();
       } catch (error) {
         // Thrown into an event of a socket it would end the process.
         this.#fail(error);
       }
-      this.#yieldAfter(body);
+    };
+    body.on('data', (chunk: Buffer) => {
+      if (this.#settle) reading.run(body, () => take(chunk));
+      else this.#drain(chunk);
     });
   }
 
@@ -235,18 +237,6 @@ class Attempt {
       this.#fail(error);
       return undefined;
     }
-  }
-
-  /** An upstream that sends faster than it is read must not keep other work of the process waiting. */
-  #yieldAfter(body: Readable): void {
-    const now = performance.now();
-    if (this.#busySince === undefined) {
-      this.#busySince = now;
-      setImmediate(() => {
-        this.#busySince = undefined;
-        if (body.isPaused()) body.resume();
-      });
-    } else if (now - this.#busySince > defaults.upstream.busyMs) body.pause();
   }
 
   /** An upstream that talks on and on is cut short. */
