@@ -35,7 +35,7 @@ export interface AcpAgentOptions {
   /** User home, absolute. */
   readonly home: string;
   readonly log: Logger;
-  /** The editor does not read what it is sent. */
+  /** The editor does not read its input. */
   readonly onUnread: () => void;
 }
 
@@ -176,7 +176,7 @@ export class AcpAgent {
     this.#sessions.delete(sessionId);
   }
 
-  /** The editor has gone: what it was waiting for is ended, and the connections are closed. */
+  /** Ends the pending requests of an editor that has gone, and closes the connections. */
   async close(): Promise<void> {
     const sessions = [...this.#sessions.values()];
     this.#sessions.clear();

@@ -8,7 +8,7 @@ type Config = Readonly<Record<string, unknown>>;
 
 /** Choices that the agent of a thread offers. */
 export interface Offered {
-  /** Name of an agent of another maker; undefined: our own does the turns. */
+  /** Name of an external agent; undefined: the built-in agent runs the turns. */
   readonly agent: string | undefined;
   readonly models: readonly string[];
   readonly agentModes: readonly AgentMode[];
@@ -23,14 +23,14 @@ const AgentResult = v.looseObject({
 const ModelsResult = v.looseObject({ models: v.optional(v.array(v.looseObject({ id: v.string() })), []) });
 
 /**
- * Reads what the agent of a thread offers. Models of our own agent are those of its provider, which may take seconds to list.
+ * Reads the choices that the agent of a thread offers. The models of the built-in agent come from its provider, which may take seconds.
  *
  * @throws AppServerConnectionError
  */
 export async function readOffered(client: AppServerClient, config: Config, withModels: boolean): Promise<Offered> {
   const main = await ask(client, 'agent/read', AgentResult);
   const isMain = config['agent'] === undefined || config['agent'] === main?.agent.name;
-  // Of an agent that one thread has named nothing is listed.
+  // An agent that only one thread names lists no choices.
   if (!isMain && config['agent'] !== ownAgent) return { ...nothingOffered, agent: String(config['agent']) };
   const isOther = isMain && main?.agent.kind === 'acp';
   const isListed = isMain && (isOther || withModels);
@@ -95,7 +95,7 @@ const presentOf = (config: Config, { key }: Choice): string => {
   return typeof present === 'string' ? present : unset;
 };
 
-/** Options of a session: its mode, and what the agent of the thread offers. */
+/** Options of a session: its mode, and the choices of the thread's agent. */
 export function configOptionsOf(modes: SessionModeState, config: Config, offered: Offered): SessionConfigOption[] {
   const mode: SessionConfigOption = {
     ...{ id: 'mode', category: 'mode', name: 'Mode', type: 'select', currentValue: modes.currentModeId },

@@ -9,7 +9,7 @@ export interface HubConnectOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Start a Hub when none is running. */
   readonly autoStart: boolean;
-  /** Receives what the user should know, e.g. that settings of a restricted workspace are ignored. */
+  /** Receives notices for the user, e.g. that settings of a restricted workspace are ignored. */
   readonly onWarning: (warning: string) => void;
 }
 

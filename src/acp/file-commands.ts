@@ -59,7 +59,7 @@ function undoOf(words: readonly string[]): FileCommand {
   return { name: 'usage', text: 'Usage: /undo [TURNS] [force], for example /undo 2' };
 }
 
-/** Carries out a command, and says what came of it. @throws JsonRpcError for a refusal other than conflicts */
+/** Carries out a command, and describes the outcome. @throws JsonRpcError for a refusal other than conflicts */
 export async function runFileCommand(
   client: AppServerClient,
   threadId: string,

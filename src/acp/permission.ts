@@ -22,7 +22,7 @@ const decisions: ReadonlyMap<string, ApprovalDecision> = new Map(
 
 /**
  * The call that an approval is about, as the editor asks for it. Titles are one line: the whole target, the directory, the
- * reason and what lasting answers allow are content, with control characters spelled out.
+ * reason and the scope of lasting answers are content, with control characters spelled out.
  */
 export function askedCall(request: ApprovalRequest, shown?: ShownCall): ToolCallUpdate {
   const { callId, tool, operation, target } = request;

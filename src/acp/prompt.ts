@@ -3,10 +3,10 @@ import { type ContentBlock, RequestError } from '@agentclientprotocol/sdk';
 import { defaults, type InputPart } from '../protocol/index.ts';
 
 /**
- * Converts an editor's prompt for the agent server: text and pictures as they are, files as references, other resources as
+ * Converts an editor's prompt for the agent server: text and pictures unchanged, files as references, other resources as
  * text that says where it is from.
  *
- * @throws RequestError -32602 for what cannot be taken, or is too much
+ * @throws RequestError -32602 for a part that is not supported or too large
  */
 export function inputOf(prompt: readonly ContentBlock[]): InputPart[] {
   const input = prompt.flatMap(partsOf);

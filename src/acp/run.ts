@@ -30,7 +30,7 @@ export async function runAcp({ input, output, connect, home, log, signal }: AcpO
     log,
     onUnread: () => connection.close(new Error('The editor does not read what it is sent.')),
   });
-  /** Answers with the error that the protocol has for what went wrong. */
+  /** Answers with the protocol's error for a failure. */
   const answered = async <T>(work: () => T | Promise<T>, sessionId?: string): Promise<T> => {
     try {
       return await work();

@@ -11,7 +11,7 @@ export interface Link {
 export interface ConnectRequest {
   /** Canonical. */
   readonly workspacePath: string;
-  /** Answers what the server asks. */
+  /** Answers the requests of the server. */
   readonly onRequest: (method: string, params: Readonly<Record<string, unknown>>) => Promise<unknown>;
   readonly signal: AbortSignal;
 }
@@ -42,7 +42,7 @@ export class Servers {
     return [...this.#links.keys()];
   }
 
-  /** @throws what `connect` throws */
+  /** @throws the errors of `connect` */
   of(workspacePath: string): Promise<Link> {
     const known = this.#links.get(workspacePath);
     if (known) return known;

@@ -21,7 +21,7 @@ export interface SessionOptions {
   readonly thread: SeenThread;
   readonly cwd: string;
   readonly workspacePath: string;
-  /** The server, connected anew when it has to be. */
+  /** The server, connected again when necessary. */
   readonly link: () => Promise<Link>;
   readonly emit: (update: SessionUpdate) => void;
   /** Notice to the user beside the conversation. */
@@ -58,10 +58,10 @@ export class Session {
   #prompt: Prompt | undefined;
   /** Commands as the editor knows them. */
   #offered = '';
-  /** Choices of the agent as they were read last, and as the editor knows them. */
+  /** Choices of the agent, as last read, and as last sent to the editor. */
   #choices = nothingOffered;
   #knownOptions = '';
-  /** The running turn, whatever began it. */
+  /** The running turn, of any origin. */
   #running: string | undefined;
 
   constructor(options: SessionOptions) {
@@ -86,7 +86,7 @@ export class Session {
         this.#isNotTold.add(turn.id);
         if (isRunning(turn)) continue;
         if (hasHistory) this.#updates.sync(turn);
-        // It ended while there was no connection.
+        // The turn ended while there was no connection.
         if (turn.id === this.#prompt?.turnId) this.#ended(turn);
       }
       // A running turn is sent again in its present state, in order with later notifications.
@@ -94,7 +94,7 @@ export class Session {
     });
   }
 
-  /** Sends what an editor can choose from beyond the answer that opened the session. */
+  /** Sends the editor further choices, after the answer that opened the session. */
   async offer(): Promise<void> {
     const link = this.#joined;
     if (!link) return;
@@ -125,7 +125,7 @@ export class Session {
     }
   }
 
-  /** Modes and options, as far as they are known without asking the provider of our own agent. */
+  /** Modes and options that are known without a request to the built-in agent's provider. */
   async choices(): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
     const link = await this.#options.link();
     this.#choices = await readOffered(link.client, this.#config, false);
@@ -206,7 +206,7 @@ export class Session {
       const link = await this.#start(prompt, input);
       const turn = await prompt.ended.promise;
       await this.#tellUsage(link);
-      // An agent of another maker names its commands and choices in its first turn.
+      // An external agent names its commands and choices in its first turn.
       await this.#offerCommands(link);
       if (this.#choices.agent !== undefined) await this.#offerOptions(link);
       return { stopReason: stopReasonOf(turn) };
@@ -216,7 +216,7 @@ export class Session {
     }
   }
 
-  /** Ends the prompt that is being answered (it is answered `cancelled` then), or what else runs in the thread. */
+  /** Ends the current prompt (it is answered `cancelled` then), or another turn of the thread. */
   async cancel(): Promise<void> {
     const prompt = this.#prompt;
     if (prompt) prompt.isCancelled = true;
@@ -279,7 +279,7 @@ export class Session {
       const link = this.#joined;
       await link?.client.request('turn/interrupt', { threadId: this.id, turnId });
     } catch (error) {
-      // It ends anyway: by itself, or with the connection.
+      // The turn ends anyway: on its own, or with the connection.
       const isOver = error instanceof JsonRpcError && overCodes.has(error.code);
       if (!isOver && !(error instanceof AppServerConnectionError)) throw error;
     }

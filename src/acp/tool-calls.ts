@@ -9,7 +9,7 @@ export interface ShownCall {
   readonly kind: ToolKind;
   readonly locations: ToolCallLocation[];
   readonly content: ToolCallContent[];
-  /** The arguments; the text as the model wrote it when that is no JSON. */
+  /** The arguments; the model's own text when it is not JSON. */
   readonly rawInput: unknown;
 }
 
@@ -32,7 +32,7 @@ const pathOf = (args: Words): string => word(args, 'path', 'file_path', 'filePat
 const oldText = (args: Words): string => word(args, 'oldText', 'old_text', 'oldString', 'old_string');
 const newText = (args: Words): string => word(args, 'newText', 'new_text', 'newString', 'new_string');
 
-/** By the name of the tool: what it does, in the words of the protocol. */
+/** Kind of each tool in the protocol, by its name. */
 const shapes: Readonly<Record<string, Shape>> = {
   ReadFile: { kind: 'read', isFile: true, title: (args) => `Read ${pathOf(args)}` },
   WriteFile: {
@@ -87,7 +87,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The tool will say what is wrong with it; here it is only shown.
+    // The tool will report the problem; here it is only shown.
     return text;
   }
 }

@@ -30,7 +30,7 @@ export class Updates {
   /** Texts that were sent and not withdrawn. */
   readonly #sent = new Map<string, TextUpdate>();
   readonly #done = new Set<string>();
-  /** Turns in which something came after what they began with. */
+  /** Turns that have more items than their first input. */
   readonly #answered = new Set<string>();
   readonly #calls = new Map<string, Call>();
   /** Calls that a model is still writing, and their turns. */
@@ -138,7 +138,7 @@ export class Updates {
     }
   }
 
-  /** Shows what has come of commands since the last time. */
+  /** Shows the new output of commands. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -31,7 +31,7 @@ export interface AddressBlock {
   readonly name: string;
   /** The document that the registry names. */
   readonly source: string;
-  /** The registry's column “Globally Reachable”; what the registry leaves open or has ended counts as no. */
+  /** The registry's column “Globally Reachable”; an open or ended entry counts as no. */
   readonly reachable: boolean;
   /** Why no server of ours is there; `undefined` where servers are. Some reachable blocks are never one server either. */
   readonly refused: AddressRefusal | undefined;

@@ -36,7 +36,7 @@ export class CallEvents {
     return this.#told.has(callId);
   }
 
-  /** The client knows of these. What the model writes now may have begun before. */
+  /** Calls that the client knows. Text that the model writes now may have begun before. */
   restate(callIds: readonly string[]): void {
     for (const callId of callIds) this.#told.add(callId);
     this.#hearsBeginnings = false;
@@ -64,7 +64,7 @@ export class CallEvents {
     this.#emit({ type: 'STEP_STARTED', stepName });
   }
 
-  /** A result follows on the whole answer of the model: what it writes next begins after this. */
+  /** A result follows the whole answer of the model: its next text begins after this. */
   result({ id, callId, text, outcome, durationMs }: ItemOf<'toolResult'>): void {
     this.#hearsBeginnings = true;
     const metadata = { oratorio: { outcome, ...(durationMs !== undefined && { durationMs }) } };

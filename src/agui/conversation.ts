@@ -15,7 +15,7 @@ export interface ClientResult {
 export interface Said {
   readonly input: readonly InputPart[];
   readonly results: readonly ClientResult[];
-  /** `input` is what the last turn began with, and the client has seen nothing of that turn. */
+  /** The last turn began with `input`, and the client has seen nothing of that turn. */
   readonly isRepeat: boolean;
   /** All but the new user messages; results of tools included. */
   readonly history: readonly ModelMessage[];
@@ -24,11 +24,11 @@ export interface Said {
 type MessageOf<R extends Message['role']> = Extract<Message, { readonly role: R }>;
 
 /**
- * AG-UI clients send the whole conversation with every run. New is what follows the last thing that an assistant said. A
+ * AG-UI clients send the whole conversation with every run. Messages after the last one of an assistant are new. A
  * message that the last turn began with is not new again when more follows it: that turn had failed before it answered.
  *
  * @param last the newest turn of the thread, if it has one
- * @throws HttpError 400 when what is new holds something that no model here can take
+ * @throws HttpError 400 when a new message has content that no model here accepts
  */
 export function readConversation(messages: readonly Message[], last: Turn | undefined): Said {
   const from = messages.findLastIndex(({ role }) => role === 'assistant' || role === 'reasoning') + 1;
@@ -120,7 +120,7 @@ function asUrl(value: string): string | undefined {
   return /^(https?:\/\/|data:image\/)/i.test(value) ? value : undefined;
 }
 
-/** Of content that may hold anything, what can be said in words. */
+/** Text of content of any kind. */
 function wordsOf(content: Content): string {
   if (typeof content === 'string') return content;
   return content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n');

@@ -1,5 +1,5 @@
 /**
- * Input of an AG-UI client (`RunAgentInput` of protocol 1.0), as far as it is read. Unknown fields are tolerated, and
+ * Fields of the input of an AG-UI client (`RunAgentInput` of protocol 1.0) that are read. Unknown fields are tolerated, and
  * so is null where a field may be absent: clients older than 1.0 send it.
  */
 import * as v from 'valibot';
@@ -8,7 +8,7 @@ import { defaults } from '../protocol/index.ts';
 const id = v.pipe(v.string('a string'), v.nonEmpty('a string'), v.maxLength(defaults.agui.idChars, 'a shorter id'));
 const text = v.string('a string');
 
-// Loose: what a client has put there is given back to it when its messages are restated.
+// Loose: a client gets its own further fields back when its messages are restated.
 const Source = v.variant('type', [
   v.looseObject({ type: v.literal('data'), value: text, mimeType: text }),
   v.looseObject({ type: v.literal('url'), value: text, mimeType: v.nullish(text) }),

@@ -3,7 +3,7 @@ import { systemTexts } from './conversation.ts';
 import type { RunInput } from './input.ts';
 
 /**
- * Instructions of the application for the model: its system messages as they are; context and state as data,
+ * Instructions of the application for the model: its system messages unchanged; context and state as data,
  * between fences that no content can close.
  */
 export function instructionsOf({ messages, context, state }: RunInput): string[] {

@@ -31,7 +31,7 @@ export class CallParents {
     return this.#parent;
   }
 
-  /** Notes an item that is no call. */
+  /** Adds an item that is not a call. */
   follow(type: Item['type'], id: string): void {
     if (type === 'agentMessage') this.#parent = id;
     else if (separators.has(type)) this.#parent = undefined;
@@ -95,7 +95,7 @@ export function restated(sent: readonly Message[], turnId: string, items: readon
   const told = [...own.values()].filter(
     (message) => !known.has(message.id) && (message.role !== 'tool' || !answered.has(message.toolCallId)),
   );
-  // The schema of what a client sends is the protocol's, and looser in nothing but names that the protocol leaves open.
+  // The schema of a client's input is the protocol's, and looser only in names that the protocol leaves open.
   const kept = sent.filter(({ id }) => own.has(id) || !id.startsWith(callPrefix(turnId)));
   return [...kept.map((message) => own.get(message.id) ?? (message as AguiMessage)), ...told];
 }

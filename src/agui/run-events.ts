@@ -50,7 +50,7 @@ export class RunEvents {
     });
   }
 
-  /** The turn was under way before: the client is given all its messages as they stand. What follows continues them. */
+  /** Sends all current messages of a turn that was under way before. Later events continue them. */
   restate(turn: Pick<Turn, 'id' | 'items'>): void {
     const { items } = turn;
     this.#tellMessages(turn);
@@ -245,7 +245,7 @@ export class RunEvents {
     this.#usage.totalTokens += totalTokens;
   }
 
-  /** Of the requests to the model that were made in this run. */
+  /** Tokens of this run's requests to the model. */
   #usageOf(): { readonly usage?: AguiUsage[] } {
     return this.#usage.totalTokens > 0 ? { usage: [{ ...this.#usage }] } : {};
   }
@@ -269,7 +269,7 @@ export class RunEvents {
     };
   }
 
-  /** Everything of the turn as it stands, in the place of what the client has of it. */
+  /** All current messages of the turn, which replace those of the client. */
   #tellMessages({ id, items }: Pick<Turn, 'id' | 'items'>): void {
     this.#emit({ type: 'MESSAGES_SNAPSHOT', messages: restated(this.#options.input.messages, id, items) });
   }

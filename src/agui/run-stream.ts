@@ -3,7 +3,7 @@ import { type AguiEvent, frameOf } from './events.ts';
 
 type Hear = Parameters<SseSource['subscribe']>[0];
 
-/** The event stream of one run, for its one reader: what is sent in one turn of the event loop is one write. */
+/** The event stream of one run, for its one reader: events of one turn of the event loop are one write. */
 export class RunStream implements SseSource {
   readonly #onGone: () => void;
   #waiting: Uint8Array[] = [];

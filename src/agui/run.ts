@@ -45,7 +45,7 @@ export class Run {
     begin();
   }
 
-  /** Joins a turn under way, and answers what it waits for. */
+  /** Joins a turn under way, and answers its questions. */
   join(answers: ReadonlyMap<string, ApprovalDecision>): void {
     const { runtime, threadId, waiting } = this.#options;
     this.#stage = 'joining';
@@ -67,7 +67,7 @@ export class Run {
     if (this.#stage === 'ended' || !this.#concerns(event)) return;
     switch (event.method) {
       case 'turn/started':
-        // As it stands: what has happened in it until now is part of that.
+        // The current state contains all earlier events.
         if (this.#stage === 'joining') this.#events.restate(event.params.turn);
         return;
       case 'turn/completed':

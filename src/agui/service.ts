@@ -21,7 +21,7 @@ const channelName = 'agui';
 const withPast = 'agui:past';
 const threadPrefix = 'agui_';
 
-/** The same thread for the same name, always: a client knows its own names only. */
+/** Maps a client's name to its thread, always to the same one: a client knows its own names only. */
 export function threadIdOf(clientThreadId: string): string {
   return threadPrefix + createHash('sha256').update(clientThreadId).digest('hex').slice(0, 32);
 }
@@ -126,12 +126,12 @@ export class AguiService {
     }
   }
 
-  /** Returns what takes it back. */
+  /** Returns a function that undoes this. */
   #create(threadId: string, hasPast: boolean): () => void {
     const channelContext = hasPast ? withPast : channelName;
     const { announce } = this.#runtime.start({ threadId, identity: { channelName, userId: 'local', channelContext } });
     announce();
-    // It is empty and unknown to all clients: should it stay, only a line in a list is too many.
+    // The thread is empty and unknown to all clients: should it stay, a list has one line too many.
     return () =>
       void this.#runtime.delete(threadId).then(
         (tell) => tell(),
@@ -208,7 +208,7 @@ export class AguiService {
     try {
       this.#runtime.interrupt(threadId, turnId)();
     } catch (error) {
-      // It ended by itself just now, or its thread was deleted.
+      // The turn ended just now, or its thread was deleted.
       if (!(error instanceof AgentError)) throw error;
     }
   }

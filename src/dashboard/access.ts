@@ -19,7 +19,7 @@ const loginBackoff: Backoff = { firstMs: loginPauseMs, capMs: loginPauseMaxMs, j
 export type Caller = 'nobody' | 'token' | 'login';
 
 export interface AccessOptions {
-  /** The tokens of the workspace's dashboards as they are now. */
+  /** The current tokens of the workspace's dashboards. */
   readonly tokens: () => DashboardTokens;
   /** `none`: without authentication. Only for listeners that no other user can reach. */
   readonly auth: 'token' | 'none';
@@ -94,7 +94,7 @@ export class Access {
 
   /**
    * Admits a WebSocket: a client that sends headers has its token there, a page offers it beside the subprotocol. A token is
-   * needed whatever `auth` says: what arrives here runs commands as this user.
+   * needed with every value of `auth`: messages here run commands as this user.
    *
    * Throws HttpError 400, 401.
    */
@@ -113,7 +113,7 @@ export class Access {
   login({ username, password }: { readonly [K in keyof typeof LoginInput.entries]: string }): LoginResult {
     if (!this.#hasLogin) throw new HttpError(403, 'loginDisabled', 'No log-in is configured: use the dashboard token.');
     this.#requirePatience();
-    // Both are compared whatever the first gives: the time reveals nothing.
+    // Both are always compared, so that the time reveals nothing.
     const isRight = [sameSecret(username, this.#options.username), sameSecret(password, this.#options.password)].every(
       Boolean,
     );

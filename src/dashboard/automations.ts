@@ -15,7 +15,7 @@ const nothing = (): AutomationsState => ({
   countsByState: {},
 });
 
-/** Statuses of what automations refuse; anything else is the caller's mistake. */
+/** Statuses of refusals by automations; every other one is the caller's mistake. */
 const statuses: Readonly<Partial<Record<AgentErrorName, number>>> = {
   automationNotFound: 404,
   automationConflict: 409,
@@ -25,7 +25,7 @@ const statuses: Readonly<Partial<Record<AgentErrorName, number>>> = {
   storageFailed: 503,
 };
 
-/** Runs `work`; what automations refuse becomes an HTTP error with the same name. */
+/** Runs `work`; a refusal by automations becomes an HTTP error with the same name. */
 async function answered(work: () => unknown, status = 200): Promise<Reply> {
   try {
     return json(status, await work());

@@ -17,7 +17,7 @@ const { eventsPerPage, maxEventsPerPage, shortTextChars } = defaults.dashboard;
 
 export type Bodies = 'short' | 'none' | 'full';
 
-/** A word such as a status is no text: lists without texts keep it. */
+/** A word such as a status is not a text: lists without texts include it. */
 const wordChars = 32;
 
 /** An event as lists and streams have it. */
@@ -28,7 +28,7 @@ export function summaryOf(event: TraceEvent, bodies: Bodies): EventSummary {
   return cutter.hasCut ? { ...event, data, isShortened: true } : event;
 }
 
-/** Shortens the texts of a value; what needs no shortening is handed back as it is. */
+/** Shortens the texts of a value; returns the same value if none is too long. */
 class Cutter {
   readonly #limit: number;
   readonly #isDropping: boolean;

@@ -17,7 +17,7 @@ export const dashboardGuard: Guard = (request) => {
   const isTyped = site === 'none';
   const host = request.header('host') ?? '';
   const origin = request.header('origin');
-  // Both, where both are there: an Origin that is not ours is not made better by what stands beside it.
+  // Both are checked if both are present: no other header makes up for a foreign Origin.
   if (isTyped || isForeign(host, site, origin) || isForeign(host, undefined, origin)) {
     throw new HttpError(403, 'originNotAllowed', 'The request comes from a page of another origin.', null);
   }

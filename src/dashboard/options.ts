@@ -30,7 +30,7 @@ export interface Automations {
     id: string,
     range: { readonly limit: number; readonly before?: string | undefined },
   ): Promise<{ readonly data: readonly AutomationRun[]; readonly next?: string | undefined }>;
-  /** Called after every change. Returns what ends that. */
+  /** Calls `listener` after every change. Returns a function that ends this. */
   subscribe(listener: () => void): () => void;
 }
 
@@ -55,7 +55,7 @@ export interface TraceFeed {
   subscribe(listener: (events: readonly TraceEvent[]) => void): () => void;
 }
 
-/** Deleting what was recorded. The conversations themselves stay. */
+/** Deletes recorded sessions. The conversations themselves stay. */
 export interface SessionDeletion {
   /** Whether there was one. @throws StorageError */
   delete(sessionKey: string): boolean;
@@ -79,7 +79,7 @@ export interface DashboardOptions {
   readonly isOwn: (authority: string) => boolean;
   readonly traces: TraceReader;
   readonly feed: TraceFeed;
-  /** Has everything that has happened written down: what is read next is as it is. */
+  /** Writes all pending events to the database, so that the next read sees them. */
   readonly flush?: (() => void) | undefined;
   readonly status: () => RuntimeStatus | Promise<RuntimeStatus>;
   readonly isRunning: (session: TraceSession) => boolean;

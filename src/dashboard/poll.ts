@@ -3,7 +3,7 @@ import type { TraceEvent } from '../protocol/index.ts';
 import type { TraceFeed } from './options.ts';
 
 const pollMs = 500;
-/** Read at a time: what fills a page soon, and does not hold the event loop. */
+/** Rows of one read: enough to fill a page soon, too few to block the event loop. */
 const batchEvents = 1_000;
 
 /** Polls a database that another process writes for new events, while there are listeners. */

@@ -29,7 +29,7 @@ export const shortText = v.pipe(v.string(), v.maxLength(1_000, 'at most 1000 cha
  * The parameters of a query as `schema` describes them. One that is empty counts as absent, one that the schema does not know
  * is ignored (it may be of a later version), one that is there twice is refused.
  *
- * @throws HttpError 400 `invalidRequest`; `details.issues` names each parameter and what it must be
+ * @throws HttpError 400 `invalidRequest`; `details.issues` names each parameter and the expected value
  */
 export function parseQuery<const S extends v.ObjectEntries>(
   query: URLSearchParams,

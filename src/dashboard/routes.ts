@@ -40,7 +40,7 @@ import { configSchema, settings } from './settings.ts';
 import { EventStream } from './stream.ts';
 import { summary } from './summary.ts';
 
-/** Any route, whatever its handler needs of the principal: all of these share one `auth`. */
+/** A route with a handler for any principal: all routes share one `auth`. */
 type ApiRoute = Omit<AnyRoute, 'auth'>;
 
 const logQuery = {
@@ -51,7 +51,7 @@ const logQuery = {
 const lastEventIdOf = (context: Pick<RequestContext, 'header' | 'query'>) =>
   context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
 
-/** The routes of one dashboard, and what has to be closed with its server. */
+/** The routes of one dashboard, and the streams to close with its server. */
 export interface Dashboard {
   readonly routes: readonly AnyRoute[];
   readonly webSockets: readonly AnyWebSocketRoute[];
@@ -60,7 +60,7 @@ export interface Dashboard {
 }
 
 /**
- * Every route of specification §4.3 and of `dashboardPaths`. What begins with `/dashboard/` is matched in any case; the three
+ * Every route of specification §4.3 and of `dashboardPaths`. Paths that begin with `/dashboard/` match in any case; the three
  * paths that the specification lists without it are there with it too. Everything but the page, `auth` and `login` asks who it is.
  *
  * @param ownsListener nothing else is served at this address
@@ -108,7 +108,7 @@ function conversationSocket({ access, conversations }: DashboardOptions): AnyWeb
   ];
 }
 
-/** A disk that is full or a database that cannot be read is no bug of ours, and says what it is. */
+/** Errors of a full disk or an unreadable database, which are not bugs and name the problem. */
 function explained(handler: Handler): Handler {
   const explain = (error: unknown): never => {
     if (error instanceof StorageError) throw new HttpError(503, 'storageFailed', error.message, { code: error.code });

@@ -8,7 +8,7 @@ import type { EventStream } from './stream.ts';
 
 const { sessionsPerPage, maxSessionsPerPage } = defaults.dashboard;
 
-/** A session with what is calculated from it. */
+/** A session with its calculated fields. */
 export function dashboardSession(session: TraceSession, isRunning: boolean): DashboardSession {
   return {
     ...session,

@@ -31,7 +31,7 @@ export interface EventStreamOptions {
 
 /**
  * The events of all sessions as an event stream: every reader gets every event, each serialised once. Ids are
- * `<boot>-<trace event>`, with `.<n>` for records that are no trace events. Trace events are numbered through the life of the
+ * `<boot>-<trace event>`, with `.<n>` for other records. Trace events are numbered through the life of the
  * workspace, so a reader can resume from the ring, or from the database, also after a restart. When that cannot be done
  * without a loss it gets `stream.gap`. Nothing is serialised without readers.
  */
@@ -98,7 +98,7 @@ export class EventStream implements SseSource {
     };
   }
 
-  /** Ends every reader's stream after what it has coming. */
+  /** Ends every reader's stream after its pending frames. */
   close(): void {
     if (this.#isClosed) return;
     this.#deliver();
@@ -199,7 +199,7 @@ const isAfter = (a: Position, b: Position): boolean => a.event > b.event || (a.e
 class FrameHistory {
   readonly #ring: Ring<Entry>;
   #start: Position | undefined;
-  /** Of the records that are no trace events, those no longer held followed this trace event or an earlier one. */
+  /** The other records that are no longer held followed this trace event or an earlier one. */
   #lostAt = -1;
 
   constructor(maxItems: number, maxBytes: number) {

@@ -42,7 +42,7 @@ const readOnly = 'This is the read-only viewer: it shows what is recorded. The a
 const views: readonly PageView[] = ['overview', 'sessions', 'automations', 'settings', 'events'];
 
 /**
- * Shows what is recorded of a workspace, whether or not an agent server runs there. It holds no lock and writes nothing; new
+ * Shows the recorded events of a workspace, with or without an agent server. It holds no lock and writes nothing; new
  * events are looked for in the database.
  *
  * @throws ViewerError when there is nothing to show, others could reach it unprotected, or the address cannot be had

@@ -1,6 +1,6 @@
 /**
  * The logger: one line per record on standard error, JSON for programs and text for people, with secrets taken out. Every
- * room above calls it. Never here: files and their rotation (`src/supervise` keeps what a child writes), metrics, events.
+ * room above calls it. Never here: files and their rotation (`src/supervise` keeps a child's output), metrics, events.
  */
 export {
   createLogger,

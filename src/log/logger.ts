@@ -18,7 +18,7 @@ export interface Logger {
   bug(error: unknown, fields?: Fields): string;
   /** A logger that adds `fields` to every line and knows the same secrets. */
   child(fields: Fields): Logger;
-  /** Hands `listener` every record that this logger, its parents and its children write. Returns what ends that. */
+  /** Passes every record of this logger, its parents and its children to `listener`. Returns a function that ends this. */
   tap(listener: (record: LogRecord) => void): () => void;
   /** `secret` is taken out of everything this logger, its parents and its children write from now on. */
   protect(secret: string): void;
@@ -75,7 +75,7 @@ function isFile(descriptor: number): boolean {
   try {
     return fstatSync(descriptor).isFile();
   } catch {
-    // It has been closed.
+    // The descriptor is closed.
     return false;
   }
 }
@@ -152,7 +152,7 @@ class LineLogger implements Logger {
       for (const tap of taps) tap({ ...record, fields: safe });
       stream.write(`${isPretty ? prettyLine(record, safe) : JSON.stringify({ ...record, ...safe, ...record })}\n`);
     } catch {
-      // A full disk, a closed pipe or a getter that throws must not end what is being logged.
+      // A full disk, a closed pipe or a getter that throws must not end the caller.
     }
   }
 }

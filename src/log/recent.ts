@@ -1,6 +1,6 @@
 import type { LogLevel } from './logger.ts';
 
-/** One record as it was written: secrets are out of it. */
+/** One written record, without secrets. */
 export interface LogRecord {
   readonly at: string;
   readonly level: Exclude<LogLevel, 'silent'>;

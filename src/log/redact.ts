@@ -1,6 +1,6 @@
 import { redacted as hidden, redactorFor } from '../lib/index.ts';
 
-/** Keys whose values are never written, whatever they hold: compared without case, `-` and `_`. */
+/** Keys whose values are never written: compared without case, `-` and `_`. */
 const secretKeys = new Set([
   'token',
   'apikey',

@@ -5,7 +5,7 @@ import { byLabel, type Family, type Metric, plain } from './metric.ts';
 import { processFamilies } from './process-metrics.ts';
 import { agentMetrics } from './table.ts';
 
-/** Everything that `GET /metrics` of an agent server reads. What a process does not have stays away, and so do its metrics. */
+/** Sources of `GET /metrics` of an agent server. An absent source leaves out its metrics. */
 export interface AgentMetricsSources {
   readonly version: string;
   /** See `startTelemetry`. */
@@ -16,7 +16,7 @@ export interface AgentMetricsSources {
   readonly mcpByState?: Readonly<Partial<Record<string, number>>> | undefined;
   /** Cron jobs and tasks, how many are in each state. */
   readonly automationsByState?: Readonly<Partial<Record<string, number>>> | undefined;
-  /** Of each HTTP server of the process. */
+  /** Numbers of each HTTP server of the process. */
   readonly servers?: readonly ServerStats[] | undefined;
 }
 
@@ -64,7 +64,7 @@ function traceFamilies(traces: Pick<TraceStore, 'totals' | 'dropped'>): Family[]
   ];
 }
 
-/** Of known values only, and of all of them. */
+/** Exposes every known value, and no other. */
 const counted = <L extends string>(
   metric: Metric<L>,
   label: L,

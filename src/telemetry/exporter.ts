@@ -31,7 +31,7 @@ export interface ExporterOptions {
 /** Sends spans to a collector, many at a time, and never more than fit into its queue. */
 export interface Exporter {
   readonly tracer: Tracer;
-  /** Sends what waits; resolves when that has been done or has failed. */
+  /** Sends the waiting spans; resolves after success or failure. */
   shutdown(): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export function createExporter({ settings, resource, version, numbers }: Exporte
     headers: Headers,
     ...proxied(Endpoint),
     timeoutMillis: exportTimeoutMs,
-    // At the end all that waits is sent at once, beside what is under way.
+    // At the end all waiting spans are sent at once, beside the batches under way.
     concurrencyLimit: Math.ceil(queueSpans / batchSpans) + 1,
   });
   const queue = new BoundedQueue(otlp, numbers);
@@ -75,7 +75,7 @@ export function tracesUrl(endpoint: string): string {
   return url.href;
 }
 
-/** The SDK's batching, with every span accounted for: the SDK drops what does not fit without a word. */
+/** The SDK's batching, with every span accounted for: the SDK silently drops spans that do not fit. */
 class BoundedQueue {
   readonly processor: SpanProcessor;
   #waiting = 0;

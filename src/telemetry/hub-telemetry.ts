@@ -9,7 +9,7 @@ import { SupervisionNumbers } from './supervision-numbers.ts';
 import type { Facts, SupervisionSpans } from './supervision-spans.ts';
 
 export interface HubTelemetryOptions {
-  /** Of the user: the Hub has no workspace. */
+  /** The user's settings: the Hub has no workspace. */
   readonly settings: Config['Telemetry'];
   /** Visible fields of a context, by machine: `projections` of the inspection. */
   readonly projections: Readonly<Record<string, (context: never) => Facts>>;
@@ -23,11 +23,11 @@ export interface HubTelemetry {
   /** Watches a root actor and the machines below it. Called before it starts. */
   observe(actor: AnyActorRef, machine: 'hub' | 'agent-server', workspacePath?: string): void;
   families(): readonly Family[];
-  /** Sends what waits, for a short while. Never rejects. */
+  /** Sends waiting spans, for a short while. Never rejects. */
   stop(): Promise<void>;
 }
 
-/** Counts what supervised actors do and, when the settings say so, exports it as OpenTelemetry traces. */
+/** Counts the states of supervised actors and, if configured, exports them as OpenTelemetry traces. */
 export function startHubTelemetry(options: HubTelemetryOptions): HubTelemetry {
   const numbers = new SupervisionNumbers();
   const exporting = options.settings.Enabled ? new StateExport(options) : undefined;
@@ -42,7 +42,7 @@ export function startHubTelemetry(options: HubTelemetryOptions): HubTelemetry {
   };
 }
 
-/** Exports states as spans. What is heard while the SDK is being loaded waits for it. */
+/** Exports states as spans. States wait while the SDK is being loaded. */
 class StateExport implements StateListener {
   readonly #export: SpanExport;
   #spans: SupervisionSpans | undefined;

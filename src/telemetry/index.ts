@@ -1,5 +1,5 @@
 /**
- * Numbers and spans of what happens: Prometheus metrics, and the export to OpenTelemetry. The agent server and the Hub start
+ * Prometheus metrics, and the export of spans to OpenTelemetry. The agent server and the Hub start
  * it, and render its numbers at a scrape. Never here: an HTTP route, a name made of a user's text, anything
  * that a turn or an actor would have to wait for. prom-client and the OpenTelemetry SDK are loaded when first needed.
  */

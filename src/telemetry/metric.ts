@@ -11,7 +11,7 @@ export interface Metric<L extends string = string> {
 
 export type Labels<L extends string = string> = Readonly<Record<L, string>>;
 
-/** How often what was seen, as Prometheus wants it: `buckets[i]` counts everything up to the metric's `buckets[i]`. */
+/** Counts of a histogram, as Prometheus defines them: `buckets[i]` counts all values up to the metric's `buckets[i]`. */
 export interface Observed {
   readonly buckets: readonly number[];
   readonly sum: number;

@@ -20,7 +20,7 @@ export class RunNumbers {
     this.#since = since;
   }
 
-  /** To be called with every change, at once: what was removed says for the last time what it did. */
+  /** Call it at once with every change: a removed actor reports its numbers for the last time. */
   note({ id, recentRuns }: Pick<Automation, 'id' | 'recentRuns'>, isRemoved: boolean): void {
     const last = this.#counted.get(id) ?? this.#since;
     let newest = last;

@@ -31,7 +31,7 @@ export class SpanExport {
     this.#running = this.#start(settings, resource, makeSpans);
   }
 
-  /** Ends what is open, and sends it if the collector is quick. Never rejects. */
+  /** Ends the open spans, and sends them if the collector is quick. Never rejects. */
   async stop(): Promise<void> {
     await within(this.#flushMs, this.#flush()).catch((error: unknown) => this.#logger.bug(error));
   }
@@ -40,7 +40,7 @@ export class SpanExport {
     const running = await this.#running;
     if (!running) return;
     running.spans.close();
-    // The numbers and the log have what became of it.
+    // The metrics and the log have the outcome.
     await running.exporter.shutdown().catch(() => undefined);
   }
 

@@ -4,7 +4,7 @@ import { type AnyActorRef, type AnyMachineSnapshot, isMachineSnapshot, type Stat
 export interface WatchedActor {
   /** Id of its machine, by which `machines/` and its documents have it. */
   readonly machine: string;
-  /** Its workspace; absent for the Hub itself. */
+  /** Workspace of the actor; absent for the Hub itself. */
   readonly workspacePath: string | undefined;
   /** The actor that started it. */
   readonly parent: WatchedActor | undefined;
@@ -16,18 +16,18 @@ export interface StateChange {
   readonly at: number;
   /** All states that are active now, outer before inner, dotted: `starting`, `starting.probing`. */
   readonly states: readonly string[];
-  /** Those of them that were not active before. */
+  /** Active states that were not active before. */
   readonly entered: readonly string[];
   /** The first that is seen of this actor: nothing led here. */
   readonly isFirst: boolean;
 }
 
-/** Hears of the states of supervised actors, as they are when an event has been dealt with. */
+/** Receives the states of supervised actors after each event. */
 export interface StateListener {
   /** After every event, before `onChange`. */
   onSnapshot(actor: WatchedActor, snapshot: AnyMachineSnapshot): void;
   onChange(actor: WatchedActor, change: StateChange, snapshot: AnyMachineSnapshot): void;
-  /** It has ended. */
+  /** The actor has ended. */
   onGone(actor: WatchedActor, at: number): void;
 }
 
@@ -81,7 +81,7 @@ export class StateWatch {
     }
   }
 
-  /** XState throws what an observer throws at the whole process. */
+  /** XState rethrows an observer's error to the whole process. */
   #tell(call: (listener: StateListener) => void): void {
     for (const listener of this.#options.listeners) {
       try {

@@ -16,7 +16,7 @@ export type Facts = Readonly<Record<string, string | number | boolean | null | D
 
 export interface SupervisionSpansOptions {
   readonly tracer: Tracer;
-  /** Also paths and what errors say. */
+  /** Whether spans contain paths and messages of errors. */
   readonly includeContent: boolean;
   /** Visible fields of a machine's context. */
   readonly factsOf: (machine: string, context: unknown) => Facts;
@@ -41,7 +41,7 @@ interface Life {
 
 /**
  * Supervised actors as spans: one for each stay in a state, those of inner states below it. A trace begins with a start and
- * has in it what follows until the next one, so a stay in `running` may be days long: it is sent when it ends.
+ * contains everything until the next start, so a stay in `running` may be days long: it is sent when it ends.
  */
 export class SupervisionSpans implements StateListener {
   readonly #options: SupervisionSpansOptions;
@@ -72,7 +72,7 @@ export class SupervisionSpans implements StateListener {
     for (const { span } of life?.stays.toReversed() ?? []) span.end(new Date(at));
   }
 
-  /** The process ends: what is still so is said to be. */
+  /** Marks open spans as unfinished: the process ends. */
   close(): void {
     for (const { stays } of this.#lives.values()) {
       for (const { span } of stays.toReversed()) span.setAttribute('oratorio.unfinished', true).end();

@@ -1,5 +1,5 @@
 /**
- * Every metric of Oratorio: what is exposed, what `docs/observability.md` lists (`npm run docs`), and what the dashboard for
+ * Every metric of Oratorio: the exposed names, the list in `docs/observability.md` (`npm run docs`), and the metrics that the dashboard for
  * Grafana may ask for. Names follow Prometheus: base units, `_total` for counters. No label has values that a user, a model
  * or a client makes up.
  */
@@ -10,7 +10,7 @@ const work = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800,
 const starts = [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 10, 30, 60];
 const people = [1, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600];
 
-/** Of the agent server: `GET /metrics` beside the Dashboard. */
+/** Metrics of the agent server: `GET /metrics` beside the Dashboard. */
 export const agentMetrics = {
   info: gauge('oratorio_agent_info', 'Always 1; the version is in the label.', { version: 'of the agent server' }),
   activeTurns: gauge('oratorio_agent_active_turns', 'Turns that run or wait for an approval.'),
@@ -81,7 +81,7 @@ export const agentMetrics = {
   webSockets: gauge('oratorio_agent_web_sockets', 'Open WebSockets.'),
 } as const satisfies Record<string, Metric<string> | Metric<never>>;
 
-/** Of the Hub: `GET /v1/metrics`. */
+/** Metrics of the Hub: `GET /v1/metrics`. */
 export const hubMetrics = {
   info: gauge('oratorio_hub_info', 'Always 1; the version is in the label.', { version: 'of the Hub' }),
   workspaces: gauge('oratorio_hub_workspaces', 'Known workspaces by state.', {
@@ -129,7 +129,7 @@ export const hubMetrics = {
   inspectorActive: gauge('oratorio_hub_inspector_active', 'Whether the inspection stream has viewers (1) or not (0).'),
 } as const satisfies Record<string, Metric<string> | Metric<never>>;
 
-/** Of the review backend: `GET /api/v1/metrics`. What waits is counted in the database, all else in the process. */
+/** Metrics of the review backend: `GET /api/v1/metrics`. Waiting work is counted in the database, all else in the process. */
 export const reviewMetrics = {
   info: gauge('oratorio_review_info', 'Always 1; the version is in the label.', { version: 'of the review backend' }),
   jobs: gauge('oratorio_review_jobs', 'Jobs in the queue.', {
@@ -160,7 +160,7 @@ export const reviewMetrics = {
   ),
 } as const satisfies Record<string, Metric<string> | Metric<never>>;
 
-/** Of the export to OpenTelemetry, in both; absent while it is off. */
+/** Metrics of the export to OpenTelemetry, in both; absent while it is off. */
 export const exportMetrics = {
   spans: counter('oratorio_telemetry_spans_total', 'Spans by what became of them.', {
     result: '`exported`, `failed` (the collector did not take them), `dropped` (the queue was full)',
@@ -170,7 +170,7 @@ export const exportMetrics = {
   }),
 } as const satisfies Record<string, Metric<string> | Metric<never>>;
 
-/** Of the process, in both; the names are those that every Prometheus client uses. */
+/** Metrics of the process, in both, with the names that every Prometheus client uses. */
 export const processMetrics = {
   cpu: counter('process_cpu_seconds_total', 'Processor time.'),
   memory: gauge('process_resident_memory_bytes', 'Resident memory.'),

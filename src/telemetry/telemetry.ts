@@ -32,7 +32,7 @@ export interface Telemetry {
 }
 
 /**
- * Counts what turns do from now on and, when the settings say so, exports them as OpenTelemetry traces. Neither can disturb
+ * Counts the events of turns from now on and, if configured, exports them as OpenTelemetry traces. Neither can disturb
  * a turn: both hear of it when its trace is stored. The SDK is loaded only for an export.
  */
 export function startTelemetry({ traces, ...options }: TelemetryOptions): Telemetry {

@@ -5,7 +5,7 @@ import type { TelemetryOptions } from './telemetry.ts';
 import { TurnFollower } from './turn-follower.ts';
 import { workspaceId } from './workspace-id.ts';
 
-/** Exports turns as spans. What is heard while the SDK is being loaded waits for it. */
+/** Exports turns as spans. Events wait while the SDK is being loaded. */
 export class TurnExport {
   readonly #export: SpanExport;
   #follower: TurnFollower | undefined;

@@ -28,7 +28,7 @@ export interface ModelCall {
   /** Code of the error that it failed of. */
   readonly errorCode: string | undefined;
   readonly finishReason: string | undefined;
-  /** It made a summary of older turns. */
+  /** The turn made a summary of older turns. */
   readonly isCompaction: boolean;
   readonly segments: readonly Segment[];
 }
@@ -49,14 +49,14 @@ interface Segment {
   readonly startedAt: number;
 }
 
-/** Hears what happens in turns, in order. */
+/** Receives the events of turns, in order. */
 export interface TurnListener {
   /** Every event. `turn` is absent when it is of none, or of one whose beginning was not heard. */
   onEvent(event: TraceEvent, turn: OpenTurn | undefined): void;
   onModelCall(call: ModelCall, turn: OpenTurn): void;
   /** After everything else of this turn. */
   onTurnEnd(event: TraceEvent, turn: OpenTurn | undefined): void;
-  /** Its end will not be heard: the process ends, another turn has begun in its session, or there are too many. */
+  /** The end of the turn will not arrive: the process ends, another turn has begun in its session, or there are too many. */
   onTurnLost(turn: OpenTurn): void;
 }
 
@@ -65,7 +65,7 @@ interface Followed extends OpenTurn {
   segments: Segment[];
   /** When something was last heard that the model did not say: it cannot have been asked before. */
   quietSince: number;
-  /** Of the last error. */
+  /** Kind of the last error. */
   errorCode: string | undefined;
   /** The last request has failed, and was reported. */
   hasReportedFailure: boolean;
@@ -77,7 +77,7 @@ const maxTurns = defaults.telemetry.queueSpans;
 /** Follows turns by their traces and assembles the requests to the model, which a trace reports piece by piece. */
 export class TurnFollower {
   readonly #turns = new Map<string, Followed>();
-  /** By id, oldest first: an agent of another maker exports some requests after the end. */
+  /** By id, oldest first: an external agent exports some requests after the end. */
   readonly #ended = new Map<string, Followed>();
   readonly #listeners: readonly TurnListener[];
 
@@ -252,7 +252,7 @@ function unansweredCall(turn: Followed, { at, data }: TraceEvent): ModelCall | u
 const firstOf = ([first]: readonly Segment[], startedAt: number): number | undefined =>
   first && Math.max(first.startedAt, startedAt);
 
-/** `ModelErrorCode` of the agent: what a turn fails of when its provider does. */
+/** `ModelErrorCode` of the agent: reasons of turns that fail with their provider. */
 const isModelError = (code: string): boolean => code.startsWith('upstream') || code === 'contextTooLong';
 
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -68,7 +68,7 @@ export class TurnNumbers implements TurnListener {
   }
 
   onTurnEnd({ data, durationMs }: TraceEvent): void {
-    // Its duration is unknown.
+    // The duration is unknown.
     const hasCrashed = data['interruptedBy'] === 'crash';
     const status = hasCrashed ? 'crashed' : knownOr(turnStatuses, data['status']);
     this.#turns.add({ status });
@@ -76,7 +76,7 @@ export class TurnNumbers implements TurnListener {
   }
 
   onTurnLost(_turn: OpenTurn): void {
-    // Its end was dropped with other events, which are counted where they are dropped.
+    // The end was dropped with other events, which are counted where they are dropped.
   }
 
   families(): Family[] {

@@ -28,7 +28,7 @@ import { type ModelCall, type OpenTurn, type TurnListener, textOf, tokensOf } fr
 
 export interface TurnSpansOptions {
   readonly tracer: Tracer;
-  /** Also what was said, and what tools got and gave. */
+  /** Whether spans contain messages, and arguments and results of tools. */
   readonly includeContent: boolean;
   /** Undefined: the provider cannot be had. */
   readonly described: Described | undefined;
@@ -63,7 +63,7 @@ const ended = (message: string) => ({ code: SpanStatusCode.ERROR, message });
 export class TurnSpans implements TurnListener {
   readonly #options: TurnSpansOptions;
   readonly #open = new Map<string, OpenSpans>();
-  /** Of turns that have ended, too, for as long as a late request can name them. */
+  /** Spans by turn; those of ended turns stay as long as a late request can name them. */
   readonly #contexts = new WeakMap<OpenTurn, Context>();
   readonly #parents = new Map<string, SpanContext>();
 
@@ -202,7 +202,7 @@ export class TurnSpans implements TurnListener {
 
   #endTool(open: OpenSpans, { at, callId = '', data }: TraceEvent): void {
     const span = open.tools.get(callId)?.span;
-    // One that was cancelled before it began has no time of its own.
+    // A call that was cancelled before its start has no duration.
     if (!span) return;
     open.tools.delete(callId);
     const outcome = textOf(data['outcome']) ?? 'unknown';
