@@ -1,7 +1,8 @@
 /** Files of a workspace that its settings start as programs, or hand to programs as code. */
 import { createHash } from 'node:crypto';
-import { lstatSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { basename, extname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { lstatSync, readFileSync, statSync } from 'node:fs';
+import { basename, extname, relative, resolve } from 'node:path';
+import { isWithin, realPathOr } from '../lib/index.ts';
 
 /** Files by canonical path, each with a hash of its content. */
 export type NamedFiles = ReadonlyMap<string, string>;
@@ -32,7 +33,7 @@ const written = />{1,2}\|?\s*[^\s;&|<>()]+/g;
  * @param directories working directories of the commands, relative ones below the workspace; the workspace is always one
  */
 export function namedFiles(workspace: string, commands: unknown, directories: readonly string[] = []): NamedFiles {
-  const root = realPath(workspace);
+  const root = realPathOr(workspace);
   const bases = [...new Set([workspace, ...directories.map((each) => resolve(workspace, each))])];
   const words = [
     ...new Set(textsIn(commands).flatMap((text) => [text, ...text.replace(written, ' ').split(betweenWords)])),
@@ -44,10 +45,10 @@ export function namedFiles(workspace: string, commands: unknown, directories: re
     if (word === '' || word.length > 4_096 || word.includes('\0') || (data.has(extname(word)) && !isScript)) continue;
     for (const base of bases) {
       const named = resolve(base, word);
-      const isOwn = isBelow(workspace, named) || isBelow(root, realPath(named));
+      const isOwn = isWithin(workspace, named) || isWithin(root, realPathOr(named));
       const content = isOwn ? contentOf(named, isScript) : undefined;
       if (content !== undefined)
-        found.set(isBelow(root, realPath(named)) ? relative(root, realPath(named)) : named, content);
+        found.set(isWithin(root, realPathOr(named)) ? relative(root, realPathOr(named)) : named, content);
     }
   }
   return new Map([...found].sort(([one], [other]) => (one < other ? -1 : 1)));
@@ -111,18 +112,5 @@ function contentOf(path: string, isScript: boolean): string | undefined {
     return createHash('sha256').update(content).digest('base64url');
   } catch {
     return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true ? 'unreadable' : undefined;
-  }
-}
-
-function isBelow(directory: string, path: string): boolean {
-  const below = relative(directory, path);
-  return below !== '' && below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below);
-}
-
-function realPath(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return join(path);
   }
 }

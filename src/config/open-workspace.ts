@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describeUser, ensurePrivateDirectory, shellWord } from '../lib/index.ts';
+import { describeUser, ensurePrivateDirectory, realPathOr, shellWord } from '../lib/index.ts';
 import { directoryName, usualHome, workspaceConfigFile, workspaceStateDirectory } from './home.ts';
 
 /** A workspace that belongs to this user. */
@@ -114,7 +114,7 @@ const hasConfiguration = (path: string): boolean => lstatOf(workspaceConfigFile(
  * the directory around a home of Oratorio.
  */
 export function workspaceAbove(path: string, options: OpenWorkspaceOptions): string | undefined {
-  const canonical = realpathOf(path);
+  const canonical = realPathOr(path);
   for (let at = dirname(canonical); at !== dirname(at); at = dirname(at)) {
     if (!hasConfiguration(at) || join(at, directoryName) === usualHome()) continue;
     try {
@@ -124,14 +124,6 @@ export function workspaceAbove(path: string, options: OpenWorkspaceOptions): str
     }
   }
   return undefined;
-}
-
-function realpathOf(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
 }
 
 /**

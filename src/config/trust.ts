@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { realPathOr } from '../lib/index.ts';
 import { ConfigError, TrustError } from './error.ts';
 import { directoryName, userConfigFile, workspaceConfigFile } from './home.ts';
 import { canonical, type Trust } from './layers.ts';
@@ -77,7 +77,7 @@ export function trustOf(
   settings: JsonObject,
 ): WorkspaceTrust & { readonly warning?: string } {
   const { decisions, problem } = readTrustFile(home);
-  const path = realPath(workspace);
+  const path = realPathOr(workspace);
   const decision = decisions.find((each) => each.path === path);
   const isTrusted =
     decision !== undefined &&
@@ -182,7 +182,7 @@ export async function changeTrusted(
 
 /** Takes the user's agreement back. @returns whether there was one */
 export function revokeTrust({ home, workspace }: TrustPlace): boolean {
-  const path = realPath(workspace);
+  const path = realPathOr(workspace);
   if (!readTrustFile(home).decisions.some((each) => each.path === path)) return false;
   changeTrustFile(home, (decisions) => decisions.filter((each) => each.path !== path));
   return true;
@@ -204,7 +204,7 @@ export function trustedWorkspaces(home: string): {
 
 /** A workspace whose `.oratorio` belongs to this user. @throws TrustError */
 function requireOwn(workspace: string): { readonly path: string; readonly owner: number | null } {
-  const path = realPath(workspace);
+  const path = realPathOr(workspace);
   const inside = join(path, directoryName);
   const stats = lstatOf(inside);
   if (stats === undefined) throw new TrustError(`${workspace} is not a workspace.`);
@@ -215,14 +215,6 @@ function requireOwn(workspace: string): { readonly path: string; readonly owner:
     throw new TrustError(`${inside} belongs to another user (uid ${stats.uid}).`);
   }
   return { path, owner: uid === undefined ? null : stats.uid };
-}
-
-function realPath(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
 }
 
 /** Uid of a workspace's `.oratorio`; null on systems without uids, undefined for a missing directory. */

@@ -1,5 +1,6 @@
-import { accessSync, constants, realpathSync, statSync } from 'node:fs';
-import { delimiter, isAbsolute, join, relative, sep } from 'node:path';
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { isWithin, realPathOr } from './paths.ts';
 
 /** Where to look when `PATH` does not say, or says too little. */
 export const usualPlaces = ['/usr/local/bin', '/usr/bin', '/bin'];
@@ -37,23 +38,11 @@ export function absoluteSearchPath(path = ''): string {
  * working directory.
  */
 export function searchPathOutside(directory: string, path = ''): string {
-  const real = realPath(directory);
-  const isOutside = (each: string): boolean => isAbsolute(each) && !isIn(real, each) && !isIn(real, realPath(each));
+  const real = realPathOr(directory);
+  const isOutside = (each: string): boolean =>
+    isAbsolute(each) && !isWithin(real, each) && !isWithin(real, realPathOr(each));
   return joined(path.split(delimiter).filter(isOutside));
 }
 
 const joined = (directories: readonly string[]): string =>
   (directories.length > 0 ? directories : usualPlaces).join(delimiter);
-
-function isIn(directory: string, path: string): boolean {
-  const below = relative(directory, path);
-  return below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below);
-}
-
-function realPath(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
-}

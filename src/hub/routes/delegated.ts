@@ -1,6 +1,6 @@
-import { isAbsolute, relative } from 'node:path';
 import * as v from 'valibot';
 import { type AnyRoute, json, type Reply, type RequestContext } from '../../http/index.ts';
+import { isWithin } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { DelegatedRequest, Thread, TokenRequest, TokenRevocation } from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
@@ -156,11 +156,6 @@ export function delegatedRoutes(bind: Bind, options: DelegatedRoutesOptions): An
 
 /** Name of the holder as a client of an agent server, and in `decidedBy`. */
 const clientOf = (name: string): string => `agent ${name}`;
-
-const isWithin = (directory: string, path: string): boolean => {
-  const way = relative(directory, path);
-  return way === '' || (!way.startsWith('..') && !isAbsolute(way));
-};
 
 type Turn = NonNullable<v.InferOutput<typeof Thread>['turns']>[number];
 
