@@ -191,7 +191,7 @@ export const stylePatterns: readonly StylePattern[] = [
   {
     id: 'what-clause',
     scope: 'prose',
-    pattern: /(?<!“)\bwhat\b(?! to\b)(?![^.!?|]*\?)/i,
+    pattern: /(?<!“|\$\{)\bwhat\b(?! to\b)(?![^.!?|]*\?)/i,
     reason: 'a clause hides a noun',
     instead: 'the noun: the request, the response, the settings, the rest',
     example: 'Returns what it said last.',

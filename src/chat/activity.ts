@@ -82,7 +82,7 @@ export const planned = ({ callId, steps }: ItemOf<'plan'>): Activity => ({ event
 
 export const notice = ({ kind, text }: ItemOf<'systemNotice'>): Activity => ({ event: 'notice', kind, message: text });
 
-/** One line for people, in the thinking of the answer; undefined for what is not worth one. */
+/** One line for people, in the thinking of the answer; undefined for events without one. */
 export function lineOf(activity: Activity): string | undefined {
   const { event, tool, durationMs, message, operation, target } = activity;
   const took = durationMs === undefined ? '' : ` (${durationMs} ms)`;
@@ -110,7 +110,7 @@ export function lineOf(activity: Activity): string | undefined {
 
 const firstLine = (text = ''): string => text.split('\n', 1)[0] ?? '';
 
-/** Tool calls with what came of them, in the order in which they were made. */
+/** Tool calls with their results, in the order of the calls. */
 export function stepsOf(activities: readonly Activity[]): Step[] {
   const steps = new Map<string, Step>();
   for (const { event, callId, tool, arguments: given = '', durationMs, outputPreview } of activities) {

@@ -18,7 +18,7 @@ export class Approvals {
     this.#turns = turns;
   }
 
-  /** `GET /v1/approvals`: what waits, the oldest first. */
+  /** `GET /v1/approvals`: the waiting approvals, the oldest first. */
   readonly list = (): Reply => {
     const approvals = this.#turns.approvals.toSorted((a, b) => a.createdAt.localeCompare(b.createdAt));
     return json(200, { object: 'list', approvals: approvals.map((each) => this.#shown(each)) });

@@ -24,7 +24,7 @@ export interface Outcome {
 
 /** Receiver of an answer while it is written. */
 export interface Watcher {
-  /** It sends pieces on as they come, and cannot take them back. */
+  /** The reply sends each piece at once, and cannot withdraw it. */
   readonly isStream: boolean;
   onText(text: string): void;
   onReasoning(text: string): void;
@@ -85,10 +85,10 @@ export class ChatTurn {
   #saver: TurnSaver | undefined;
   #isStopped = false;
   #messageId = '';
-  /** Of the open message, characters that came as deltas. */
+  /** Characters of the open message that came as deltas. */
   #seen = 0;
   #reasoningId = '';
-  /** Length of the text of whole answers: what follows may be discarded. */
+  /** Length of the text of whole answers: later text may be discarded. */
   #sure = 0;
 
   constructor(options: ChatTurnOptions) {
@@ -324,7 +324,7 @@ export class ChatTurn {
   }
 }
 
-/** It ended before there was a turn of the runtime. */
+/** The request ended before there was a turn of the runtime. */
 export const givenUp = (): HttpError => chatError('turnInterrupted', 'The turn was given up before it began.');
 
 function cancellation({ interruptedBy }: Turn): HttpError {

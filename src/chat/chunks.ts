@@ -24,8 +24,8 @@ export const doneFrame = frame('[DONE]');
 export const errorFrame = (error: ErrorObject): string => frame(JSON.stringify({ error }));
 
 /**
- * Frames of one streamed answer, as strict readers want them: `id`, `object`, `created`, `model` and `choices` in each. What
- * is the same in all of them is written out once; per piece of text only the text is serialised.
+ * Frames of one streamed answer, as strict readers want them: `id`, `object`, `created`, `model` and `choices` in each. The
+ * common part of all of them is written out once; per piece of text only the text is serialised.
  */
 export class Chunks {
   readonly #head: string;

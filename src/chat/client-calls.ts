@@ -9,7 +9,7 @@ export interface ClientCall {
 
 /** A piece of a call: the first one says which tool is called, the others bring more of the arguments only. */
 export interface CallPiece {
-  /** Of the call in the answer. */
+  /** Index of the call in the answer. */
   readonly index: number;
   readonly begins?: Pick<ClientCall, 'id' | 'name'>;
   readonly arguments: string;
@@ -39,7 +39,7 @@ export class ClientCalls {
     this.#tell = tell;
   }
 
-  /** As far as they are written. */
+  /** Arguments written so far. */
   get all(): readonly ClientCall[] {
     return this.#calls;
   }
@@ -75,7 +75,7 @@ export class ClientCalls {
     return hasBroken;
   }
 
-  /** The answer is over: what was not written to its end is no call. */
+  /** Ends the answer: an unfinished call is dropped. */
   end(): void {
     this.#calls = this.#calls.filter(({ isWhole }) => isWhole);
   }

@@ -105,7 +105,7 @@ export class Completions {
     return json(200, completionOf(turn), sessionHeader(turn));
   }
 
-  /** A client that goes stops watching: what that means for the turn is decided elsewhere. */
+  /** Stops watching when the client disconnects. Another part decides about the turn. */
   #follow(context: RequestContext, turn: ChatTurn, reply: { close(): void }): void {
     this.#turns.keep(turn);
     const { signal } = context;

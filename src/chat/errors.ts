@@ -87,7 +87,7 @@ export interface ChatErrorOptions {
 }
 
 /**
- * Errors that no retry makes better, whatever client libraries think of their status. A turn of an external agent may have changed files.
+ * Errors that no retry makes better, although client libraries repeat some of their statuses. A turn of an external agent may have changed files.
  */
 const neverRetried: ReadonlySet<ChatErrorName> = new Set([
   'upstreamUnauthorized',
@@ -100,7 +100,7 @@ const neverRetried: ReadonlySet<ChatErrorName> = new Set([
   'agentExited',
 ]);
 
-/** Made by `chatError`: `details` of the `HttpError` is what only this API has. */
+/** Made by `chatError`: `details` of the `HttpError` has the fields of this API. */
 interface ChatDetails {
   readonly chat: Pick<ErrorObject, 'type' | 'param'>;
 }
@@ -118,7 +118,7 @@ export function chatError(name: ChatErrorName, message: string, options: ChatErr
 
 export const invalidParameter = (param: string, message: string) => chatError('invalidParameter', message, { param });
 
-/** The same error for a client that must not try again: tools have run. */
+/** The error for a client that must not try again: tools have run. */
 export function withoutRetry(error: HttpError): HttpError {
   if (error.headers.some(([name]) => name === 'x-should-retry')) return error;
   const { status, code, message, details, headers } = error;
@@ -162,7 +162,7 @@ const agentErrors: Partial<Record<AgentError['reason'], ChatErrorName>> = {
 };
 
 /**
- * Anything that was thrown while a turn was prepared, as an error of this API; what is neither an error of the runtime, nor of
+ * Converts an error from the preparation of a turn to one of this API; an error that is neither of the runtime, nor of
  * the model's provider, is a bug and comes back unchanged.
  */
 export function explained(error: unknown): unknown {

@@ -19,7 +19,7 @@ export interface Conversation {
   readonly toolAnswers: readonly ToolAnswer[];
   /** …the same as messages… */
   readonly toolMessages: readonly ModelMessage[];
-  /** …and what the user says now. */
+  /** …and the new message of the user. */
   readonly input: readonly InputPart[];
 }
 
@@ -39,7 +39,7 @@ function imageOf({ image_url }: Extract<Part, { type: 'image_url' }>, param: str
   return { type: 'image', url, ...(typeof detail === 'string' && { detail }) };
 }
 
-/** One part; undefined for what an assistant may have said and no model receives again. */
+/** One part; undefined for a part of an assistant that no model receives again. */
 function partOf(part: Part, kind: Kind, param: string): ContentPart | undefined {
   if (typeof part === 'string') return { type: 'text', text: part };
   if (isText(part)) return { type: 'text', text: part.text };

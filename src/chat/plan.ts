@@ -12,15 +12,15 @@ export interface Plan {
     TurnOptions,
     'tools' | 'clientTools' | 'toolChoice' | 'responseFormat' | 'sampling' | 'sender'
   >;
-  /** As the caller asked for it. */
+  /** Model that the caller asked for. */
   readonly model: string | undefined;
   /** Undefined: this request belongs to no session. */
   readonly sessionId: string | undefined;
   readonly isStream: boolean;
   readonly includesUsage: boolean;
-  /** Undefined: as it is configured. */
+  /** Undefined: the configured one. */
   readonly showsActivity: boolean | undefined;
-  /** The answer has a form: words that come before a tool call are no part of it. */
+  /** The answer has a form: words before a tool call do not belong to it. */
   readonly onlyFinalText: boolean;
 }
 
@@ -121,7 +121,7 @@ export function sessionIdOf(request: Pick<ChatRequest, 'metadata' | 'user'>, { h
   );
 }
 
-/** @throws HttpError 400 for what contradicts itself, or is not supported */
+/** @throws HttpError 400 for contradicting or unsupported parameters */
 export function planOf(request: ChatRequest, source: SessionSource): Plan {
   const { response_format: format, user } = request;
   const responseFormat = format && format.type !== 'text' ? format : undefined;

@@ -26,7 +26,7 @@ const ImagePart = fields({
   type: v.literal('image_url'),
   image_url: v.lazy((input) => (typeof input === 'string' ? required : fields({ url: required, detail: text }))),
 });
-/** Of a kind that is judged where it is used: files and audio are refused, what an assistant once thought is ignored. */
+/** A part that is judged where it is used: files and audio are refused, thoughts of an assistant ignored. */
 const OtherPart = v.looseObject({ type: v.string('a string') }, 'an object with a type');
 const knownParts: Readonly<Record<string, v.GenericSchema<unknown, Part>>> = { text: TextPart, image_url: ImagePart };
 
@@ -103,7 +103,7 @@ const ResponseFormat = v.variant(
   `one of ${formats.join(', ')}`,
 );
 
-/** Parameters that go to the model's provider as they are. */
+/** Parameters that go to the model's provider unchanged. */
 const sampling = {
   temperature: number,
   top_p: number,

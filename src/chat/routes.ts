@@ -29,7 +29,7 @@ function route(
 
 /**
  * Every route below `/v1/` (specification §4.1). The server that carries them passes on `chatGuard`, so that paths and methods
- * without a route are guarded too, and `chatErrorBody` (`openChatServer` does). A server that forgets the guard is no open
+ * without a route are guarded too, and `chatErrorBody` (`openChatServer` does). A server that forgets the guard is still not an open
  * door: each route asks for the key itself.
  */
 export function chatRoutes(options: ChatOptions): AnyRoute[] {
@@ -49,14 +49,14 @@ export function chatRoutes(options: ChatOptions): AnyRoute[] {
   }
 
   const routes = [
-    // No deadline: a turn may take hours, and what keeps the client awake meanwhile is part of the answer.
+    // No deadline: a turn may take hours, and the answer contains signs of life for the client.
     route('POST', '/v1/chat/completions', completions.handle, {
       bodyLimit: defaults.http.chatBodyBytes,
       deadlineMs: 0,
     }),
     route('GET', '/v1/health', healthOf(options)),
     route('GET', '/v1/models', async () => json(200, { object: 'list', data: await listed() })),
-    // Ids may have slashes in them, written as they are or percent-encoded.
+    // Ids may contain slashes, plain or percent-encoded.
     route('GET', '/v1/models/*', findModel),
     ...(api.ApprovalMode === 'interactive' ? approvalRoutes(new Approvals(runtime, turns)) : []),
     ...methods.flatMap((method) => [route(method, '/v1/*', unknownUrl), route(method, '/v1', unknownUrl)]),

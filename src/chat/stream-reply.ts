@@ -45,7 +45,7 @@ export class StreamReply implements Watcher, Ticking {
     if (turn.outcome) this.onEnd(turn.outcome);
   }
 
-  /** Writes what there is so far; what follows is written as it comes. */
+  /** Writes the present text; later text is written at once. */
   readonly open = (stream: ReplyStream): void => {
     this.#stream = stream;
     this.#write(this.#held);

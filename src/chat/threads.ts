@@ -19,7 +19,7 @@ export function threadIdOf(sessionId: string): string {
 }
 
 /**
- * Threads behind requests. A session has a thread for good, which knows what was said and what tools gave: of what the client
+ * Threads behind requests. A session has a thread for good, which holds all messages and results of tools: of the messages that the client
  * sends again only the new end counts. A request without a session gets a thread of its own, gone when it is answered.
  */
 export class Threads {
@@ -85,7 +85,7 @@ export class Threads {
     this.#runtime.start({ threadId, identity, displayName: sessionId.slice(0, 200), config }).announce();
   }
 
-  /** Of the thread rather than of the turn, so that sub-agents inherit it. */
+  /** Set on the thread rather than on the turn, so that sub-agents inherit it. */
   #config(instructions: readonly string[] = []): ThreadConfig {
     const { EnabledTools } = this.#api;
     return {

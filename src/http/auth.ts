@@ -23,7 +23,7 @@ export function bearerToken(header: string | undefined): string | undefined {
 
 /**
  * Makes a test for one secret; a getter allows rotation. Compares in constant time among secrets of one length: how long our
- * tokens are is no secret, and hashing both sides would cost more than the rest of a small request.
+ * tokens are is public, and hashing both sides would cost more than the rest of a small request.
  */
 export function secretTest(secret: string | (() => string)): (given: string) => boolean {
   let known = '';

@@ -119,7 +119,7 @@ export class Core {
 
   /**
    * Decides about a WebSocket handshake, in the order of the contract: Host, origin, auth. Throws HttpError to refuse it.
-   * Returns what `auth` made of the request.
+   * Returns the principal of `auth`.
    */
   admitSocket(request: Parameters<AnyWebSocketRoute['auth']>[0], route: AnyWebSocketRoute): never {
     const host = this.#checkHost(request);
@@ -192,7 +192,7 @@ export class Core {
     }
   }
 
-  /** Answers with what went wrong. Never throws. */
+  /** Answers with the error. Never throws. */
   fail(x: Exchange, error: unknown): void {
     try {
       if (x.settled && (error instanceof HttpError || isAbort(error))) return;
@@ -203,7 +203,7 @@ export class Core {
     }
   }
 
-  /** Reports a bug and gives what a client may know of it. Never throws. */
+  /** Reports a bug and returns the error for the client. Never throws. */
   bug(error: unknown): HttpError {
     const errorId = randomBytes(8).toString('hex');
     try {
@@ -265,7 +265,7 @@ export class Core {
     if (this.#pending.size + this.#streams + this.channels.readers + this.sockets.size === 0) this.#whenIdle();
   }
 
-  /** Ends what can be ended in peace: resolves when all of it has ended, or after `graceMs`. */
+  /** Lets connections and streams end: resolves when all have ended, or after `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     this.draining = true;
     // Data appended in this very turn still has to reach its readers before they are ended.

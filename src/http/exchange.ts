@@ -13,8 +13,8 @@ export type PipeReply = Extract<Reply, { kind: 'pipe' }>;
 const bodyBytesPerMs = 20;
 
 /**
- * One request and its one answer: what both adapters share. `settled` turns true once, when the answer is given or
- * the client is gone; from then on nothing is written any more, whatever a handler still returns.
+ * One request and its one answer, shared by both adapters. `settled` turns true once, when the answer is given or
+ * the client is gone; from then on nothing is written any more, and results of handlers are ignored.
  */
 export abstract class Exchange implements RequestContext<never> {
   protected readonly core: Core;
@@ -66,7 +66,7 @@ export abstract class Exchange implements RequestContext<never> {
   protected abstract abandon(): void;
   /** Starts to feed `body`, or finishes it at once when the request has none. */
   protected abstract receive(body: Body): void;
-  /** Makes the exchange outlive the turn it arrived in: copies what the server library would take back. */
+  /** Makes the exchange outlive the turn it arrived in: copies the memory that the server library reuses. */
   abstract detach(): void;
   /** Waits for an admission, and leaves the body unread where the server library can. Returns a function that ends the wait. */
   abstract hold(): () => void;

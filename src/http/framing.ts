@@ -3,7 +3,7 @@ import { HttpError } from './http-error.ts';
 /** Most bytes of request line and headers together (design §4). */
 export const headerBytes = 16_384;
 
-/** Header fields that decide where a request ends, as they were sent: one entry for each field line. */
+/** Header fields that decide where a request ends, unchanged: one entry for each field line. */
 export interface FramingFields {
   readonly hosts: number;
   readonly lengths: readonly string[];
@@ -15,7 +15,7 @@ const refusal = (message: string): HttpError => new HttpError(400, 'invalidReque
 
 /**
  * The fault of a request whose end is ambiguous (RFC 9112, sections 3.2, 6.1 and 6.3), or undefined. The caller answers it and closes
- * the connection, because what follows on it may be the rest of this request.
+ * the connection, because the next bytes may be the rest of this request.
  */
 export function framingFault({ hosts, lengths, codings }: FramingFields): HttpError | undefined {
   if (hosts > 1) return refusal('The request has more than one Host header.');

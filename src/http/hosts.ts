@@ -22,7 +22,7 @@ const isAddress = (name: string): boolean =>
 
 /**
  * Host header values of this machine's loopback addresses, of `names` and, when others can connect, of plain addresses; with
- * any port, and with the dot at the end that makes a name absolute. What a DNS-rebinding page can choose is a name, and that
+ * any port, and with the dot at the end that makes a name absolute. A DNS-rebinding page can choose only a name, and names
  * must be listed.
  */
 export function knownHosts({ isPublic, names }: HostRules): (host: string) => boolean {
@@ -37,7 +37,7 @@ export function knownHosts({ isPublic, names }: HostRules): (host: string) => bo
 
 /**
  * Does a page of another origin send this request? Browsers set `Sec-Fetch-Site` themselves (a page cannot forge it);
- * those without it send `Origin`, which must then name the very host that was asked. Clients that are no browser send neither.
+ * those without it send `Origin`, which must then name the very host that was asked. Other clients send neither.
  */
 export function isForeign(host: string, fetchSite: string | undefined, origin: string | undefined): boolean {
   if (fetchSite !== undefined) return fetchSite !== 'same-origin' && fetchSite !== 'none';

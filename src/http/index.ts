@@ -5,7 +5,7 @@
  *
  * Requests refused before they are routed. Ambiguous framing (RFC 9112, section 6.3), two Host headers and more than 16 KiB of
  * request line and headers are answered 400 or 431 with this server's error body, and the connection is closed. `node:http`
- * also words what its parser refuses (400, 408, 431). uWebSockets.js answers in C++, before any code of ours, with an HTML page
+ * also words the refusals of its parser (400, 408, 431). uWebSockets.js answers in C++, before any code of ours, with an HTML page
  * that cannot be changed: 400 (malformed, no Host, Content-Length together with Transfer-Encoding), 431 (over 64 KiB, or over
  * 100 headers) and 505 (HTTP/1.0 or an absolute-form target). A server whose clients may be proxies that speak HTTP/1.0
  * prefers `node` (`createServer`), which answers both. uWebSockets.js also closes a connection that sends its next request

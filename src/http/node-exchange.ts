@@ -18,7 +18,7 @@ export const idleMs = 10_000;
 /** Longest time to read on from a client that continues to send after its answer, before the connection is cut. */
 const lingerMs = 1_000;
 
-/** HTTP/1.0 needs no Host header. What the header guards against are pages in a browser, and browsers send HTTP/1.1. */
+/** HTTP/1.0 needs no Host header. The header guards against pages in a browser, and browsers send HTTP/1.1. */
 const hostOfOld = (req: IncomingMessage): string | undefined => (req.httpVersion === '1.0' ? 'localhost' : undefined);
 
 const absoluteForm = /^https?:\/\/([^/?#@]*)([^#]*)$/i;

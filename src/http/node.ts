@@ -56,7 +56,7 @@ export class NodeServer implements HttpServer {
   readonly #server: Server;
   bound: HttpServer['bound'];
   readonly #upgraders = new Map<AnyWebSocketRoute, WebSocketServer>();
-  /** Connections whose last request was refused for its framing: what follows on them is not served. */
+  /** Connections whose last request was refused for its framing: later bytes are not served. */
   readonly #refused = new WeakSet<Duplex>();
   #connections = 0;
   #closing: Promise<void> | undefined;
@@ -100,7 +100,7 @@ export class NodeServer implements HttpServer {
   }
 
   #serve(req: IncomingMessage, res: ServerResponse): void {
-    // A client that disconnects mid-answer is no error of ours; 'close' is enough.
+    // A client that disconnects mid-answer is not an error; 'close' is enough.
     res.on('error', () => {});
     if (this.#refused.has(req.socket)) return;
     const x = new NodeExchange(this.#core, req, res);

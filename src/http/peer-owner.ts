@@ -131,7 +131,7 @@ export function peerUidOf(socket: Socket): Uid | Promise<Uid> | 'busy' {
   return process.platform === 'linux' ? peers.uidOf(socket) : undefined;
 }
 
-/** Inode of the socket: what the kernel's table names it by. Node keeps the descriptor to itself. */
+/** Inode of the socket: its name in the kernel's table. Node does not publish the descriptor. */
 function inodeOf(socket: Socket): string | undefined {
   const { fd } = (socket as unknown as { readonly _handle?: { readonly fd?: number } | null })._handle ?? {};
   if (fd === undefined || fd < 0) return undefined;

@@ -18,7 +18,7 @@ export abstract class PipeWriter {
 
   /** Writes at once, after the head if it is the first. False when bytes were left behind: then `writable` follows. */
   protected abstract send(chunk: Uint8Array): boolean;
-  /** Ends the answer after what was written. */
+  /** Ends the answer after the written bytes. */
   protected abstract finish(): void;
   /** Ends the connection in the middle of the answer. */
   protected abstract disconnect(): void;

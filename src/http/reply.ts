@@ -9,11 +9,11 @@ const jsonHeaders: readonly Header[] = [['content-type', 'application/json']];
 const textHeaders: readonly Header[] = [['content-type', 'text/plain; charset=utf-8']];
 const noHeaders: readonly Header[] = [];
 
-/** uWebSockets.js writes what it is given: a line break in a value would let a caller forge headers (RFC 9110, section 5.5). */
+/** uWebSockets.js checks no value: a line break in one would let a caller forge headers (RFC 9110, section 5.5). */
 function checked(headers: readonly Header[]): readonly Header[] {
   for (const [name, value] of headers) {
     if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) throw new TypeError(`not a lower-case header name: ${name}`);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: finds control characters
     if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)) throw new TypeError(`control character in header ${name}`);
   }
   return headers;
@@ -52,7 +52,7 @@ export function empty(status = 204, headers?: readonly Header[]): BytesReply {
   return { kind: 'bytes', status, headers: merged(noHeaders, headers), body: '' };
 }
 
-/** An event stream: what `source` replays for `lastEventId`, then what it publishes until it ends. */
+/** An event stream: the events that `source` replays for `lastEventId`, then its new ones until it ends. */
 export function sse(source: SseSource, lastEventId: string | undefined): Reply {
   return { kind: 'sse', source, lastEventId };
 }

@@ -51,7 +51,7 @@ export abstract class Peer implements Socket<never> {
     this.sendClose(code, reason);
   }
 
-  /** The connection has ended; what the route hears is our reason if it was us. */
+  /** The connection has ended; the route receives our reason if we ended it. */
   ended(code: number, reason: string): { code: number; reason: string } {
     this.closing = true;
     return this.#ownClose ?? { code, reason };

@@ -4,9 +4,9 @@ type Limits = ServerOptions['limits'];
 
 /** Writes before the event loop gets its turn: about 2 ms (one unbroken round to 500 readers took 10 ms). */
 const writesPerTurn = 200;
-/** A write of this many bytes costs twice what a tiny one does. */
+/** A write of this many bytes costs twice as much as a tiny one. */
 const bytesPerWrite = 16 * 1024;
-/** Most bytes of one write, so that what a stalled reader leaves inside the server library stays small. */
+/** Most bytes of one write, so that a stalled reader leaves little inside the server library. */
 const pieceBytes = 64 * 1024;
 
 /** Sent as heartbeat, and where a write is needed but nothing is due. */
@@ -20,7 +20,7 @@ export const sseHeaders = [
 ] as const;
 
 /**
- * One SSE connection: keeps the order of what is written and bounds what waits. Adapters add the writing.
+ * One SSE connection: preserves the order of frames and bounds the waiting ones. Adapters add the writing.
  * Few fields and no closures here: thousands of these sit idle.
  */
 export abstract class SseReader {
@@ -37,7 +37,7 @@ export abstract class SseReader {
 
   /** Writes one piece at once (never queues outside the server library). False when bytes were left behind. */
   protected abstract write(piece: Uint8Array): boolean;
-  /** Ends the stream after what was written. */
+  /** Ends the stream after the written frames. */
   protected abstract finish(): void;
   /** Cuts the connection without ceremony; leads to `gone`. */
   protected abstract cut(): void;
@@ -263,7 +263,7 @@ export class SseChannels {
     for (const channel of this.#channels.values()) if (!channel.ended) channel.publish(comment);
   }
 
-  /** Ends every stream after what is queued for it. */
+  /** Ends every stream after its queued frames. */
   end(): void {
     for (const channel of this.#channels.values()) channel.end();
   }

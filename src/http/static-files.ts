@@ -122,7 +122,7 @@ export function staticDocument(path: string, body: Buffer): (context: Pick<Reque
 }
 
 /**
- * Routes for every regular file under `directory` (not through symbolic links), read now: what is not listed now is 404,
+ * Routes for every regular file under `directory` (not through symbolic links), read now: every other file is 404,
  * so no request can name a path of the file system. `index.html` is also its directory. Throws when it cannot be read.
  */
 export function staticFiles(directory: string): Route<undefined>[] {

@@ -31,8 +31,8 @@ export interface StreamHost {
 }
 
 /**
- * The body of one answer while it is being written: joins what is written in one turn, waits while the connection takes
- * nothing, and bounds what waits. Adapters add the writing.
+ * The body of one answer while it is being written: joins the pieces of one turn, waits while the connection takes
+ * nothing, and bounds the waiting bytes. Adapters add the writing.
  */
 export abstract class StreamWriter implements ReplyStream {
   readonly #host: StreamHost;

@@ -53,7 +53,7 @@ export type Reply =
       readonly kind: 'stream';
       readonly status: number;
       readonly headers: readonly (readonly [string, string])[];
-      /** Called once, after the headers; never for HEAD. What it writes at once leaves together with them. */
+      /** Called once, after the headers; never for HEAD. Bytes that it writes at once leave together with them. */
       readonly open: (stream: ReplyStream) => void;
     }
   | {
@@ -65,13 +65,13 @@ export type Reply =
     };
 
 /**
- * The body of an answer that its handler writes as it comes. What is written in one turn of the event loop goes out as one
+ * The body of an answer that its handler writes in pieces. The pieces of one turn of the event loop go out as one
  * write. A client that leaves more than `limits.sseBufferBytes` characters unread is disconnected. When the client has gone
- * the request's `signal` aborts, and what is written is ignored. A newline may be put between two writes.
+ * the request's `signal` aborts, and later pieces are ignored. A newline may be put between two writes.
  */
 export interface ReplyStream {
   write(text: string): void;
-  /** Ends the answer after what was written. */
+  /** Ends the answer after the written bytes. */
   end(): void;
   /** Ends the connection at once: the client sees that the answer is not whole. */
   cut(): void;
@@ -84,8 +84,8 @@ export interface SseSource {
   /**
    * Calls `listener` with each batch of frames appended from now on. A batch holds every event of one tick already
    * joined into one buffer. `replay` followed by `subscribe` in the same synchronous turn misses and repeats nothing.
-   * `onEnd` is called when the source is finished: readers then get what is queued and their stream is closed.
-   * Both first hand over what is not delivered yet to the listeners of before: one listener may so serve many readers,
+   * `onEnd` is called when the source is finished: readers then get the queued events and their stream is closed.
+   * Both first hand over the undelivered events to the earlier listeners: one listener may so serve many readers,
    * each of which is added right after its own `replay`.
    */
   subscribe(listener: (batch: Uint8Array) => void, onEnd: () => void): () => void;
@@ -119,7 +119,7 @@ export interface Route<P = unknown> {
   readonly method: Method;
   /** `/v1/things/:id`, `/assets/*`, or a literal path. */
   readonly path: string;
-  /** Its literal segments are matched in any case; values of `:name` and `*` keep theirs. */
+  /** Path whose literal segments match in any case; values of `:name` and `*` keep theirs. */
   readonly ignoreCase?: boolean;
   /** Absent: open to everybody. */
   readonly auth?: LateAuthenticate<P>;
@@ -146,13 +146,13 @@ export interface Socket<P = unknown> {
 export type Handshake = Pick<RequestContext, 'path' | 'query' | 'header' | 'signal'>;
 
 export interface WebSocketRoute<P = unknown> {
-  /** As that of a route. */
+  /** Like `auth` of a route. */
   readonly path: string;
   readonly auth: Authenticate<P>;
   /** The subprotocol that is answered to a client that offers it. */
   readonly subprotocol?: string;
   /**
-   * Called after `auth`, before the handshake is answered: what it resolves with takes the place of the principal. Rejects with
+   * Called after `auth`, before the handshake is answered: its result takes the place of the principal. Rejects with
    * `HttpError` to refuse. `close` is called for each result, also when the client has gone meanwhile and no socket opens.
    */
   readonly prepare?: (request: Handshake, principal: unknown) => Promise<{ readonly principal: P; close(): void }>;
@@ -169,7 +169,7 @@ export interface WebSocketRoute<P = unknown> {
 /** Handles a request without authentication. */
 export type Handler = (context: RequestContext<never>) => Reply | Promise<Reply>;
 
-/** A route whatever its principal: what a list of them holds. */
+/** A route with any principal, as an element of a list. */
 export type AnyRoute = Omit<Route<never>, 'auth'> & { readonly auth?: Authenticate<unknown> };
 export type AnyWebSocketRoute = Omit<WebSocketRoute<never>, 'auth' | 'prepare'> & {
   readonly auth: Authenticate<unknown>;
@@ -196,8 +196,8 @@ export interface ServerOptions {
   readonly routes: readonly AnyRoute[];
   readonly webSockets?: readonly AnyWebSocketRoute[];
   /**
-   * Host header values that are served; anything else is answered 403 before routing. Called with the lower-cased header; what it
-   * answers for a value does not change.
+   * Host header values that are served; anything else is answered 403 before routing.  Called with the lower-cased header; its
+   * answer for a value does not change.
    */
   readonly hostAllowed: (host: string) => boolean;
   /** Called after the Host header was judged, for everything but WebSockets. */
@@ -205,8 +205,8 @@ export interface ServerOptions {
   /** Whether `guard` or an `auth` reads `peerUid`: its look-up then begins with the connection. */
   readonly readsPeerUid?: boolean;
   /**
-   * Headers of every answer to a path, refusals and event streams included; one that the answer has already is left as it
-   * is. The path is undefined for what never became a request. Build them once: this is called for every answer.
+   * Headers of every answer to a path, refusals and event streams included; a header of the answer itself
+   * wins. The path is undefined for bytes that never became a request. Build them once: this is called for every answer.
    */
   readonly headers?: (path: string | undefined) => readonly (readonly [string, string])[];
   readonly errorBody: ErrorBody;

@@ -26,7 +26,7 @@ const addressText = (buffer: ArrayBuffer): string => {
 };
 
 /**
- * `body` with blanks after it, longer than the library's buffer. `end(…, true)` closes a connection only after what was
+ * `body` with blanks after it, longer than the library's buffer. `end(…, true)` closes a connection only after the bytes that were
  * received together with the request has been served; an answer that overflows the buffer closes it at once.
  */
 const padded = (body: Uint8Array | string): string =>

@@ -81,7 +81,7 @@ export function readHead(req: HttpRequest, targetBytes: number, into: Head): Htt
   return hosts <= 1 && lengths === 0 && !isCoded && bytes <= headerBytes ? undefined : faultOf(req);
 }
 
-/** As `readHead`, and copies all headers into `headers`, joined by name: a request with a body needs them after its turn. */
+/** Like `readHead`, and copies all headers into `headers`, joined by name: a request with a body needs them after its turn. */
 export function readHeaders(
   req: HttpRequest,
   targetBytes: number,

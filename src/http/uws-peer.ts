@@ -18,7 +18,7 @@ export class UwsPeer extends Peer {
   #over = false;
   /** Frames that leave together: each write is a system call, and a turn has several things to say at once. */
   #waiting: string[] = [];
-  /** Their length in UTF-16 units. */
+  /** Length of the waiting messages in UTF-16 units. */
   #waitingLength = 0;
 
   constructor(ws: WebSocket<UserData>, route: AnyWebSocketRoute, principal: never, remoteAddress: string) {
@@ -58,7 +58,7 @@ export class UwsPeer extends Peer {
     this.#waitingLength = 0;
   }
 
-  /** Sends what waits: when the present step of the program has ended, or before the connection ends. */
+  /** Sends the waiting messages: at the end of the present step of the program, or before the connection ends. */
   #flush(): void {
     if (this.#over || this.#waiting.length === 0) return;
     const texts = this.#waiting;

@@ -63,7 +63,7 @@ export function readBoundedFile(
 }
 
 /**
- * Says what keeps a program from using `file` as its own: a symlink, another kind of file, another owner. Does not open it.
+ * Finds a reason against using `file` as this user's own: a symlink, another kind of file, another owner. Does not open it.
  *
  * @returns the fault; undefined for a regular file of this user, and for one that does not exist
  */

@@ -22,7 +22,7 @@ function readCompiled(file: string): Buffer | undefined {
   }
 }
 
-/** Keeps what is compiled now; a start without it is slower, and nothing else. */
+/** Stores the present compiled code; a start without it is slower, and nothing else. */
 function store(file: string, script: Script): void {
   try {
     const code = script.createCachedData();
@@ -73,8 +73,8 @@ class CompiledModules {
 
 /**
  * Runs a program, which is a CommonJS module (`.cjs`), and its parts from their compiled code. Node's own cache
- * (`NODE_COMPILE_CACHE`) has of a file what is compiled before it runs, so that nine tenths of the functions of a start are
- * compiled at each start. This one has what earlier processes of this kind had compiled when they ended. Without a directory for
+ * (`NODE_COMPILE_CACHE`) stores the functions of a file that are compiled before it runs, so that nine tenths of the functions of a start are
+ * compiled at each start. This one stores all functions that earlier processes of this kind had compiled when they ended. Without a directory for
  * Node's cache, Node runs the program.
  *
  * @param filename absolute
@@ -82,7 +82,7 @@ class CompiledModules {
  */
 export function runCompiled(filename: string, kind: string): void {
   const load = createRequire(filename);
-  // Of this version of Node, with its flags.
+  // The directory belongs to this version of Node, with its flags.
   const directory = getCompileCacheDir();
   if (directory !== undefined) {
     const modules = new CompiledModules();

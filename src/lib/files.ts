@@ -9,7 +9,7 @@ import { type BoundedReadOptions, FileRefusedError, readBoundedFile } from './bo
 export interface WriteOptions {
   /** Permissions of the new file; default 0600. */
   readonly mode?: number;
-  /** Default true. False for a file that each start makes anew: after a power cut it may be empty, after a kill never. */
+  /** Default true. False for a file that each start writes again: after a power cut it may be empty, after a kill never. */
   readonly isFlushed?: boolean;
 }
 
@@ -43,7 +43,7 @@ export function writeFileAtomic(
   if (isFlushed) flushDirectory(dirname(path));
 }
 
-/** As `writeFileAtomic`, without blocking. Two of them on one path may land in either order: see `AtomicFile`. */
+/** Like `writeFileAtomic`, without blocking. Two of them on one path may land in either order: see `AtomicFile`. */
 export async function writeFileAtomicAsync(
   path: string,
   data: string | Uint8Array,
@@ -81,7 +81,7 @@ export class AtomicFile {
     this.#options = options;
   }
 
-  /** Resolves when `data`, or what was given after it, is on disk. Rejects with the error of that write; a later write is not hindered. */
+  /** Resolves when `data`, or later data, is on disk. Rejects with the error of that write; a later write is not hindered. */
   write(data: string | Uint8Array): Promise<void> {
     this.#next = data;
     this.#queued ??= this.#writing
@@ -103,12 +103,12 @@ export function writerOfTemporary(name: string): number | undefined {
 
 const documentBytes = 64 * 1_048_576;
 
-/** Reads and validates a JSON document of this user's own state. Never throws for what the file holds, and never blocks on what is not a file. */
+/** Reads and validates a JSON document of this user's own state. Never throws for its content, and never blocks on a path that is not a file. */
 export function readJson<S extends v.GenericSchema>(path: string, schema: S): JsonFile<v.InferOutput<S>> {
   return readDocument(path, schema, { maxBytes: documentBytes, owner: 'any', links: 'follow' });
 }
 
-/** As `readJson`, for an untrusted file: see `readBoundedFile`. */
+/** Like `readJson`, for an untrusted file: see `readBoundedFile`. */
 export function readUntrustedJson<S extends v.GenericSchema>(path: string, schema: S): JsonFile<v.InferOutput<S>> {
   return readDocument(path, schema, {});
 }

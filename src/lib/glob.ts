@@ -20,7 +20,7 @@ type Segment = 'anyDepth' | readonly Token[];
 
 /**
  * Returns a test of whole paths against one pattern without braces. A part `**` is any number of directories, at the end one or
- * more names: `a/**` matches what is in `a`, not `a`.
+ * more names: `a/**` matches everything in `a`, not `a`.
  */
 export function pathTest(pattern: string): PathTest {
   const segments: Segment[] = pattern.split('/').map((part) => (part === '**' ? 'anyDepth' : tokensOf(part)));
@@ -29,7 +29,7 @@ export function pathTest(pattern: string): PathTest {
 }
 
 /**
- * Returns a test of names that are no paths, as those of branches: `*` is any text without `/`, `**` any text, `?` one character
+ * Returns a test of names that are not paths, such as those of branches: `*` is any text without `/`, `**` any text, `?` one character
  * but `/`. All other characters stand for themselves, and `..` has no meaning.
  */
 export function nameTest(pattern: string): (name: string) => boolean {
@@ -55,7 +55,7 @@ export function expandBraces(pattern: string): readonly string[] | undefined {
 /** How many pairs of braces contain a comma of their own. */
 function countPairs(pattern: string): number {
   let pairs = 0;
-  /** Of each brace that is open: whether a comma was seen in it. */
+  /** For each open brace: whether it has had a comma. */
   const open: boolean[] = [];
   for (let at = 0; at < pattern.length; at += 1) {
     const char = pattern[at];
@@ -157,7 +157,7 @@ interface Rules<P, T> {
   readonly repeats: (pattern: P) => ((item: T) => boolean) | undefined;
   /** True for an item that a pattern of one item matches. */
   readonly matchesOne: (pattern: P, item: T) => boolean;
-  /** True for a pattern that takes every item: what stands before it need not be tried again. */
+  /** True for a pattern that takes every item: earlier patterns need not be tried again. */
   readonly takesAll: (pattern: P) => boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Changes one place of a JSON document and leaves every other character as it is. */
+/** Changes one place of a JSON document and no other character. */
 import { type Node, parseTree } from 'jsonc-parser';
 
 /** Keys from the top of a document to a value. */

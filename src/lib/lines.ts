@@ -71,7 +71,7 @@ export class LineSplitter {
     this.#length += rest.length;
   }
 
-  /** Passes on what is too long for one line; returns the rest. */
+  /** Passes on the part that is too long for one line; returns the rest. */
   #passPieces(bytes: Buffer): Buffer {
     const { maxBytes, onLine } = this.#options;
     let rest = Buffer.concat([...this.#pieces, bytes]);
@@ -99,7 +99,7 @@ export class LineSplitter {
   }
 }
 
-/** The longest length, at most `most`, that does not end inside a UTF-8 character; `most` for bytes that are no text. */
+/** The longest length, at most `most`, that does not end inside a UTF-8 character; `most` for bytes that are not text. */
 function beforeCharacter(bytes: Buffer, most: number): number {
   let at = most;
   while (at > 0 && most - at < 3 && ((bytes[at] ?? 0) & 0xc0) === 0x80) at -= 1;

@@ -8,7 +8,7 @@ export class Pump {
   #isRunning = false;
   #isRequested = false;
 
-  /** @param work reads what is due when it runs. When it rejects, requests that arrived during that run are dropped. */
+  /** @param work reads the due items when it runs. When it rejects, requests that arrived during that run are dropped. */
   constructor(work: () => Promise<void>) {
     this.#work = work;
   }

@@ -4,15 +4,15 @@
 export const redacted = '[redacted]';
 
 /**
- * Characters of the shortest secret that is replaced. A shorter text is part of ordinary words, and replacing it would show
- * what it is.
+ * Characters of the shortest secret that is replaced. A shorter text is part of ordinary words, and replacing it would reveal
+ * it.
  */
 export const shortestSecret = 4;
 
-/** The same for a value of which only its place says that it may be a secret: words such as `true` must stay readable. */
+/** The limit for a value that only its place marks as a possible secret: words such as `true` must stay readable. */
 export const shortestUncertainSecret = 6;
 
-/** The same for a part of a secret: one of its lines, or a stretch of its base64. */
+/** The limit for a part of a secret: one of its lines, or a stretch of its base64. */
 const shortestPart = 10;
 
 /** A secret's beginning of this length is not written at the end of a stream. */
@@ -42,8 +42,8 @@ export function redactorFor(secrets: readonly string[]): (text: string) => strin
 }
 
 /**
- * Every spelling of `secrets`: plain, in a URL, in JSON, in a composition (`$$`), in base64 wherever it stands in what was
- * encoded, and each line of a secret with several.
+ * Every spelling of `secrets`: plain, in a URL, in JSON, in a composition (`$$`), in base64 at any offset of the
+ * encoded text, and each line of a secret with several.
  *
  * @returns the longest first: no remainder of one that contains another stays behind
  */
@@ -56,7 +56,7 @@ function partsOf(secret: string): string[] {
   const whole = secret.trim();
   if (whole.length < shortestSecret) return [];
   const lines = whole.split(/\r?\n/).map((line) => line.trim());
-  // Compose reads `$NAME` within a value as a variable, and prints what remains.
+  // Compose reads `$NAME` within a value as a variable, and prints the rest.
   const parts = lines.length === 1 ? whole.split('$') : lines;
   return [secret, whole, ...parts.filter((part) => part.length >= shortestPart)];
 }
@@ -93,7 +93,7 @@ function base64Of(text: string): string[] {
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
 /**
- * Replaces secrets in a stream of bytes, also one that is split over chunks. Holds back only what may be the beginning of
+ * Replaces secrets in a stream of bytes, also one that is split over chunks. Holds back only a possible beginning of
  * a secret; every other byte passes unchanged and at once.
  */
 export class StreamRedactor {

@@ -29,7 +29,7 @@ export class TextTail {
   }
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be found
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finds control characters
 const escapes = /\u001b\[[0-9;?]*[ -/]*[@-~]|[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
 /** Untrusted text made safe to show: no escape sequences, no control characters but tab and line feed. */

@@ -29,7 +29,7 @@ const hidden = new RegExp(
   'gu',
 );
 
-/** As `hidden`, without exceptions: joiners, private and unassigned code points too. */
+/** Like `hidden`, without exceptions: joiners, private and unassigned code points too. */
 const hiddenStrictly = /[\p{C}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|[\u{e0100}-\u{e01ef}]/gu;
 
 const suspicious = /[^\x20-\x7e\n\t]/;
@@ -56,7 +56,7 @@ function spelled(codePoint: number): string {
 }
 
 /**
- * Text that is safe to show: it moves no cursor, turns no text around and hides nothing. Ordinary Unicode stays as it is:
+ * Text that is safe to show: it moves no cursor, turns no text around and hides nothing. Ordinary Unicode stays unchanged:
  * combining marks, right-to-left letters, emoji. Idempotent. Use `VisibleStream` for text that comes in pieces.
  */
 export function visible(text: string, options: VisibleOptions = {}): string {
@@ -77,7 +77,7 @@ export class VisibleStream {
   #context = '';
   #pending = '';
 
-  /** The visible form of what can be decided so far. */
+  /** The visible form of the text that can be decided so far. */
   write(chunk: string): string {
     const text = this.#pending + chunk;
     const isDivided = endsInHighSurrogate(text);

@@ -69,7 +69,7 @@ export class Connection {
   #client: Client | undefined;
   #isReady = false;
   #wasReady = false;
-  /** Ends what waits. */
+  /** Ends waiting requests. */
   readonly #over = new AbortController();
   /** Requested end before a link existed; the strongest request wins. */
   #endRequest: 'close' | 'terminate' | 'kill' | undefined;
@@ -91,7 +91,7 @@ export class Connection {
     return this.#tools;
   }
 
-  /** @throws what the library throws: `failureOf` puts it into words */
+  /** @throws errors of the library: `failureOf` puts them into words */
   call(tool: Tool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallToolResult> {
     if (!this.#client || !this.#isReady) throw new McpFailure('unreachable', 'The server is not connected.');
     const timeout = this.#options.settings.toolTimeoutSec * 1000;
@@ -254,7 +254,7 @@ export class Connection {
   }
 
   async #readTools(client: Client): Promise<void> {
-    // Asked for what it does not have, the library would write to standard output.
+    // Asked for a missing feature, the library would write to standard output.
     if (!client.getServerCapabilities()?.tools) return;
     const timeout = this.#options.settings.startupTimeoutSec * 1000;
     const { tools } = await client.listTools(undefined, { timeout, cacheMode: 'refresh' });

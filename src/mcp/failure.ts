@@ -28,7 +28,7 @@ export class McpFailure extends Error {
   }
 }
 
-/** Errors of the library, as far as they are read here: by shape, so that nothing has to be loaded. */
+/** Fields of the library's errors that are read here: by shape, so that nothing has to be loaded. */
 interface LibraryError {
   readonly code?: unknown;
   readonly status?: unknown;
@@ -40,7 +40,7 @@ const httpProblems: Readonly<Record<number, string>> = {
   403: 'The server denies access (HTTP 403): the credential does not allow this.',
 };
 
-/** Puts what the library, `fetch` or the system has thrown into words. */
+/** Puts an error of the library, `fetch` or the system into words. */
 export function failureOf(error: unknown): McpFailure {
   if (error instanceof McpFailure) return error;
   const { code, status } = error as LibraryError;

@@ -13,7 +13,7 @@ export interface Link {
   /** Transport for the library. */
   readonly transport: Transport;
   readonly pid: number | null;
-  /** The end of what the server wrote to standard error. */
+  /** The end of the server's standard error. */
   readonly output: () => string;
   /** Takes leave: end of input, end of session. */
   close(): void;

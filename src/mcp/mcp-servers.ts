@@ -24,7 +24,7 @@ export interface McpServersOptions {
   readonly servers: Readonly<Record<string, McpServerSettings>>;
   /** The user's home of Oratorio: servers of its configuration cannot be changed from here. */
   readonly home: string;
-  /** Canonical, absolute. Servers run here, and its configuration is what changes are written to. */
+  /** Canonical, absolute. Servers run here, and changes are written to its configuration. */
   readonly workspacePath: string;
   readonly env: Environment;
   readonly logger: Logger;
@@ -91,7 +91,7 @@ export class McpServers {
   /** @throws AgentError `mcpServerNotFound` */
   get(name: string): McpServerConfig {
     const { settings } = this.#find(name);
-    // As it is written down, `${VARIABLES}` unread, where that is valid by itself.
+    // The stored form, `${VARIABLES}` unread, where that is valid.
     const stored = v.safeParse(McpServerSettings, this.#files.stored(name));
     const shown = stored.success ? stored.output : this.#find(name).secrets.cleanUrl(settings);
     return { name, settings: maskSettings(shown), readOnly: !this.#files.isOwned(name) };
@@ -99,7 +99,7 @@ export class McpServers {
 
   /**
    * Writes a server to the workspace's configuration and applies it at once: one that runs is stopped first. Values that
-   * are masked stay what they are.
+   * are masked do not change.
    *
    * @throws AgentError `mcpServerInvalid`, `mcpServerReadOnly`; nothing has changed then
    */
@@ -138,7 +138,7 @@ export class McpServers {
   }
 
   /**
-   * Starts a server aside, asks for its tools, stops it again. What runs is left alone.
+   * Starts a server aside, asks for its tools, stops it again. Running servers are left alone.
    *
    * @param subject the name of a server, or settings to try
    * @param storedAs with settings: the server whose stored values stand for masked ones

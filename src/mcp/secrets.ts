@@ -3,7 +3,7 @@ import type { McpServerSettings } from '../protocol/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Stands for a value that is not shown; in a change it means: keep what is stored. */
+/** Stands for a value that is not shown; in a change it means: keep the stored value. */
 export const masked = '…';
 
 const secretName = /token|key|secret|passw|credential|auth/i;
@@ -12,7 +12,7 @@ const secretName = /token|key|secret|passw|credential|auth/i;
 export interface ServerSecrets {
   /** For texts of ours: every value that may be one is taken out. */
   readonly clean: (text: string) => string;
-  /** For texts that the model gets: only what is one by its name, for it must be able to read the rest. */
+  /** Secrets in texts for the model: only those with the name of a secret, for it must be able to read the rest. */
   readonly cleanResult: (text: string) => string;
   /** Settings whose URL shows no credential. */
   readonly cleanUrl: (settings: McpServerSettings) => McpServerSettings;
@@ -66,7 +66,7 @@ export function maskSettings(settings: McpServerSettings): McpServerSettings {
 
 /**
  * The settings with stored values in place of masked ones.
- * @param stored what the configuration file has for this server
+ * @param stored settings of this server in the configuration file
  * @returns the settings, or the name of a masked value for which nothing is stored
  */
 export function unmaskSettings(

@@ -31,7 +31,7 @@ export interface ServerOptions {
   readonly clock?: Clock | undefined;
   /** Called with the actor before it starts. */
   readonly observe?: ((actor: AnyActorRef) => void) | undefined;
-  /** Its status or its tools may have changed. */
+  /** Called when the status or the tools may have changed. */
   readonly onChange: () => void;
 }
 
@@ -157,7 +157,7 @@ export class McpServer {
     });
   }
 
-  /** The actor behind the machine's `connection`: reports what happens to one incarnation and obeys the machine's commands. */
+  /** The actor behind the machine's `connection`: reports the events of one incarnation and obeys the machine's commands. */
   #connectionActor() {
     const { settings, secrets } = this;
     const { workspacePath, env, logger, name: server } = this.#options;

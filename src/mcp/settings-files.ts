@@ -48,7 +48,7 @@ export class SettingsFiles {
     return Object.hasOwn(this.#ownServers(), name);
   }
 
-  /** Definition of a server as it is written, `${VARIABLES}` unexpanded; undefined: no file in force has it. */
+  /** Stored definition of a server, `${VARIABLES}` unexpanded; undefined: no file in force has it. */
   stored(name: string): unknown {
     const both = [this.#ownServers(), serversIn(readable(() => readUserSettings(this.#place.home)))];
     return both.find((servers) => Object.hasOwn(servers, name))?.[name];
@@ -103,7 +103,7 @@ export class SettingsFiles {
     throw invalid(name, `${this.#workspaceFile} is not a JSON object: correct it first`);
   }
 
-  /** As for a trusted workspace: of a restricted one nothing is written. */
+  /** File of a trusted workspace; nothing is written for a restricted one. */
   #resolve(name: string, layer: Layer): McpServerSettings | undefined {
     const workspace = { path: this.#place.workspace, trust: 'trusted' } as const;
     try {
@@ -156,7 +156,7 @@ function serversIn(settings: RawServers | undefined): RawServers {
   return isObject(servers) ? servers : {};
 }
 
-/** A file that is missing or unusable has no servers; whatever loads the configuration reports the fault. */
+/** A missing or unusable file has no servers; the loader of the configuration reports the fault. */
 function readable(read: () => RawServers | undefined): RawServers | undefined {
   try {
     return read();

@@ -18,7 +18,7 @@ const lineEnd = Buffer.from('\n');
 
 /**
  * The stdio transport of the protocol (revision 2025-11-25, "stdio"; unchanged in 2026-07-28): one JSON message a line.
- * The library has one too, but its processes have no group of their own, so what they start would outlive them.
+ * The library has one too, but its processes have no group of their own, so their children would outlive them.
  */
 class StdioTransport implements Transport {
   onclose?: () => void;
@@ -128,7 +128,7 @@ export async function openStdioLink(options: ServerProcessOptions, readers: Mess
   async function watch(): Promise<LinkEnd | undefined> {
     const exit = await process.exited;
     const end = isAsked ? undefined : (failed ?? endOf(exit));
-    // Its last output may still be in the pipe; a child with the other end must not block the end.
+    // The last output may still be in the pipe; a child with the other end must not block the end.
     await Promise.race([once(process.output, 'end').catch(() => {}), sleep(defaults.mcp.drainMs)]);
     await transport.close();
     await process.gone;

@@ -8,8 +8,8 @@ export class ToolNames {
   readonly #taken = new Set<string>();
 
   /**
-   * Characters that models do not allow become `_`. A name that is too long, or taken, ends with a hash of what it stands
-   * for, so that it is the same at every start.
+   * Characters that models do not allow become `_`. A name that is too long, or taken, ends with a hash of its
+   * origin, so that it is the same at every start.
    */
   nameOf(server: string, tool: string): string {
     const plain = `mcp__${server}__${tool}`.replace(/[^a-zA-Z0-9_-]/g, '_');

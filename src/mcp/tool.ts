@@ -65,7 +65,7 @@ function descriptionOf(tool: ServerTool, serverName: string): string {
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** The server knows its schema best, and reports what is wrong; only the outer shape is checked here. */
+/** The server knows its schema best, and reports faults; only the outer shape is checked here. */
 function parseArguments(
   args: unknown,
 ): { readonly ok: true; readonly args: Arguments } | { readonly ok: false; readonly error: string } {
