@@ -19,8 +19,9 @@ export function threadIdOf(sessionId: string): string {
 }
 
 /**
- * Threads behind requests. A session has a thread for good, which holds all messages and results of tools: of the messages that the client
- * sends again only the new end counts. A request without a session gets a thread of its own, gone when it is answered.
+ * Threads behind requests. A session has a thread for good, which holds all messages and results of tools: of the messages
+ * that the client sends again only the new end counts. A request without a session gets a thread of its own, gone when it is
+ * answered.
  */
 export class Threads {
   readonly #runtime: Runtime;

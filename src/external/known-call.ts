@@ -55,7 +55,7 @@ export class KnownCall {
     return after.startsWith(before) ? after.slice(before.length) : '';
   }
 
-  /** Drops what its agent sent with it, once its end is reported: a turn may have many calls. */
+  /** Drops the agent’s data of this call once its end is reported: a turn may have many calls. */
   release(): void {
     this.#input = {};
     this.#output = undefined;

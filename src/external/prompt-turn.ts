@@ -29,7 +29,7 @@ export class PromptTurn {
     this.#options = options;
   }
 
-  /** Counts a message of the agent, whatever it holds. */
+  /** Counts a message of the agent, of any kind. */
   received(bytes: number): void {
     this.#options.report.received(bytes);
   }

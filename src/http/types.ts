@@ -196,7 +196,7 @@ export interface ServerOptions {
   readonly routes: readonly AnyRoute[];
   readonly webSockets?: readonly AnyWebSocketRoute[];
   /**
-   * Host header values that are served; anything else is answered 403 before routing.  Called with the lower-cased header; its
+   * Host header values that are served; anything else is answered 403 before routing. Called with the lower-cased header; its
    * answer for a value does not change.
    */
   readonly hostAllowed: (host: string) => boolean;

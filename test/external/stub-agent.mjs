@@ -228,7 +228,7 @@ async function act(sessionId, word, argument, session) {
     case 'flood':
       return process.stdout.write('x'.repeat(17 * 1_048_576));
     case 'pour':
-      // As fast as it is read, until it is cancelled.
+      // Writes as fast as the reader allows, until it is cancelled.
       for (let index = 0; !session.isCancelled; index += 1) {
         const isRead = update(sessionId, ...poured[argument](index));
         if (!isRead) await once(process.stdout, 'drain');
