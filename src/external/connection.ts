@@ -131,6 +131,10 @@ export class Connection {
     return this.#process?.stderr(defaults.externalAgent.quotedStderrChars) ?? '';
   }
 
+  #withLastWords(sentence: string): string {
+    return this.stderr === '' ? sentence : `${sentence}\n${this.stderr}`;
+  }
+
   async #run(): Promise<void> {
     const { report, incarnation } = this.#options;
     try {
@@ -151,10 +155,9 @@ export class Connection {
     const { code, signal } = await process.exited;
     // Its last words may still be in the pipe; a child that holds the other end must not keep us waiting.
     await Promise.race([process.closed, sleep(defaults.externalAgent.drainMs)]);
-    const ended = `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`;
-    this.exit = ended;
+    this.exit = `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`;
     this.peer.close();
-    const error = this.stderr === '' ? ended : `${ended}\n${this.stderr}`;
+    const error = this.#withLastWords(this.exit);
     report({ type: 'PROCESS.EXITED', incarnation, error, isRetryable: this.#isRetryable, at: monotonicMs() });
     await process.gone;
     await this.#options.exported?.close();
@@ -215,7 +218,7 @@ export class Connection {
       sleep(defaults.externalAgent.exitWaitMs, true, { ref: false }),
     ]);
     // Its exit is reported with its code and its last words, which say more.
-    if (isRunning) this.#flood('It closed its standard output.');
+    if (isRunning) this.#flood(this.#withLastWords('It closed its standard output.'));
   }
 
   #write(line: string): void {
