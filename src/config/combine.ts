@@ -115,7 +115,16 @@ export const restrictingRules = named('rules that ask or deny', ({ user, workspa
 /** Whether a model is written as NAME/MODEL, which chooses a provider of the user and its account. */
 export const namesProvider = (model: unknown): boolean => typeof model === 'string' && model.includes('/');
 
-/** A bare name goes to the service that the workspace gets anyway. */
-export const isUnchosenModel = named('a name without a provider, when your own file has none', ({ user, workspace }) =>
-  user !== undefined && user !== '' ? user : namesProvider(workspace) ? user : workspace,
+/** Settings that choose the service and the account that pay for a model. */
+const accounts = ['Provider', 'Providers', 'EndPoint', 'ApiKey', 'ApiKeyCommand'];
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === '' || (isJsonObject(value) && Object.keys(value).length === 0);
+
+/** A name decides the price of the user's service, so it holds only where the user has chosen neither model nor service. */
+export const isUnchosenModel = named(
+  'a name without a provider, when your own file has neither a model nor a service',
+  ({ user, workspace, userAt }) => {
+    const isUnchosen = isEmpty(user) && accounts.every((path) => isEmpty(userAt(path)));
+    return isUnchosen && !namesProvider(workspace) ? workspace : user;
+  },
 );

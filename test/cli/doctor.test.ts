@@ -147,6 +147,41 @@ t.test(
   },
 );
 
+t.test('the model row names the address of the provider that the model names', async (t) => {
+  const answering = async (name: string) => {
+    const requests: string[] = [];
+    const server = createServer((request, response) => {
+      requests.push(`${request.headers.authorization}`);
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const delta = {
+        id: name,
+        object: 'chat.completion.chunk',
+        model: name,
+        choices: [{ index: 0, delta: { content: 'yes' } }],
+      };
+      const end = { ...delta, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] };
+      response.end(`data: ${JSON.stringify(delta)}\n\ndata: ${JSON.stringify(end)}\n\ndata: [DONE]\n\n`);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => server.close());
+    return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+  };
+  const [main, other] = [await answering('main'), await answering('other')];
+  const home = temporaryHome(t);
+  const settings = (Model: string) => ({
+    ...{ EndPoint: `http://${main.host}/v1`, ApiKey: 'key-a', Model },
+    Providers: { pricey: { EndPoint: `http://${other.host}/v1`, ApiKey: 'key-b' } },
+  });
+  const rowFor = async (Model: string) => {
+    writeFileSync(join(home, 'config.json'), JSON.stringify(settings(Model)), { mode: 0o600 });
+    const site = workspace(home, 'site', '{}');
+    return (await doctorJson(home, site)).finding('model', site);
+  };
+  t.match(await rowFor('pricey/large'), { status: 'ok', saw: new RegExp(`large at ${other.host} answered`) });
+  t.same([main.requests, [...new Set(other.requests)]], [[], ['Bearer key-b']]);
+  t.match(await rowFor('small'), { status: 'ok', saw: new RegExp(`small at ${main.host} answered`) }, 'control');
+});
+
 t.test('without a Hub and without a home it counts what it skipped, and a healthy home exits with 0', async (t) => {
   const home = temporaryHome(t);
   const { code, document, finding } = await doctorJson(home);

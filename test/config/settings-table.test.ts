@@ -84,6 +84,27 @@ t.test('every sensitive setting is ignored and named while the workspace is rest
   t.equal(load({}, { Model: 'm', ...wanted['Api'] }, 'restricted').config.Model, 'm', 'the rest applies');
 });
 
+t.test('a restricted workspace chooses no model of a service that the user pays', async (t) => {
+  const services = [
+    { EndPoint: 'http://127.0.0.1:9/v1', ApiKey: 'key' },
+    { EndPoint: 'http://127.0.0.1:9/v1' },
+    { Provider: 'anthropic', ApiKey: 'key' },
+    { Provider: 'anthropic', ApiKeyCommand: ['pass', 'key'] },
+    { Providers: { pricey: { EndPoint: 'http://127.0.0.1:9/v1', ApiKey: 'key' } } },
+  ];
+  for (const user of services) {
+    const { config, restrictedSettings, warnings } = load(user, { Model: 'gpt-9-pro' }, 'restricted');
+    t.same([config.Model, restrictedSettings], ['', ['Model']], JSON.stringify(user));
+    t.match(warnings, [/Model of its config\.json is ignored.*oratorio trust/]);
+    t.equal(
+      load(user, { Model: 'gpt-9-pro' }, 'trusted').config.Model,
+      'gpt-9-pro',
+      'positive control: with trust it holds',
+    );
+  }
+  t.equal(load({}, { Model: 'm' }, 'restricted').config.Model, 'm', 'without a service of the user nothing is paid');
+});
+
 const never = { Tool: 'Exec', Prefix: 'git push', Decision: 'deny' };
 const always = { Tool: 'Exec', Prefix: 'npm test', Decision: 'allow' };
 
@@ -93,6 +114,7 @@ const restrictions: readonly [string, unknown, unknown, unknown][] = [
   ['Model', 'cheap', 'pricey/gpt-9-pro', 'cheap'],
   ['Model', undefined, 'pricey/gpt-9-pro', ''],
   ['Model', undefined, 'm', 'm'],
+  ['Model', '', 'm', 'm'],
   ...['TurnUsd', 'SessionUsd', 'DayUsd'].flatMap((name): [string, unknown, unknown, unknown][] => [
     [`Budget.${name}`, 2, 5, 2],
     [`Budget.${name}`, 2, 0, 2],
