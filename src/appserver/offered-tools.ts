@@ -9,6 +9,8 @@ export interface OfferedTools {
   readonly names: readonly string[];
   /** No list leaves one out. */
   readonly isAll: boolean;
+  /** A list of the settings names them; otherwise they are those that a face offers by itself. */
+  readonly isListed: boolean;
   /** MCP servers whose tools are added when they are ready. */
   readonly mcpServers: number;
 }
@@ -18,6 +20,10 @@ export interface FaceTools {
   /** Warnings for the user, e.g. that lists without overlap leave no tool. */
   readonly warnings: readonly string[];
 }
+
+/** Names of the tools of the chat API, of which extra ones must be named in one of both lists; empty: those that need no name. */
+export const apiToolsOf = ({ EnabledTools, Api }: Config): readonly string[] =>
+  Api.EnabledTools.length > 0 ? Api.EnabledTools : EnabledTools;
 
 /**
  * Works out which tools each face offers.
@@ -33,11 +39,11 @@ export function faceToolsOf(
   const { EnabledTools, Api, McpServers } = config;
   const servers = Object.entries(McpServers).flatMap(([name, { enabled }]) => (enabled ? [name] : []));
   const offerOf = (face: OfferedTools['face'], lists: readonly (readonly string[])[]): OfferedTools => {
-    const isPlain = face === 'api' && Api.EnabledTools.length === 0;
-    const all = isPlain ? builtin.standard : [...builtin.standard, ...builtin.extra];
+    const isListed = lists.some((list) => list.length > 0);
+    const all = face === 'api' && !isListed ? builtin.standard : [...builtin.standard, ...builtin.extra];
     const names = lists.reduce<readonly string[]>(selectToolNames, all);
     const mcpServers = servers.filter((server) => lists.every((list) => admitsServer(list, server))).length;
-    return { face, names, isAll: names.length === all.length, mcpServers };
+    return { face, names, isAll: names.length === all.length, isListed, mcpServers };
   };
   const offered = [
     ...(isServed.api ? [offerOf('api', [EnabledTools, Api.EnabledTools])] : []),

@@ -16,6 +16,7 @@ import {
 import { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { dashboardPaths, defaults, type LaunchDocument, version } from '../protocol/index.ts';
+import { apiToolsOf } from './offered-tools.ts';
 import { listen } from './server.ts';
 import { StartupError } from './startup-error.ts';
 
@@ -192,7 +193,17 @@ const faces: { readonly [K in ServiceKey]: (planned: Planned, group: Group) => P
     const { chatErrorBody, chatGuard, chatRoutes, isChatPath } = await import('../chat/index.ts');
     const { config, mode, runtime, chatRequests: requests, health, logger, ownerAccess } = options;
     return {
-      routes: chatRoutes({ runtime, requests, api: config.Api, ownerAccess, isPublic, version, mode, logger, health }),
+      routes: chatRoutes({
+        runtime,
+        requests,
+        api: { ...config.Api, EnabledTools: [...apiToolsOf(config)] },
+        ownerAccess,
+        isPublic,
+        version,
+        mode,
+        logger,
+        health,
+      }),
       owns: isChatPath,
       guard: chatGuard({ api: config.Api, ownerAccess }),
       errorBody: chatErrorBody,

@@ -1,5 +1,6 @@
 /** Shared by the commands that serve in the foreground. */
 import { runAppServer, exitCodes as startupCodes } from '../appserver/index.ts';
+import { extraToolNames } from '../config/index.ts';
 import { visible } from '../lib/index.ts';
 import { modelWords } from '../protocol/index.ts';
 import { closeInherited } from '../supervise/index.ts';
@@ -78,11 +79,18 @@ export function sayGeneratedKey(
 
 type Offered = Awaited<ReturnType<Serving['describe']>>['offered'][number];
 
-function toolsLabel({ names, isAll, mcpServers }: Offered, dim: (text: string) => string): string {
+/** Counts the tools of a list, or the nine that each face offers; the extra ones follow by name. */
+function toolsLabel({ face, names, isAll, isListed, mcpServers }: Offered, dim: (text: string) => string): string {
   const which = isAll ? 'all tools enabled' : `tools: ${names.join(', ') || 'none'}`;
   const later = mcpServers === 0 ? '' : `, and those of ${mcpServers} MCP server${mcpServers === 1 ? '' : 's'}`;
-  return `${names.length} ${dim(`(${which}${later})`)}`;
+  const extra = face === 'api' ? extraToolNames : names.filter((name) => isExtra.has(name));
+  const counted = isListed ? names : names.filter((name) => !isExtra.has(name));
+  const more = face === 'api' ? 'more when EnabledTools or Api.EnabledTools names them' : 'more';
+  const rest = isListed || extra.length === 0 ? '' : `, and ${extra.length} ${more}: ${extra.join(', ')}`;
+  return `${counted.length} ${dim(`(${which}${later})${rest}`)}`;
 }
+
+const isExtra: ReadonlySet<string> = new Set(extraToolNames);
 
 /** Reports that a service listens on another port than configured. */
 export function sayMoved(output: CommandContext['output'], { moved }: Pick<Serving, 'moved'>): void {

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
 import { type AppServer, type AppServerOptions, startAppServer } from '../../src/appserver/index.ts';
-import { userConfigFile } from '../../src/config/index.ts';
+import { extraToolNames, toolNames, userConfigFile } from '../../src/config/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import { callTool, say, script } from '../agent/scripted-provider.ts';
 import { small } from '../mcp/helpers.ts';
@@ -133,6 +133,16 @@ async function offeredTo(t: Test, lists: { EnabledTools?: string[]; Api?: object
   return shown;
 }
 
+t.test('the chat API offers the extra tools that EnabledTools names, and only then', async (t) => {
+  const extra = ['UpdatePlan', 'Skill'];
+  t.same(await offeredTo(t, { EnabledTools: ['ReadFile', ...extra] }, 'api'), ['ReadFile', ...extra]);
+  const usual = await offeredTo(t, {}, 'api');
+  t.notOk(
+    usual.some((name) => extra.includes(name)),
+    'control',
+  );
+});
+
 t.test('regression: edge 20 EnabledTools restricts MCP tools, and both lists may name them', async (t) => {
   const all = await offeredTo(t, {}, 'api');
   const mcpTools = all.filter((name) => name.startsWith('mcp__small__'));
@@ -188,6 +198,10 @@ t.test('regression: edge 6 a service offers the tools that both lists permit', a
   };
   const Api = { Enabled: true, Port: 0 };
   t.same(await toolsOf({ Api }, 'api'), { offered: [['api', 9, true]], warnings: [] });
+  const every = [...toolNames, ...extraToolNames];
+  for (const lists of [{ EnabledTools: every, Api }, { Api: { ...Api, EnabledTools: every } }]) {
+    t.same((await toolsOf(lists, 'api')).offered, [['api', 14, true]], 'extra tools are counted where they are named');
+  }
   t.same(await toolsOf({ Api: { ...Api, EnabledTools: ['ReadFile', 'exec'] } }, 'api'), {
     offered: [['api', 2, false]],
     warnings: [],

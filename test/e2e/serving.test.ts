@@ -5,6 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { extraToolNames, toolNames } from '../../src/config/index.ts';
 import { atTerminal, hasTerminals, keys, plain } from '../cli/terminal.ts';
 import { eventually } from '../hub/harness.ts';
 import { unusedPort } from '../ports.ts';
@@ -62,11 +63,16 @@ t.test(
       const place = placeWith(t, config);
       return served(t, place, ['api', '--workspace', place.workspace('site')], /Ctrl-C.*\n(?:.*offers no tools)?/);
     };
-    t.match(await bannerOf({ Api: { Port: 0 } }), /tools +9 \(all tools enabled\)/);
+    t.match(
+      await bannerOf({ Api: { Port: 0 } }),
+      /tools +9 \(all tools enabled\), and 5 more when .* names them: UpdatePlan, /,
+    );
     t.match(
       await bannerOf({ Api: { Port: 0, EnabledTools: ['readfile', 'Exec'] } }),
       /tools +2 \(tools: ReadFile, Exec\)/,
     );
+    const every = [...toolNames, ...extraToolNames];
+    t.match(await bannerOf({ Api: { Port: 0 }, EnabledTools: every }), /tools +14 \(all tools enabled\)\n/);
     const place = placeWith(t, { EnabledTools: ['Exec'], Api: { Port: 0, EnabledTools: ['ReadFile'] } });
     const empty = await served(t, place, ['api', '--workspace', place.workspace('site')], /offers no tools/);
     t.match(empty, /tools +0 \(tools: none\)/);
