@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
@@ -23,6 +23,22 @@ export function certificateFor(t: Test, subject: string, days = 90): Certificate
     stdio: 'ignore',
   });
   return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
+}
+
+/** The certificate with its dates changed: it expired yesterday. */
+export function expired(t: Test, { key, cert }: Certificate): Certificate {
+  const directory = scratch(t);
+  const [keyFile, certFile, out] = ['key.pem', 'cert.pem', 'out.pem'].map((name) => join(directory, name)) as [
+    string,
+    string,
+    string,
+  ];
+  writeFileSync(keyFile, key);
+  writeFileSync(certFile, cert);
+  execFileSync('openssl', ['x509', '-in', certFile, '-signkey', keyFile, '-days', '-1', '-out', out], {
+    stdio: 'ignore',
+  });
+  return { key, cert: readFileSync(out, 'utf8') };
 }
 
 /** A gateway of our own on two ports of the loopback. */

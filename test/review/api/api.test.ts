@@ -446,6 +446,23 @@ t.test('health fails while the database answers but accepts no writes; liveness 
   t.match(await store.fact('health'), /^\d{4}-/);
 });
 
+t.test('health fails with the reason while the database stalls; liveness does not', async (t) => {
+  const { ask, store } = await scene(t);
+  const { now } = store;
+  const answered = Promise.withResolvers<void>();
+  Object.assign(store, {
+    now: async () => {
+      await answered.promise;
+      return now();
+    },
+  });
+  const answers = await Promise.all([ask('/health'), ask('/health'), ask('/health/live')]);
+  const stalled = { status: 503, body: { status: 'unavailable', reason: 'The database does not answer.' } };
+  t.match(answers, [stalled, stalled, { status: 200 }]);
+  answered.resolve();
+  while ((await ask('/health')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 50));
+});
+
 t.test('dead jobs are listed without their payload', async (t) => {
   const { ask, store } = await scene(t);
   await store.enqueueJob({ kind: 'write', key: 'k', payload: { writeId: 'of nobody' } });

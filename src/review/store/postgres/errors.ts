@@ -62,7 +62,10 @@ const hints: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^(CERT_HAS_EXPIRED|CERT_NOT_YET_VALID)$/, 'Renew the certificate of the database server.'],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'Use a host name in $ that the certificate of the server names.'],
   [/does not support SSL/i, 'Enable TLS on the database server, or set sslmode=disable in $.'],
-  [/no encryption|SSL off/i, 'The server requires TLS: set sslmode=verify-full in $.'],
+  [
+    /pg_hba\.conf.*(no encryption|SSL off)/i,
+    'Admit user, database and host in pg_hba.conf of the server; if it admits them with TLS only, set sslmode=verify-full in $.',
+  ],
   [/SASL|client password must be|^28P01$/, 'Check user and password in $.'],
   [
     /startup parameter/i,
