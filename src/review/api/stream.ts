@@ -8,7 +8,7 @@ import { limits } from './limits.ts';
 
 interface Frame {
   readonly seq: number;
-  readonly bytes: Uint8Array;
+  readonly bytes: Buffer;
 }
 interface Reader {
   readonly batch: (bytes: Uint8Array) => void;
@@ -21,6 +21,12 @@ const frameOf = (event: ReviewEvent): Frame => ({
   seq: event.seq,
   bytes: Buffer.from(sseFrame({ id: String(event.seq), event: event.kind, data: JSON.stringify(event) })),
 });
+
+/** Event of this number; undefined: there is none. */
+async function frameAt(store: EventStore, seq: number): Promise<Frame | undefined> {
+  const [event] = seq > 0 ? await store.events(seq - 1, 1) : [];
+  return event?.seq === seq ? frameOf(event) : undefined;
+}
 
 /** Frame that reports missed events: the reader must load everything again. Its id is the position to resume at. */
 const gapFrame = (after: number, next: number): Uint8Array =>
@@ -38,13 +44,16 @@ export class EventFeed {
   readonly #ring = new Ring<Frame>({ maxItems: limits.ringEvents });
   /** Number of the newest event sent to readers. */
   #last: number;
+  /** That event; undefined: it is unknown, because there was none. */
+  #newest: Frame | undefined;
   readonly #reads = new Pump(() => this.#readNew());
   #isClosed = false;
 
-  private constructor(store: EventStore, logger: Logger, last: number) {
+  private constructor(store: EventStore, logger: Logger, last: number, newest: Frame | undefined) {
     this.#store = store;
     this.#logger = logger;
     this.#last = last;
+    this.#newest = newest;
     this.#unsubscribe = store.onWake((what) => {
       if (what === 'events') void this.#reads.request();
     });
@@ -52,7 +61,8 @@ export class EventFeed {
 
   /** Starts to follow the store: readers receive events published from now on. */
   static async open(store: EventStore, logger: Logger): Promise<EventFeed> {
-    return new EventFeed(store, logger, await store.newestEvent());
+    const last = await store.newestEvent();
+    return new EventFeed(store, logger, last, await frameAt(store, last));
   }
 
   /** The stream for one request. @throws HttpError 400 for an invalid Last-Event-ID */
@@ -120,9 +130,12 @@ export class EventFeed {
   async #readNew(): Promise<void> {
     try {
       for (let isMore = true; isMore && !this.#isClosed; ) {
-        const events = await this.#store.events(this.#last, limits.eventsAtOnce);
-        isMore = events.length === limits.eventsAtOnce;
-        this.#append(events.map(frameOf));
+        // The newest known event is read again: another server may have another one in its place, or none.
+        const from = this.#newest ? this.#last - 1 : this.#last;
+        const frames = (await this.#store.events(from, limits.eventsAtOnce)).map(frameOf);
+        isMore = frames.length === limits.eventsAtOnce;
+        if (await this.#hasGoneBack(frames[0])) await this.#restart();
+        else this.#append(frames.filter(({ seq }) => seq > this.#last));
       }
     } catch (error) {
       // The timer of the store repeats the read.
@@ -130,9 +143,36 @@ export class EventFeed {
     }
   }
 
+  /**
+   * Whether the server lacks events that readers have received, as after a failover to a standby that had not received them. Their
+   * numbers are then given again.
+   *
+   * @param first event of the server at or after the number of the newest known one
+   */
+  async #hasGoneBack(first: Frame | undefined): Promise<boolean> {
+    if (!this.#newest) return false;
+    if (first?.seq === this.#last) return !first.bytes.equals(this.#newest.bytes);
+    if (first !== undefined) return false;
+    const newest = await this.#store.newestEvent();
+    // All events were pruned when there is none.
+    return newest > 0 && newest < this.#last;
+  }
+
+  /** Reports a gap to all readers and continues after the newest event of the server. */
+  async #restart(): Promise<void> {
+    const newest = await this.#store.newestEvent();
+    const frame = await frameAt(this.#store, newest);
+    const gap = gapFrame(this.#last, newest);
+    this.#ring.clear();
+    this.#last = newest;
+    this.#newest = frame;
+    for (const reader of this.#readers) reader.batch(gap);
+  }
+
   #append(frames: readonly Frame[]): void {
     const last = frames.at(-1);
     if (last === undefined) return;
+    this.#newest = last;
     for (const frame of frames) this.#ring.push(frame);
     this.#last = last.seq;
     const batch = Buffer.concat(frames.map(({ bytes }) => bytes));

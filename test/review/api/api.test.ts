@@ -412,6 +412,48 @@ t.test('the event stream sends each event once and in order, after the last even
   t.match(await ask('/api/v1/events?lastEventId=x'), { status: 400, body: { error: { code: 'invalidRequest' } } });
 });
 
+/** The other server of a failover has given the numbers of three lost events to `count` others. */
+for (const [title, count] of [
+  ['fewer events than the lost ones', 1],
+  ['more events than the lost ones', 5],
+] as const)
+  t.test(`an open stream reports a gap after a failover to a server with ${title}`, async (t) => {
+    const { port, store } = await scene(t);
+    const answer = await fetch(`http://127.0.0.1:${port}/api/v1/events`, {
+      headers: { authorization: `Bearer ${token}`, accept: 'text/event-stream' },
+    });
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+    if (!reader) throw new Error('The stream has a body');
+    t.teardown(() => reader.cancel());
+    let text = '';
+    const until = async (pattern: RegExp) => {
+      while (!pattern.test(text)) text += (await reader.read()).value ?? '';
+    };
+    for (let n = 1; n <= 5; n += 1) await store.publish('run.changed', { n });
+    await until(/"n":5/);
+    t.notMatch(text, /stream\.gap/);
+    const newest = await store.newestEvent();
+    const others = Array.from({ length: count }, (_, n) => newest - 2 + n).map((seq) => ({
+      ...{ seq, kind: 'run.changed', at: new Date(0).toISOString(), data: { other: seq } },
+    }));
+    const { publish } = store;
+    Object.assign(store, {
+      newestEvent: async () => others.at(-1)?.seq ?? 0,
+      events: async (after: number, limit: number) => others.filter(({ seq }) => seq > after).slice(0, limit),
+    });
+    const last = newest - 3 + count;
+    await publish('run.changed', {});
+    await until(new RegExp(`event: stream\\.gap\ndata: {"after":${newest},"next":${last}}`));
+    others.push({ seq: last + 1, kind: 'run.changed', at: new Date(0).toISOString(), data: { other: last + 1 } });
+    await publish('run.changed', {});
+    await until(new RegExp(`"other":${last + 1}}`));
+    t.same(
+      [...text.matchAll(/"other":(\d+)/g)].map(([, seq]) => Number(seq)),
+      [last + 1],
+      'each once, after the gap',
+    );
+  });
+
 t.test('health reports whether the database responds, with one query for concurrent requests', async (t) => {
   const { ask, store } = await scene(t);
   t.match(await ask('/health'), { status: 200, body: { service: 'oratorio', status: 'ok' } });
