@@ -22,7 +22,7 @@ const frameOf = (event: ReviewEvent): Frame => ({
   bytes: Buffer.from(sseFrame({ id: String(event.seq), event: event.kind, data: JSON.stringify(event) })),
 });
 
-/** Event of this number; undefined: there is none. */
+/** Event of this number; undefined: it is missing. */
 async function frameAt(store: EventStore, seq: number): Promise<Frame | undefined> {
   const [event] = seq > 0 ? await store.events(seq - 1, 1) : [];
   return event?.seq === seq ? frameOf(event) : undefined;
@@ -44,7 +44,7 @@ export class EventFeed {
   readonly #ring = new Ring<Frame>({ maxItems: limits.ringEvents });
   /** Number of the newest event sent to readers. */
   #last: number;
-  /** That event; undefined: it is unknown, because there was none. */
+  /** That event; undefined before the first event. */
   #newest: Frame | undefined;
   readonly #reads = new Pump(() => this.#readNew());
   #isClosed = false;
@@ -154,7 +154,7 @@ export class EventFeed {
     if (first?.seq === this.#last) return !first.bytes.equals(this.#newest.bytes);
     if (first !== undefined) return false;
     const newest = await this.#store.newestEvent();
-    // All events were pruned when there is none.
+    // Without events, all of them were pruned.
     return newest > 0 && newest < this.#last;
   }
 

@@ -13,29 +13,32 @@ const newWrite = (name = 'one'): NewWrite => ({
 const put = ({ store }: Scene, name?: string) =>
   store.putWrite(newWrite(name), (writeId) => ({ kind: 'write', key: 'write:7', payload: { writeId } }));
 
-t.test('work whose claims get no answer stands still with a reason, and continues after the first answer', async (t) => {
-  const { store, worker, idle } = await scene(t);
-  await idle();
-  t.equal(worker.problem(), undefined);
-  const asked = Promise.withResolvers<void>();
-  const answered = Promise.withResolvers<void>();
-  const { claimJobs } = store;
-  Object.assign(store, {
-    claimJobs: async (...given: Parameters<typeof claimJobs>) => {
-      asked.resolve();
-      await answered.promise;
-      return claimJobs(...given);
-    },
-  });
-  await store.enqueueJob({ kind: 'write', key: 'k', payload: { writeId: 'missing' } });
-  await asked.promise;
-  const { now } = performance;
-  t.teardown(() => Object.assign(performance, { now }));
-  Object.assign(performance, { now: () => now.call(performance) + 11_000 });
-  t.match(worker.problem(), /^No job was claimed for \d+ s: /);
-  answered.resolve();
-  while (worker.problem() !== undefined) await new Promise((resolve) => setTimeout(resolve, 5));
-});
+t.test(
+  'work whose claims get no answer stands still with a reason, and continues after the first answer',
+  async (t) => {
+    const { store, worker, idle } = await scene(t);
+    await idle();
+    t.equal(worker.problem(), undefined);
+    const asked = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    const { claimJobs } = store;
+    Object.assign(store, {
+      claimJobs: async (...given: Parameters<typeof claimJobs>) => {
+        asked.resolve();
+        await answered.promise;
+        return claimJobs(...given);
+      },
+    });
+    await store.enqueueJob({ kind: 'write', key: 'k', payload: { writeId: 'missing' } });
+    await asked.promise;
+    const { now } = performance;
+    t.teardown(() => Object.assign(performance, { now }));
+    Object.assign(performance, { now: () => now.call(performance) + 11_000 });
+    t.match(worker.problem(), /^No job was claimed for \d+ s: /);
+    answered.resolve();
+    while (worker.problem() !== undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+  },
+);
 
 t.test('a sent write is settled', async (t) => {
   const world = await scene(t);
