@@ -2,24 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { gitIn, repository } from './repositories.ts';
 import { bench, checkpointsOf } from './tree-of-files.ts';
-
-const gitIn =
-  (cwd: string) =>
-  (...args: string[]): string =>
-    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', ...args], { cwd })
-      .toString()
-      .trim();
-
-function repository(t: Test) {
-  const place = bench(t);
-  const git = gitIn(place.root);
-  git('init', '--quiet', '--initial-branch=main');
-  place.write('a.txt', 'one');
-  git('add', '.');
-  git('commit', '--quiet', '--message=first');
-  return { ...place, ...checkpointsOf(t, place), git };
-}
 
 t.test('commits and branches of a turn are taken back with its files', async (t) => {
   const { git, turn, undo, write, read } = repository(t);

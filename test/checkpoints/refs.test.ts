@@ -1,19 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
-import { gitIn, repositoryOf } from './repositories.ts';
+import t from 'tap';
+import { gitIn, repository, repositoryOf } from './repositories.ts';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
-
-function repository(t: Test) {
-  const place = bench(t);
-  const git = gitIn(place.root);
-  git('init', '--quiet', '--initial-branch=main');
-  place.write('a.txt', 'one');
-  git('add', '.');
-  git('commit', '--quiet', '--message=first');
-  return { ...place, ...checkpointsOf(t, place), git };
-}
 
 type Place = ReturnType<typeof repository>;
 
@@ -32,6 +22,16 @@ const stashed = ({ write, git }: Place, text: string) => {
 const secondCommit = ({ write, git }: Place) => {
   write('a.txt', 'two');
   git('commit', '--quiet', '--all', '--message=second');
+};
+/** Makes a branch whose commit conflicts with that of `main`. */
+const diverge = (place: Place) => {
+  const { git, write } = place;
+  git('branch', 'other');
+  secondCommit(place);
+  git('checkout', '--quiet', 'other');
+  write('a.txt', 'another');
+  git('commit', '--quiet', '--all', '--message=other');
+  git('checkout', '--quiet', 'main');
 };
 const nothing = () => {};
 
@@ -184,12 +184,7 @@ for (const [title, begin] of [
 ] as const) {
   t.test(`a ${title} that the turn began and left under way is taken back`, async (t) => {
     const place = repository(t);
-    place.git('branch', 'other');
-    secondCommit(place);
-    place.git('checkout', '--quiet', 'other');
-    place.write('a.txt', 'another');
-    place.git('commit', '--quiet', '--all', '--message=other');
-    place.git('checkout', '--quiet', 'main');
+    diverge(place);
     const before = [stateOf(place.root), repositoryOf(place.root), place.git('status')];
     await place.turn('turn_001', () => t.throws(() => place.git(...begin), 'it stops at a conflict'));
     t.match(await place.undo(['turn_001']), { git: { isRestored: true } });
@@ -200,12 +195,7 @@ for (const [title, begin] of [
 
 t.test('a merge of the user that the turn concluded is under way again', async (t) => {
   const place = repository(t);
-  place.git('branch', 'other');
-  secondCommit(place);
-  place.git('checkout', '--quiet', 'other');
-  place.write('a.txt', 'another');
-  place.git('commit', '--quiet', '--all', '--message=other');
-  place.git('checkout', '--quiet', 'main');
+  diverge(place);
   t.throws(() => place.git('merge', 'other'));
   const before = [stateOf(place.root), repositoryOf(place.root), place.git('status')];
   await place.turn('turn_001', () => {

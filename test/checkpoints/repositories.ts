@@ -1,5 +1,7 @@
 /** Repositories for the tests of checkpoints. */
 import { execFileSync } from 'node:child_process';
+import type { Test } from 'tap';
+import { bench, checkpointsOf } from './tree-of-files.ts';
 
 const identity = {
   GIT_AUTHOR_NAME: 't',
@@ -37,4 +39,15 @@ export function repositoryOf(root: string): string {
   const stash = tried('reflog', 'show', '--format=%H %gs', 'refs/stash');
   const head = [tried('symbolic-ref', '--quiet', 'HEAD'), tried('rev-parse', '--verify', '--quiet', 'HEAD')];
   return [refs, stash, ...head, git('ls-files', '--stage')].join('\n--\n');
+}
+
+/** A tree of files with checkpoints, whose repository has one commit. */
+export function repository(t: Test) {
+  const place = bench(t);
+  const git = gitIn(place.root);
+  git('init', '--quiet', '--initial-branch=main');
+  place.write('a.txt', 'one');
+  git('add', '.');
+  git('commit', '--quiet', '--message=first');
+  return { ...place, ...checkpointsOf(t, place), git };
 }
