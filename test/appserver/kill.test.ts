@@ -281,3 +281,31 @@ t.test('after kill -9 in any state of a turn the next server has every message',
   all.teardown(() => database.close());
   all.match(database.prepare('PRAGMA integrity_check').all(), [{ integrity_check: 'ok' }]);
 });
+
+t.test('after kill -9 in a turn the thread and the day have the same cost', async (t) => {
+  const { path, home } = makeWorkspace(t, { Models: { demo: { Price: { input: 1_000, output: 1_000 } } } });
+  const killed = spawnServer(t, { path, home });
+  const url = (await serving(killed, path)).endpoints.appServerWebSocket;
+  const command = { prompt: 'run: echo started; sleep 3006', config: free, isThere: isOutput };
+  const own = await reach({ name: 'a command', ...command }, await Client.ready(t, url));
+  const subAgent = lasting.find(({ name }) => name.includes('sub-agent'));
+  if (!subAgent) throw new Error('the state of a sub-agent is missing');
+  const parent = await reach(subAgent, await Client.ready(t, url));
+  killed.child.kill('SIGKILL');
+  await killed.ended;
+
+  const server = spawnServer(t, { path, home });
+  const next = await Client.ready(t, (await serving(server, path)).endpoints.appServerWebSocket);
+  const costs: number[] = [];
+  for (const { threadId } of [own, parent]) {
+    const { thread } = await next.call('thread/resume', { threadId });
+    t.match(thread.turns, [{ status: 'cancelled', interruptedBy: 'crash', tokenUsage: { costUsd: Number } }]);
+    costs.push(thread.turns[0].tokenUsage.costUsd);
+  }
+  const ledger = new DatabaseSync(`${home}/spending.db`, { readOnly: true });
+  t.teardown(() => ledger.close());
+  const today = Number(ledger.prepare('SELECT total(usd) AS usd FROM spending').get()?.['usd']);
+  t.ok(today > 0, 'something was spent');
+  const sum = costs.reduce((all, cost) => all + cost, 0);
+  t.ok(Math.abs(sum - today) < 1e-9, `the threads have ${sum}, the day ${today}`);
+});

@@ -95,10 +95,9 @@ export class Subagents {
       }
       const stop = () => run.interrupt('user');
       signal.addEventListener('abort', stop, { once: true });
+      run.onCost = (costUsd) => parent.run.addSubagentCost(costUsd);
       run.begin();
       const turn = await run.ended.finally(() => signal.removeEventListener('abort', stop));
-      const { tokenUsage } = turn;
-      if (tokenUsage) parent.run.addSubagentCost(tokenUsage.costUsd ?? null);
       if (order.agent !== undefined) delegateOf(order.agent)?.endThread(child.id);
       await processes?.endThread(child.id);
       const changes = await worktree?.close(turn.status === 'completed');

@@ -82,6 +82,13 @@ export class TurnRecord implements JournalOwner {
     onChange();
   }
 
+  /** Writes the usage so far, in one commit with the answer before it: a kill loses no cost that was paid. */
+  saveUsage(): void {
+    if (this.#isSealed) return;
+    const { journal, store } = this.#host;
+    journal.add(this, () => store.putTurn(this.#runningRow()), undefined);
+  }
+
   /** Completes the items and writes the end of the turn. @param onSaved called after the commit */
   saveEnd(onSaved: () => void): void {
     const { journal, store, touch } = this.#host;

@@ -8,6 +8,7 @@ import type {
   ToolRun,
   TurnEmitted,
   TurnInterrupter,
+  TurnTokens,
 } from '../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, InputPart, Item, Turn } from '../../protocol/index.ts';
 import { ModelError } from '../model.ts';
@@ -70,6 +71,8 @@ export class TurnRun implements TurnWork, RunningTurn {
   readonly #files: TurnFiles;
   readonly #isPlanning: boolean;
   readonly #ending: TurnEnding;
+  /** Called with each cost of this turn, in US dollars; null: unknown. */
+  onCost: ((costUsd: number | null) => void) | undefined;
   /** Latest effect, which may outlive the state that invoked it. */
   #work: Promise<unknown> = Promise.resolve();
 
@@ -158,10 +161,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         hooks: this.#hooks,
         onAsked: (requestId) => this.#driver.send({ type: 'APPROVAL.NEEDED', requestId }),
         onWithdrawn: (requestId) => this.#driver.send({ type: 'DECIDED', requestId }),
-        onTokensUsed: (tokens) => {
-          host.spending.add(tokens.costUsd ?? 0);
-          this.#driver.send({ type: 'TOKENS.USED', tokens });
-        },
+        onTokensUsed: (tokens) => this.#countTokens(tokens),
       });
     this.#ending = new TurnEnding({
       driver: this.#driver,
@@ -178,10 +178,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       conversation: this.#conversation,
       calls: this.#calls,
       hooks: this.#hooks,
-      onTokensUsed: (tokens) => {
-        host.spending.add(tokens.costUsd ?? 0);
-        this.#driver.send({ type: 'TOKENS.USED', tokens });
-      },
+      onTokensUsed: (tokens) => this.#countTokens(tokens),
     });
     this.firstItems = this.#makeFirstItems();
   }
@@ -250,12 +247,22 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** Adds the cost of a summary, in US dollars; null: unknown. */
   addCost(costUsd: number | null): void {
     this.#host.spending.add(costUsd ?? 0);
-    this.#driver.send({ type: 'COST.ADDED', costUsd });
+    this.addSubagentCost(costUsd);
   }
 
   /** Adds the cost of a sub-agent, which has counted it for the day already. */
   addSubagentCost(costUsd: number | null): void {
     this.#driver.send({ type: 'COST.ADDED', costUsd });
+    this.#record.saveUsage();
+    this.onCost?.(costUsd);
+  }
+
+  /** Adds the tokens of an answer, and stores the sum with it. */
+  #countTokens(tokens: TurnTokens): void {
+    this.#host.spending.add(tokens.costUsd ?? 0);
+    this.#driver.send({ type: 'TOKENS.USED', tokens });
+    this.#record.saveUsage();
+    this.onCost?.(tokens.costUsd);
   }
 
   // Effects of the machine.
