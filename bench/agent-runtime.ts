@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { type AgentServer, getOk, startAgentServer } from './agent-server.ts';
+import { type BesideFlood, besideFloods } from './floods.ts';
 import {
   type Benchmark,
   type Check,
@@ -245,6 +246,15 @@ const most = (figures: readonly Figure[], index: number, what: string, atMost: n
   measured: figures[index]?.value ?? Number.NaN,
 });
 
+const floodTable = (floods: readonly BesideFlood[]): Table => ({
+  title: 'Turns of a conversation while another one receives 40 MB or 50,000 messages again and again',
+  columns: ['sender', 'alone ms', 'p50 ms', 'p99 ms', 'flooding turn ms', 'floods', 'resident MiB'],
+  rows: floods.map(({ name, aloneMs, p50Ms, p99Ms, floodMs, floods: times, mib: resident }) => [
+    ...[name, aloneMs, p50Ms, p99Ms, floodMs],
+    ...[String(times), resident],
+  ]),
+});
+
 async function run(context: Context): Promise<Result> {
   const upstream = await startPeer({ ...nodePeer('mock-upstream.ts'), core: 1 });
   try {
@@ -254,6 +264,7 @@ async function run(context: Context): Promise<Result> {
     const withTools = await toolTurns(upstream, context);
     const opened = await longThread(upstream, context);
     const traced = await traces(context);
+    const flooded = await besideFloods(upstream, context.quick ? 40 : 300);
     const traceFigures: Figure[] = [
       { what: `trace events/s at a steady ${tracesPerSecond}`, value: traced.steady },
       { what: 'longest block of the event loop meanwhile, ms', value: traced.longestBlockMs },
@@ -265,6 +276,7 @@ async function run(context: Context): Promise<Result> {
       tables: [
         table,
         { title: 'The agent server', columns: ['', 'median'], rows: all.map(({ what, value }) => [what, value]) },
+        floodTable(flooded),
       ],
       checks: [
         most(started, 0, 'agent server ready', 300, ' ms'),
@@ -273,6 +285,11 @@ async function run(context: Context): Promise<Result> {
         most(opened, 0, `a thread of ${longTurns} turns opened`, 100, ' ms'),
         { what: 'trace events/s, steady', measured: traced.steady, atLeast: tracesPerSecond * 0.99 },
         { what: 'trace events dropped', measured: traced.dropped, atMost: 0 },
+        {
+          what: 'delay of a turn beside a flood, p99, the worst of all kinds',
+          measured: Math.max(...flooded.map(({ p99Ms, aloneMs }) => p99Ms - aloneMs)),
+          ...{ atMost: 300, unit: ' ms' },
+        },
         most(traceFigures, 1, 'longest block of the event loop while tracing', 20, ' ms'),
       ],
     };

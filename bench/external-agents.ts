@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import * as v from 'valibot';
 import { AppServerClient } from '../src/client/index.ts';
 import { startAgentServer } from './agent-server.ts';
-import { type Benchmark, type Context, median, pssKiB, type Result, start, timed, wait } from './harness.ts';
+import { type Benchmark, type Context, median, pssKiB, quantile, type Result, start, timed, wait } from './harness.ts';
 import { ensure, type Hub, makePlace, startHub } from './hub.ts';
 
 const agentFile = join(import.meta.dirname, 'peers', 'external-agent.mjs');
@@ -16,9 +16,6 @@ const settleMs = 1_000;
 const Started = v.object({ thread: v.object({ id: v.string() }) });
 const Delta = v.object({ delta: v.string() });
 const Listed = v.array(v.object({ endpoints: v.looseObject({ appServerWebSocket: v.string() }) }));
-
-const quantile = (values: readonly number[], share: number): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
 
 /** One turn whose agent sends `count` updates, one each `everyMs`. */
 interface Turn {

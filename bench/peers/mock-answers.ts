@@ -25,6 +25,9 @@ export type MockModel = keyof typeof mockAnswers;
 export const toolsModel = 'tools';
 export const toolsText = 'Both tools have run.';
 
+/** Answers beyond every limit of a turn: 40 MB of text, 50,000 calls. */
+export const floodModels = ['flood-text', 'flood-calls'] as const;
+
 const words = [' agent', ' reads', ' files', ' tests', ' build', ' again', ' until', ' clean'];
 
 /** Piece number `index`. All are of one length, and no letter of them needs an escape in JSON. */

@@ -4,6 +4,7 @@
  */
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js';
 import {
+  floodModels,
   type MockAnswer,
   type MockModel,
   mockAnswers,
@@ -131,10 +132,27 @@ function answerWithTools(res: HttpResponse, body: string): void {
   res.cork(() => res.writeHeader('content-type', 'text/event-stream').end(frames.join('') + done));
 }
 
+const floods = new Map<string, Buffer>();
+
+function floodOf(model: string): Buffer {
+  const call = (index: number) => ({ index, id: `call_${index}`, type: 'function', function: toolCalls[0] });
+  const frames =
+    model === 'flood-text'
+      ? Array.from({ length: 20_000 }, () => chunkOf(model, `{"content":"${'x'.repeat(2_000)}"}`, 'null'))
+      : Array.from({ length: 50_000 }, (_, index) =>
+          chunkOf(model, JSON.stringify({ tool_calls: [call(index)] }), 'null'),
+        );
+  const flood = Buffer.from(frames.join('') + chunkOf(model, '{}', '"stop"') + done);
+  floods.set(model, flood);
+  return flood;
+}
+
 function answer(res: HttpResponse, body: string): void {
   const model = /"model":\s*"([^"]*)"/.exec(body)?.[1] ?? '';
   const prepared = answers.get(model);
-  if (model === toolsModel) answerWithTools(res, body);
+  const flood = floodModels.some((name) => name === model) ? (floods.get(model) ?? floodOf(model)) : undefined;
+  if (flood) res.cork(() => res.writeHeader('content-type', 'text/event-stream').end(flood));
+  else if (model === toolsModel) answerWithTools(res, body);
   else if (!prepared) {
     res.cork(() => res.writeStatus('404 Not Found').end('{"error":{"message":"no such model"}}'));
   } else if (/"stream":\s*true/.test(body)) begin(res, prepared, /"include_usage":\s*true/.test(body));
@@ -153,7 +171,12 @@ app.post('/v1/chat/completions', (res) => {
     if (isLast && !isGone) answer(res, body);
   });
 });
-const models = [...answers.keys(), toolsModel].map((id) => ({ id, object: 'model', created: 0, owned_by: 'mock' }));
+const models = [...answers.keys(), toolsModel, ...floodModels].map((id) => ({
+  id,
+  object: 'model',
+  created: 0,
+  owned_by: 'mock',
+}));
 app.get('/v1/models', (res) => {
   res.writeHeader('content-type', 'application/json').end(JSON.stringify({ object: 'list', data: models }));
 });
