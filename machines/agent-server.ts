@@ -271,7 +271,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
             actions: { type: 'recordStopReason', params: { reason: 'idle' } },
           },
           {
-            description: 'An upgrade has replaced its program: an idle server runs the new one.',
+            description: 'Its program or its workspace was replaced: an idle server starts again with the new one.',
             guard: 'isRestartDue',
             target: 'stopping',
             actions: { type: 'recordStopReason', params: { reason: 'restart' } },

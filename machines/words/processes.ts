@@ -63,7 +63,7 @@ export const agentServer: MachineWords = {
     sidecarGaveUp: 'the sidecar gave up',
     isEnding: 'the process is ending already',
     exceedsIdleLimit: 'it was idle for too long',
-    isRestartDue: 'it is idle, and its program was replaced',
+    isRestartDue: 'it is idle, and its program or its workspace was replaced',
     reachesFailureThreshold: 'too many answers are missing in a row',
     mayRestart: 'automatic restarts are on',
     endsUnhealthyRun: 'it was ended because it did not answer',

@@ -12,6 +12,7 @@ export type AgentErrorName = Extract<
   | 'toolConflict'
   | 'storageFailed'
   | 'workspaceOverrideRefused'
+  | 'workspaceLost'
   | 'restoreConflict'
   | 'checkpointFailed'
   | 'agentUnavailable'

@@ -80,7 +80,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     return await RunningServer.start(workspace, loaded, options, { recentLog, untap });
   } catch (error) {
     untap();
-    workspace.lock.release();
+    workspace.release();
     throw error;
   }
 }

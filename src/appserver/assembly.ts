@@ -38,7 +38,7 @@ import {
 import type { Automations } from '../automations/index.ts';
 import type { Engines } from '../checkpoints/index.ts';
 import { type Config, homeDirectory, type LoadedConfig, restartPolicyOf } from '../config/index.ts';
-import { messageOf, searchPathOutside } from '../lib/index.ts';
+import { messageOf, type PinnedDirectory, searchPathOutside } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import {
   type AgentChoice,
@@ -67,6 +67,8 @@ import { agentsOfWorkspace } from './workspace-agents.ts';
 export interface AssemblyOptions {
   /** Canonical. */
   readonly workspacePath: string;
+  /** The workspace as the server opened it. */
+  readonly workspace: PinnedDirectory;
   /** Of the workspace, below the home: the database is in it. */
   readonly stateDirectory: string;
   readonly config: Config;
@@ -156,7 +158,8 @@ export function assemble(options: AssemblyOptions): Assembly {
   );
   const library = new Library(homeDirectory(env));
   const { BlockedPaths: blockedPaths } = config.Permissions;
-  const paths = pathSearch({ blockedPaths, home: homeDirectory(env) }, options.workspacePath);
+  const pathSettings = { blockedPaths, home: homeDirectory(env), workspace: options.workspace };
+  const paths = pathSearch(pathSettings, options.workspacePath);
   const outputs = new OutputFiles(join(options.stateDirectory, 'outputs'));
   const temporary = new ThreadDirectories(join(options.stateDirectory, 'tmp'));
   const directories = [outputs, temporary];
@@ -176,12 +179,11 @@ export function assemble(options: AssemblyOptions): Assembly {
   // A start waits for no trial, and has no process besides the server.
   const sandbox: SandboxReport = new SandboxReport(() => trySandbox(toolSettings, workspacePath));
   const ownSettings = {
+    ...pathSettings,
     tools: config.Tools,
-    blockedPaths: config.Permissions.BlockedPaths,
     passEnvironment: config.Supervision.PassEnvironment,
     secrets,
     environment: env,
-    home: homeDirectory(env),
   };
   const shellProblems = {
     timeoutMs: defaults.agent.shellSetupMs,
@@ -201,7 +203,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   };
   const builtin = createBuiltinTools(toolSettings);
   const skillTool = createSkillTool(library);
-  const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
+  const readImage = imageReader(pathSettings);
   const models = modelSettingsOf(config, options.upstream, options.layers);
   const source =
     options.provider ??
@@ -244,6 +246,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   }
   const threads = new ThreadService({
     workspacePath,
+    workspace: options.workspace,
     delegate,
     ...(options.isTrusted && {
       agentOf: (name: string) => agents.of(name),
@@ -282,7 +285,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     surroundings: {
       library,
       home: homeDirectory(env),
-      read: textReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) }),
+      read: textReader(pathSettings),
       commands: async () => describeCommands(await sandbox.try(), Network),
     },
     tools: () => selectTools([...builtin, skillTool, ...mcp.tools()], config.EnabledTools),

@@ -11,7 +11,7 @@ export interface Health {
   readonly connections: number;
   readonly activeTurns: number;
   readonly eventLoopLagMs: number;
-  /** The program of this process was replaced, and a restart ends no work. */
+  /** The program of this process, or its workspace, was replaced, and a restart ends no work. */
   readonly isRestartDue: boolean;
 }
 

@@ -103,6 +103,7 @@ export class RunningServer implements AppServer {
     this.#observatory = new Observatory(logger);
     this.#assembly = assemble({
       workspacePath: workspace.path,
+      workspace: workspace.pinned,
       stateDirectory: workspace.stateDirectory,
       config,
       layers,
@@ -342,10 +343,18 @@ export class RunningServer implements AppServer {
       connection: this.#connection,
       connections: () => this.#server?.stats().webSockets ?? 0,
       idleMs: () => this.#activity.idleMs,
-      isLockIntact: () => this.#workspace.lock.intact(),
-      isRestartDue: () => this.#program.isReplaced() && !this.#assembly.isBusy() && this.#activity.sinceUseMs > quietMs,
+      // The lock went with the directory: a restart finds the right words for it, and costs no failed probes.
+      isLockIntact: () => this.#workspace.lock.intact() || this.#isWorkspaceLost(),
+      isRestartDue: () =>
+        this.#isWorkspaceLost() ||
+        (this.#program.isReplaced() && !this.#assembly.isBusy() && this.#activity.sinceUseMs > quietMs),
       onProbe: () => this.#health.probed(),
     });
+  }
+
+  /** Whether the path of the workspace leads elsewhere, and no work runs that a restart would end. */
+  #isWorkspaceLost(): boolean {
+    return this.#workspace.pinned.loss !== undefined && !this.#assembly.isBusy();
   }
 
   async #listen(server: HttpServer) {
@@ -402,7 +411,7 @@ export class RunningServer implements AppServer {
       await Promise.all([this.#services?.close(), this.#server?.close(graceMs)]);
     } finally {
       this.#log.untap();
-      this.#workspace.lock.release();
+      this.#workspace.release();
     }
   }
 }

@@ -39,10 +39,7 @@ export function agentsOfWorkspace(
     passEnvironment: config.Supervision.PassEnvironment,
     restartPolicy: restartPolicyOf(config),
     mcpServers: () => mcpServersForAgents(config, env),
-    files: delegateFiles({
-      ...{ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) },
-      maxFileBytes: config.Tools.File.MaxFileBytes,
-    }),
+    files: delegateFiles({ ...toolSettings, maxFileBytes: config.Tools.File.MaxFileBytes }),
     commands: delegateCommands(toolSettings),
   };
   const observeAgent = (actor: AnyActorRef, name: string) =>

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { ensureStateDirectory, openWorkspace, WorkspaceError } from '../config/index.ts';
-import { readBoundedFile } from '../lib/index.ts';
+import { PinnedDirectory, readBoundedFile } from '../lib/index.ts';
 import type { AppServerLock, WorkspaceLock } from '../protocol/index.ts';
 import {
   acquireLock,
@@ -24,6 +24,8 @@ export interface HeldWorkspace {
   readonly directory: string;
   /** Below the home, 0700: the state that decides rights. */
   readonly stateDirectory: string;
+  /** Directory that was opened: the path of the workspace may lead elsewhere later. */
+  readonly pinned: PinnedDirectory;
   readonly lock: Lock;
   /** Address of the previous server of this home when that server did not end in an orderly way. */
   readonly predecessor: AppServerLock | undefined;
@@ -31,6 +33,8 @@ export interface HeldWorkspace {
   publish(address: AppServerLock): void;
   /** Removes the published address if it is still ours. The lock stays held. */
   withdraw(): void;
+  /** Frees the workspace for another server. */
+  release(): void;
 }
 
 /**
@@ -44,12 +48,14 @@ export function holdWorkspace(workspacePath: string, home: string): HeldWorkspac
   const files = workspaceFiles(home, path);
   const lock = takeLock(files, path);
   const stateDirectory = makeState(home, path, lock);
+  const pinned = new PinnedDirectory(path);
   const found = readAppServer(files);
   let published: AppServerLock | undefined;
   return {
     path,
     directory,
     stateDirectory,
+    pinned,
     lock,
     predecessor: found.kind === 'ok' && found.value.workspacePath === path ? found.value : undefined,
     publish(address) {
@@ -63,6 +69,10 @@ export function holdWorkspace(workspacePath: string, home: string): HeldWorkspac
         for (const file of [files.lockPath, files.serverPath]) rmSync(file, { force: true });
       }
       published = undefined;
+    },
+    release() {
+      pinned.close();
+      lock.release();
     },
   };
 }

@@ -37,6 +37,7 @@ export { dollars } from './money.ts';
 export { PacedReading } from './paced-reading.ts';
 export { packageRoot } from './package-root.ts';
 export { isWithin, realPathOr } from './paths.ts';
+export { type DirectoryLoss, PinnedDirectory } from './pinned-directory.ts';
 export { absoluteSearchPath, findProgram, searchPathOutside, usualPlaces } from './programs.ts';
 export { Pump } from './pump.ts';
 export {

@@ -64,6 +64,11 @@ export const rpcErrors = {
     message: 'Agent unavailable',
     when: 'A fork names an agent that cannot do its turns; `data.reason` is `unknown`, `notInstalled` or, of a workspace that is not trusted, `restricted`. Nothing was copied.',
   },
+  workspaceLost: {
+    code: -32088,
+    message: 'Workspace lost',
+    when: 'The workspace was moved, deleted or replaced while its agent server runs; `data.kind` is `gone` or `replaced`, `data.path` names it. Nothing was done.',
+  },
   approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'No decision in time; it was declined.' },
   approvalNotFound: { code: -32021, message: 'Approval not found', when: 'It was decided already, or never asked.' },
   automationNotFound: { code: -32031, message: 'Automation not found', when: 'There is no job or task with this id.' },

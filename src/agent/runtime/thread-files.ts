@@ -1,4 +1,4 @@
-import { messageOf } from '../../lib/index.ts';
+import { messageOf, type PinnedDirectory } from '../../lib/index.ts';
 import {
   type BackgroundProcessInfo,
   type Checkpoint,
@@ -22,6 +22,7 @@ import { recordApplied, recordTakenBack } from './race-record.ts';
 import type { ThreadRegistry } from './thread-registry.ts';
 import type { Turns } from './turns.ts';
 import type { FileCheckpoints, FileRestore, ForkThread, ThreadProcesses } from './types.ts';
+import { requireWorkspace } from './worktree.ts';
 
 export interface ThreadFilesOptions {
   readonly registry: ThreadRegistry;
@@ -30,6 +31,7 @@ export interface ThreadFilesOptions {
   /** Absent: files are not saved. */
   readonly checkpoints: FileCheckpoints | undefined;
   readonly processes: ThreadProcesses | undefined;
+  readonly workspace: PinnedDirectory | undefined;
   /** Absent: forks have no directories of their own. */
   readonly openFork: OpenFork | undefined;
   /** See `ThreadServiceOptions`. */
@@ -123,7 +125,8 @@ export class ThreadFiles {
 
   /** @returns the directory with the files in it */
   async #openFork(workspacePath: string, end: { threadId: string; turnId: string } | undefined): Promise<string> {
-    const { openFork } = this.#options;
+    const { openFork, workspace } = this.#options;
+    requireWorkspace(workspace);
     if (!openFork) throw new AgentError('workspaceRestricted', {}, 'a worktree needs git in this workspace');
     let announced = '';
     const place = await openFork(workspacePath, (path) => {
@@ -193,9 +196,10 @@ export class ThreadFiles {
     return this.#report(threadId, await this.#with((checkpoints) => checkpoints.restore(request)));
   }
 
-  /** @throws AgentError turnInProgress, with the thread that runs a turn in these files */
+  /** @throws AgentError turnInProgress, with the thread that runs a turn in these files; workspaceLost */
   #requireIdle({ id }: StoredThread, workspacePath: string): void {
-    const { turns } = this.#options;
+    const { turns, workspace } = this.#options;
+    requireWorkspace(workspace);
     const running = turns.of(id) ? id : turns.runningIn(workspacePath);
     if (running !== undefined) throw new AgentError('turnInProgress', { threadId: running });
   }

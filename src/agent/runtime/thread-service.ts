@@ -1,4 +1,5 @@
 import type { AnyActorRef } from 'xstate';
+import type { PinnedDirectory } from '../../lib/index.ts';
 import { defaults, type InputPart, type ModelListResult, type Turn } from '../../protocol/index.ts';
 import type { AgentProblem, Delegate } from '../delegate.ts';
 import type { Hooks } from '../hooks/index.ts';
@@ -67,6 +68,8 @@ export interface ThreadServiceOptions {
   readonly openFork?: OpenFork | undefined;
   /** Money that all workspaces of the user spend. Default: only this service is counted. */
   readonly spending?: DaySpending | undefined;
+  /** The workspace as the server opened it. Absent: not pinned. */
+  readonly workspace?: PinnedDirectory | undefined;
   /** Redacts secrets. */
   readonly clean?: (text: string) => string;
   /** Logs a bug and returns its id. */
@@ -151,12 +154,16 @@ export class ThreadService implements Runtime {
     this.#files = new ThreadFiles({
       ...{ registry, turns, feed, clean, checkpoints: options.checkpoints, processes: options.processes },
       openFork: options.openFork,
+      workspace: options.workspace,
       agentProblem: options.agentProblem,
       read: (threadId) => this.read(threadId, { includeTurns: true }),
     });
     const { library } = options;
     const resolve = (input: readonly InputPart[], path: string) => library?.resolve(input, path) ?? input;
-    this.#control = new TurnControl({ workspacePath, worktreeRoots, registry, feed, turns, queue, resolve });
+    const { workspace } = options;
+    this.#control = new TurnControl({
+      ...{ workspacePath, workspace, worktreeRoots, registry, feed, turns, queue, resolve },
+    });
     markCrashed(store);
     if (everyTracer && traces) endCrashedTraces(traces, store, everyTracer);
   }

@@ -1,3 +1,4 @@
+import type { PinnedDirectory } from '../../lib/index.ts';
 import type { ApprovalDecision, ApprovalRequest, InputPart, QueuedInput, Turn } from '../../protocol/index.ts';
 import { AgentError } from '../errors.ts';
 import type { StoredThread } from '../thread-store.ts';
@@ -7,7 +8,7 @@ import type { InputQueue } from './input-queue.ts';
 import type { ThreadRegistry } from './thread-registry.ts';
 import type { Turns } from './turns.ts';
 import type { RunningTurn, TurnOptions } from './types.ts';
-import { requireSamePlace, withRealPath } from './worktree.ts';
+import { requireSamePlace, requireWorkspace, withRealPath } from './worktree.ts';
 
 export interface TurnControlOptions {
   /** See `ThreadServiceOptions`. */
@@ -17,6 +18,7 @@ export interface TurnControlOptions {
   readonly turns: Turns;
   readonly queue: InputQueue;
   readonly workspacePath: string;
+  readonly workspace: PinnedDirectory | undefined;
   /** Gives references to skills and commands their text. */
   readonly resolve: (input: readonly InputPart[], workspacePath: string) => readonly InputPart[];
 }
@@ -29,6 +31,7 @@ export class TurnControl {
   readonly #turns: TurnControlOptions['turns'];
   readonly #queue: TurnControlOptions['queue'];
   readonly #workspacePath: string;
+  readonly #workspace: TurnControlOptions['workspace'];
   readonly #resolve: TurnControlOptions['resolve'];
   #isClosing = false;
 
@@ -39,6 +42,7 @@ export class TurnControl {
     this.#turns = options.turns;
     this.#queue = options.queue;
     this.#workspacePath = options.workspacePath;
+    this.#workspace = options.workspace;
     this.#resolve = options.resolve;
   }
 
@@ -46,6 +50,7 @@ export class TurnControl {
     const thread = this.#registry.get(threadId);
     if (this.#isClosing) throw new AgentError('overloaded', { threadId }, 'the server is shutting down');
     if (thread.status !== 'active') throw new AgentError('threadNotActive', { threadId, status: thread.status });
+    requireWorkspace(this.#workspace);
     // The directory may be missing, or a link, since the last turn.
     if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, this.#worktreeRoots));
     const workspacePath = thread.config?.workspaceOverride ?? this.#workspacePath;

@@ -219,9 +219,9 @@ export interface Runtime {
   delete(threadId: string): Promise<() => void>;
   /** @throws AgentError turnInProgress */
   rollback(threadId: string, numTurns: number): Thread;
-  /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, agentUnavailable, checkpointFailed, workspaceOverrideRefused */
+  /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, agentUnavailable, checkpointFailed, workspaceLost, workspaceOverrideRefused */
   fork(threadId: string, options: ForkThread): Promise<{ readonly thread: Thread; readonly announce: () => void }>;
-  /** Brings the files of a fork into the workspace of its original. @param force overwrites what both changed @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed */
+  /** Brings the files of a fork into the workspace of its original. @param force overwrites what both changed @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed, workspaceLost */
   merge(threadId: string, force: boolean): Promise<Frozen<RestoredFiles>>;
   /** Takes back the last turns with their files. @throws AgentError turnInProgress, restoreConflict, checkpointFailed */
   undo(
@@ -242,7 +242,7 @@ export interface Runtime {
   updateConfig(threadId: string, config: ThreadConfig): ThreadConfig;
   compact(threadId: string): Promise<void>;
 
-  /** @throws AgentError threadNotFound, threadNotActive, turnInProgress, overloaded, storageFailed */
+  /** @throws AgentError threadNotFound, threadNotActive, turnInProgress, overloaded, storageFailed, workspaceLost */
   startTurn(
     threadId: string,
     input: readonly InputPart[],

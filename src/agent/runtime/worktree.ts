@@ -1,5 +1,6 @@
 import { realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
+import type { PinnedDirectory } from '../../lib/index.ts';
 import type { ThreadConfig } from '../../protocol/index.ts';
 import { AgentError } from '../errors.ts';
 import { isWithin } from '../tools/index.ts';
@@ -31,6 +32,12 @@ export function withRealPath(config: ThreadConfig, roots: readonly string[]): Th
   const { workspaceOverride } = config;
   if (workspaceOverride === undefined) return config;
   return { ...config, workspaceOverride: findWorktree(workspaceOverride, roots) };
+}
+
+/** @param workspace of the server; undefined: not pinned @throws AgentError workspaceLost */
+export function requireWorkspace(workspace: PinnedDirectory | undefined): void {
+  const loss = workspace?.loss;
+  if (loss) throw new AgentError('workspaceLost', { path: workspace?.path, kind: loss.kind }, loss.message);
 }
 
 /** Refuses a change of the directory or the agent of a thread, and an end of its read-only mode. @throws AgentError workspaceOverrideRefused */

@@ -5,7 +5,7 @@
 
 import { join } from 'node:path';
 import { type Config, directoryName } from '../../config/index.ts';
-import { userHome } from '../../lib/index.ts';
+import { type PinnedDirectory, userHome } from '../../lib/index.ts';
 import type { Tool } from '../tool.ts';
 import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
 import { workspaceSandbox } from './exec/command-place.ts';
@@ -52,6 +52,8 @@ export interface ToolSettings {
   readonly tools: Config['Tools'];
   /** `Permissions.BlockedPaths`. */
   readonly blockedPaths: readonly string[];
+  /** The workspace as the server opened it. Absent: not pinned. */
+  readonly workspace?: PinnedDirectory | undefined;
   /** `Supervision.PassEnvironment`. */
   readonly passEnvironment: readonly string[];
   /** Keys and tokens of the configuration and of the launch: no command, address or query may hold one. */
@@ -78,23 +80,25 @@ export interface ToolSettings {
   readonly resolve?: Resolver;
 }
 
-const rulesOf = ({ blockedPaths, home }: Pick<ToolSettings, 'blockedPaths' | 'home'>): PathRules => ({
+/** Settings by which every path is judged. */
+export type PathSettings = Pick<ToolSettings, 'blockedPaths' | 'home' | 'workspace'>;
+
+const rulesOf = ({ blockedPaths, home, workspace }: PathSettings): PathRules => ({
   blockedPaths,
+  workspace,
   protectedDirectories: [...new Set([home, join(userHome(), directoryName)])],
 });
 
 /** Reads images that messages name by their paths, held by the rules of the file tools. */
-export const imageReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadImage =>
-  createImageReader(rulesOf(settings));
+export const imageReader = (settings: PathSettings): ReadImage => createImageReader(rulesOf(settings));
 
 /** Finds files by parts of their paths, by the rules of the file tools. @param workspacePath real path */
-export const pathSearch = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>, workspacePath: string): PathSearch =>
+export const pathSearch = (settings: PathSettings, workspacePath: string): PathSearch =>
   createPathSearch({ workspacePath, rules: rulesOf(settings) });
 
 /** Reads and writes files for an agent of another maker, by the rules of the file tools. */
-export const delegateFiles = (
-  settings: Pick<ToolSettings, 'blockedPaths' | 'home'> & { readonly maxFileBytes: number },
-): DelegateFiles => createDelegateFiles({ ...rulesOf(settings), maxFileBytes: settings.maxFileBytes });
+export const delegateFiles = (settings: PathSettings & { readonly maxFileBytes: number }): DelegateFiles =>
+  createDelegateFiles({ ...rulesOf(settings), maxFileBytes: settings.maxFileBytes });
 
 /** Runs commands for an agent of another maker, where and as `Exec` does. */
 export const delegateCommands = (settings: ToolSettings): DelegateCommands =>
@@ -139,8 +143,7 @@ export const placeRules = (
   );
 
 /** Reads text files without approval, by the rules of the file tools. */
-export const textReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadText =>
-  createTextReader(rulesOf(settings));
+export const textReader = (settings: PathSettings): ReadText => createTextReader(rulesOf(settings));
 
 /**
  * All of them: the nine of design §6 in their order, then the extra ones. Cheap: what costs anything is loaded or looked for when a tool is first used.

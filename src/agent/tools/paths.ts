@@ -4,10 +4,11 @@
  * symlink can be swapped in between. Not visible in a path: a hard link is as good a name of a file as any other.
  */
 
+import { existsSync } from 'node:fs';
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path';
 import { directoryName } from '../../config/index.ts';
-import { userHome } from '../../lib/index.ts';
+import { type PinnedDirectory, userHome } from '../../lib/index.ts';
 import { identityIn, nameIdentity, PlainPaths } from './plain-paths.ts';
 import { errorCode } from './text.ts';
 
@@ -17,6 +18,8 @@ export interface PathRules {
   readonly blockedPaths: readonly string[];
   /** Ours, e.g. the user's home of Oratorio. Absolute. A workspace's own `.oratorio` need not be listed. */
   readonly protectedDirectories: readonly string[];
+  /** Workspace of the server: while its path leads elsewhere, no path is judged. Absent: not pinned. */
+  readonly workspace?: PinnedDirectory | undefined;
   /** Directory in ours that may be read all the same, without approval. Absolute. */
   readonly readableDirectory?: string | undefined;
 }
@@ -63,7 +66,7 @@ const isWindows = process.platform === 'win32';
 const hasFoldedNames = isWindows || process.platform === 'darwin';
 
 /**
- * Finds out where `given` leads and whether that is allowed.
+ * Finds out where `given` leads and whether that is allowed. Nothing is, in place of a root directory that is gone.
  *
  * @param workspacePath canonical and absolute; what is relative is relative to it
  * @param given as the model wrote it; `~` is the user's home
@@ -77,6 +80,7 @@ export async function resolveInWorkspace(
   purpose: 'read' | 'use' = 'use',
 ): Promise<ResolvedPath> {
   const named = absolutePath(workspacePath, given);
+  requireRoots(workspacePath, rules);
   const paths = new PlainPaths();
   const plain = isWithin(workspacePath, named) ? paths.at(named) : undefined;
   const path = plain?.path ?? (await realPathOf(named));
@@ -159,6 +163,16 @@ async function placesOutOfBounds(
     }),
   );
   return found.flat();
+}
+
+/** @throws PathError when the workspace, or the directory of the conversation, is not there */
+function requireRoots(workspacePath: string, { workspace }: PathRules): void {
+  if (!workspace) return;
+  if (workspace.loss) throw new PathError(workspace.loss.message);
+  if (workspacePath === workspace.path || existsSync(workspacePath)) return;
+  throw new PathError(
+    `The directory ${workspacePath} of this conversation was moved or deleted. Move it back, or start another conversation.`,
+  );
 }
 
 /** @throws PathError */

@@ -15,8 +15,9 @@ import {
 import { dirname, join } from 'node:path';
 import t from 'tap';
 import { openDirectory } from '../../../src/agent/tools/files/handles.ts';
-import { createReadFile, createWriteFile } from '../../../src/agent/tools/files/index.ts';
+import { createEditFile, createReadFile, createWriteFile } from '../../../src/agent/tools/files/index.ts';
 import { replaceFile } from '../../../src/agent/tools/files/replace-file.ts';
+import { PinnedDirectory } from '../../../src/lib/index.ts';
 import { adversary, places, review, settings, told } from './file-tools.ts';
 import { contextOf } from './run-tool.ts';
 
@@ -208,9 +209,66 @@ t.test('what was exchanged after it was judged is not written', onPosix, async (
   const { outside, at } = places(t, { 'd/f': 'near' });
   renameSync(at('d'), at('away'));
   symlinkSync(outside, at('d'));
-  await t.rejects(replaceFile(at('d/f'), Buffer.from('x'), { signal }), { code: 'moved' });
-  await t.rejects(replaceFile(at('d/new/deep'), Buffer.from('x'), { signal }), { code: 'moved' });
+  await t.rejects(replaceFile(at('d/f'), Buffer.from('x'), { workspacePath: at('.'), signal }), { code: 'moved' });
+  await t.rejects(replaceFile(at('d/new/deep'), Buffer.from('x'), { workspacePath: at('.'), signal }), {
+    code: 'moved',
+  });
   t.strictSame(readdirSync(outside), []);
+});
+
+t.test('no tool makes the root of a workspace that was moved, deleted or replaced', onPosix, async (t) => {
+  const { workspace, at, put } = places(t);
+  const pinned = new PinnedDirectory(workspace);
+  t.teardown(() => pinned.close());
+  const rules = { ...settings(), workspace: pinned };
+  const tools = { write: createWriteFile(rules), edit: createEditFile(rules), read: createReadFile(rules) };
+  const answer = async (...call: Parameters<typeof review>) => (await review(...call)).result.text;
+  const all = async () => {
+    const content = 'x';
+    return [
+      await answer(tools.write, { path: 'n.txt', content }, workspace),
+      await answer(tools.write, { path: 'deep/er/n.txt', content }, workspace),
+      await answer(tools.write, { path: at('n.txt'), content }, workspace),
+      await answer(tools.edit, { path: 'old', oldText: 'old', newText: 'new' }, workspace),
+      await answer(tools.read, { path: 'old' }, workspace),
+    ];
+  };
+  put('old', 'old');
+  renameSync(workspace, `${workspace}-away`);
+  t.teardown(() => rmSync(`${workspace}-away`, { recursive: true, force: true }));
+  for (const text of await all()) t.match(text, /was moved or deleted .* oratorio up/);
+  t.notOk(existsSync(workspace));
+  await t.rejects(replaceFile(at('deep/n'), Buffer.from('x'), { workspacePath: workspace, signal }), {
+    code: 'ENOENT',
+  });
+  t.notOk(existsSync(workspace), 'also when it was moved after the check');
+
+  mkdirSync(workspace);
+  put('old', 'old');
+  for (const text of await all()) t.match(text, /was replaced by another directory .* oratorio restart/);
+  t.strictSame(readdirSync(workspace), ['old']);
+  rmSync(workspace, { recursive: true });
+  mkdirSync(workspace);
+  t.match(
+    await answer(tools.write, { path: 'n.txt', content: 'x' }, workspace),
+    /was replaced/,
+    'a used inode is not taken again',
+  );
+
+  rmSync(workspace, { recursive: true });
+  renameSync(`${workspace}-away`, workspace);
+  t.match(
+    await answer(tools.write, { path: 'deep/er/n.txt', content: 'x' }, workspace),
+    /^Created/,
+    'positive control',
+  );
+
+  const fork = `${workspace}-fork`;
+  t.match(
+    await answer(tools.write, { path: 'n.txt', content: 'x' }, fork),
+    /of this conversation was moved or deleted/,
+  );
+  t.notOk(existsSync(fork), 'the directory of a fork is not made either');
 });
 
 t.test(

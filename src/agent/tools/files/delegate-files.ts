@@ -70,7 +70,7 @@ export function createDelegateFiles(settings: FileToolSettings): DelegateFiles {
     const data = Buffer.from(content, 'utf8');
     if (data.length > maxFileBytes) throw tooLarge(path, data.length, maxFileBytes);
     if ((await locate(workspacePath, path)) !== path) throw new FileError('moved', 'it leads elsewhere now');
-    await inTurn(path, () => replaceFile(path, data, { signal }));
+    await inTurn(path, () => replaceFile(path, data, { workspacePath, signal }));
   }
 
   return {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { count } from '../../../lib/index.ts';
-import type { Tool, ToolResult } from '../../tool.ts';
+import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { done, failed, formatBytes } from '../text.ts';
 import { createAccess, type Place } from './access.ts';
@@ -65,14 +65,16 @@ export function createEditFile(settings: FileToolSettings): Tool {
         return edited?.ok ? edited.text : undefined;
       }),
     run: (args, context) =>
-      access.enter(args, context, (place) => inTurn(place.path, () => editFile(place, args, maxBytes, context.signal))),
+      access.enter(args, context, (place) => inTurn(place.path, () => editFile(place, args, maxBytes, context))),
   });
 }
 
-async function editFile(place: Place, args: Args, maxBytes: number, signal: AbortSignal): Promise<ToolResult> {
+type EditContext = Pick<ToolContext, 'workspacePath' | 'signal'>;
+
+async function editFile(place: Place, args: Args, maxBytes: number, context: EditContext): Promise<ToolResult> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await editOnce(place, args, maxBytes, signal);
+      return await editOnce(place, args, maxBytes, context);
     } catch (error) {
       const isStale = error instanceof FileError && error.code === 'stale';
       if (!isStale || tries === maxTries) throw error;
@@ -84,7 +86,7 @@ async function editOnce(
   { path, shown }: Place,
   args: Args,
   maxBytes: number,
-  signal: AbortSignal,
+  context: EditContext,
 ): Promise<ToolResult> {
   const { text, encoded, stats } = await readText(path, maxBytes);
   const edits = editsOf(args);
@@ -93,7 +95,7 @@ async function editOnce(
   if (!edited.ok) return failed(`${shown}: ${edited.problem}`);
   const data = encodeText(edited.text, encoded);
   if (data.length > maxBytes) throw tooLarge(data.length, maxBytes);
-  await replaceFile(path, data, { expected: stats, signal });
+  await replaceFile(path, data, { ...context, expected: stats });
   const { changes, differs } = edited;
   const how = differs === undefined ? '' : ` (matched but for ${differs})`;
   const diff = unifiedDiff(shown, text, edited.text, changes);

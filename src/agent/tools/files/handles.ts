@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, rmdir } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
+import { isWithin } from '../paths.ts';
 import { errorCode } from '../text.ts';
 import { FileError } from './errors.ts';
 
@@ -115,9 +116,13 @@ async function unpinned(path: string): Promise<DirectoryHandle> {
 /**
  * Opens a directory and makes what is missing of it, one pinned level after the other.
  *
+ * @param root directory that is never made, nor one above it; `path` may lie elsewhere
  * @returns the directory, and how to take the made ones back as far as they are empty
  */
-export async function makeDirectory(path: string): Promise<{ directory: DirectoryHandle; undo: () => Promise<void> }> {
+export async function makeDirectory(
+  path: string,
+  root: string,
+): Promise<{ directory: DirectoryHandle; undo: () => Promise<void> }> {
   const made: string[] = [];
   const undo = async () => {
     for (const each of made.toReversed()) {
@@ -126,20 +131,20 @@ export async function makeDirectory(path: string): Promise<{ directory: Director
     }
   };
   try {
-    return { directory: await openOrMake(path, made), undo };
+    return { directory: await openOrMake(path, root, made), undo };
   } catch (error) {
     await undo();
     throw error;
   }
 }
 
-async function openOrMake(path: string, made: string[]): Promise<DirectoryHandle> {
+async function openOrMake(path: string, root: string, made: string[]): Promise<DirectoryHandle> {
   try {
     return await openDirectory(path);
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error;
+    if (errorCode(error) !== 'ENOENT' || dirname(path) === path || isWithin(path, root)) throw error;
   }
-  const parent = await openOrMake(dirname(path), made);
+  const parent = await openOrMake(dirname(path), root, made);
   try {
     await mkdir(parent.at(basename(path)));
     made.push(path);

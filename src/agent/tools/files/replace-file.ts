@@ -17,6 +17,8 @@ const plainPermissionBits = 0o777;
 export interface ReplaceOptions {
   /** The file as it was read. When it is no longer that, nothing is written. */
   readonly expected?: BigIntStats;
+  /** Root of the conversation's files, which is never made. */
+  readonly workspacePath: string;
   readonly signal: AbortSignal;
 }
 
@@ -34,7 +36,7 @@ export async function replaceFile(
   data: Uint8Array,
   options: ReplaceOptions,
 ): Promise<number | undefined> {
-  const { directory, undo } = await makeDirectory(dirname(path));
+  const { directory, undo } = await makeDirectory(dirname(path), options.workspacePath);
   try {
     return await replaceIn(directory, basename(path), data, options);
   } catch (error) {
