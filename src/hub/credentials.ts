@@ -16,8 +16,14 @@ function sameBytes(left: Buffer, right: Buffer): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
+/** A file of the state directory that a later Hub needs. A running Hub has its content and can save it again. */
+export interface OwnedFile {
+  readonly file: string;
+  save(): void | Promise<void>;
+}
+
 /** Credentials by which the successive Hubs of a user recognise each other's agent servers. */
-export interface Credentials {
+export interface Credentials extends OwnedFile {
   /** Given to an agent server, and published in its lock file: a later Hub adopts a server that carries it. */
   adoptionProof(workspacePath: string): string;
   verifiesAdoption(workspacePath: string, proof: string | null): boolean;
@@ -42,8 +48,13 @@ const scopedPrefix = 'scp.';
 /** Reads the adoption key of the state directory, or makes one (0600). */
 export function loadCredentials(statePath: string): Credentials {
   const file = join(statePath, 'adoption.key');
-  const key = readKey(file) ?? createKey(file);
+  const known = readKey(file);
+  const key = known ?? randomBytes(32);
+  const save = () => writeFileAtomic(file, `${key.toString('hex')}\n`);
+  if (!known) save();
   return {
+    file,
+    save,
     adoptionProof: (workspacePath) => mac(key, 'adopt', workspacePath).toString('base64url'),
     verifiesAdoption: (workspacePath, proof) =>
       proof !== null && sameBytes(mac(key, 'adopt', workspacePath), Buffer.from(proof, 'base64url')),
@@ -76,10 +87,4 @@ function readKey(file: string): Buffer | null {
     // Missing or unreadable: a new key is made; servers of the old one are then treated as foreign.
     return null;
   }
-}
-
-function createKey(file: string): Buffer {
-  const key = randomBytes(32);
-  writeFileAtomic(file, `${key.toString('hex')}\n`);
-  return key;
 }

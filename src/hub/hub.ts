@@ -19,7 +19,7 @@ import { type HubTelemetry, startHubTelemetry } from '../telemetry/index.ts';
 import { watchAddress } from './actors/watch-address.ts';
 import { createAddress, type PublishedAddress } from './address.ts';
 import { type Claim, claimHome } from './claim.ts';
-import { type Credentials, createToken, loadCredentials } from './credentials.ts';
+import { type Credentials, createToken, loadCredentials, type OwnedFile } from './credentials.ts';
 import { collectAfterStarts } from './engine.ts';
 import { createEvents, type HubEvents } from './events.ts';
 import type { HubServices } from './facts.ts';
@@ -28,6 +28,7 @@ import { createInspection, type Inspection } from './inspection.ts';
 import { endLeftovers } from './leftovers.ts';
 import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
 import { configuredPolicy, policyOf } from './policy.ts';
+import { portFile, rememberPort } from './port.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import { ScopedTokens } from './scoped-tokens.ts';
 import { openServer } from './server.ts';
@@ -208,6 +209,11 @@ export function startHub(options: HubOptions): Hub {
     return createAddress(lockFile, lock, { pid: identity.pid, apiBaseUrl, token, startedAt, version, identity });
   }
 
+  function ownedFiles({ credentials, store, tokens, push, apiBaseUrl }: Held): OwnedFile[] {
+    const port = { file: portFile(statePath), save: () => rememberPort(port.file, Number(new URL(apiBaseUrl).port), logger) };
+    return [credentials, store, tokens, ...push.ownedFiles(), port];
+  }
+
   function status(): HubStatus {
     const { startedAt, apiBaseUrl } = claimed();
     return { hubVersion: options.version, pid: process.pid, startedAt, statePath, apiBaseUrl, capabilities };
@@ -266,7 +272,7 @@ export function startHub(options: HubOptions): Hub {
           if (!address) throw new Error('the Hub has no address yet');
           return address;
         },
-        () => claimed().store.save(),
+        () => ownedFiles(claimed()),
         logger,
       ),
       drain: fromPromise<void, { mode: 'stop' | 'detach' }>(async ({ input }) => {

@@ -42,7 +42,7 @@ export async function listenAtStablePort(
   { host, port, statePath, logger }: StablePortOptions,
 ): Promise<Address> {
   if (port !== 0) return server.listen({ host, port });
-  const file = join(statePath, 'port.json');
+  const file = portFile(statePath);
   const read = readJson(file, Remembered);
   const remembered = read.kind === 'ok' ? read.value.port : undefined;
   if (read.kind !== 'ok' && read.kind !== 'missing')
@@ -51,7 +51,7 @@ export async function listenAtStablePort(
   for (const candidate of candidates(wanted)) {
     try {
       const bound = await server.listen({ host, port: candidate });
-      if (bound.port !== remembered) remember(file, bound.port, logger);
+      if (bound.port !== remembered) rememberPort(file, bound.port, logger);
       return bound;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
@@ -63,8 +63,10 @@ export async function listenAtStablePort(
   throw new Error('the system gives no port');
 }
 
+export const portFile = (statePath: string): string => join(statePath, 'port.json');
+
 /** A port that cannot be remembered serves this start. */
-function remember(file: string, port: number, logger: Logger): void {
+export function rememberPort(file: string, port: number, logger: Logger): void {
   try {
     writeFileAtomic(file, `${JSON.stringify({ version: 1, port } satisfies v.InferOutput<typeof Remembered>)}\n`);
   } catch (error) {

@@ -11,7 +11,7 @@ import {
   ScopedToken,
   type TokenRequest,
 } from '../protocol/index.ts';
-import type { Credentials } from './credentials.ts';
+import type { Credentials, OwnedFile } from './credentials.ts';
 import { hubError } from './errors.ts';
 
 /** Life of a token. */
@@ -43,7 +43,7 @@ const Stored = v.object({ version: v.literal(1), tokens: v.pipe(v.array(Entry), 
 /**
  * The scoped tokens, in `tokens.json` (0600, atomic), without the tokens themselves. A token that is not on record opens nothing.
  */
-export class ScopedTokens {
+export class ScopedTokens implements OwnedFile {
   readonly #credentials: Credentials;
   readonly #file: AtomicFile;
   readonly #known = new Map<string, Entry>();
@@ -57,6 +57,10 @@ export class ScopedTokens {
       logger.warn('the record of scoped tokens cannot be used and is begun anew; the tokens until now open nothing', {
         problem: read.problem,
       });
+  }
+
+  get file(): string {
+    return this.#file.path;
   }
 
   /**
@@ -81,7 +85,7 @@ export class ScopedTokens {
     for (const oldest of this.#known.keys()) if (this.#known.size >= maxTokens) this.#known.delete(oldest);
     this.#known.set(tokenId, { ...entry, isRevoked: false });
     try {
-      await this.#save();
+      await this.save();
     } catch (error) {
       this.#known.delete(tokenId);
       throw error;
@@ -103,7 +107,7 @@ export class ScopedTokens {
     if (!found || found.isRevoked) throw hubError('notFound', 'There is no such token. See: oratorio tokens');
     const { isRevoked, ...token } = found;
     this.#known.set(tokenId, { ...token, isRevoked: true });
-    await this.#save();
+    await this.save();
     return token;
   }
 
@@ -130,7 +134,8 @@ export class ScopedTokens {
     for (const [tokenId, { expiresAt }] of this.#known) if (Date.parse(expiresAt) <= now) this.#known.delete(tokenId);
   }
 
-  #save(): Promise<void> {
+  /** Resolves when the record is on disk. */
+  save(): Promise<void> {
     return this.#file.write(`${JSON.stringify({ version: 1, tokens: [...this.#known.values()] })}\n`);
   }
 }

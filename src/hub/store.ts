@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { ApiProxyRequest, HealthReport, ProcessIdentity } from '../protocol/index.ts';
 import { readJson, writeFileAtomicAsync } from '../supervise/index.ts';
+import type { OwnedFile } from './credentials.ts';
 
 /** A process the Hub has started: its identity, and the marker all its descendants carry. */
 const StoredProcess = v.object({ marker: v.string(), identity: v.nullable(ProcessIdentity) });
@@ -40,7 +41,7 @@ export interface ListDamage {
   readonly copy: string | null;
 }
 
-export interface WorkspaceStore {
+export interface WorkspaceStore extends OwnedFile {
   /** Workspaces that the last Hub left. A damaged file is moved aside, so that no write replaces it. */
   load(): { readonly workspaces: readonly StoredWorkspace[]; readonly damage: ListDamage | null };
   /** Resolves once everything true at the time of the call is on disk. Calls made meanwhile share one write. */
@@ -83,6 +84,7 @@ export function createStore(statePath: string, collect: () => readonly StoredWor
   }
 
   return {
+    file,
     load() {
       const read = readJson(file, StoredHub);
       if (read.kind === 'ok') return { workspaces: read.value.appServers, damage: null };

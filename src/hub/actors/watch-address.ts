@@ -1,4 +1,4 @@
-import { type FSWatcher, watch } from 'node:fs';
+import { existsSync, type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { AddressCommand } from '../../../machines/index.ts';
@@ -7,36 +7,71 @@ import type { Logger } from '../../log/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import { monotonicMs } from '../../supervise/index.ts';
 import type { PublishedAddress } from '../address.ts';
+import type { OwnedFile } from '../credentials.ts';
 
 const { addressCheckMs, addressRestMs } = defaults.hub;
+/** Pause after a change: a new file in a directory that is being removed would stop the removal half-way. */
+const settleMs = 50;
 
 /**
  * The `watchAddress` actor: checks the lock file whenever its directory reports a change, and now and then where no such
- * reports exist. Publishes it again when the machine asks for it, at most once in a while: another program may fight us.
+ * reports exist. Publishes it again when the machine asks for it, at most once in a while: another program may fight us. Other files
+ * of the Hub are saved again when they are missing and were there before.
  */
-export function watchAddress(addressOf: () => PublishedAddress, save: () => Promise<void>, logger: Logger) {
+export function watchAddress(addressOf: () => PublishedAddress, filesOf: () => readonly OwnedFile[], logger: Logger) {
   return fromCallback<AddressCommand>(({ sendBack, receive }) => {
     const address = addressOf();
+    const files = filesOf();
+    const seen = new Set<string>();
     let watcher: FSWatcher | undefined;
     let resting: NodeJS.Timeout | undefined;
     let publishedAt = Number.NEGATIVE_INFINITY;
     let lastFailure = '';
 
+    function checkIn(ms: number): void {
+      resting ??= setTimeout(() => {
+        resting = undefined;
+        check();
+      }, ms).unref();
+    }
+
     function check(): void {
       const rest = publishedAt + addressRestMs - monotonicMs();
       if (rest > 0) {
-        resting ??= setTimeout(() => {
-          resting = undefined;
-          check();
-        }, rest).unref();
+        checkIn(rest);
         return;
       }
-      const problem = address.problem();
+      const problem = problemNow();
       if (problem !== null) sendBack({ type: 'ADDRESS.LOST', problem });
     }
 
+    function problemNow(): string | null {
+      const [lost] = lostFiles();
+      return address.problem() ?? (lost ? `${basename(lost.file)} is missing` : null);
+    }
+
+    function lostFiles(): OwnedFile[] {
+      return files.filter(({ file }) => {
+        if (!existsSync(file)) return seen.has(file);
+        seen.add(file);
+        return false;
+      });
+    }
+
+    async function saveLost(): Promise<void> {
+      for (const lost of lostFiles()) {
+        const { file } = lost;
+        try {
+          await lost.save();
+          logger.warn('saved a missing file again', { file });
+        } catch (error) {
+          logger.error('could not save a missing file again', { file, error });
+        }
+      }
+    }
+
     function publish(): void {
-      const problem = address.problem();
+      const problem = problemNow();
       if (problem === null) return;
       publishedAt = monotonicMs();
       try {
@@ -47,7 +82,7 @@ export function watchAddress(addressOf: () => PublishedAddress, save: () => Prom
         lastFailure = '';
         watchDirectory();
         // The whole directory may be new.
-        save().catch((error: unknown) => logger.error('could not save the list of workspaces', { error }));
+        void saveLost();
         logger.warn('published hub.lock again', { file: address.file, problem });
         sendBack({ type: 'ADDRESS.PUBLISHED' });
       } catch (error) {
@@ -71,7 +106,8 @@ export function watchAddress(addressOf: () => PublishedAddress, save: () => Prom
         // The kernel reports the removal of the directory with the directory's own name.
         const names: (string | null)[] = [basename(address.file), basename(directory), null];
         watcher = watch(directory, { persistent: false }, (_, changed) => {
-          if (names.includes(changed)) check();
+          lostFiles();
+          if (names.includes(changed)) checkIn(settleMs);
         }).on('error', () => watcher?.close());
       } catch (error) {
         logger.debug('hub.lock is checked now and then only', { error });

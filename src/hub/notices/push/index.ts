@@ -6,9 +6,10 @@ import { createECDH, hash } from 'node:crypto';
 import { messageOf } from '../../../lib/index.ts';
 import type { Logger } from '../../../log/index.ts';
 import { maxPushSubscriptions, type PushInfo, type PushSubscribeInput } from '../../../protocol/index.ts';
+import type { OwnedFile } from '../../credentials.ts';
 import { hubError } from '../../errors.ts';
 import type { Notices } from '../notices.ts';
-import { loadPushKeys, type PushKeys } from './keys.ts';
+import { loadPushKeys, type PushKeys, pushKeyFile, savePushKeys } from './keys.ts';
 import { EndpointError, type PushNetwork, parseEndpoint, publicAddresses, publicInternet } from './network.ts';
 import { sendPush } from './send.ts';
 import { PushSubscriptions } from './subscriptions.ts';
@@ -44,6 +45,18 @@ export class WebPush {
     this.#network = options.network ?? publicInternet;
     this.#subscriptions = new PushSubscriptions(options.statePath, idOf, options.logger);
     for (const id of this.#subscriptions.ids) this.#open(id);
+  }
+
+  /** Files to save again when they are lost. The key is read here at the latest: subscribed browsers need it for good. */
+  ownedFiles(): OwnedFile[] {
+    const { statePath, logger } = this.#options;
+    try {
+      if (this.#subscriptions.size > 0) this.#ownKeys();
+    } catch (error) {
+      logger.warn('the key for push services cannot be used; notices to browsers fail', { reason: messageOf(error) });
+    }
+    const keys = { file: pushKeyFile(statePath), save: () => this.#keys && savePushKeys(statePath, this.#keys) };
+    return [this.#subscriptions, keys];
   }
 
   info(): PushInfo {

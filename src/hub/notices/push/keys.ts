@@ -19,7 +19,7 @@ export type PushKeys = v.InferOutput<typeof PushKeys>;
  * @throws Error when it can be neither read nor written
  */
 export function loadPushKeys(statePath: string, logger: Logger): PushKeys {
-  const file = join(statePath, 'push-key.json');
+  const file = pushKeyFile(statePath);
   const read = readJson(file, PushKeys);
   if (read.kind === 'ok') {
     // A copy of the file may have been opened to others.
@@ -31,8 +31,14 @@ export function loadPushKeys(statePath: string, logger: Logger): PushKeys {
       problem: read.problem,
     });
   const keys = makePushKeys();
-  writeFileAtomic(file, `${JSON.stringify(keys)}\n`);
+  savePushKeys(statePath, keys);
   return keys;
+}
+
+export const pushKeyFile = (statePath: string): string => join(statePath, 'push-key.json');
+
+export function savePushKeys(statePath: string, keys: PushKeys): void {
+  writeFileAtomic(pushKeyFile(statePath), `${JSON.stringify(keys)}\n`);
 }
 
 function makePushKeys(): PushKeys {

@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import { AtomicFile, readJson } from '../../../lib/index.ts';
 import type { Logger } from '../../../log/index.ts';
 import { maxPushSubscriptions, PushSubscribeInput } from '../../../protocol/index.ts';
+import type { OwnedFile } from '../../credentials.ts';
 
 const StoredSubscriptions = v.object({
   version: v.literal(1),
@@ -10,7 +11,7 @@ const StoredSubscriptions = v.object({
 });
 
 /** Browsers that are subscribed, by the id of the subscription, in `push.json` (0600, atomic). */
-export class PushSubscriptions {
+export class PushSubscriptions implements OwnedFile {
   readonly #known = new Map<string, PushSubscribeInput>();
   readonly #file: AtomicFile;
   #writing: Promise<void> = Promise.resolve();
@@ -23,6 +24,10 @@ export class PushSubscriptions {
       logger.warn('the list of subscribed browsers cannot be used and is begun anew; open the inbox in each of them', {
         problem: read.problem,
       });
+  }
+
+  get file(): string {
+    return this.#file.path;
   }
 
   get size(): number {
@@ -58,7 +63,7 @@ export class PushSubscriptions {
     const before = this.#known.get(id);
     this.#put(id, subscription);
     try {
-      await this.#save();
+      await this.save();
     } catch (error) {
       this.#put(id, before);
       throw error;
@@ -70,7 +75,8 @@ export class PushSubscriptions {
     else this.#known.delete(id);
   }
 
-  #save(): Promise<void> {
+  /** Resolves when the list is on disk. */
+  save(): Promise<void> {
     const content: v.InferOutput<typeof StoredSubscriptions> = {
       version: 1,
       subscriptions: [...this.#known.values()],
