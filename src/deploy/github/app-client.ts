@@ -14,6 +14,8 @@ export interface AppClientOptions {
   readonly appId: string | number;
   /** PKCS#8 in PEM, as `usablePrivateKey` gives it. */
   readonly privateKey: string;
+  /** Reads as this installation of the App, and sees its private repositories. */
+  readonly installationId?: number;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
@@ -35,7 +37,7 @@ export interface AppClient {
 }
 
 export function createAppClient(options: AppClientOptions): AppClient {
-  const { endpoint, appId, privateKey } = options;
+  const { endpoint, appId, privateKey, installationId } = options;
   const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
   const octokit = new Octokit({
     baseUrl: endpoint.replace(/\/+$/, ''),
@@ -43,7 +45,7 @@ export function createAppClient(options: AppClientOptions): AppClient {
     // Octokit hands whole requests, with what authorises them, to its log.
     log: silent,
     authStrategy: createAppAuth,
-    auth: { appId, privateKey, log: silent },
+    auth: { appId, privateKey, log: silent, ...(installationId !== undefined && { installationId }) },
     request: { fetch: transport(options), log: silent },
   });
   return {

@@ -3,7 +3,7 @@
  * deliveries, installations. Called by `server doctor` and, for its proof, by `server init`. Never here: a
  * request that changes something, an installation token, pull requests (those are of `src/review`).
  */
-export { type AppClient, createAppClient } from './app-client.ts';
+export { type AppClient, type AppClientOptions, createAppClient } from './app-client.ts';
 export {
   type AppFacts,
   type DeliveryFacts,

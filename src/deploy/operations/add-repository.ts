@@ -1,10 +1,11 @@
 import type { Repository } from '../files/index.ts';
 import { cloneUrlFor, findGit } from '../git/index.ts';
+import { readPrivateKey } from '../github/index.ts';
 import { planAddRepository } from '../plan/index.ts';
-import { readStack, readText } from '../stack/index.ts';
+import { readStack, readText, type Stack } from '../stack/index.ts';
 import { userOf } from './agent-move.ts';
 import { type Change, mustBeStack } from './change-stack.ts';
-import { asReported, placed } from './place-repository.ts';
+import { asReported, placed, type SpellingSource } from './place-repository.ts';
 import { hostOf } from './source-host.ts';
 
 export interface AddRepositoryWish {
@@ -24,7 +25,8 @@ export const addRepositoryChange = (wish: AddRepositoryWish): Change => ({
     const { directory, cloneUrl, autoReview, restarts } = wish;
     const stack = readStack(directory);
     const { endpoint } = stack.config;
-    const reported = cloneUrl === null ? await asReported(wish.repository, endpoint, session) : wish.repository;
+    const source = { endpoint, app: appOf(stack) };
+    const reported = cloneUrl === null ? await asReported(wish.repository, source, session) : wish.repository;
     const repository = placed(reported, stack.layout, stack.config);
     const git = await findGit(session);
     return planAddRepository({
@@ -38,3 +40,13 @@ export const addRepositoryChange = (wish: AddRepositoryWish): Change => ({
     });
   },
 });
+
+/** The App of the stack; null without an id or a usable key. */
+function appOf({ config: { appId }, layout }: Stack): SpellingSource['app'] {
+  try {
+    return appId === null ? null : { appId, privateKey: readPrivateKey(layout.privateKey) };
+  } catch {
+    // The doctor reports the key. Without it, a private repository keeps the given spelling.
+    return null;
+  }
+}

@@ -41,13 +41,14 @@ async function prepare(answers: InitAnswers, preparing: Preparing): Promise<Plan
   const notes = [...(missing === null ? [] : [missing]), ...(await proof(answers, privateKey, preparing))];
   const left = readLeftovers(directory);
   const images = await imagesOf(answers, preparing);
+  const app = privateKey === null ? null : { appId: github.appId, privateKey };
   return planInit({
     directory,
     repositories: await Promise.all(
       answers.repositories.map(async ({ repository: given, cloneUrl }) => {
         const asks = cloneUrl === null && !answers.isOffline;
         const repository = placed(
-          asks ? await asReported(given, github.endpoint, session) : given,
+          asks ? await asReported(given, { endpoint: github.endpoint, app }, session) : given,
           layoutOf(directory),
           null,
         );
