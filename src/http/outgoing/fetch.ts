@@ -32,19 +32,26 @@ let loaded: Promise<(url: URL, init: RequestInit) => Promise<Response>> | undefi
 /** Loads the client that can use a proxy, whose connections serve later requests, too. */
 function load(): Promise<(url: URL, init: RequestInit) => Promise<Response>> {
   loaded ??= Promise.all([
+    import('undici/lib/api/api-connect.js'),
     import('undici/lib/dispatcher/agent.js'),
     import('undici/lib/dispatcher/pool.js'),
     import('undici/lib/dispatcher/proxy-agent.js'),
     import('undici/lib/web/fetch/index.js'),
-  ]).then(([{ default: Agent }, { default: Pool }, { default: ProxyAgent }, { fetch: proxied }]) => {
-    const dispatcher = new Agent({
-      factory(origin, options) {
-        const proxy = proxyFor(new URL(origin));
-        return proxy ? new ProxyAgent({ uri: proxy.url, proxyTunnel: false }) : new Pool(origin, options);
-      },
-    });
-    // The types of the package and of Node's own copy of it differ in name only.
-    return (url, init) => proxied(url, { ...init, dispatcher } as never) as unknown as Promise<Response>;
-  });
+  ]).then(
+    ([{ default: connect }, { default: Agent }, { default: Pool }, { default: ProxyAgent }, { fetch: proxied }]) => {
+      // The main file of the package adds this method, with which a tunnel begins, to every dispatcher.
+      const clientFactory = (origin: URL, options: object) => Object.assign(new Pool(origin, options), { connect });
+      const dispatcher = new Agent({
+        factory(origin, options) {
+          const proxy = proxyFor(new URL(origin));
+          return proxy
+            ? new ProxyAgent({ uri: proxy.url, proxyTunnel: false, clientFactory })
+            : new Pool(origin, options);
+        },
+      });
+      // The types of the package and of Node's own copy of it differ in name only.
+      return (url, init) => proxied(url, { ...init, dispatcher } as never) as unknown as Promise<Response>;
+    },
+  );
   return loaded;
 }

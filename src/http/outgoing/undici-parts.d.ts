@@ -1,4 +1,10 @@
 /** Parts of undici that a proxied request needs: the whole package is twice as large. It has types for the whole only. */
+declare module 'undici/lib/api/api-connect.js' {
+  import type { Dispatcher } from 'undici';
+
+  const connect: Dispatcher['connect'];
+  export default connect;
+}
 declare module 'undici/lib/dispatcher/agent.js' {
   export { Agent as default } from 'undici';
 }
