@@ -30,6 +30,10 @@ export interface StackLayout {
   readonly knownSecrets: string;
 }
 
+/** Hint for a missing file of a stack: `init` completes only its own interrupted run. */
+export const missingFileHint =
+  'If oratorio server init was interrupted, run it again. Otherwise restore the file from a backup.';
+
 /** Paths relative to the stack, as plans and journals name them. */
 export const stackFiles = {
   compose: 'docker-compose.yml',

@@ -1,6 +1,6 @@
 import { DeployError } from '../errors.ts';
 import { readBackendConfig, type StackConfig } from '../files/index.ts';
-import { stackFiles } from '../layout.ts';
+import { missingFileHint, stackFiles } from '../layout.ts';
 import type { FileText } from './stack-view.ts';
 
 /** Settings of `oratorio.config.json` that the checks use. */
@@ -10,11 +10,9 @@ export interface ConfigView extends StackConfig {
 }
 export type RepositoryView = StackConfig['repositories'][number];
 
-const again = 'Run oratorio server init again: it completes what is there.';
-
 /** The configuration, or why it cannot be used. */
 export function readConfig(text: FileText): ConfigView | DeployError {
-  if (text === null) return new DeployError('notAStack', `${stackFiles.config} is missing.`, again);
+  if (text === null) return new DeployError('notAStack', `${stackFiles.config} is missing.`, missingFileHint);
   if (text instanceof Error) return new DeployError('fileFailed', text.message);
   try {
     const config = readBackendConfig(text);

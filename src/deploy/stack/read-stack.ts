@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { DeployError } from '../errors.ts';
 import { type EnvProblem, ownershipOf, parseEnv, readBackendConfig, type StackConfig } from '../files/index.ts';
-import { layoutOf, type StackLayout } from '../layout.ts';
+import { layoutOf, missingFileHint, type StackLayout } from '../layout.ts';
 import { secretsOfStack } from './remembered-secrets.ts';
 
 export type Ownership = ReturnType<typeof ownershipOf> | 'missing';
@@ -56,7 +56,7 @@ export function readText(path: string): string {
 }
 
 const hints: Readonly<Record<string, string>> = {
-  ENOENT: 'Finish the stack, or make a new one: oratorio server init',
+  ENOENT: missingFileHint,
   EACCES: 'It belongs to another user: run this command as the user that made the stack.',
 };
 

@@ -44,7 +44,7 @@ function requiredOf(name: string, { isSecret }: Variable, value: string): Findin
 const project = ({ env }: DoctorContext): Finding =>
   env?.values.get('COMPOSE_PROJECT_NAME')
     ? ok('project')
-    : fail('COMPOSE_PROJECT_NAME: missing', 'Run oratorio server init again: it completes what is there.');
+    : fail('COMPOSE_PROJECT_NAME: missing', `Set it in .env to the name of the stack in docker compose ls. ${restart}`);
 
 function model(context: DoctorContext): Finding {
   const [endpoint, key] = [context.value('ORATORIO_MODEL_ENDPOINT'), context.value('ORATORIO_MODEL_API_KEY')];

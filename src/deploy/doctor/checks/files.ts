@@ -1,7 +1,7 @@
 import { lstatSync, type Stats } from 'node:fs';
 import { defaults } from '../../defaults.ts';
 import { ownershipOf } from '../../files/index.ts';
-import { type StackLayout, stackFiles } from '../../layout.ts';
+import { missingFileHint, type StackLayout, stackFiles } from '../../layout.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, warn, worst } from '../finding.ts';
 import type { FileText } from '../stack-view.ts';
@@ -20,7 +20,6 @@ const stackPaths: readonly { readonly at: StackPath; readonly mode: number; read
   { at: 'secrets', mode: defaults.directoryModes.secrets, isDirectory: true },
 ];
 const secretPaths: ReadonlySet<StackPath> = new Set(['env', 'secrets', 'privateKey', 'state', 'agentHome']);
-const completes = 'Run oratorio server init again: it completes what is there.';
 const moves = 'Run oratorio server restart: it moves the settings of the agent server out of the workspace.';
 const missingHints: Readonly<Partial<Record<StackPath, string>>> = { agentHome: moves, agentConfig: moves };
 
@@ -30,16 +29,13 @@ export function present({ layout }: DoctorContext): Finding {
   const findings = stackPaths.map(({ at, isDirectory = false }): Finding => {
     const found = statOf(layout[at]);
     const name = stackFiles[at];
-    if (!found) return fail(`${name} is missing`, missingHints[at] ?? completes);
+    if (!found) return fail(`${name} is missing`, missingHints[at] ?? missingFileHint);
     if (found.isSymbolicLink())
       return warn(`${name} is a symbolic link`, 'Put the file itself there: it is never written through a link.');
     const isRight = isDirectory ? found.isDirectory() : found.isFile();
     return isRight
       ? ok(name)
-      : fail(
-          `${name} is no ${isDirectory ? 'directory' : 'file'}`,
-          'Move it away, then run oratorio server init again.',
-        );
+      : fail(`${name} is no ${isDirectory ? 'directory' : 'file'}`, `Move it away. ${missingFileHint}`);
   });
   return worst(findings, 'All files are there.');
 }

@@ -17,7 +17,7 @@ export async function workspace(context: DoctorContext, signal: AbortSignal): Pr
     if (written.exitCode !== 0)
       return fail(
         `The backend cannot write to ${containerPaths.workspace}.`,
-        `chown -R ${context.value('ORATORIO_UID')} ${context.layout.workspace}; on a host with SELinux run oratorio server init again.`,
+        `chown -R ${context.value('ORATORIO_UID')} ${context.layout.workspace}; on a host with SELinux: chcon -R -t container_file_t ${context.layout.workspace}`,
       );
     const seen = await context.inside('agent', ['cat', path], { signal });
     return seen.exitCode === 0 && seen.stdout === nonce
