@@ -210,7 +210,10 @@ export function startHub(options: HubOptions): Hub {
   }
 
   function ownedFiles({ credentials, store, tokens, push, apiBaseUrl }: Held): OwnedFile[] {
-    const port = { file: portFile(statePath), save: () => rememberPort(port.file, Number(new URL(apiBaseUrl).port), logger) };
+    const port = {
+      file: portFile(statePath),
+      save: () => rememberPort(port.file, Number(new URL(apiBaseUrl).port), logger),
+    };
     return [credentials, store, tokens, ...push.ownedFiles(), port];
   }
 

@@ -28,7 +28,7 @@ import { createExporter } from '../../src/telemetry/exporter.ts';
 
 const { signal } = new AbortController();
 const directory = t.testdir();
-/** A name that only the proxy resolves. Each client has its own: tunnels are kept. */
+/** A name that only the proxy resolves. Each client has its own, because tunnels stay open. */
 const hostOf = (client: string) => `${client.toLowerCase().replaceAll(' ', '-')}.example.test`;
 
 function certificate(): { key: string; cert: string } {

@@ -138,28 +138,32 @@ t.test(
   },
 );
 
-t.test('each file of the state directory is there again after its removal, and after that of the directory', async (t) => {
-  t.equal((await hub.call('GET', '/v1/push')).status, 200);
-  t.equal((await hub.call('POST', '/v1/tokens', { name: 'test', scopes: ['list'] })).status, 200);
-  const ofWorkspaces = 'appservers.json';
-  const files = () =>
-    readdirSync(state, { withFileTypes: true }).flatMap((each) =>
-      each.isFile() && /\.(?:json|key|lock|mutex)$/.test(each.name) && !each.name.startsWith('.') ? [each.name] : [],
-    );
-  const names = files().toSorted();
-  const wanted = ['adoption.key', ofWorkspaces, 'hub.lock', 'hub.mutex', 'port.json', 'push-key.json', 'push.json'];
-  t.same(names, [...wanted, 'tokens.json']);
-  const read = (name: string) => (name === ofWorkspaces ? '' : readFileSync(join(state, name), 'utf8'));
-  const before = names.map(read);
-  const isWhole = () =>
-    names.every((name) => existsSync(join(state, name))) && names.every((name, index) => read(name) === before[index]);
-  for (const removed of ['.', ...names]) {
-    rmSync(join(state, removed), { recursive: true });
-    await eventually(isWhole, `${removed} is there again`);
-    await eventually(() => lockHolder(join(state, 'hub.mutex')) === hub.child.pid, 'the claim is held');
-  }
-  for (const name of names) t.ok(isPrivateFile(join(state, name)), `${name} is private`);
-});
+t.test(
+  'each file of the state directory is there again after its removal, and after that of the directory',
+  async (t) => {
+    t.equal((await hub.call('GET', '/v1/push')).status, 200);
+    t.equal((await hub.call('POST', '/v1/tokens', { name: 'test', scopes: ['list'] })).status, 200);
+    const ofWorkspaces = 'appservers.json';
+    const files = () =>
+      readdirSync(state, { withFileTypes: true }).flatMap((each) =>
+        each.isFile() && /\.(?:json|key|lock|mutex)$/.test(each.name) && !each.name.startsWith('.') ? [each.name] : [],
+      );
+    const names = files().toSorted();
+    const wanted = ['adoption.key', ofWorkspaces, 'hub.lock', 'hub.mutex', 'port.json', 'push-key.json', 'push.json'];
+    t.same(names, [...wanted, 'tokens.json']);
+    const read = (name: string) => (name === ofWorkspaces ? '' : readFileSync(join(state, name), 'utf8'));
+    const before = names.map(read);
+    const isWhole = () =>
+      names.every((name) => existsSync(join(state, name))) &&
+      names.every((name, index) => read(name) === before[index]);
+    for (const removed of ['.', ...names]) {
+      rmSync(join(state, removed), { recursive: true });
+      await eventually(isWhole, `${removed} is there again`);
+      await eventually(() => lockHolder(join(state, 'hub.mutex')) === hub.child.pid, 'the claim is held');
+    }
+    for (const name of names) t.ok(isPrivateFile(join(state, name)), `${name} is private`);
+  },
+);
 
 t.test(
   'regression: edge 1 a Hub whose lock was taken over ends and leaves the file of its successor unchanged',
