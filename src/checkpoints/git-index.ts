@@ -7,7 +7,7 @@ import { type GitPlace, gitPath } from './git-place.ts';
 import type { GitState } from './git-state.ts';
 import { hashOfFile } from './hash-file.ts';
 import type { RunGit } from './ignored.ts';
-import { indexPrint } from './index-print.ts';
+import { hasIndexSum, indexPrint, wholeIndexPrint } from './index-print.ts';
 import { racyMs } from './limits.ts';
 import { piecesOf } from './pieces.ts';
 
@@ -15,7 +15,7 @@ export interface GitIndexOptions {
   readonly contents: Contents;
   /** Directory of the store. */
   readonly directory: string;
-  /** Compares indexes; undefined: they differ when their bytes do. */
+  /** Lists the entries of an index that is split, sparse, or of an unknown form; undefined: such indexes differ when their bytes do. */
   readonly git: RunGit | undefined;
 }
 
@@ -76,22 +76,27 @@ export class GitIndex {
   async isSame(a: SavedIndex, b: SavedIndex): Promise<boolean> {
     if (a === b) return a !== undefined;
     if (typeof a !== 'string' || typeof b !== 'string') return false;
-    const [one, two] = [await this.#entriesOf(a), await this.#entriesOf(b)];
-    return one !== undefined && one === two;
+    const [one, two] = [this.#read(a), this.#read(b)];
+    return isSameText([one, two].map(wholeIndexPrint), [() => this.#listed(one), () => this.#listed(two)]);
   }
 
   /** Whether the repository has this index now. @param git works in the repository */
   async isPresent(place: GitPlace, saved: SavedIndex, git: RunGit): Promise<boolean> {
-    const present = opened(place, (_, { size }, path) => hashOfFile(path(), size));
-    if (present === saved) return present !== undefined;
-    if (typeof present !== 'string' || typeof saved !== 'string') return false;
-    const entries = await this.#entriesOf(saved);
-    return entries !== undefined && entries === (await git(listEntries, ''));
+    const present = opened(place, (fd, { size }, path) => ({
+      hash: hashOfFile(path(), size),
+      print: wholeIndexPrint(Buffer.concat([...piecesOf(fd, size)])),
+    }));
+    if (!present || typeof saved !== 'string') return present === saved && present !== undefined;
+    if (present.hash === saved) return true;
+    const bytes = this.#read(saved);
+    return isSameText([wholeIndexPrint(bytes), present.print], [() => this.#listed(bytes), () => git(listEntries, '')]);
   }
 
   /** Whether git can read a saved index. */
   async isReadable(saved: SavedIndex): Promise<boolean> {
-    return saved === null || (saved !== undefined && (await this.#entriesOf(saved)) !== undefined);
+    if (typeof saved !== 'string') return saved === null;
+    const bytes = this.#read(saved);
+    return wholeIndexPrint(bytes) === undefined ? (await this.#listed(bytes)) !== undefined : hasIndexSum(bytes);
   }
 
   /** Puts a saved index in its place, under the lock of git. @returns false: another program changes the index, or the disk refuses */
@@ -106,17 +111,30 @@ export class GitIndex {
     }
   }
 
-  /** Lines of git for the entries of a saved index; undefined: it cannot be read. */
-  async #entriesOf(saved: string): Promise<string | undefined> {
-    const { git, contents, directory } = this.#options;
+  #read(saved: string): Buffer {
+    return Buffer.concat([...this.#options.contents.read(saved)]);
+  }
+
+  /** Lines of git for the entries of an index; undefined: it cannot be read. */
+  async #listed(bytes: Buffer): Promise<string | undefined> {
+    const { git, directory } = this.#options;
     const file = join(directory, 'index');
     try {
-      writeFileSync(file, Buffer.concat([...contents.read(saved)]), { mode: 0o600 });
+      writeFileSync(file, bytes, { mode: 0o600 });
       return await git?.(listEntries, '', file);
     } finally {
       rmSync(file, { force: true });
     }
   }
+}
+
+type Texts<T> = readonly (T | undefined)[];
+
+/** Compares two prints; where one is missing, the lists of git. */
+async function isSameText(prints: Texts<string>, lists: Texts<() => Promise<string | undefined>>): Promise<boolean> {
+  if (prints.every((print) => print !== undefined)) return prints[0] === prints[1];
+  const [one, two] = [await lists[0]?.(), await lists[1]?.()];
+  return one !== undefined && one === two;
 }
 
 type Work<T> = (fd: number, stats: Stats, path: () => string | Buffer) => T;

@@ -38,7 +38,8 @@ class Reading {
     if (directory !== common)
       for (const name of ['bisect', 'worktree', 'rewritten']) this.#readLoose(directory, `refs/${name}`);
     for (const name of commonNames) this.#readFile(common, name);
-    for (const name of operationNames) this.#readTree(name);
+    const names = new Set(this.#entries(directory, '.').map((entry) => entry.name));
+    for (const name of operationNames) if (names.has(name)) this.#readTree(name);
     return {
       ...{ head, refs: this.#refs, files: this.#files },
       ...(kind !== 'own' && { place: { kind, directory } }),

@@ -5,8 +5,11 @@ const headerBytes = 12;
 const [modeAt, modeEnd] = [24, 28];
 /** Bytes before the object: owner and size follow the mode. */
 const objectAt = 40;
+const objectBytes = 20;
 const nameMask = 0x0fff;
 const extended = 0x4000;
+/** Name and length of an extension. */
+const extensionBytes = 8;
 
 /**
  * Hash of the entries of an index of git (gitformat-index(5)) without facts of files, which a program that only reads may renew. An index of
@@ -14,19 +17,34 @@ const extended = 0x4000;
  */
 export function indexPrint(bytes: Buffer): string {
   const hash = createHash('sha256');
-  if (!hashEntries(bytes, (part) => hash.update(part))) return createHash('sha256').update(bytes).digest('hex');
+  if (hashEntries(bytes, hash) === undefined) return createHash('sha256').update(bytes).digest('hex');
   return hash.digest('hex');
 }
 
-/** @returns false: the form is not known */
-function hashEntries(bytes: Buffer, add: (part: Buffer) => void): boolean {
-  if (bytes.length < headerBytes || bytes.toString('latin1', 0, 4) !== 'DIRC') return false;
+/** `indexPrint` of an index that has all its entries in itself. @returns undefined: it is split or sparse, or its form is not known */
+export function wholeIndexPrint(bytes: Buffer): string | undefined {
+  const hash = createHash('sha256');
+  return hashEntries(bytes, hash) === 'whole' ? hash.digest('hex') : undefined;
+}
+
+/** Whether the bytes of an index are those that git wrote; git can leave the sum out (`index.skipHash`). */
+export function hasIndexSum(bytes: Buffer): boolean {
+  const [content, sum] = [bytes.subarray(0, -objectBytes), bytes.subarray(-objectBytes)];
+  return sum.every((byte) => byte === 0) || createHash('sha1').update(content).digest().equals(sum);
+}
+
+type Sink = { update(part: Buffer): unknown };
+
+/** @returns `part`: other entries are in a shared index, or in trees; undefined: the form is not known */
+function hashEntries(bytes: Buffer, hash: Sink): 'whole' | 'part' | undefined {
+  const contentEnd = bytes.length - objectBytes;
+  if (contentEnd < headerBytes || bytes.toString('latin1', 0, 4) !== 'DIRC') return undefined;
   const [version, count] = [bytes.readUInt32BE(4), bytes.readUInt32BE(8)];
-  if (version < 2 || version > 4) return false;
+  if (version < 2 || version > 4) return undefined;
   let at = headerBytes;
   for (let number = 0; number < count; number += 1) {
-    const flagsAt = at + objectAt + 20;
-    if (flagsAt + 2 > bytes.length) return false;
+    const flagsAt = at + objectAt + objectBytes;
+    if (flagsAt + 2 > contentEnd) return undefined;
     const flags = bytes.readUInt16BE(flagsAt);
     const nameAt = flagsAt + ((flags & extended) === 0 ? 2 : 4);
     // Version 4 begins a name with the length that it shares with the one before, as a number of one byte or more.
@@ -34,13 +52,20 @@ function hashEntries(bytes: Buffer, add: (part: Buffer) => void): boolean {
     if (version === 4) while (((bytes[textAt++] ?? 0) & 0x80) !== 0);
     const known = flags & nameMask;
     const end = version !== 4 && known !== nameMask ? textAt + known : bytes.indexOf(0, textAt);
-    if (end < textAt || end >= bytes.length) return false;
-    add(bytes.subarray(at + modeAt, at + modeEnd));
-    add(bytes.subarray(at + objectAt, end));
+    if (end < textAt || end >= contentEnd) return undefined;
+    hash.update(bytes.subarray(at + modeAt, at + modeEnd));
+    hash.update(bytes.subarray(at + objectAt, end));
     at = version === 4 ? end + 1 : at + ((end - at + 8) & ~7);
   }
-  // The link of a split index names the file that has the other entries.
-  const link = bytes.indexOf('link', at, 'latin1');
-  if (link !== -1 && link + 28 <= bytes.length) add(bytes.subarray(link, link + 28));
-  return true;
+  let form: 'whole' | 'part' = 'whole';
+  while (at < contentEnd) {
+    if (at + extensionBytes > contentEnd) return undefined;
+    const name = bytes.toString('latin1', at, at + 4);
+    // Without the others git cannot read the entries.
+    if (/^[a-z]/.test(name)) form = 'part';
+    // The link of a split index names the file that has the other entries.
+    if (name === 'link') hash.update(bytes.subarray(at, at + extensionBytes + objectBytes));
+    at += extensionBytes + bytes.readUInt32BE(at + 4);
+  }
+  return at === contentEnd ? form : undefined;
 }

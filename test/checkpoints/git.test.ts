@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { gitIn, repository } from './repositories.ts';
@@ -128,6 +128,73 @@ t.test('what was staged or committed between two turns stays, and the result say
   const reason = 'it was changed between the turns, too';
   t.match(await undo(['turn_001', 'turn_002']), { git: { moved: ['index'], isRestored: false, reason } });
   t.equal(git('diff', '--cached', '--name-only'), 'b.txt\nc.txt\nmine.txt');
+});
+
+for (const [form, init, convert] of [
+  ['SHA-256', ['--object-format=sha256'], []],
+  ['split', [], ['update-index', '--split-index']],
+  ['version 4', [], ['update-index', '--index-version=4']],
+  ['with a cache of untracked files', [], ['update-index', '--force-untracked-cache']],
+] as const) {
+  t.test(`an index is set back, and one that the user changed since stays: ${form}`, async (t) => {
+    const place = bench(t);
+    const { turn, undo } = checkpointsOf(t, place);
+    const git = gitIn(place.root);
+    git('init', '--quiet', '--initial-branch=main', ...init);
+    for (const name of ['link', 'sdir/a']) place.write(name, 'one');
+    git('add', '.');
+    git('commit', '--quiet', '--message=first');
+    if (convert.length > 0) git(...convert);
+    const stage = (name: string) => {
+      place.write(name, 'new');
+      git('add', name);
+    };
+    const before = git('ls-files', '--stage');
+    await turn('turn_001', () => stage('b.txt'));
+    // A program that only reads writes the index, too: times of files in it do not count.
+    git('update-index', '--refresh', '--really-refresh');
+    t.match(await undo(['turn_001']), { kind: 'restored', git: { moved: ['index'], isRestored: true } });
+    t.same([git('ls-files', '--stage'), git('status', '--porcelain')], [before, '']);
+    await turn('turn_002', () => stage('c.txt'));
+    stage('mine.txt');
+    t.match(await undo(['turn_002']), { git: { moved: ['index'], isRestored: false } });
+    t.equal(git('diff', '--cached', '--name-only'), 'c.txt\nmine.txt');
+  });
+}
+
+t.test(
+  'an undo leaves hooks, reflogs, hard links, times, our own state and everything outside of the workspace',
+  async (t) => {
+    const { git, turn, undo, at, read } = repository(t);
+    linkSync(at('a.txt'), at('linked.txt'));
+    const before = statSync(at('a.txt'));
+    await turn('turn_001', () => {
+      writeFileSync(at('a.txt'), 'two');
+      git('commit', '--quiet', '--all', '--message=second');
+      mkdirSync(at('.oratorio'));
+      for (const name of ['.git/hooks/made', '.oratorio/made', '../outside']) writeFileSync(at(name), 'turn');
+    });
+    const after = statSync(at('a.txt'));
+    t.match(await undo(['turn_001']), { kind: 'restored', git: { isRestored: true } });
+    t.same([read('a.txt'), read('linked.txt')], ['one', 'one'], 'control: the contents are restored');
+    t.not(statSync(at('a.txt')).ino, statSync(at('linked.txt')).ino, 'as two files');
+    t.ok(statSync(at('a.txt')).mtimeMs >= after.mtimeMs && after.mtimeMs > before.mtimeMs - 1, 'with a new time');
+    for (const name of ['.git/hooks/made', '.oratorio/made', '../outside']) t.equal(read(name), 'turn', name);
+    t.match(git('reflog', 'main'), /second/);
+  },
+);
+
+t.test('a saved index that is damaged is not put back', async (t) => {
+  const { git, turn, undo, at, write } = repository(t);
+  const index = readFileSync(at('.git/index'));
+  writeFileSync(at('.git/index'), Buffer.concat([index.subarray(0, -1), Buffer.from('x')]));
+  await turn('turn_001', () => {
+    writeFileSync(at('.git/index'), index);
+    write('b.txt', 'new');
+    git('add', 'b.txt');
+  });
+  t.match(await undo(['turn_001']), { git: { isRestored: false, reason: 'the saved index cannot be read' } });
+  t.equal(git('diff', '--cached', '--name-only'), 'b.txt');
 });
 
 t.test('a repository without an index gets none back', async (t) => {
