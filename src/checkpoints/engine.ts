@@ -192,7 +192,8 @@ export class Engine {
     const git = stored.git && (await this.#setBack('', stored.git, isRecovery));
     const repositories: NestedRestore[] = [];
     for (const { path, move } of stored.repositories ?? []) {
-      repositories.push({ path: shownPath(path), ...(await this.#setBack(path, move, isRecovery)) });
+      const result = await this.#setBack(path, move, isRecovery);
+      if (result.moved.length > 0 || result.left) repositories.push({ path: shownPath(path), ...result });
     }
     await this.#snapshots.take((take) => {
       const seq = take('restored', [owner]);

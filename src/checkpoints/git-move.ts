@@ -44,7 +44,7 @@ interface Span {
 }
 
 export const isAnother = 'the workspace belongs to another repository now';
-const reasons = {
+export const stayReasons = {
   made: 'the turn made this repository: it stays',
   removed: 'the turn removed the repository, and it was not saved',
   above: 'the repository is above the workspace: it stays',
@@ -64,8 +64,8 @@ export async function moveOf(
   for (const { startSeq, endSeq } of turns) {
     if (endSeq === null) return undefined;
     const [start, end] = [stateAt(startSeq), stateAt(endSeq)];
-    if (!start && end) return { moved: ['.git'], isRestored: false, reason: reasons.made };
-    if (start && !end) return { moved: ['.git'], isRestored: false, reason: reasons.removed };
+    if (!start && end) return { moved: ['.git'], isRestored: false, reason: stayReasons.made };
+    if (start && !end) return { moved: ['.git'], isRestored: false, reason: stayReasons.removed };
     if (start && end) spans.push({ start, end });
   }
   const [before, after] = [spans[0]?.start, spans.at(-1)?.end];
@@ -94,7 +94,7 @@ class Comparison {
     const shared = [...moved].filter((name) => !own.includes(name));
     const isPartial = before.isPartial || after.isPartial;
     if (own.length === 0 && shared.length === 0) {
-      return isPartial ? { moved: ['refs'], isRestored: false, reason: reasons.partial } : undefined;
+      return isPartial ? { moved: ['refs'], isRestored: false, reason: stayReasons.partial } : undefined;
     }
     const stay = (reason: string): GitRestore => ({
       moved: own.length > 0 ? own : shared,
@@ -103,12 +103,12 @@ class Comparison {
       left: leftParts(own, before, reason),
     });
     const kind = before.place?.kind;
-    if (kind === 'above' || kind === 'elsewhere') return stay(reasons[kind]);
-    if (this.#spans.some(({ end }) => end.isUncertain)) return stay(reasons.uncertain);
+    if (kind === 'above' || kind === 'elsewhere') return stay(stayReasons[kind]);
+    if (this.#spans.some(({ end }) => end.isUncertain)) return stay(stayReasons.uncertain);
     const all = await this.#movedIn({ start: before, end: after });
     const parts = all.filter((name) => own.includes(name) || apart.has(name));
     const isIndexMoved = own.includes('index') || all.includes('index');
-    if (isIndexMoved && (before.index === undefined || after.index === undefined)) return stay(reasons.unsaved);
+    if (isIndexMoved && (before.index === undefined || after.index === undefined)) return stay(stayReasons.unsaved);
     return {
       ...{ before: narrow(before, all), after: narrow(after, all), isIndexMoved },
       ...{ parts: parts.filter((name) => name !== 'index'), apart: [...apart], shared },

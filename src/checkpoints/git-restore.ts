@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { shownPath } from './byte-path.ts';
 import { GitFiles } from './git-files.ts';
-import { type GitMove, type GitRestore, isAnother, type LeftPart, leftParts } from './git-move.ts';
+import { type GitMove, type GitRestore, isAnother, type LeftPart, leftParts, stayReasons } from './git-move.ts';
 import { otherHeads } from './git-place.ts';
 import { readRepository } from './git-read.ts';
 import { type GitState, isCoupled, isSamePlace, movedParts, partsOf } from './git-state.ts';
@@ -51,6 +51,7 @@ class GitRestoration {
     const now = repository && readRepository(repository.place);
     if (!repository?.git || !now) return this.#stay('there is no repository, or no git');
     if (!isSamePlace(before, now)) return this.#stay(isAnother);
+    if (!repository.place.way) return this.#compare(repository, now);
     const coupled = await this.#coupledTo(repository, now);
     const single = this.#singles(repository, now);
     const wanted = [...coupled.parts, ...single];
@@ -60,6 +61,15 @@ class GitRestoration {
     }
     this.#leaveShared();
     return this.#result();
+  }
+
+  /** Names the parts of a repository that is never written to which differ from their state before the turns. */
+  #compare({ place, index }: Repository, now: GitState): GitRestore {
+    const { before } = this.#move;
+    const isIndexMoved = before.indexPrint !== index.save(place).indexPrint;
+    const moved = [...movedParts(before, now), ...(isIndexMoved ? ['index'] : [])];
+    this.#leave(moved, stayReasons.elsewhere);
+    return { ...this.#result(), moved: moved.map(shownPath), isRestored: moved.length === 0 };
   }
 
   /** HEAD, its branch, the index and operations: all of them can be set back, or none is. */

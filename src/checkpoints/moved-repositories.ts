@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { childOf, shownPath } from './byte-path.ts';
 import type { NotCovered } from './entry.ts';
-import { type GitState, isMoved } from './git-state.ts';
+import { type GitState, isMoved, isOwnPart, isSamePlace, movedParts } from './git-state.ts';
 import type { History } from './history.ts';
 import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
 
@@ -27,13 +27,18 @@ export function movedRepositories(
   ].map((path) => ({ path, reason: 'repository', size: 0 }));
 }
 
-/** Path of the repository to which a tree belongs, if it changed and stays so. */
+/** Path of the repository to which a tree belongs, if it changed and an undo leaves a part of the change. */
 function rootPath(root: string, before: GitState | undefined, after: GitState | undefined): readonly string[] {
-  if (!differs(before, after)) return [];
+  if (!differs(before, after) || (before && after && isWhollyRestored(before, after))) return [];
   const [state] = [after, before].flatMap((each) => each ?? []);
-  const isOutside = state?.place?.kind === 'above' || state?.place?.kind === 'elsewhere';
-  if (before && after && !isOutside) return [];
   return [state?.place?.kind === 'above' ? relative(root, state.place.directory) : '.git'];
+}
+
+/** Whether an undo sets everything back that differs, unless a user changes it before. */
+function isWhollyRestored(before: GitState, after: GitState): boolean {
+  if (!isSamePlace(before, after) || before.isPartial || after.isPartial || after.isUncertain) return false;
+  const kind = before.place?.kind;
+  return kind !== 'above' && kind !== 'elsewhere' && movedParts(before, after).every((name) => isOwnPart(name, before));
 }
 
 const differs = (before: GitState | undefined, after: GitState | undefined): boolean =>

@@ -5,7 +5,10 @@ import type { RestoreOp } from './plan.ts';
 import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
 import type { NestedMove, StoredRestore } from './restores.ts';
 
-/** Compares all repositories of a tree before and after turns. One that comes back or goes with its files has no move. */
+/**
+ * Compares all repositories of a tree before and after turns. One that comes back or goes with its files has no move, unless the files only name
+ * it: then it is compared again at the end.
+ */
 export async function movesOf(
   { history, repositories }: { readonly history: History; readonly repositories: Repositories },
   turns: readonly SavedTurn[],
@@ -29,7 +32,10 @@ export async function movesOf(
     const known = [...states.values()].flatMap((state) => state.nested[path] ?? [])[0];
     const move = await moveOf(turns, (seq) => nestedAt(stateAt(seq), path, known), repositories.indexOf(path));
     const comesOrGoes = move && !('before' in move) && planned.has(childOf(path, '.git'));
+    const before = stateAt(Math.min(...turns.map(({ startSeq }) => startSeq))).nested[path];
     if (move && !comesOrGoes) nested.push({ path, move });
+    else if (comesOrGoes && before?.place?.kind === 'elsewhere')
+      nested.push({ path, move: { before, after: before, parts: [] } });
   }
   const git = await moveOf(turns, (seq) => stateAt(seq).root, repositories.indexOf(''));
   return { git, repositories: nested };

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { gitIn, repository, repositoryOf } from './repositories.ts';
@@ -206,37 +206,126 @@ t.test('a merge of the user that the turn concluded is under way again', async (
   t.same([stateOf(place.root), repositoryOf(place.root), place.git('status')], before);
 });
 
-t.test('a repository above the workspace is named with the commands that set it back', async (t) => {
+/** A workspace below a repository, or below a worktree of one. */
+function workspaceBelow(t: Test, isWorktree = false) {
   const place = bench(t);
   const top = join(place.root, '..');
-  const git = gitIn(top);
-  git('init', '--quiet', '--initial-branch=main');
-  place.write('a.txt', 'one');
-  git('add', 'workspace');
+  const main = isWorktree ? join(place.stores, 'main') : top;
+  mkdirSync(main, { recursive: true });
+  gitIn(main)('init', '--quiet', '--initial-branch=main');
+  if (isWorktree) {
+    gitIn(main)('commit', '--quiet', '--allow-empty', '--message=zero');
+    rmSync(place.root, { recursive: true });
+    gitIn(main)('worktree', 'add', '--quiet', '-b', 'work', join(top, 'tree'));
+  }
+  const root = isWorktree ? join(top, 'tree', 'app') : place.root;
+  const own = { ...place, root, stores: join(place.stores, 'own') };
+  const write = (name: string, text: string) => writeFileSync(join(root, name), text);
+  mkdirSync(root, { recursive: true });
+  write('a.txt', 'one');
+  const git = gitIn(root);
+  git('add', '.');
   git('commit', '--quiet', '--message=first');
-  const first = git('rev-parse', 'HEAD');
-  const { turn, undo, checkpoints } = checkpointsOf(t, place);
+  git('tag', 'v1');
+  write('a.txt', 'stashed');
+  git('stash', '--quiet');
+  return { root, write, git, ...checkpointsOf(t, own) };
+}
+
+type Below = ReturnType<typeof workspaceBelow>;
+
+const stays = 'the repository is above the workspace: it stays';
+const aboveCases: readonly { title: string; turn: (place: Below) => void; moved: string[]; command?: RegExp }[] = [
+  {
+    title: 'a commit',
+    turn: ({ git, write }) => [write('a.txt', 'two'), git('commit', '--quiet', '--all', '--message=second')],
+    moved: ['refs/heads/main', 'index'],
+    command: /^git update-ref refs\/heads\/main [0-9a-f]{40}$/,
+  },
+  { title: 'the index', turn: ({ git, write }) => [write('b.txt', 'new'), git('add', 'b.txt')], moved: ['index'] },
+  {
+    title: 'a dropped stash',
+    turn: ({ git }) => git('stash', 'drop', '--quiet'),
+    moved: ['refs/stash'],
+    command: /^git stash store [0-9a-f]{40}$/,
+  },
+  {
+    title: 'a switch to another branch',
+    turn: ({ git }) => git('checkout', '--quiet', '-b', 'other'),
+    moved: ['HEAD', 'refs/heads/other'],
+    command: /^git symbolic-ref HEAD refs\/heads\/main$/,
+  },
+  {
+    title: 'a deleted tag',
+    turn: ({ git }) => git('tag', '--delete', 'v1'),
+    moved: ['refs/tags/v1'],
+    command: /^git update-ref refs\/tags\/v1 [0-9a-f]{40}$/,
+  },
+  { title: 'the configuration', turn: ({ git }) => git('config', 'turn.value', '1'), moved: ['config'] },
+];
+
+t.test('a repository above the workspace is named before and after an undo, and stays', async (t) => {
+  const place = workspaceBelow(t);
+  const { git, root, turn, undo, checkpoints } = place;
+  const top = join(root, '..');
+  for (const [number, { title, turn: work, moved, command }] of aboveCases.entries()) {
+    await t.test(title, async (t) => {
+      const [id, files, before] = [`turn_${number}`, stateOf(root), repositoryOf(top)];
+      await turn(id, () => work(place));
+      const turned = repositoryOf(top);
+      if (!moved.includes('config')) t.not(turned, before, 'control: the turn moved something');
+      const named = [{ path: '../.git', reason: 'repository' }];
+      t.match(
+        (await checkpoints.list('thread', root)).find(({ turnId }) => turnId === id),
+        { notCovered: named },
+      );
+      t.match(await checkpoints.diff('thread', root, id, false), { notCovered: named });
+      const undone = await undo([id]);
+      const left = moved.map((name) => ({ name, reason: stays }));
+      t.match(undone, { kind: 'restored', git: { moved, isRestored: false, reason: stays, left } });
+      t.equal(repositoryOf(top), turned, 'the repository stays');
+      t.same(stateOf(root), files, 'the files do not');
+      const [first] = undone.kind === 'restored' ? (undone.git?.left ?? []) : [];
+      if (!command) return;
+      t.match(first?.command, command);
+      execFileSync('sh', ['-c', first?.command ?? ''], { cwd: root, stdio: 'ignore' });
+      git('reset', '--quiet');
+      const refs = (text: string) => text.split('\n').filter((line) => !line.startsWith('refs/heads/other'));
+      t.same(refs(repositoryOf(top)).slice(0, 3), refs(before).slice(0, 3), 'the command sets it back');
+    });
+  }
+});
+
+t.test('a worktree above the workspace is named before and after an undo, and stays', async (t) => {
+  const { git, root, write, turn, undo, checkpoints } = workspaceBelow(t, true);
   await turn('turn_001', () => {
-    place.write('a.txt', 'two');
+    write('a.txt', 'two');
     git('commit', '--quiet', '--all', '--message=second');
   });
-  const named = [{ path: '../.git', reason: 'repository' }];
-  t.match(await checkpoints.list('thread', place.root), [{ notCovered: named }]);
-  t.match(await checkpoints.diff('thread', place.root, undefined, false), { notCovered: named });
-  const undone = await undo(['turn_001']);
-  const reason = 'the repository is above the workspace: it stays';
-  t.match(undone, {
-    kind: 'restored',
-    git: {
-      ...{ moved: ['refs/heads/main', 'index'], isRestored: false, reason },
-      left: [
-        { name: 'refs/heads/main', reason, command: `git update-ref refs/heads/main ${first}` },
-        { name: 'index' },
-      ],
-    },
-  });
-  t.equal(place.read('a.txt'), 'one');
+  const [listed] = await checkpoints.list('thread', root);
+  t.match(listed, { notCovered: [{ path: /\.git\/worktrees\/tree$/, reason: 'repository' }] });
+  t.match(await undo(['turn_001']), { git: { moved: ['refs/heads/work', 'index'], isRestored: false, reason: stays } });
   t.equal(git('log', '-1', '--format=%s'), 'second');
+});
+
+t.test('refs that a turn in a worktree moved and that stay are named before the undo', async (t) => {
+  const place = bench(t);
+  const main = join(place.root, '..', 'main');
+  mkdirSync(main);
+  gitIn(main)('init', '--quiet', '--initial-branch=main');
+  gitIn(main)('commit', '--quiet', '--allow-empty', '--message=first');
+  gitIn(main)('worktree', 'add', '--quiet', '-b', 'work', place.root);
+  const { turn, undo, checkpoints } = checkpointsOf(t, place);
+  const git = gitIn(place.root);
+  await turn('turn_001', () => git('commit', '--quiet', '--allow-empty', '--message=own'));
+  await turn('turn_002', () => git('tag', 'v1'));
+  const [own, shared] = await checkpoints.list('thread', place.root);
+  t.same(own?.notCovered, [], 'control: a turn that is taken back as a whole is not named');
+  t.match(shared?.notCovered, [{ path: '.git', reason: 'repository' }]);
+  t.match(await undo(['turn_002']), {
+    git: { left: [{ name: 'refs/tags/v1', command: 'git update-ref -d refs/tags/v1' }] },
+  });
+  t.match(await undo(['turn_001']), { git: { moved: ['refs/heads/work'], isRestored: true } });
 });
 
 t.test('a repository that the turn made, and one that it removed, are named', async (t) => {
