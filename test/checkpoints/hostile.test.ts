@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -12,8 +14,11 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
+import type { Uncovered } from '../../src/checkpoints/entry.ts';
+import { defaultLimits } from '../../src/checkpoints/limits.ts';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
 
 t.test('a FIFO blocks nothing, and is named as not covered', async (t) => {
@@ -36,6 +41,69 @@ t.test('a FIFO blocks nothing, and is named as not covered', async (t) => {
       ['pipe', 'special'],
     ],
   );
+});
+
+/** Makes a unix socket that no process holds. */
+async function makeSocket(path: string): Promise<void> {
+  const server = createServer().listen(path);
+  await once(server, 'listening');
+  // Closing a server removes its socket, but not one that was renamed.
+  renameSync(path, `${path}-`);
+  server.close();
+  await once(server, 'close');
+  renameSync(`${path}-`, path);
+}
+
+t.test('FIFOs, sockets and files above 64 MiB are named before and after an undo, and stay', async (t) => {
+  const place = bench(t);
+  const { at, write } = place;
+  const most = defaultLimits.fileBytes;
+  const sparse = (name: string, size: number) => {
+    write(name, '');
+    truncateSync(at(name), size);
+  };
+  const pipe = (name: string) => execFileSync('mkfifo', [at(name)]);
+  for (const name of ['became-pipe', 'became-large', 'became-socket', 'a.txt']) write(name, 'base');
+  pipe('gone-pipe');
+  await makeSocket(at('gone-socket'));
+  sparse('gone-large', most + 1);
+  sparse('grown', most + 1);
+  sparse('shrunk', most + 1);
+  const { turn, undo, checkpoints } = checkpointsOf(t, place);
+  const sockets = at('sockets');
+  mkdirSync(sockets);
+  await makeSocket(join(sockets, 'one'));
+  await makeSocket(join(sockets, 'two'));
+  await turn('turn_001', () => {
+    for (const name of ['became-pipe', 'became-socket', 'gone-pipe', 'gone-socket', 'gone-large', 'a.txt'])
+      rmSync(at(name));
+    pipe('became-pipe');
+    pipe('made-pipe');
+    renameSync(join(sockets, 'one'), at('became-socket'));
+    renameSync(join(sockets, 'two'), at('made-socket'));
+    sparse('made-large', most + 1);
+    truncateSync(at('became-large'), most + 1);
+    truncateSync(at('grown'), most + 2);
+    write('shrunk', 'small');
+    sparse('covered', most);
+  });
+  const special = ['became-pipe', 'became-socket', 'gone-pipe', 'gone-socket', 'made-pipe', 'made-socket'];
+  const large = ['became-large', 'gone-large', 'grown', 'made-large', 'shrunk'];
+  const expected = [
+    ...special.map((path) => `${path} special`),
+    ...['sockets/one special', 'sockets/two special'],
+    ...large.map((path) => `${path} tooLarge`),
+  ].sort();
+  const named = ({ notCovered }: Uncovered) => notCovered.map(({ path, reason }) => `${path} ${reason}`).sort();
+  const [listed] = await checkpoints.list('thread', place.root);
+  t.same(listed && named(listed), expected, 'before');
+  t.same(named(await checkpoints.diff('thread', place.root, 'turn_001', false)), expected, 'in the diff');
+  const result = await undo(['turn_001']);
+  t.match(result, { kind: 'restored', restored: ['a.txt', 'covered'] });
+  t.same(result.kind === 'restored' && named(result), expected, 'after');
+  t.same([place.read('a.txt'), existsSync(at('covered'))], ['base', false], 'a file of 64 MiB is covered');
+  t.same([lstatSync(at('became-pipe')).isFIFO(), lstatSync(at('made-socket')).isSocket()], [true, true]);
+  t.same([lstatSync(at('grown')).size, place.read('shrunk')], [most + 2, 'small']);
 });
 
 t.test('of many entries that are not covered the first are listed, and all counted', async (t) => {
