@@ -256,7 +256,7 @@ export class PlainRepository {
     writeFileSync(join(this.directory, 'index'), Buffer.concat([bytes, sum(bytes)]));
   }
 
-  /** Entry of a file as it is; undefined: missing. */
+  /** Current entry of a file; undefined: missing. */
   entryAt(path: string): TreeEntry | undefined {
     const stats = lstatSync(join(this.top, path), { throwIfNoEntry: false });
     if (!stats || stats.isDirectory()) return undefined;
@@ -266,7 +266,7 @@ export class PlainRepository {
     return { path, mode, object: this.put('blob', content) };
   }
 
-  /** Entries of the index with the files as they are. */
+  /** Entries of the index with the current files. */
   refreshed(): TreeEntry[] {
     return this.index().flatMap((entry) => {
       if (entry.mode === submoduleMode) return [entry];
