@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { gitIn, repository, repositoryOf } from './repositories.ts';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
 
