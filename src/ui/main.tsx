@@ -1,5 +1,5 @@
 /**
- * The page of the Hub and of each agent server: who runs, in which state, what every session does, and what is to come.
+ * The page of the Hub and of each agent server: its actors and their states, its sessions, and the next automations.
  * One bundle; each view is fetched when it is first opened. Never here: a request to any other origin, an inline style
  * or script, HTML made from data, a way to send an arbitrary event to an actor.
  */
@@ -16,7 +16,7 @@ import { fetchView } from './shell/outlet.tsx';
 /** Longest wait for a first frame: a hidden tab draws none. */
 const noFrameMs = 100;
 
-/** Runs once what the document came with has been painted: there is something to see before the work begins. */
+/** Runs `run` after the browser has painted the initial document, so that the page is not blank while the work begins. */
 function afterFirstPaint(run: () => void): void {
   const timer = setTimeout(begin, noFrameMs);
   const frame = requestAnimationFrame(() => setTimeout(begin));
@@ -52,7 +52,7 @@ function start(root: HTMLElement): void {
   showTextsVisibly();
   const app = createApp();
   onceKnown(app, () => {
-    // Preact would keep and reuse what the document came with; the page is drawn anew.
+    // Removes the initial document: Preact would keep and reuse its elements.
     root.replaceChildren();
     render(<Frame app={app} />, root);
   });

@@ -23,7 +23,7 @@ export default defineConfig({
         hashCharacters: 'hex',
         entryFileNames: 'assets/[name]-[hash:10].js',
         chunkFileNames: 'assets/[name]-[hash:10].js',
-        // Few requests: what is fetched first is one script, and what several views share is another. Machines and their
+        // Few requests: the initial code is one script, and the code that several views share is another. Machines and their
         // interpreter stay apart, because few views run one.
         codeSplitting: {
           groups: [

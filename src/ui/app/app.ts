@@ -48,7 +48,7 @@ export interface App {
   /** Milliseconds since the epoch, each second. */
   readonly now: ReadonlySignal<number>;
   readonly toasts: ReadonlySignal<readonly Toast[]>;
-  /** Returns what takes it away. */
+  /** Shows a notice. Returns a function that removes it. */
   toast(toast: Toast): () => void;
   /** A token that the user typed or got by logging in. */
   enter(token: string): void;

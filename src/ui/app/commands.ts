@@ -15,7 +15,7 @@ export interface Command {
   readonly run: () => void;
 }
 
-/** Something the palette has found that is no command: a session, an actor, a setting. */
+/** Result of the palette other than a command: a session, an actor, a setting. */
 export interface Finding {
   /** Unique among all findings, e.g. `session:thread_1`. */
   readonly id: string;
@@ -38,9 +38,9 @@ export interface Commands {
   /** The last registered first: a view wins over the shell. */
   readonly all: ReadonlySignal<readonly Command[]>;
   readonly finders: ReadonlySignal<readonly Finder[]>;
-  /** Returns what takes them back: call it in the clean-up of an effect. */
+  /** Returns a function that unregisters them: call it in the clean-up of an effect. */
   register(commands: readonly Command[]): () => void;
-  /** As `register`; a finder of the same id takes the place of one that is there. */
+  /** Adds a finder, which replaces an earlier one of the same id. Returns a function that removes it. */
   provide(finder: Finder): () => void;
 }
 

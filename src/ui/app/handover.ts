@@ -7,7 +7,7 @@ type Message =
   | { readonly type: 'token'; readonly to: string; readonly token: string };
 
 export interface HandoverOptions {
-  /** The same in all tabs that one token opens. */
+  /** Channel name, shared by all tabs that one token opens. */
   readonly name: string;
   /** Resolves with the token of this tab once the server has proved itself; null without one. */
   readonly proven: () => Promise<string | null>;

@@ -5,13 +5,13 @@ import { type Connection, readStream, type StreamEvent } from './stream.ts';
 
 export type { Connection, StreamEvent } from './stream.ts';
 
-/** The streams a server has: what happens (traces of a workspace, lifecycle of the Hub), and its actors. */
+/** Streams of a server: its events (traces of a workspace, lifecycle of the Hub) and its actors. */
 export type StreamName = 'events' | 'inspect';
 
 export interface StreamListener {
   /** Records in order, several at a time. */
   readonly onEvents: (events: readonly StreamEvent[]) => void;
-  /** The stream begins anew: what was learnt from it before may have gaps. Called before its first events. */
+  /** The stream restarts: data received from it before may have gaps. Called before its first events. */
   readonly onReset?: () => void;
 }
 
@@ -27,7 +27,7 @@ export interface Live {
   /**
    * Returns a function that ends it. A listener that joins a connected stream gets `onReset`, then the first events of a
    * new connection: of `inspect` every actor and its last transitions; of `events` the `stream.hello` of the
-   * connection, whose `newest` may have been passed since: fetch what is shown after `onReset`.
+   * connection, whose `newest` may have been passed since: fetch the shown data after `onReset`.
    */
   listen(name: StreamName, listener: StreamListener): () => void;
 }
@@ -67,7 +67,7 @@ export function createLive({ paths, token, onRefused }: LiveOptions): Live {
     const stream = shareStream({
       name: paths[name],
       signal: abort.signal,
-      // Only secure contexts have them, whatever the types say.
+      // Only secure contexts have locks, although the type is not optional.
       locks: typeof BroadcastChannel === 'undefined' ? undefined : navigator.locks,
       retain: retains[name],
       read: (options) => readStream({ ...options, url: paths[name], token }),

@@ -13,7 +13,7 @@ export interface Preferences {
   readonly letterKeys: Signal<boolean>;
 }
 
-/** The same key again is read before the first paint, by `public/assets/theme.js`. */
+/** Storage key of a preference; `public/assets/theme.js` reads the same keys before the first paint. */
 const keyOf = (name: string): string => `oratorio.${name}`;
 
 export function createPreferences(): Preferences {
@@ -34,7 +34,7 @@ export function createPreferences(): Preferences {
   return { theme, density, letterKeys };
 }
 
-/** A choice that outlives the tab. What another tab chooses holds here too. */
+/** Choice that outlives the tab and follows the choice of other tabs. */
 function kept<T extends string>(name: string, choices: readonly T[], otherwise: T): Signal<T> {
   const known = (text: string | null): T => choices.find((choice) => choice === text) ?? otherwise;
   const choice = signal<T>(known(read(keyOf(name))));

@@ -21,7 +21,7 @@ import { ApiError } from './api.ts';
 export interface Trust {
   /**
    * Resolves with the token of this tab as soon as the server has proved to hold it, or with null when the tab has none. Each
-   * call asks anew, calls at the same time ask once: the server may have been replaced since the last one.
+   * call asks again, because the server may have been replaced since the last one; concurrent calls share one request.
    *
    * Rejects with `ApiError`: `unreachable`, `foreignServer`, `otherAddress`, or status 401 for a token that the server does not
    * know.

@@ -5,11 +5,11 @@ import { messageOf } from '../../lib/browser.ts';
 /** Fetched data and the state of the request. Data stays while newer data is fetched, or cannot be fetched. */
 export interface Resource<T> {
   readonly data: Signal<T | null>;
-  /** Of the last try; null when it worked. */
+  /** Message of the last failure; null when the last request succeeded. */
   readonly error: ReadonlySignal<string | null>;
   /** When `data` was fetched, in milliseconds since the epoch. */
   readonly at: ReadonlySignal<number | null>;
-  /** Fetches again; what is under way is given up. */
+  /** Fetches again; aborts a running request. */
   readonly reload: () => void;
 }
 

@@ -36,7 +36,7 @@ export function href({ view, path = [], query = {} }: To): string {
   return `#/${[view, ...path].map(encodeURIComponent).join('/')}${search && `?${search}`}`;
 }
 
-/** Anything that is no route of ours is the first view. */
+/** Parses a fragment; an unknown view becomes the first view. */
 export function routeOf(hash: string, firstView: ViewName): Route {
   const [before = '', search = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const [first = '', ...rest] = before.split('/').map(decoded);

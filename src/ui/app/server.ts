@@ -24,23 +24,23 @@ export interface Server {
   readonly kind: Page['kind'];
   /** Path before that of each request: `/w/<id>` for the page of a workspace on the Hub, else empty. */
   readonly base: string;
-  /** As what it proves itself. */
+  /** Role in the server proof. */
   readonly role: ProofRole;
-  /** Its name where a workspace would have its path. */
+  /** Server name, shown where a workspace shows its path. */
   readonly name: string;
   /** View for an address that names none. */
   readonly firstView: ViewName;
   readonly readPage: (api: Api) => Promise<Page>;
-  /** Path of the page info of what serves the files of this page, from the root; null: that is `readPage`'s. */
+  /** Path, from the root, of the page info of the server that serves the files of this page; null: the server of `readPage`. */
   readonly filesFrom: string | null;
   readonly streams: { readonly events: string; readonly inspect: string };
-  /** Where the charts of its machines are. */
+  /** Path of the charts of its machines. */
   readonly machines: string;
   readonly gate: {
     /** Explains how to get a token, and names the command. */
     readonly hint: string;
     readonly command: string;
-    /** The command that shows or starts what does not answer. */
+    /** Command that shows or starts a server that does not answer. */
     readonly whenSilent: string;
   };
 }
@@ -106,7 +106,7 @@ function onHub(base: string): Server {
   };
 }
 
-/** The address of `path` at a server. Below a base only what begins with `/dashboard/` is served. */
+/** Address of `path` at a server. Below a base, the server serves only paths that begin with `/dashboard/`. */
 export function addressAt(base: string, path: string): string {
   if (base === '') return path;
   return path.toLowerCase().startsWith('/dashboard/') ? `${base}${path}` : `${base}/dashboard${path}`;

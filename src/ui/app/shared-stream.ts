@@ -7,7 +7,7 @@ import type { Connection, StreamEvent, StreamOptions } from './stream.ts';
  * something, asks the leader for everything. Where there are no locks (plain HTTP on another host) each tab reads alone.
  */
 export interface SharedStreamOptions {
-  /** The same in every tab that shares it. */
+  /** Stream name, equal in all tabs that share the connection. */
   readonly name: string;
   readonly read: (options: Omit<StreamOptions, 'url' | 'token'>) => Promise<void>;
   /** Events that a late tab gets first: nothing, this event too, or this event and all after it. */
@@ -68,7 +68,7 @@ export function shareStream(options: SharedStreamOptions): SharedStream {
   let place: Place | null = null;
   let connection: Connection = { state: 'connecting' };
   let isJoining = false;
-  /** Begins the leader's connection anew; null in a tab that does not lead. */
+  /** Restarts the leader's connection; null in a tab that does not lead. */
   let renew: (() => void) | null = null;
   let onLeaderHeard: (ms: number) => void = () => {};
 
@@ -200,7 +200,7 @@ export function shareStream(options: SharedStreamOptions): SharedStream {
       });
       if (giveUp.signal.aborted && !signal.aborted) {
         await locks.request(`oratorio:${name}`, { steal: true }, leading).catch(() => {
-          // As above.
+          // The wait was ended, or another tab took the lock from this one, which it found silent.
         });
       }
       clearTimeout(timer);

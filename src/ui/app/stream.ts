@@ -18,7 +18,7 @@ export type Connection =
       readonly error: string;
       /** When it is tried again, in milliseconds since the epoch. */
       readonly retryAt: number;
-      /** When the server was last heard, if ever: what is shown is that old. */
+      /** Time of the last message from the server, which is the age of the shown data; null: none was received. */
       readonly since: number | null;
     }
   | { readonly state: 'refused' }

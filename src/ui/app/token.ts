@@ -3,7 +3,7 @@ const key = 'oratorio.token';
 /**
  * The token this tab was opened with. It comes in the fragment (`#token=…`), which browsers send to no server; it is moved
  * to the tab's session storage at once, so that it is in no history entry, bookmark or screenshot of the address bar.
- * What follows it (`#token=…&at=/sessions/x`) is where to go.
+ * `at` after it (`#token=…&at=/sessions/x`) is the route to open.
  */
 export function takeToken(): string | null {
   const fragment = new URLSearchParams(location.hash.slice(1));

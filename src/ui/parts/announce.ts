@@ -6,7 +6,7 @@ const pauseMs = 5_000;
 
 /**
  * Gathers counts and makes one sentence of them, at most every 5 s, for a live region.
- * @param phrase what is said about the counts gathered: `14 new events, 1 failed`
+ * @param phrase sentence about the gathered counts: `14 new events, 1 failed`
  */
 export function useAnnouncer(phrase: (counts: ReadonlyMap<string, number>) => string) {
   const said = useSignal('');

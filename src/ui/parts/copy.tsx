@@ -6,7 +6,7 @@ import { Glyph } from './glyphs.tsx';
 /** Puts `text` on the clipboard and says so; says why when the browser does not allow it. */
 export function copyText(app: App, text: string, what: string): void {
   const fail = () => app.toast({ text: `${what} could not be copied: the browser does not allow it.`, tone: 'danger' });
-  // Only secure contexts have a clipboard, whatever the types say.
+  // Only secure contexts have a clipboard, although the type is not optional.
   const clipboard: Clipboard | undefined = navigator.clipboard;
   if (!clipboard) {
     fail();

@@ -10,7 +10,7 @@ export function Dialog({
   children,
   class: more = '',
 }: {
-  /** Its heading; absent: none is shown, and `label` names it. */
+  /** Heading of the dialog; absent: no heading, and `label` names the dialog. */
   readonly title?: string;
   readonly label?: string;
   readonly onClose: () => void;
@@ -25,7 +25,7 @@ export function Dialog({
     if (dialog && !dialog.open) dialog.showModal();
   }, []);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc does with the keyboard what a click beside it does
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc is the keyboard's way to close it
     <dialog
       ref={element}
       class={`dialog ${more}`}
@@ -48,7 +48,7 @@ export function Dialog({
   );
 }
 
-/** Asks before something that cannot be taken back; says what is lost and what stays. */
+/** Asks before an action that cannot be undone; the children name the data that is lost and the data that stays. */
 export function Confirm({
   title,
   action,

@@ -28,7 +28,7 @@ export interface FilterBarProps {
   readonly text: string;
   /** With each letter. */
   readonly onText: (text: string) => void;
-  /** Enter: what was typed is to become a condition. */
+  /** Enter: turn the typed text into a condition. */
   readonly onCommit?: () => void;
   readonly chips?: readonly Chip[];
   readonly pills?: readonly Pill[];

@@ -22,7 +22,7 @@ export function duration(milliseconds: number): string {
 /** Time in a state, for a list that is redrawn each second: no milliseconds that would only flicker. */
 export const age = (milliseconds: number): string => (milliseconds < 1000 ? 'now' : duration(milliseconds));
 
-/** The last segment of a path, and what stands before it. */
+/** Splits a path into its last segment (`tail`) and the part before it (`head`). */
 export function splitPath(path: string): { head: string; tail: string } {
   const slash = path.replace(/[/\\]+$/, '').search(/[^/\\]+$/);
   return slash <= 0 ? { head: '', tail: path } : { head: path.slice(0, slash), tail: path.slice(slash) };

@@ -1,7 +1,7 @@
 import type { HTMLAttributes } from 'preact';
 
 /*
- * Rows and cells of a `VirtualList` that is a grid or treegrid. They are no table elements, because a table cannot leave
+ * Rows and cells of a `VirtualList` that is a grid or treegrid. They are not table elements, because a table cannot leave
  * rows out; the roles say the same.
  */
 

@@ -3,7 +3,7 @@ import './json-tree.css';
 
 /** Entries of one object or list that are shown before the user asks for more. */
 const first = 100;
-/** Of a text, likewise. */
+/** Characters of a text shown before the user asks for more. */
 const firstChars = 2_000;
 /** Objects within objects that are open from the beginning. */
 const openDepth = 2;

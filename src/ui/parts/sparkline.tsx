@@ -1,6 +1,6 @@
 import './sparkline.css';
 
-/** Few numbers over time as small bars, newest last. `label` says in words what the picture shows. */
+/** Few numbers over time as small bars, newest last. `label` describes the picture in words. */
 export function Sparkline({ values, label }: { readonly values: readonly number[]; readonly label: string }) {
   const most = Math.max(1, ...values);
   const width = values.length * step;

@@ -18,16 +18,16 @@ export function Banner({
   );
 }
 
-/** A fetch that failed: why, how old what is shown is, and the way out. Nothing when it worked. */
+/** Error of a failed fetch, the age of the shown data, and a button to retry. Renders nothing without an error. */
 export function FaultBanner({
   error,
   at,
   retry,
 }: {
   readonly error: string | null;
-  /** When what is shown was fetched; null: nothing is shown. */
+  /** When the shown data was fetched; null: nothing is shown. */
   readonly at: number | null;
-  /** Absent: it is tried again by itself. */
+  /** Absent: the fetch is retried automatically. */
   readonly retry?: () => void;
 }) {
   if (error === null) return null;

@@ -26,7 +26,7 @@ export const clockTime = (at: number): string => clock.format(at);
 /** Day and time to the minute, in the time zone of the browser. */
 export const dayTime = (at: number): string => whole.format(at);
 
-/** The same moment in the time zone of the browser and in UTC: the title of a relative time. */
+/** A moment in the time zone of the browser and in UTC: the title of a relative time. */
 export const bothTimes = (at: number): string => `${whole.format(at)} (${zone()})\n${new Date(at).toISOString()}`;
 
 /** Name of the time zone of the browser. */

@@ -30,7 +30,7 @@ export interface ListHandle {
 }
 
 export interface VirtualListProps {
-  /** Its name for assistive technology. */
+  /** Name of the list for assistive technology. */
   readonly label: string;
   /** `listbox` (default): a row is one option. `grid` and `treegrid`: `renderRow` gives cells (`role="gridcell"`). */
   readonly role?: 'listbox' | 'grid' | 'treegrid';
@@ -62,7 +62,7 @@ export interface VirtualListProps {
   readonly onAtEnd?: (isAtEnd: boolean) => void;
   /** Whether the first row is in sight. */
   readonly onAtTop?: (isAtTop: boolean) => void;
-  /** The end of what is known comes into sight: time to fetch more. */
+  /** The end of the loaded rows comes into sight: time to fetch more. */
   readonly onNearEnd?: () => void;
   /** Stays at the top: the column headers of a grid (`role="row"`). */
   readonly header?: ComponentChildren;
@@ -73,9 +73,9 @@ const overscan = 8;
 const nearEndRows = 20;
 
 /**
- * A list of which only what can be seen is in the document: a million rows cost no more than forty. Moves with the arrow
- * keys, Page Up, Page Down, Home and End; the focus stays on the list itself and `aria-activedescendant` names the row that
- * is meant.
+ * List that keeps only the visible rows in the document: a million rows cost no more than forty. Moves with the arrow
+ * keys, Page Up, Page Down, Home and End; the focus stays on the list itself and `aria-activedescendant` names the selected
+ * row.
  */
 export function VirtualList(props: VirtualListProps) {
   const { role = 'listbox', count, selected = -1, isMeasured = false } = props;
@@ -118,7 +118,7 @@ export function VirtualList(props: VirtualListProps) {
   const isGrid = role !== 'listbox';
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the role is one of three, each of which is interactive.
-    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: each of the three supports what it is given.
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: each of the three supports the given properties.
     <div
       ref={scroller}
       class={`vlist ${props.class ?? ''}`}
@@ -182,7 +182,7 @@ type ListVirtualizer = Virtualizer<HTMLDivElement, HTMLDivElement>;
 
 function useVirtualizer(scroller: Box, latest: { readonly current: VirtualListProps }): ListVirtualizer {
   const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);
-  // The virtualizer remembers what it has worked out for as long as these functions are the same ones.
+  // The virtualizer keeps its cached sizes and positions only while these functions stay the same objects.
   const [stable] = useState<Omit<VirtualizerOptions<HTMLDivElement, HTMLDivElement>, 'count'>>(() => ({
     getScrollElement: () => scroller.current,
     estimateSize: (index: number) => {

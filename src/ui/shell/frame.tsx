@@ -67,7 +67,7 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
   );
 }
 
-/** The code of this tab is of a version that no longer serves. What is being written is stored and restored after the reload. */
+/** Shown when another version serves this page. Drafts are stored, and restored after the reload. */
 function Renewed({ from, to }: Renewal) {
   const text = `Version ${to} serves this page now; this tab still runs ${from}. What you are writing stays.`;
   return (

@@ -8,7 +8,7 @@ import { CommandLine } from '../parts/copy.tsx';
 import { Skeleton } from '../parts/empty.tsx';
 import { Logo } from '../parts/icons.tsx';
 
-/** Shown before the views: explains how to get a token, or what the page is waiting for. */
+/** Shown before the views: explains how to get a token, or why the page is waiting. */
 export function Gate({ app }: { readonly app: App }) {
   const entry = app.entry.value;
   if (entry === 'refused') return <Refused app={app} />;

@@ -10,7 +10,7 @@ import type { Overlay } from './frame.tsx';
 import { modKey } from './keys.ts';
 import { PreferencesDialog } from './preferences-dialog.tsx';
 
-/** The strip above: whose page this is, how the connection is, and what is always at hand. */
+/** Header of the page: its server or workspace, the state of the connection, search and preferences. */
 export function Header({
   app,
   page,

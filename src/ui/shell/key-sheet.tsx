@@ -49,7 +49,7 @@ export function KeySheet({ app, onClose }: { readonly app: App; readonly onClose
 
 const isOff = ({ keys = [] }: Command, letterKeys: boolean): boolean => !letterKeys && keys.every(isLetterKeys);
 
-/** The keys of a command as they are printed on the keyboard. */
+/** The keys of a command, with the names printed on a keyboard. */
 export function Keys({ command }: { readonly command: Command }) {
   return (
     <>

@@ -7,7 +7,7 @@ const most = 12;
 
 type Named = Pick<AppServerRecord, 'canonicalWorkspacePath' | 'displayName' | 'state'>;
 
-/** A workspace and what can be done to it, as the palette of the Hub lists them. */
+/** Action on a workspace in the palette of the Hub. */
 interface Doing {
   readonly id: string;
   readonly title: (name: string) => string;

@@ -36,10 +36,10 @@ export const fitChart = (chart: Size, pane: Size): Camera => fitBox({ x: 0, y: 0
 
 const size = ({ width, height }: Size): Size => ({ width, height });
 
-/** The overview lies over the foot of a pane that is high enough: what is followed must not be below it. */
+/** Height of the overview, which covers the foot of a pane that is high enough: followed states must not be below it. */
 const foot = 140;
 
-/** The camera that shows the active states legibly, with what is around them. */
+/** Camera that shows the active states legibly, with their surroundings. */
 export function followStates(chart: Chart, states: readonly string[], whole: Size): Camera {
   const pane = { width: whole.width, height: whole.height > 3 * foot ? whole.height - foot : whole.height };
   const leaves = chart.nodes.filter(

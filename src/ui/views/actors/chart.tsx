@@ -32,7 +32,7 @@ type Mode = 'fit' | 'follow' | 'free';
 const legible = 0.6;
 /** Below this one only the names of states are shown, and larger. */
 const far = 0.42;
-/** A press that moves further than this drags the chart; it is no click. In CSS pixels. */
+/** A press that moves further than this drags the chart instead of clicking. In CSS pixels. */
 const dragSlack = 4;
 
 interface ChartProps {
@@ -41,7 +41,7 @@ interface ChartProps {
   readonly chart: Chart;
 }
 
-/** The chart of an actor's machine, live: what is active is lit, what was taken flashes; below it what can happen. */
+/** Live chart of an actor's machine: active states are lit, taken transitions flash; possible events are listed below. */
 export function ChartView({ store, actor: real, chart }: ChartProps) {
   const simulated = store.simulation.simulated.value;
   const actor = simulated ? copyOf(simulated) : real;
@@ -201,7 +201,7 @@ function cameraOf(
   return isWhole && mode === 'follow' ? followStates(chart, actor.states, size) : fitChart(extent, size);
 }
 
-/** Selects what is pressed; a press on nothing clears the selection. */
+/** Selects the pressed state or arrow; a press elsewhere clears the selection. */
 function pickAt(store: Store, target: EventTarget | null): void {
   const element = target instanceof Element ? target.closest('[data-edge], [data-state]') : null;
   const edge = element?.getAttribute('data-edge');

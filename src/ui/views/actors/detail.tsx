@@ -139,7 +139,7 @@ function StateBox({ node, box, description, tone, inside, heat, isPicked, isFocu
   );
 }
 
-/** A name cut to what fits a box. */
+/** Cuts a name to the width of a box. */
 function short(name: string, width: number): string {
   const most = Math.max(4, Math.floor((width - 2 * font.pad) / font.character) - 2);
   return name.length > most ? `${name.slice(0, most - 1)}…` : name;
@@ -169,7 +169,7 @@ function Arrow({ edge, numbers, isTaken, flash, isPicked }: ArrowProps) {
     <g data-edge={edge.edges[0]}>
       <path class="reach" d={d} />
       <path
-        // Another flash is another element, so that its animation begins anew.
+        // Each flash is a new element, so that its animation restarts.
         key={flash ?? 'still'}
         d={d}
         class={classes.filter(Boolean).join(' ')}

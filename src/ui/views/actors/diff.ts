@@ -41,7 +41,7 @@ export function factsBetween(before: Situation, after: Situation): Difference[] 
   });
 }
 
-/** Null stands for what is not there. */
+/** Value of a fact; undefined: missing or null. */
 function presentIn({ projection }: Situation, name: string): Exclude<Fact, null> | undefined {
   return projection[name] ?? undefined;
 }

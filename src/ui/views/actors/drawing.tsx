@@ -56,8 +56,8 @@ export function Drawing({ store, actor, chart }: DrawingProps) {
 }
 
 /**
- * Edges that flash now, each with what makes one flash another one than that before: taken a moment ago, or by the
- * selected step.
+ * Edges that flash now, because a transition took them a moment ago, or because the selected step took them. The number of
+ * that step distinguishes a flash from the one before.
  */
 export function useFlashes(store: Store, actor: Actor): ReadonlyMap<string, number> {
   const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);
@@ -109,7 +109,7 @@ function Lines({ chart, taken, flashes, pickedId }: LinesProps) {
           <g key={d} data-edge={edges[0]?.id}>
             <path class="reach" d={d} />
             <path
-              // Another flash is another element, so that its animation begins anew.
+              // Each flash is a new element, so that its animation restarts.
               key={flash ?? 'still'}
               d={d}
               class={classes.filter(Boolean).join(' ')}
@@ -137,7 +137,7 @@ function StateBox({ chart, node, tone, heat, isPicked }: StateBoxProps) {
   const y = node.y + font.pad;
   const isRoot = node.parent === null;
   const place = isRoot ? 'root' : node.parent === '' ? 'outer' : 'inner';
-  // The name of the machine stands above the chart; its frame only matters for what it handles in every state.
+  // The chart's heading names the machine; its frame only matters for the events that it handles in every state.
   const name = isRoot ? (chart.edges.some((edge) => edge.source === '') ? 'in every state' : '') : node.label;
   const classes = ['node', node.kind, place, tone !== null && `active ${tone}`, isPicked && 'picked', heat && 'heat'];
   return (

@@ -26,7 +26,7 @@ async function fetchDrawings(name: string): Promise<Drawings | null> {
   }
 }
 
-/** The simple state that a drawing is made around: what was picked, else what is active. */
+/** Simple state that a drawing is made around: the picked state, else the active one. */
 export function focusOf(chart: Chart, states: readonly string[], pick: Picked | null): string {
   const active = states.findLast((state) => !states.some((other) => other.startsWith(`${state}.`))) ?? '';
   const leaf = leafOf(chart.nodes, active);

@@ -78,7 +78,7 @@ interface Place {
   readonly whole: ReadonlySignal<Actor | null>;
 }
 
-/** Keeps the moment and the address the same: `step` of the actor, or `at` for all. Returns what ends that. */
+/** Synchronises the moment with the address: `step` of the actor, or `at` for all. Returns a function that ends this. */
 function travelWith({ query, set, travel, isTold, whole }: Place): () => void {
   const textOf = ({ step, at }: { step?: string | undefined; at?: string | undefined }) => `${step ?? ''}@${at ?? ''}`;
   let written = textOf({});

@@ -11,7 +11,7 @@ interface MinimapProps {
   readonly look: (camera: Camera) => void;
 }
 
-/** The whole chart, small, with a frame around what the pane shows. A press or a drag moves there. */
+/** The whole chart, small, with a frame around the part in the pane. A press or a drag moves there. */
 export function Minimap({ chart, actor, camera, size, look }: MinimapProps) {
   const active = new Set(actor.states);
   const { tone } = lookOf(actor);

@@ -1,6 +1,6 @@
 /**
- * The actors that this page knows, made from records and nothing else. Values are never changed: a selected moment
- * stays as it was while new records arrive.
+ * The actors that this page knows, made from records and nothing else. Values are immutable: new records do not change a
+ * selected moment.
  */
 import type {
   ActorRecord,
@@ -45,7 +45,7 @@ export interface Actor {
   readonly projection: ActorRecord['projection'];
   /** When it got into its present state. */
   readonly since: Date;
-  /** By state id. What is active is counted up to `countedAt`: to `since`, or to the end of one that has ended. */
+  /** By state id. Active states are counted up to `countedAt`: `since`, or the end of an ended actor. */
   readonly statistics: Statistics;
   readonly countedAt: number;
   /** How many before it had the same id. */
@@ -85,7 +85,7 @@ export const noActors: Actors = {
 export const limits = { log: 500, held: 20_000, deadLetters: 500, ended: 200 } as const;
 
 /**
- * Applies records in order. `dropped` means that something is missing: what is known of actors is forgotten, because a
+ * Applies records in order. `dropped` means that records are missing: it clears all actors, because a
  * record for each one follows.
  * @param heardAt the present, in milliseconds since the epoch
  */
@@ -95,7 +95,7 @@ export function apply(actors: Actors, records: readonly InspectionRecord[], hear
   return draft.finish();
 }
 
-/** Copies what changes once per batch, however many records there are. */
+/** Copies each changed collection once per batch, however many records the batch has. */
 class Draft {
   #byId: Map<string, Actor>;
   #deadLetters: DeadLetter[];
@@ -168,7 +168,7 @@ class Draft {
     const log = this.#logOf(actor);
     const before = log.at(-1);
     if (before && record.step <= before.record.step) return;
-    // A gap: what stands before it does not lead here.
+    // A gap: earlier entries do not lead to this record.
     if (before && record.step !== before.record.step + 1) this.#held -= log.splice(0).length;
     const isNews = record.step > actor.steps;
     const at = record.at.getTime();
@@ -222,7 +222,7 @@ class Draft {
     this.#held -= actor.log.length;
   }
 
-  /** Of those that have ended the oldest are forgotten. */
+  /** Removes the oldest ended actors beyond the limit. */
   #bury(): void {
     const ended = [...this.#byId.values()].filter((actor) => actor.ending !== null);
     if (ended.length <= limits.ended) return;
@@ -244,7 +244,7 @@ class Draft {
   }
 }
 
-/** It went somewhere else, or left and entered the states it is in. */
+/** Whether a transition led to other states, or left and re-entered the current ones. */
 export const hasMoved = ({ from, to, entered }: TransitionRecord): boolean =>
   (entered !== undefined && entered.length > 0) || from.join() !== to.join();
 

@@ -17,7 +17,7 @@ export function countUntil(entries: readonly Moment[], moment: Moment): number {
   return low;
 }
 
-/** All actors as they were at a moment, as far as their logs reach back. Those that did not exist then are left out. */
+/** State of all actors at a moment, as far as their logs reach back. Omits actors that did not exist then. */
 export function actorsAt(actors: Actors, moment: Moment): Actors {
   const byId = new Map<string, Actor>();
   for (const actor of actors.byId.values()) {
@@ -48,7 +48,7 @@ function actorAt(actor: Actor, moment: Moment): Actor {
   };
 }
 
-/** As it was before it ended: the time since it got into its last state is not counted yet. */
+/** State of an actor before its end: the time since it entered its last state is not counted yet. */
 function revived(actor: Actor): Actor {
   const since = actor.since.getTime();
   const last = { from: [...actor.states], to: [] };

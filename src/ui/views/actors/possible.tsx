@@ -8,14 +8,14 @@ interface PossibleProps {
   readonly words: Words;
   /** State whose events are listed. */
   readonly focus: string;
-  /** The focus is what is active. */
+  /** The focus is the active state. */
   readonly isNow: boolean;
   readonly hasEnded: boolean;
   /** Numbers of the list are on the arrows. */
   readonly isNumbered: boolean;
 }
 
-/** The events of a state in words: the condition, where it leads, and what is done. */
+/** The events of a state in words: condition, target and actions. */
 export function PossibleList({ store, chart, words, focus, isNow, hasEnded, isNumbered }: PossibleProps) {
   const edges = possibleIn(chart.edges, pathTo(focus));
   const title = isNow ? 'What can happen now' : `What can happen in ${focus.split('.').join(' · ')}`;

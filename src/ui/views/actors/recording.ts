@@ -87,7 +87,7 @@ export function readRecording(text: string): Recording {
   };
 }
 
-/** The actors of a recording, as they were when it was made. */
+/** The actors at the time of the recording. */
 export const actorsOf = ({ records }: Recording): Actors => apply(noActors, records, 0);
 
 function parsed(text: string): Record<string, unknown> {
@@ -100,7 +100,7 @@ function parsed(text: string): Record<string, unknown> {
   return objectOf(file);
 }
 
-/** Restores what superjson annotated. A forged annotation makes values of other kinds at most: all are checked after it. */
+/** Restores the values that superjson annotated. A forged annotation can only change types, and all values are checked later. */
 function revived(raw: Record<string, unknown>): Record<string, unknown> {
   let file: unknown;
   try {

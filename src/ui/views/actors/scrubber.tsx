@@ -10,7 +10,7 @@ const scopes: readonly (readonly [Scope, string])[] = [
   ['all', 'All actors'],
 ];
 
-/** Through time: step by step, or by dragging. Looking back changes nothing but what is shown. */
+/** Moves through time, step by step or by dragging. Looking back only changes the display. */
 export function Scrubber({ store }: { readonly store: Store }) {
   const { travel } = store;
   const stops = travel.stops.value;

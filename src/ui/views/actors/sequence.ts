@@ -1,7 +1,7 @@
 import type { Actor, Actors, Moment } from './model.ts';
 import { isAfter } from './moments.ts';
 
-/** A column of the sequence view. `outside` stands for whatever is no actor: people, processes, sockets. */
+/** Column of the sequence view. `outside` stands for everything except actors: people, processes, sockets. */
 export interface Lane {
   readonly id: string;
   readonly title: string;
@@ -29,7 +29,7 @@ const others = '(others)';
 /** More lanes could not be distinguished. */
 const mostLanes = 8;
 
-/** Events that an actor raises itself: its timers, and the ends of what it has invoked. */
+/** Events that an actor raises itself: its timers, and the ends and errors of its invoked actors. */
 const isOwn = (event: string): boolean => /^(always$|after\(|done\(|error\(|snapshot\()/.test(event);
 
 /** Events that an actor received and sent, in order: its own records, and those of the receivers of its events. */

@@ -8,7 +8,7 @@ export function possibleEdges(chart: Chart, states: readonly string[]): ChartEdg
     .sort((a, b) => b.source.length - a.source.length);
 }
 
-/** Events that these states listen to, each once. What guards decide is not known before. */
+/** Events that these states listen to, each once. Guards are not evaluated. */
 export const possibleEvents = (chart: Chart, states: readonly string[]): string[] => [
   ...new Set(possibleEdges(chart, states).map((edge) => edge.event)),
 ];

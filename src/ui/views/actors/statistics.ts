@@ -24,7 +24,7 @@ export function counted(
   return next;
 }
 
-/** Statistics of an actor up to `now`: what is active counts on. */
+/** Statistics of an actor up to `now`, including the time in its active states. */
 export function statisticsAt(actor: Actor, now: number): Statistics {
   const running = Math.max(0, Math.min(now, actor.ending?.at ?? now) - actor.countedAt);
   return counted(actor.statistics, { from: [...actor.states], to: [] }, running, 1);

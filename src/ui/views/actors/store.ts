@@ -24,7 +24,7 @@ export interface Opened {
   readonly actors: Actors;
 }
 
-/** Everything this view shows, and what a person can do to it. */
+/** State of this view, and the actions of its user. */
 export interface Store {
   readonly app: App;
   readonly travel: Travel;
@@ -37,9 +37,9 @@ export interface Store {
   readonly filter: ReadonlySignal<Filter>;
   readonly closed: ReadonlySignal<ReadonlySet<string>>;
   readonly selectedId: ReadonlySignal<string | null>;
-  /** As it is shown; null: it did not exist then, or nothing exists. */
+  /** Selected actor at the selected moment; null: it did not exist then, or nothing exists. */
   readonly selected: ReadonlySignal<Actor | null>;
-  /** With all that is held of it. */
+  /** Selected actor with its whole log. */
   readonly whole: ReadonlySignal<Actor | null>;
   readonly chart: ReadonlySignal<Chart | undefined>;
   readonly simulation: SimulationSession;

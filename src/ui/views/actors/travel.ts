@@ -6,8 +6,8 @@ import { actorsAt, countUntil, type Stop, stopOf, stopsOf } from './moments.ts';
 export type Scope = 'actor' | 'all';
 
 /**
- * Time travel. The selected moment is taken from the records of this page; the actors themselves are not touched,
- * and what they do meanwhile is not lost.
+ * Time travel. The selected moment is taken from the records of this page; the actors themselves are not touched, and the
+ * page keeps recording them.
  */
 export interface Travel {
   /** Null: the present. */
@@ -15,7 +15,7 @@ export interface Travel {
   readonly scope: ReadonlySignal<Scope>;
   /** All that is held, at the time when looking back began. */
   readonly base: ReadonlySignal<Actors>;
-  /** Actors as they are shown: at the moment. */
+  /** Actors at the selected moment. */
   readonly shown: ReadonlySignal<Actors>;
   readonly stops: ReadonlySignal<readonly Stop[]>;
   /** Stops that have been passed: 0 to `stops.length`. */

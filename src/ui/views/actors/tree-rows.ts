@@ -130,7 +130,7 @@ interface Choice {
   readonly closed: ReadonlySet<string>;
 }
 
-/** Rows that match, and what they hang below: that stays open while something below it is looked for. */
+/** Matching rows and their ancestors, without the children of closed rows. */
 function rowsBelow(actors: Actors, family: Family, parent: string | null, level: number, choice: Choice): TreeRow[] {
   const siblings = (family.children.get(parent) ?? []).flatMap((id) => actors.byId.get(id) ?? []);
   if (choice.filter.order !== 'name') siblings.sort(orders[choice.filter.order]);
@@ -176,6 +176,6 @@ export const stateWord = (actor: Actor): string =>
 
 const hasGivenUp = ({ states }: Actor): boolean => states.includes('exited.givenUp');
 
-/** Name of an actor; of a workspace the last part of its path, and what stands before it. */
+/** Name of an actor; for a workspace its path, split into the last segment (`tail`) and the part before it (`head`). */
 export const nameOf = ({ machine, title }: Actor): { readonly head: string; readonly tail: string } =>
   machine === 'agent-server' ? splitPath(title) : { head: '', tail: title };

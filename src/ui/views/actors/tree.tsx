@@ -12,7 +12,7 @@ const overscan = 6;
 
 const domId = (id: string): string => `actor-${encodeURIComponent(id)}`;
 
-/** The actors, as a tree of which only what can be seen is in the document. The focus stays on the tree itself. */
+/** Tree of the actors, with only the visible rows in the document. The focus stays on the tree itself. */
 export function Tree({ store }: { readonly store: Store }) {
   const box = useRef<HTMLDivElement>(null);
   const { first, count, height, scrollTo } = useWindow(box, store.rows.value.length);

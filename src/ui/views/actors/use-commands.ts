@@ -3,7 +3,7 @@ import type { App } from '../../app/app.ts';
 import type { Command } from '../../app/commands.ts';
 
 /**
- * Offers commands while the component is there. What a command does may change with each render; which there are, their
+ * Offers commands while the component is mounted. Effects of commands may change with each render; the list of commands, their
  * titles and their keys may not.
  */
 export function useCommands(app: App, commands: readonly Command[]): void {

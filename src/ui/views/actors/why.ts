@@ -21,7 +21,7 @@ export interface Explanation {
   readonly isCut: boolean;
 }
 
-/** A state that was held this long was a state to stay in, whatever it is called. */
+/** A state that lasted this long counts as stable, regardless of its name. */
 const settledMs = 60_000;
 
 /** Path of an actor to its state, from the last stable state before it. */
@@ -40,7 +40,7 @@ export function explain(actor: Actor, chart: Chart | undefined): Explanation {
   };
 }
 
-/** It was in a state to stay in, and left it for another one. */
+/** Whether a transition left a stable state for another state. */
 function leavesRest({ record, heldMs }: LogEntry): boolean {
   if (publicState(record.from) === publicState(record.to)) return false;
   const { tone } = lookOf({ states: record.from, projection: record.projection });

@@ -14,7 +14,7 @@ import { bothTimes, distance } from '../../parts/time.ts';
 import { readRuns } from './actions.ts';
 import { runLooks, wallClock, zoneOf } from './words.ts';
 
-/** One automation beside the table: what it says, when it comes next, and every run that is remembered. */
+/** One automation beside the table: its prompt, its next run, and all stored runs. */
 export function History({
   app,
   automation,

@@ -1,4 +1,4 @@
-/** Automations: what runs by itself, when it comes next, and what became of the last runs. */
+/** Automations: scheduled jobs, their next runs, and the results of the last runs. */
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { streamEvents } from '../../../protocol/browser.ts';
@@ -133,7 +133,7 @@ function None() {
   );
 }
 
-/** Fetches anew when the server says that something has changed, or the stream begins anew. */
+/** Fetches again when the server reports a change, or when the stream restarts. */
 function useChanges(app: App, reload: () => void): void {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;

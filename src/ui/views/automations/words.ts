@@ -55,7 +55,7 @@ export function runsInWords(runs: readonly AutomationRun[]): string {
   return `${runs.length} ${runs.length === 1 ? 'run' : 'runs'}: ${parts.join(', ')}`;
 }
 
-/** The last run that did not do what it was to do, if the last of all did not either. */
+/** Error of the last finished run, if this run failed. */
 export function lastFault({ recentRuns }: Automation): string | undefined {
   const last = recentRuns.find(({ status }) => status !== 'running');
   return last?.status === 'failed' ? (last.error?.message ?? 'It failed.') : undefined;

@@ -8,7 +8,7 @@ import { rowsOfChange } from './data/diff-rows.ts';
 import { DiffView } from './rows/diff-view.tsx';
 
 /**
- * The oldest question that waits: the whole command or change, what an answer covers, then the buttons. It takes no focus, and
+ * The oldest waiting question: the whole command or change, the scope of an answer, then the buttons. It takes no focus, and
  * no answer in the moment in which it appears.
  */
 export function Approvals({ conversation }: { readonly conversation: Conversation }) {

@@ -86,7 +86,7 @@ function Desk({ app, chat, conversation }: DeskProps) {
   );
 }
 
-/** Names an agent of another maker, and what it cannot do. */
+/** Names an external agent and its limits. */
 function AgentChip({ agent }: { readonly agent: OtherAgent }) {
   if (!agent) return null;
   const words = agentWords({ ...agent, state: 'ready' });

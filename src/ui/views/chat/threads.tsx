@@ -21,7 +21,7 @@ const maxShown = 200;
 export const nameOf = ({ displayName, id }: Pick<ThreadSummary, 'displayName' | 'id'>): string =>
   visible(displayName ?? id, { multiline: false });
 
-/** The threads of the workspace: search, a new one, and what can be done with each. */
+/** The threads of the workspace: a search, a button for a new thread, and the actions of each. */
 export function Threads({ app, chat, conversation }: ThreadsProps) {
   const query = useSignal('');
   const showsArchived = useSignal(false);

@@ -10,7 +10,7 @@ import { bothTimes } from '../../parts/time.ts';
 import type { Look } from '../../parts/tone.ts';
 import type { Entry } from './firehose.ts';
 
-/** By how a type ends or what it is; the first that fits. */
+/** Looks by the event type; the first match wins. */
 const looks: readonly (readonly [pattern: RegExp, look: Look])[] = [
   [/failed|error|unhealthy/, { tone: 'danger', shape: 'cross' }],
   [/exited|gap|requested/, { tone: 'warn', shape: 'triangle' }],
@@ -19,7 +19,7 @@ const looks: readonly (readonly [pattern: RegExp, look: Look])[] = [
 ];
 const plain: Look = { tone: 'neutral', shape: 'ring' };
 
-/** A turn that ended with a failure is no success, whatever its type says. */
+/** Look of an event. A failed turn does not look like a success, although its type is `completed`. */
 function lookOfEntry({ type, fields }: Entry): Look {
   const data = fields['data'] as { readonly status?: unknown; readonly health?: unknown } | undefined;
   if (data?.status === 'failed' || data?.health === 'failing') return { tone: 'danger', shape: 'cross' };
@@ -27,7 +27,7 @@ function lookOfEntry({ type, fields }: Entry): Look {
   return looks.find(([pattern]) => pattern.test(type))?.[1] ?? plain;
 }
 
-/** One event in a line: when, what, whose, and the beginning of its data. */
+/** One event in a line: time, type, origin, and the beginning of its data. */
 export function EventRow({ entry }: { readonly entry: Entry }) {
   if (entry.isGap) return <div class="event gap warn">{gapText(entry)}</div>;
   const { tone, shape } = lookOfEntry(entry);
@@ -60,13 +60,13 @@ function subjectOf({ fields }: Entry): string {
   return [tool, sessionKey].filter((each) => typeof each === 'string').join(' · ');
 }
 
-/** The beginning of what is particular about it: when and whose it is stands beside. */
+/** Beginning of the event's own data: its time and origin have their own columns. */
 function gistOf({ fields, data }: Entry): string {
   const inner = fields['data'];
   return (inner === undefined ? data : JSON.stringify(inner)).slice(0, 300);
 }
 
-/** The event as it was sent, indented. */
+/** Unchanged event as indented JSON. */
 export function jsonOf({ data, fields }: Entry): string {
   return Object.keys(fields).length > 0 ? JSON.stringify(fields, null, 2) : data;
 }

@@ -17,7 +17,7 @@ export interface Filtered {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Reads `type:tool. tool:Exec "no such file" -retry`. Anything can be written: what has no meaning is a word. */
+/** Reads `type:tool. tool:Exec "no such file" -retry`. Any text is valid: an unknown term is a word. */
 export function parseFilter(text: string): Filter {
   const types: string[] = [];
   const fields: [string, string][] = [];

@@ -5,21 +5,21 @@ import { type Filter, matches } from './filter.ts';
 
 /** One line of the firehose: an event, or the place where some are missing. */
 export interface Entry {
-  /** Position since the view was opened, from 1; 0 and less: before. What a row is known by. */
+  /** Position since the view was opened, from 1; 0 and less: before. Identifies the row. */
   readonly seq: number;
-  /** As the server numbered it; '' when it has no number. */
+  /** Id from the server; '' when it has none. */
   readonly id: string;
   readonly type: string;
   /** When it happened, in milliseconds since the epoch. */
   readonly at: number;
-  /** As it was sent. */
+  /** Unchanged data of the event. */
   readonly data: string;
   readonly fields: Readonly<Record<string, unknown>>;
   readonly isGap: boolean;
 }
 
 /**
- * The last events, bounded; what matches the filter is kept up to date as they come. Pausing fixes what is shown, while
+ * The last events, bounded; the list of matching events is updated as they come. Pausing freezes the shown list, while
  * new events are stored up to the bound; those beyond it are counted.
  */
 export class Firehose {
@@ -28,7 +28,7 @@ export class Firehose {
   #shown: Entry[] = [];
   #filter: Filter = { types: [], fields: [], texts: [], without: [] };
   #paused: readonly Entry[] | null = null;
-  /** The last event of what is shown while it is paused. */
+  /** Last event of the list while it is paused. */
   #pausedAt = 0;
   #unseen = 0;
   #seq = 0;

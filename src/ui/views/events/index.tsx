@@ -1,4 +1,4 @@
-/** The events view: every event of the server as it is sent, to read, filter, hold, copy and save. */
+/** The events view: every event of the server, unchanged, to read, filter, hold, copy and save. */
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { dashboardPaths } from '../../../protocol/browser.ts';
@@ -171,7 +171,7 @@ function useFirehose(app: App) {
     const stop = app.live.listen('events', {
       onReset: () => {
         if (hasBegun) firehose.gap('The connection began anew: events may be missing here.');
-        // Not before: what happens between the answer and the begin of the stream would be missing.
+        // Not before the reset: events between the answer and the start of the stream would be missing.
         else void fetchOlder();
         hasBegun = true;
         redrawSoon();
@@ -276,7 +276,7 @@ function indexOf(entries: readonly Entry[], seq: number): number {
   return entries[at]?.seq === seq ? at : -1;
 }
 
-/** The last entry whose number is not beyond `seq`; numbers rise, so half of what is left is left out each time. */
+/** Index of the last entry whose number is not beyond `seq`, by binary search: numbers rise. -1: none. */
 function lastIndexUpTo(entries: readonly Entry[], seq: number): number {
   let low = 0;
   let high = entries.length;

@@ -1,4 +1,4 @@
-/** Logs: what the agent server says, or, on the page of the Hub, what the processes of any workspace have written. */
+/** Logs: the log of the agent server, or, on the page of the Hub, the output of the processes of any workspace. */
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { AppServerRecord } from '../../../protocol/index.ts';

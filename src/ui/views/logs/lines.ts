@@ -3,7 +3,7 @@ import type { LogLine } from '../../../protocol/index.ts';
 export const levels = ['debug', 'info', 'warn', 'error'] as const;
 export type Level = (typeof levels)[number];
 
-/** One line of a log as it is shown. */
+/** Shown line of a log. */
 export interface Row {
   /** Key of the line, stable while the log grows. */
   readonly key: number;
@@ -22,7 +22,7 @@ export function rowOfLine({ seq, at, level, name, msg, fields }: LogLine): Row {
   return { key: seq, at, ...levelOf(level), name, text: `${msg}${more}` };
 }
 
-/** Lines of what a process wrote: our own are JSON, others are whatever a library prints. */
+/** Lines of a process's output: our own are JSON, others are any text that a library prints. */
 export function rowsOfText(text: string): Row[] {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
@@ -70,6 +70,6 @@ export function search(rows: readonly Row[], from: Level, text: string): readonl
   );
 }
 
-/** As it is copied and saved. */
+/** Text of a row for the clipboard and for files. */
 export const textOf = ({ at, level, name, text }: Row): string =>
   [at, level?.toUpperCase(), name, text].filter((part) => part !== undefined).join(' ');

@@ -29,8 +29,8 @@ export interface Tail {
 }
 
 /**
- * Reads a log, and again and again what came to it, while the component is there.
- * @param output of the Hub; null: the log of this agent server
+ * Reads a log and polls it for new lines while the component is mounted.
+ * @param output process and stream to read, on the page of the Hub; null: the log of this agent server
  */
 export function useTail(app: App, output: Output | null): Tail {
   const rows = useSignal<readonly Row[]>([]);
@@ -68,7 +68,7 @@ async function poll(read: Read, { error, at }: Pick<Tail, 'error' | 'at'>, signa
   }
 }
 
-/** The log of an agent server: by number, so that only what is new is sent. */
+/** Log of an agent server, read by line number, so that the server sends only new lines. */
 function readLines(app: App, rows: Signal<readonly Row[]>, missing: Signal<number>): Read {
   let after: number | undefined;
   return async (signal) => {
@@ -87,7 +87,7 @@ function readLines(app: App, rows: Signal<readonly Row[]>, missing: Signal<numbe
   };
 }
 
-/** The end of what a process has written. */
+/** Reads the end of a process's output. */
 function readText(app: App, { path, process, stream }: Output, rows: Signal<readonly Row[]>): Read {
   const query = new URLSearchParams({ path, process, stream, bytes: '1048576' });
   let before: string | undefined;

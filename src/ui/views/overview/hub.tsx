@@ -29,7 +29,7 @@ const groups = [
 /** A Hub may have hundreds of workspaces; the facts of each name its restriction too. */
 const maxBanners = 3;
 
-/** Every workspace of this Hub: how it is, and what can be done about it. */
+/** Every workspace of this Hub: its state, and the actions on it. */
 export function HubOverview({ app }: { readonly app: App }) {
   const store = useMemo(() => createWorkspaces(app), [app]);
   const { query } = app.router.route.value;

@@ -15,7 +15,7 @@ const recentSessions = 8;
 /** Seconds of which the number of events is shown. */
 const seconds = 60;
 
-/** The state of a workspace: its sums, its sessions, and what happens. */
+/** The state of a workspace: its sums, its sessions, and its latest events. */
 export function createSummary(app: App) {
   const summary = signal<DashboardSummary | null>(null);
   const sessions = signal<readonly DashboardSession[]>([]);

@@ -9,7 +9,7 @@ interface AnsweringProps {
   readonly record: Pick<AppServerRecord, 'agent' | 'model'>;
 }
 
-/** Name of an agent of another maker, or the model of our own. */
+/** Name of an external agent, or the model of our own. */
 export function Answering({ record: { agent, model } }: AnsweringProps) {
   if (agent && agent.kind !== 'oratorio') {
     const tone = agent.approvals === 'none' ? 'warn' : 'neutral';

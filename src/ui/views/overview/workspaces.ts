@@ -29,18 +29,18 @@ export interface Workspace {
   readonly lastError: string | null;
 }
 
-/** A workspace as it is listed: the live state, and what the Hub's record adds to it. */
+/** Listed workspace: its live state, and the further fields of the Hub's record. */
 export interface Shown extends Workspace {
   /** The state in words of the field. */
   readonly word: string;
   readonly problems: readonly Problem[];
-  /** Of the same state as the live one; undefined while it is being fetched. */
+  /** Record with the same state as the live one; undefined while it is being fetched. */
   readonly record: AppServerRecord | undefined;
 }
 
 export type Action = 'ensure' | 'restart' | 'stop';
 
-/** All workspaces of a Hub, and what can be done to them. */
+/** All workspaces of a Hub, and the actions on them. */
 export function createWorkspaces(app: App) {
   const byId = new Map<string, Workspace>();
   const version = signal(0);
@@ -143,7 +143,7 @@ export function createWorkspaces(app: App) {
           refreshSoon();
         },
       });
-      // The end of a turn is no transition of an agent server.
+      // The end of a turn is not a transition of an agent server.
       const stopEvents = app.live.listen('events', { onEvents: refreshSoon, onReset: refreshSoon });
       void refreshFacts();
       return () => {

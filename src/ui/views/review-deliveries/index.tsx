@@ -1,4 +1,4 @@
-/** Deliveries: what the source's webhook brought, what became of each, and why. */
+/** Deliveries of the source's webhook, each with its outcome and the reason. */
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';

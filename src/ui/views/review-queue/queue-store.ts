@@ -26,7 +26,7 @@ export function createQueue(app: App) {
   const isAll = signal(query['state'] === 'all');
   const standing = signal<Standing | undefined>(standings.find((each) => each === query['show']));
   const selectedId = signal<string | undefined>(undefined);
-  /** Of the last look, set by the view. */
+  /** Data of the last fetch, set by the view. */
   const data = signal<QueueData | null>(null);
   const older = signal<{ readonly items: readonly ReviewItem[]; readonly next: string | undefined } | null>(null);
   let typing: ReturnType<typeof setTimeout> | undefined;
@@ -69,7 +69,7 @@ export function createQueue(app: App) {
         items: items.rows,
         next: items.next,
         runs: runs.rows,
-        // Of two of one pull request the newer one counts.
+        // The newer one of two drafts of one pull request counts.
         drafts: [...unpublished.rows, ...drafts.rows].reverse(),
       };
     },

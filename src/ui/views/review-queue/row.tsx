@@ -81,7 +81,7 @@ export function QueueCells({ row, now, onRetry }: CellsProps) {
   );
 }
 
-/** Why it failed, what waits for a decision, or what is being done. */
+/** Reason of a failure, the draft that waits for a decision, or the last run. */
 function What({ row: { run, draft, standing, item }, now }: { readonly row: QueueRow; readonly now: number }) {
   if (standing === 'failed' && run)
     return (

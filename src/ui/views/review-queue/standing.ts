@@ -11,7 +11,7 @@ export const standingWords: Readonly<Record<(typeof standings)[number], string>>
   done: 'Reviewed',
 };
 
-/** A pull request with what its reviews have come to. */
+/** A pull request with the result of its reviews. */
 export interface QueueRow {
   readonly item: ReviewItem;
   /** The one that is under way or waits, else the last one. */

@@ -28,7 +28,7 @@ export type FindingChange = Partial<Pick<ReviewFinding, 'status' | 'severity' | 
 type Query = Readonly<Record<string, string | number | undefined>>;
 const v1 = '/api/v1';
 
-/** A path with its query; what is undefined or empty is left out. */
+/** A path with its query, without undefined and empty values. */
 export function pathOf(path: string, query: Query = {}): string {
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [[name, String(value)]],
@@ -49,7 +49,7 @@ export function reviewApi(api: Api) {
     /** By finding. */
     hunks: async (draftId: string, signal?: AbortSignal) =>
       (await api.get<DraftHunks>(of('review-drafts', draftId, '/hunks'), signal)).hunks,
-    /** Opens the Dashboard that shows what the agent did. */
+    /** Address of the Dashboard with the trace of the agent. */
     traceUrl: async (runId: string, signal?: AbortSignal) =>
       (await api.get<DashboardLink>(of('runs', runId, '/trace'), signal)).url,
     writes: (query: Query, signal?: AbortSignal) => api.get<Rows<SourceWrite>>(pathOf('/source-writes', query), signal),

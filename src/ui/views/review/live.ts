@@ -7,7 +7,7 @@ import type { App } from '../../app/app.ts';
 
 export interface LiveResource<T> {
   readonly data: Signal<T | null>;
-  /** Of the last try; null when it worked. */
+  /** Message of the last failure; null when the last request succeeded. */
   readonly error: ReadonlySignal<string | null>;
   /** When `data` was fetched, in milliseconds since the epoch. */
   readonly at: ReadonlySignal<number | null>;
@@ -25,8 +25,8 @@ export interface Concern {
 const gatherMs = 250;
 
 /**
- * Fetched data, fetched again after each event that concerns it. One request runs at a time: changes
- * meanwhile are fetched after it, so that a busy backend cannot keep a view from ever being filled.
+ * Fetched data, fetched again after each event that concerns it. One request runs at a time: changes during it are
+ * fetched after it, so that a busy backend cannot keep a view empty for ever.
  */
 export function useLive<T>(
   app: App,

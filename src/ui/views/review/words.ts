@@ -85,10 +85,10 @@ export const triggerWords: Readonly<Record<ReviewRun['trigger'], string>> = {
   checkRerequest: 're-run of its check',
 };
 
-/** A run that is not over. */
+/** Whether a run is not over. */
 export const isActive = ({ state }: Pick<ReviewRun, 'state'>): boolean =>
   !['done', 'failed', 'cancelled', 'superseded'].includes(state);
-/** One that a draft of can still be changed. */
+/** Whether a draft can still be changed. */
 export const isOpenDraft = ({ status }: Pick<ReviewDraft, 'status'>): boolean =>
   status === 'draft' || status === 'publishFailed';
 

@@ -11,13 +11,13 @@ const undoMs = 8_000;
 
 /** Traces that are being deleted. Outlives the list: leaving it does not cancel a deletion. */
 export interface Deletions {
-  /** Keys of what is not to be shown any more. */
+  /** Keys of the sessions to hide. */
   readonly hidden: ReadonlySignal<ReadonlySet<string>>;
   /** Deletes the trace, unless the user takes that back. */
   remove(session: DashboardSession): void;
   /** Deletes every trace but those of sessions that run. */
   clear(): Promise<void>;
-  /** Something that was hidden is still there: fetch it again. Returns what ends that. */
+  /** Calls `listener` when a hidden session still exists and must be fetched again. Returns a function that ends this. */
   onKept(listener: () => void): () => void;
 }
 

@@ -12,7 +12,7 @@ function path(pattern: string, segments: Readonly<Record<string, string | number
   return search === '' ? filled : `${filled}?${search}`;
 }
 
-/** Where the Dashboard API keeps what these views show. */
+/** Paths of the Dashboard API for these views. */
 export const paths = {
   summary: dashboardPaths.summary,
   sessions: (query: Query = {}) => path(dashboardPaths.sessions, {}, query),

@@ -62,7 +62,7 @@ export function createTable(app: App) {
     }
   }
 
-  /** Everything anew, from the top. What is shown stays until the answer is there. */
+  /** Fetches everything again, from the top. The shown rows stay until the answer arrives. */
   function reload(): void {
     abort.abort();
     abort = new AbortController();
@@ -86,7 +86,7 @@ export function createTable(app: App) {
     });
   }
 
-  /** The stream begins anew, or has left something out: an answer that is on its way may be from before. */
+  /** The stream restarted or dropped events: the answer to a running request may be outdated. */
   function onReset(): void {
     if (isLoading) isStale = true;
     else reload();
@@ -110,13 +110,13 @@ export function createTable(app: App) {
     });
   }
 
-  /** Only what something happened in. */
+  /** Fetches only the sessions with new events. */
   function refresh(): void {
     timer = undefined;
     const keys = [...touched];
     touched.clear();
     const isNew = keys.some((key) => !sessions.peek().some(({ sessionKey }) => sessionKey === key));
-    // Whether a new one is among those that were asked for, the server knows.
+    // Only the server knows whether a new session matches the filter.
     const isFiltered = text.peek().trim() !== '' || status.peek() !== undefined;
     if (keys.length > atOnce || (isNew && isFiltered)) {
       if (isHeld.peek()) isOutOfOrder.value = true;

@@ -8,7 +8,7 @@ export interface ControlProps {
   readonly value: unknown;
   readonly isFixed: boolean;
   readonly id: string;
-  /** Ids of what describes it. */
+  /** Ids of the describing elements. */
   readonly describedBy: string;
   readonly isWrong: boolean;
   readonly onChange: (value: unknown) => void;

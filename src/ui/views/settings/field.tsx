@@ -8,17 +8,17 @@ export interface FieldProps {
   readonly edits: Edits;
   /** Nothing can be changed. */
   readonly isFixed: boolean;
-  /** Number of the note that says why this form does not change it. */
+  /** Number of the note with the reason why this form does not change it. */
   readonly lock: number | undefined;
   /** Message of the server against the value that was sent. */
   readonly issue: string | undefined;
-  /** `undefined` takes the edit back. */
+  /** `undefined` reverts the edit. */
   readonly onEdit: (keyPath: string, value: unknown) => void;
 }
 
 const origins = { workspace: 'this workspace', user: 'your settings', default: 'default' } as const;
 
-/** One setting in a row: what it is, its value, and where the value comes from. */
+/** One setting in a row: its name, its value, and the origin of the value. */
 export function Field(props: FieldProps) {
   const { setting, config, edits, lock, onEdit } = props;
   const { keyPath, title, schema, kind } = setting;

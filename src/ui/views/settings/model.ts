@@ -61,7 +61,7 @@ function settingOf(keyPath: string, schema: Schema): Setting {
   return { keyPath, title: schema.title ?? keyPath, schema, kind: kindOf(schema) };
 }
 
-/** By what a schema says, the first that fits. */
+/** Kinds by their schema; the first match wins. */
 const kinds: readonly (readonly [kind: FieldKind, fits: (schema: Schema) => boolean])[] = [
   ['secret', ({ writeOnly, type }) => writeOnly === true && type === 'string'],
   ['choice', ({ enum: choices }) => choices?.every((choice) => typeof choice === 'string') === true],
@@ -104,7 +104,7 @@ export const reasonsOf = (sections: readonly Section[]): readonly string[] => [
 export const presentValue = (config: ConfigView, { keyPath, schema }: Setting): unknown =>
   valueAt(config.effective, keyPath) ?? schema.default;
 
-/** Why a value cannot be; the cheap part of what the server checks. Undefined: nothing speaks against it. */
+/** Reason why a value is invalid: the cheap part of the server's checks. Undefined: no problem found. */
 export function faultOf({ kind, schema }: Setting, value: unknown): string | undefined {
   if (kind !== 'number' || value === null) return undefined;
   const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = schema;

@@ -16,7 +16,7 @@ export interface ThreadQuery {
   readonly archived: boolean;
 }
 
-/** Conversations of all workspaces for what is searched now. */
+/** Conversations of all workspaces that match the current search. */
 export function createThreads(app: App) {
   const list = signal<HubThreadList | null>(null);
   const error = signal<string | null>(null);

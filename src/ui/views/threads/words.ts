@@ -9,7 +9,7 @@ const turns: Readonly<Record<NonNullable<HubThread['lastTurn']>['status'], strin
   completed: 'ok',
   failed: 'failed',
   cancelled: 'cancelled',
-  // Of an agent server that has ended: the next one marks it as cancelled.
+  // The agent server has ended: the next one marks the turn as cancelled.
   running: 'broken off',
   waitingApproval: 'broken off',
 };

@@ -5,7 +5,7 @@ import { VirtualList } from '../../../parts/virtual-list.tsx';
 import type { LogEntry } from '../model.ts';
 import type { PanelProps } from './panel.tsx';
 
-/** In CSS pixels, as in actors.css: two lines, and a third for what was done. */
+/** In CSS pixels, as in actors.css: two lines, and a third for the actions. */
 const rowHeight = 42;
 const doesHeight = 17;
 

@@ -79,7 +79,7 @@ export function Panels({ store, actor, whole }: PanelProps) {
         role="tabpanel"
         id={`${id}-panel`}
         aria-labelledby={`${id}-${present}`}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
         tabIndex={0}
       >
         <Panel key={whole.id} store={store} actor={actor} whole={whole} />

@@ -9,7 +9,7 @@ import { heatOf, statisticsAt } from '../statistics.ts';
 import type { Store } from '../store.ts';
 import type { PanelProps } from './panel.tsx';
 
-/** The chart in words: what was picked in it, what can happen next, and every state with its counts. */
+/** The chart in words: the picked state or arrow, the possible events, and every state with its counts. */
 export function StatesPanel({ store, actor }: PanelProps) {
   const chart = store.chart.value;
   if (!chart) return <p class="quiet none">There is no chart of {actor.machine}.</p>;

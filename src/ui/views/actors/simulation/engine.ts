@@ -82,7 +82,7 @@ export function begin(machine: AnyStateMachine, states: readonly string[], known
   return { leaves, known, now: 0, enteredAt, steps: [], choice: null, ignored: null };
 }
 
-/** Sends an event, as its chart names it: `STOP`, `after(backoff)`. With `fields` for what its payload has. */
+/** Sends an event by its name in the chart: `STOP`, `after(backoff)`. `fields` are its payload. */
 export function send(machine: AnyStateMachine, before: Simulation, event: string, fields: Fields = {}): Simulation {
   const { now, known } = before;
   const payload = { incarnation: known['incarnation'], at: now, ...fields };
@@ -187,7 +187,7 @@ const candidateOf = ({ transition, verdict, missing }: Judged): Candidate => ({
 type Selection = { readonly enabled: readonly AnyTransitionDefinition[] } | { readonly open: readonly Judged[] };
 
 /**
- * Tries the states of a region from the inside. A state with regions, and what is around it, is tried when no region of it has
+ * Tries the states of a region from the inside. A state with regions, and its ancestors, are tried when no region of it has
  * a transition.
  */
 function select(top: AnyStateNode, active: ReadonlySet<AnyStateNode>, openOf: OpenOf): Selection {

@@ -4,7 +4,7 @@ import { attempt, changedBy, type Fields, partlyKnown } from './known.ts';
 
 export type Verdict = 'yes' | 'no' | 'unknown';
 
-/** Whether a guard holds over what is known. */
+/** Result of a guard over the known values. */
 export interface Judgement {
   readonly verdict: Verdict;
   readonly missing: string | null;
@@ -46,7 +46,7 @@ function combined(kind: string, parts: readonly Judgement[]): Judgement {
 
 type Assignment = Readonly<Record<string, unknown>> | ((args: never, params: never) => unknown);
 
-/** Known fields after an action. What an assignment makes of unknown values is unknown after it. */
+/** Known fields after an action. A field assigned from unknown values becomes unknown. */
 export function applied(machine: AnyStateMachine, known: Fields, action: unknown, fields: Fields): Fields {
   const { type, params } = (typeof action === 'object' && action !== null ? action : { type: action }) as {
     type?: unknown;
@@ -56,7 +56,7 @@ export function applied(machine: AnyStateMachine, known: Fields, action: unknown
   if (typeof implementation !== 'function') return known;
   const assignment = (implementation as { readonly assignment?: Assignment }).assignment;
   if (assignment === undefined) {
-    // `enqueueActions` may assign anything; what sends or logs changes nothing here.
+    // `enqueueActions` may assign anything; actions that send or log change nothing here.
     return 'collect' in implementation ||
       String((implementation as { type?: unknown }).type) === 'xstate.enqueueActions'
       ? {}

@@ -29,7 +29,7 @@ export function SimulationBanner({ store }: { readonly store: Store }) {
   );
 }
 
-/** Events to send to the copy, its clock, and what has become of it. */
+/** Events to send to the copy, its clock, and its steps so far. */
 export function SimulationPanel({ session, simulated, words }: PanelProps) {
   const { machine, present } = simulated;
   const events = eventsOf(machine, present);

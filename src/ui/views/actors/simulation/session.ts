@@ -7,7 +7,7 @@ import { advance, begin, choose, type Simulation, send, statesOf } from './engin
 /** A running simulation of one actor. */
 export interface Simulated {
   readonly machine: AnyStateMachine;
-  /** The actor as it was when the simulation began. */
+  /** State of the actor at the start of the simulation. */
   readonly actor: Actor;
   readonly present: Simulation;
 }
@@ -58,7 +58,7 @@ export function createSimulation(): SimulationSession {
   };
 }
 
-/** The actor as its copy has become: what is drawn in its place. */
+/** The simulated copy of an actor, drawn in its place. */
 export function copyOf({ machine, actor, present }: Simulated): Actor {
   return { ...actor, states: statesOf(machine, present), log: [], ending: null };
 }

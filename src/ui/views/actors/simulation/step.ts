@@ -25,7 +25,7 @@ function around(inner: AnyStateNode): AnyStateNode[] {
 const isBelow = (node: AnyStateNode, ancestor: AnyStateNode): boolean =>
   node !== ancestor && around(node).includes(ancestor);
 
-/** Active states of a machine in these states; regions without one begin as they are declared. */
+/** Active states of a machine in these states; regions without an active state begin with their initial one. */
 export const activeIn = (machine: AnyStateMachine, ids: readonly string[]): ReadonlySet<AnyStateNode> =>
   completed(machine, new Set(ids.flatMap((id) => around(nodeAt(machine, id)))));
 

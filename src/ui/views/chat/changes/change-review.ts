@@ -17,7 +17,7 @@ import { type FileSection, sectionsOf } from './sections.ts';
 
 type Snapshot = SnapshotFrom<typeof changeReviewMachine>;
 
-/** Decisions of the person about what one turn, or a whole thread, has changed. */
+/** Decisions of the user about the changes of one turn, or of a whole thread. */
 export class ChangeReview {
   readonly #conversation: Conversation;
   readonly #actor: ActorRefFrom<typeof changeReviewMachine>;

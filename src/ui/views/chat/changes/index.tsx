@@ -126,7 +126,7 @@ function Files({ review, diff, hasTurn }: FilesProps) {
     if (reverted.some((each) => each.path === path)) return 'reverted';
     return kept.includes(path) ? 'kept' : null;
   };
-  // Of all turns together they are no changes.
+  // A reverted file is not in the diff of all turns together: it is listed apart.
   const listed = new Set(sections.map(({ file }) => file.path));
   const gone = reverted.filter(({ path }) => !listed.has(path));
   const additions = sections.reduce((sum, { file }) => sum + file.additions, 0);

@@ -8,7 +8,7 @@ const maxMarks = 1_000;
 export const marksKey = (threadId: string, turnId: string | null): string =>
   `oratorio.kept:${new URL('.', document.baseURI).pathname}:${threadId}:${turnId ?? 'all'}`;
 
-/** Paths whose stored mark belongs to the change as it is now: one that has changed since is to be decided again. */
+/** Paths whose stored mark matches the current change: a later change needs a new decision. */
 export function keptPaths(key: string, sections: readonly FileSection[]): readonly string[] {
   const stored = marksIn(read(key));
   return sections.flatMap((section) => (stored.get(section.file.path) === markOf(section) ? [section.file.path] : []));

@@ -32,7 +32,7 @@ export interface Stretch {
   readonly colour: Colour | null;
 }
 
-/** Collects what highlight.js finds as lines of stretches: nothing of it becomes HTML. */
+/** Collects the output of highlight.js as lines of stretches: nothing of it becomes HTML. */
 class Lines {
   readonly lines: Stretch[][] = [[]];
   readonly #open: (Colour | null)[] = [];

@@ -98,7 +98,7 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
     offerWith([]);
     const query = mention();
     if (query === null) return;
-    // Without an answer what the conversation has named is still offered; a lost connection is shown by itself.
+    // Without an answer, the files named in the conversation are still offered; a banner reports a lost connection.
     const found = chat.files(conversation, query).catch((): readonly string[] => []);
     void found.then((paths) => {
       if (paths.length > 0 && mention() === query) offerWith(paths);
@@ -240,7 +240,7 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
 const unsentTexts = (conversation: Conversation): readonly string[] =>
   conversation.unsent.peek().map(({ input }) => writtenIn(input));
 
-/** The box is as high as what is in it, up to the bound of the style sheet. */
+/** Fits the height of the box to its text, up to the bound of the style sheet. */
 function useHeight(box: { readonly current: HTMLTextAreaElement | null }, text: string): void {
   useLayoutEffect(() => {
     const element = box.current;

@@ -1,6 +1,6 @@
 /** Longest side of a picture that is sent: models see no more. */
 const maxSidePx = 1_568;
-/** Of one picture as a `data:` address. A frame holds 4 MiB. */
+/** Characters of one picture as a `data:` address. A frame holds 4 MiB. */
 export const maxPictureChars = 1_000_000;
 export const maxPictures = 3;
 const qualities = [0.9, 0.8, 0.6, 0.4] as const;

@@ -15,7 +15,7 @@ const efforts = [
   'xhigh',
 ] as const satisfies readonly ThreadConfig['effort'][];
 
-/** Model, effort and, for an agent of another maker, mode of the conversation, from its next turn on. */
+/** Model, effort and, for an external agent, mode of the conversation, from its next turn on. */
 export function Pickers({
   app,
   chat,
@@ -25,7 +25,7 @@ export function Pickers({
   readonly app: App;
   readonly chat: ChatWorkspace;
   readonly conversation: Conversation;
-  /** Of a conversation that has not begun. */
+  /** Settings of a conversation that has not begun. */
   readonly config: Signal<ThreadConfig>;
 }) {
   const present = conversation.threadId === null ? config.value : (conversation.thread.value?.config ?? {});

@@ -44,7 +44,7 @@ export function offerFor(
   );
 }
 
-/** As a message takes it for a file: in quotes with blanks, and with a slash or a dot. */
+/** Writes a path so that a message recognises it as a file: with a slash or a dot, and in quotes if it has blanks. */
 function written(path: string): string {
   const file = /[./]/.test(path) ? path : `./${path}`;
   return /\s/.test(file) ? `"${file}"` : file;

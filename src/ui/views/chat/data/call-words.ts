@@ -10,7 +10,7 @@ export interface FileChange {
   readonly after: string;
 }
 
-/** Words of a call: what is done, to what. */
+/** Words of a call: its action and the target. */
 export interface CallWords {
   readonly verb: string;
   readonly target: string;
@@ -49,10 +49,10 @@ const targetChars = 300;
 
 type Call = Pick<ToolRow, 'tool' | 'argumentsText'>;
 
-/** The words of calls as they were last asked for: arguments may hold a whole file. */
+/** Last computed words of calls, because arguments may hold a whole file. */
 const known = new WeakMap<Call, { readonly of: Call; readonly words: CallWords }>();
 
-/** Says what a call does. Arguments that are no JSON are shown as they are. */
+/** Describes a call. Shows arguments that are not JSON unchanged. */
 export function wordsOf(call: Call): CallWords {
   const { tool, argumentsText } = call;
   const last = known.get(call);
@@ -82,7 +82,7 @@ function parsed(text: string): Words | null {
     const value: unknown = JSON.parse(text === '' ? '{}' : text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Words) : null;
   } catch {
-    // The tool will say what is wrong with it; here it is only shown.
+    // The tool reports the problem; the page only shows the arguments.
     return null;
   }
 }

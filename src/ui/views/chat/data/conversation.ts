@@ -37,7 +37,7 @@ export interface Followers {
 /** Turns that are read at a time to find one. */
 const searchedTurns = 500;
 
-/** One open conversation: what is shown of it, and what the person can do. */
+/** One open conversation: its visible state, and the actions of the user. */
 export class Conversation {
   readonly threadId: string | null;
   readonly transcript = new Transcript();
@@ -161,7 +161,7 @@ export class Conversation {
     this.#actor.send({ type: 'RETRY' });
   }
 
-  /** Calls a method, while the connection is being opened as soon as it is; rejects without a connection. */
+  /** Calls a method; waits while the connection is being opened; rejects without a connection. */
   async call<M extends RpcMethod>(method: M, params: RpcParams<M>): Promise<RpcResult<M>> {
     if (!this.#rpc) await this.#settled();
     if (!this.#rpc) throw new Error('There is no connection to the server.');
@@ -220,8 +220,8 @@ export class Conversation {
   }
 
   /**
-   * Takes back this turn and those after it, with their files. Resolves with what others have changed since, because of
-   * which nothing was taken back; `force` overwrites it.
+   * Takes back this turn and those after it, with their files. Conflicting changes of others prevent this: resolves with
+   * them, else with null. `force` overwrites them.
    */
   async undo(turnId: string, force: boolean): Promise<Refusal | null> {
     if (this.threadId === null) return null;
@@ -239,7 +239,7 @@ export class Conversation {
     }
   }
 
-  /** The checkpoint that an undo of this turn and those after it goes back to: what it does not cover stays as it is. */
+  /** Checkpoint that an undo of this turn and those after it restores; files that it does not cover stay unchanged. */
   async checkpointBefore(turnId: string): Promise<Checkpoint | undefined> {
     if (this.threadId === null) return undefined;
     const { data } = await this.call('checkpoint/list', { threadId: this.threadId });
@@ -409,7 +409,7 @@ export class Conversation {
   }
 }
 
-/** Text by which two inputs are compared: the server adds to what was sent. */
+/** Text by which two inputs are compared: the server adds fields to a sent input. */
 const textOf = (input: readonly InputPart[]): string =>
   input
     .map((part) => {

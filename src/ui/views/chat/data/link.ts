@@ -11,7 +11,7 @@ export interface LinkEffects {
   readonly version: string;
   /** The connection may be used. */
   readonly onOpen: (rpc: Rpc, server: RpcResult<'initialize'>) => void;
-  /** The thread as it is; what follows comes one by one. Returns the messages of the outbox that the thread contains. */
+  /** Receives the current thread; later changes follow one by one. Returns the outbox messages that the thread contains. */
   readonly onRead: (thread: Thread, outbox: readonly string[]) => readonly string[];
   readonly onTold: (told: Told) => void;
   readonly onClosed: () => void;
@@ -21,7 +21,7 @@ export interface LinkEffects {
   readonly onFault: (what: string) => void;
 }
 
-/** The page shows whole calls, and what a turn has used at its end. */
+/** The page shows whole calls, and the token usage of a turn at its end. */
 const capabilities: RpcParams<'initialize'>['capabilities'] = {
   optOutNotificationMethods: ['item/toolCall/argumentsDelta', 'item/usage/delta'],
 };
@@ -91,7 +91,7 @@ class Link {
       case 'DECIDE':
         return void this.#decide(rpc, command);
       case 'PROBE':
-        // The frame of the answer is what counts.
+        // Only the frame of the answer matters: it proves that the connection is alive.
         rpc
           .call('approval/list', this.#input.threadId === null ? {} : { threadId: this.#input.threadId })
           .catch(() => {});
@@ -196,7 +196,7 @@ class Link {
     try {
       await rpc.call('turn/interrupt', { threadId, turnId });
     } catch {
-      // It has ended meanwhile, or the connection is lost: either is reported by itself.
+      // The turn has ended, or the connection is lost: another event reports either.
       this.#report({ type: 'INTERRUPT.FAILED' });
     }
   }

@@ -16,7 +16,7 @@ interface RowBase {
   /** Stable, also when the thread is read again. */
   readonly key: string;
   readonly turnId: string;
-  /** Counts the changes of what it shows. */
+  /** Counts the visible changes of the row. */
   readonly version: Signal<number>;
 }
 
@@ -53,7 +53,7 @@ export interface ToolRow extends RowBase {
   tool: string;
   argumentsText: string;
   startedAt: string;
-  /** Of a command: what it has written so far. */
+  /** Output of a command so far. */
   output: string | null;
   exitCode: number | undefined;
   /** Result for the model. */
@@ -96,11 +96,11 @@ export const touch = (row: Row): void => {
   row.version.value = row.version.peek() + 1;
 };
 
-/** Pause between two drawings of text that streams: a person reads no faster, and a token is no reason to draw. */
+/** Pause between two drawings of streamed text: a person does not read faster, and one token need not be drawn at once. */
 const drawEveryMs = 100;
 const growing = new Set<Row>();
 
-/** As `touch`, with all that comes in the next moments. */
+/** Touches a row after a short pause, together with further changes. */
 export function touchSoon(row: Row): void {
   if (growing.size === 0) setTimeout(touchGrowing, drawEveryMs);
   growing.add(row);

@@ -1,7 +1,7 @@
 import { approvalsOfAgent, ownAgent } from '../../../../protocol/browser.ts';
 import type { AgentInUse, ThreadConfig } from '../../../../protocol/index.ts';
 
-/** Agent of another maker that does the turns of a thread; null: our own, or not known yet. */
+/** External agent that does the turns of a thread; null: our own agent, or not known yet. */
 export type OtherAgent = Pick<AgentInUse, 'kind' | 'name' | 'version' | 'approvals'> | null;
 
 /**

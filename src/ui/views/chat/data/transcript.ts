@@ -19,8 +19,8 @@ const planTool = 'UpdatePlan';
 const liveOutputChars = 200_000;
 
 /**
- * Rows of one thread: everything that was said and done. Notifications may come twice, and in part before the reading that contains
- * them: each sets what it names, so that the rows come out the same.
+ * Rows of one thread: its messages, calls and results. Notifications may come twice, and in part before the reading that contains
+ * them: each sets the fields that it names, so the rows come out the same.
  */
 export class Transcript {
   #rows: Row[] = [];
@@ -220,7 +220,7 @@ export class Transcript {
 
   #put(row: Row, isNews: boolean): void {
     const known = this.#byKey.get(row.key);
-    // Only a plan and the end of a turn come anew; the others come once more as completed.
+    // Only a plan and the end of a turn are replaced; other rows are only repeated, as completed.
     if (known && row.kind !== 'plan' && row.kind !== 'end') return;
     if (known) {
       this.#replaceRow(known, row);

@@ -34,7 +34,7 @@ export class ChatWorkspace {
   readonly #modes = signal<readonly AgentMode[]>([]);
   readonly #models = signal<readonly Model[]>([]);
   readonly #commands = signal<readonly PromptCommand[]>([]);
-  /** Threads that were begun here, with what is to be said in them first. */
+  /** Threads that were begun here, with their first messages. */
   readonly #begun = new Map<string, readonly (readonly InputPart[])[]>();
 
   constructor(app: App) {
@@ -56,7 +56,7 @@ export class ChatWorkspace {
     return this.#agents;
   }
 
-  /** Modes of an agent of another maker. */
+  /** Modes of an external agent. */
   get modes(): ReadonlySignal<readonly AgentMode[]> {
     return this.#modes;
   }
@@ -69,7 +69,7 @@ export class ChatWorkspace {
     return this.#commands;
   }
 
-  /** Files of the workspace whose paths fit what was typed, the best first. */
+  /** Files of the workspace whose paths match the query, best first. */
   async files(conversation: Conversation, query: string): Promise<readonly string[]> {
     return (await conversation.call('file/search', { query, limit: maxFiles })).data;
   }
@@ -175,7 +175,7 @@ export class ChatWorkspace {
 
 const nameChars = 60;
 
-/** First words of what is said in a thread: its name until the person gives it another one. */
+/** First words of the first message: the thread's name until the user renames it. */
 function nameFor(input: readonly InputPart[]): string {
   const [line = ''] = writtenIn(input).trim().split('\n');
   return line.length > nameChars ? `${line.slice(0, nameChars).replace(/\s\S*$/, '')}…` : line;

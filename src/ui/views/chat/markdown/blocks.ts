@@ -7,8 +7,8 @@ const emphasisChars = 1_000;
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){40}/m;
 
 /**
- * Markdown without link definitions: one at the end of an answer would change what was shown at its beginning. They are
- * shown as they were written.
+ * Markdown without link definitions: one at the end of an answer would change the text shown at its beginning. They are
+ * shown unchanged.
  */
 class PlainTokenizer extends Tokenizer {
   override def(): undefined {
@@ -28,7 +28,7 @@ class PlainTokenizer extends Tokenizer {
 
 const options: MarkedOptions = { gfm: true, breaks: false, silent: true, tokenizer: new PlainTokenizer() };
 
-/** Characters of one text that are read as Markdown; the rest is shown as it is. A longer answer is no prose. */
+/** Characters of one text that are read as Markdown; the rest is shown unchanged. A longer answer is not prose. */
 export const maxMarkdownChars = 200_000;
 
 function lex(text: string): readonly Token[] {
@@ -42,7 +42,7 @@ function lex(text: string): readonly Token[] {
   }
 }
 
-/** Text that is not read: it is drawn as it is. */
+/** Text that is not parsed: it is drawn unchanged. */
 const asWritten = (raw: string): Token => ({ type: 'html', raw, text: raw, block: true, pre: false });
 
 /** Characters that `GrowingMarkdown.read` reads at a time: some milliseconds of work. */
@@ -50,7 +50,7 @@ const sliceChars = 8_192;
 
 /**
  * The blocks of a text that grows. A block that can no longer change is settled: it is not read again, and stays the same
- * object. The blocks of a text are the same in whatever pieces it came.
+ * object. The blocks of a text do not depend on its pieces.
  */
 export class GrowingMarkdown {
   readonly #settled: Token[] = [];
@@ -91,7 +91,7 @@ export class GrowingMarkdown {
     return [...this.#settled, ...this.#tailBlocks];
   }
 
-  /** All blocks as they are now. */
+  /** All blocks of the text so far. */
   blocks(): readonly Token[] {
     while (!this.isRead) this.read();
     return this.read();

@@ -9,7 +9,7 @@ import { useColours } from '../code/use-colours.ts';
 /** Characters of a code block that are shown at once. */
 const shownChars = 20_000;
 
-/** Code as it was written, in one element that scrolls by itself, with a button that copies it. */
+/** Unchanged code in a separately scrolling element, with a button that copies it. */
 export function CodeBlock({ text, language }: { readonly text: string; readonly language: string }) {
   const [isWhole, setWhole] = useState(false);
   const isLong = text.length > shownChars;
@@ -53,7 +53,7 @@ function CopyButton({ text }: { readonly text: string }) {
       aria-label="Copy code"
       title="Copy"
       onClick={() => {
-        // Only secure contexts have a clipboard, whatever the types say.
+        // Only secure contexts have a clipboard, although the type is not optional.
         const clipboard: Clipboard | undefined = navigator.clipboard;
         clipboard?.writeText(text).then(
           () => setCopied(true),

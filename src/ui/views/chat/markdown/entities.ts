@@ -1,6 +1,6 @@
 /**
  * Named characters of HTML that people write in prose. A decoder that uses the browser has it parse HTML, which Trusted
- * Types forbid; an unknown name is shown as it was written.
+ * Types forbid; an unknown name is shown unchanged.
  */
 const named: Readonly<Record<string, string>> = {
   amp: '&',
@@ -73,7 +73,7 @@ const named: Readonly<Record<string, string>> = {
 
 const entity = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([A-Za-z][A-Za-z\d]{1,31}));/g;
 
-/** Replaces the entities of HTML in text that the Markdown lexer leaves as they are. */
+/** Replaces the entities of HTML, which the Markdown lexer leaves in the text. */
 export function decodeEntities(text: string): string {
   if (!text.includes('&')) return text;
   return text.replace(entity, (written, decimal?: string, hexadecimal?: string, name?: string) => {

@@ -8,7 +8,7 @@ import { safeHref } from './links.ts';
 
 /**
  * Draws the blocks of a Markdown text. Nothing of it becomes HTML: each token is one element of ours, or text. Pictures are
- * links, because fetching one reveals to its server what was written here.
+ * links, because fetching one reveals a part of the conversation to its server.
  */
 export function Markdown({ blocks }: { readonly blocks: readonly Token[] }) {
   return <div class="prose">{blocks.map(drawnOnce)}</div>;

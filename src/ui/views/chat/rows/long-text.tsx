@@ -4,7 +4,7 @@ import { visible } from '../../../../lib/browser.ts';
 /** Characters of a text that are shown at once, and that each press adds at least. */
 const firstChars = 4_096;
 
-/** Text as it was written. A long one is shown in part, with a button for more. */
+/** Unformatted text. Shows a part of a long one, with a button for more. */
 export function LongText({
   text,
   isEnd = false,

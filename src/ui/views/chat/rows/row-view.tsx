@@ -19,8 +19,8 @@ interface RowProps<R extends Row = Row> {
 }
 
 /**
- * One row of the transcript; it is drawn anew when what it shows has changed. A row is changed in place, so its version is handed
- * on: a component whose properties are the same is left as it is.
+ * One row of the transcript; it is redrawn when its version changes. A row is changed in place, so its version is handed
+ * on: a component whose properties are the same is not redrawn.
  */
 export function RowView({ conversation, row }: RowProps) {
   // Subscribes to the changes of this row.
@@ -56,7 +56,7 @@ function Said({ row }: { readonly row: UserRow }) {
   );
 }
 
-/** One part of what a person has written. */
+/** One part of a user's message. */
 export function Part({ part }: { readonly part: InputPart }): ComponentChildren {
   switch (part.type) {
     case 'text':

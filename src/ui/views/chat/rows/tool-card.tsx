@@ -18,7 +18,7 @@ interface CardState {
   readonly shape: Shape;
 }
 
-/** A tool call: one line that says what it did, and its output below when it is open. */
+/** A tool call: one line with its action and target, and its output below when it is open. */
 export function ToolCard({
   conversation,
   row,
@@ -26,7 +26,7 @@ export function ToolCard({
 }: {
   readonly conversation: Conversation;
   readonly row: ToolRow;
-  /** Of the row, which is changed in place. */
+  /** Version of the row, which is changed in place. */
   readonly version: number;
 }) {
   const [chosen, setChosen] = useState<boolean | null>(conversation.opened.get(row.key) ?? null);
@@ -70,7 +70,7 @@ function Arguments({ row }: PartProps) {
   return <LongText text={row.argumentsText} isCode={true} />;
 }
 
-/** The change that was asked for, or the arguments; then the output. A diff in the output is what has come of the change. */
+/** The requested change, or the arguments; then the output. A diff in the output replaces the requested change. */
 function Inside({ row, version, change }: PartProps & { readonly change: FileChange | null }) {
   const isRunning = row.outcome === null;
   const text = row.output ?? row.result ?? '';

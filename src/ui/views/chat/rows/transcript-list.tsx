@@ -105,7 +105,7 @@ function useTranscriptVirtualizer(scroller: Box, rows: readonly Row[]): LogVirtu
   const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);
   const latest = useRef(rows);
   latest.current = rows;
-  // The virtualizer remembers what it has worked out for as long as these functions are the same ones.
+  // The virtualizer keeps its cached sizes and positions only while these functions stay the same objects.
   const [stable] = useState<Omit<VirtualizerOptions<HTMLDivElement, HTMLDivElement>, 'count'>>(() => ({
     getScrollElement: () => scroller.current,
     estimateSize: (index) => guessPx[latest.current[index]?.kind ?? 'notice'],

@@ -18,7 +18,7 @@ export function Undo({ conversation, turnId, onClose }: UndoProps) {
   const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [checkpoint, setCheckpoint] = useState<Checkpoint>();
   useEffect(() => {
-    // Without an answer the undo itself says what is wrong.
+    // Without an answer, the undo reports the problem.
     conversation.checkpointBefore(turnId).then(setCheckpoint, () => setCheckpoint(undefined));
   }, [conversation, turnId]);
   const undo = async (force: boolean) => {
@@ -45,7 +45,7 @@ export function Undo({ conversation, turnId, onClose }: UndoProps) {
   );
 }
 
-/** Entries that an undo leaves as they are. */
+/** Entries that an undo does not change. */
 function Left({ checkpoint }: { readonly checkpoint: Checkpoint | undefined }) {
   const { notCovered = [], notCoveredTotal = 0 } = checkpoint ?? {};
   return (

@@ -35,7 +35,7 @@ async function subscriptionOf(): Promise<PushSubscription | null> {
   return (await registration?.pushManager.getSubscription()) ?? null;
 }
 
-/** The steps of the switch of notices: the browser and the Hub agree about the subscription. Each rejects with what went wrong. */
+/** Steps of the switch of notices: the browser and the Hub agree about the subscription. Each rejects with the error. */
 export function browserPush(api: Api) {
   const give = ({ endpoint, ...subscription }: PushSubscription) =>
     api.send('POST', '/v1/push/subscribe', { endpoint, keys: subscription.toJSON().keys });

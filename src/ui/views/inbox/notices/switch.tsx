@@ -49,7 +49,7 @@ export function NoticeSwitch({ api }: { readonly api: Api }) {
   );
 }
 
-/** Calls when the person changes what the browser permits. Returns what ends that. */
+/** Calls `changed` when the user changes the browser's permission. Returns a function that ends this. */
 function followPermission(changed: () => void): () => void {
   const ended = new AbortController();
   const follow = async () => {

@@ -12,7 +12,7 @@ export type Conflict = { readonly message: string };
 /** Result of publishing. */
 export type Published =
   | { readonly outcome: 'begun' }
-  /** It stands in the way; a person may publish all the same. */
+  /** `message` is the reason; a user may still publish. */
   | { readonly outcome: 'blocked'; readonly message: string }
   | { readonly outcome: 'refused' };
 

@@ -5,7 +5,7 @@ import { Dialog } from '../../../parts/dialog.tsx';
 import type { ReviewApi } from '../../review/api.ts';
 import { attempt } from '../../review/live.ts';
 
-/** As many characters as a mention may have. */
+/** Most characters of a focus, equal to the limit of a mention. */
 const maxFocus = 500;
 
 interface AgainProps {

@@ -4,7 +4,7 @@ import { type ChangedLine, lineDiff } from './line-diff.ts';
 const marks: Readonly<Record<ChangedLine['kind'], string>> = { kept: ' ', removed: '−', added: '+' };
 const words: Readonly<Record<ChangedLine['kind'], string>> = { kept: '', removed: 'Removed: ', added: 'Added: ' };
 
-/** The lines a finding is about; with a suggestion, what would become of them. Nothing when it names no lines. */
+/** The lines of a finding, with its suggestion as a diff. Renders nothing for a finding without lines. */
 export function Change({ finding }: { readonly finding: ReviewFinding }) {
   const { oldText, newText, line, startLine, path, title } = finding;
   if (oldText === undefined && newText === undefined) return null;

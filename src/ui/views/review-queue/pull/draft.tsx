@@ -149,7 +149,7 @@ function DraftHead({ draft, children }: { readonly draft: ReviewDraft; readonly 
   );
 }
 
-/** Facts for the decision: why it is blocked, whether the head has moved on, what was left out. */
+/** Facts for the decision: the reason of a block, newer commits, warnings, and left-out findings and files. */
 function Notes({ draft, item }: { readonly draft: ReviewDraft; readonly item: ReviewItem }) {
   const { blockedBy, warnings, dropped, skippedFiles, headSha } = draft;
   const isBehind = isOpenDraft(draft) && headSha !== item.headSha;

@@ -14,7 +14,7 @@ const same = (a: Fields, b: Fields): boolean => JSON.stringify(a) === JSON.strin
 
 interface FormProps {
   readonly finding: ReviewFinding;
-  /** Of the draft, as it is shown. */
+  /** Version of the shown draft. */
   readonly version: number;
   readonly acts: DraftActs;
   readonly onDone: () => void;
@@ -117,6 +117,6 @@ function changeOf(base: Fields, fields: Fields): FindingChange {
     ...(body !== base.body && { body }),
     ...(newText !== undefined && newText !== base.newText && { newText }),
   };
-  // The server takes no empty change; the title as it is changes nothing.
+  // The server rejects an empty change; an unchanged title changes nothing.
   return Object.keys(change).length === 0 ? { title } : change;
 }

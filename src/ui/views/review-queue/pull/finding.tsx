@@ -13,7 +13,7 @@ export interface FindingProps {
   readonly finding: ReviewFinding;
   /** The diff around it; undefined: without a diff the quote is shown. */
   readonly hunk: FindingHunk | undefined;
-  /** Of its draft. */
+  /** Version of the draft. */
   readonly version: number;
   /** Whether the draft can still be changed. */
   readonly isOpen: boolean;
@@ -30,7 +30,7 @@ const placements: Readonly<Record<ReviewFinding['placement'], string>> = {
   summary: 'in the summary',
 };
 
-/** One finding: where, what, why, and what it would become; with the decision about it. */
+/** One finding: its place, text and suggestion, with the decision about it. */
 export function Finding(props: FindingProps) {
   const { finding, hunk, version, isOpen, isChosen, isEditing, acts, onChoose, onEdit } = props;
   const isSkipped = finding.status === 'skipped';

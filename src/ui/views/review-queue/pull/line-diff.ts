@@ -6,7 +6,7 @@ export interface ChangedLine {
   readonly line: number | undefined;
 }
 
-/** Beyond that a comparison line by line is not worth what it costs: all old, then all new. */
+/** Largest comparison, old lines times new lines; a larger one shows all old lines, then all new ones. */
 const maxCells = 250_000;
 
 /** Lines of a text; one line end at its end makes no further line. */

@@ -18,7 +18,7 @@ import './pull.css';
 
 const kinds = ['item.changed', 'run.changed', 'draft.changed', 'write.changed'] as const;
 
-/** One pull request: what it is, how it was reviewed, and the draft that is to be decided about. */
+/** One pull request: its facts, its review runs, and the draft that needs a decision. */
 export function PullPage({ app, itemId }: { readonly app: App; readonly itemId: string }) {
   const api = useMemo(() => reviewApi(app.api), [app]);
   const { data, error, at, reload } = useLive(app, (signal) => api.item(itemId, signal), { kinds, itemId }, [itemId]);
@@ -123,7 +123,7 @@ function Known({ app, detail, isStale, reload, children }: KnownProps) {
           <Facts item={item} repository={repository} now={app.now.value} />
           {draft && (
             <FailedWrites
-              // Those of another run are of no use here while the right ones are on their way.
+              // Omits the writes of another run while those of this draft's run are being fetched.
               writes={(writes.data.value?.rows ?? []).filter(({ runId }) => runId === draft.runId)}
               acts={acts}
               now={app.now.value}

@@ -7,7 +7,7 @@ import type { Trace } from './store.ts';
 /** Announces totals, not every event, to users of a screen reader. */
 const everyMs = 5_000;
 
-/** Says what is new in a session that runs. */
+/** Announces the new events of a running session. */
 export function Announcer({ trace }: { readonly trace: Trace }) {
   const words = useSignal('');
   useEffect(() => {

@@ -54,7 +54,7 @@ export function createBodies(app: App, sessionKey: string) {
   }
 
   return {
-    /** The same signal as long as it is cached. */
+    /** Returns the body of an event: always the same signal while it is cached. */
     of(id: number): ReadonlySignal<Body> {
       const body = known.get(id) ?? fetchOne(id);
       known.delete(id);
@@ -68,7 +68,7 @@ export function createBodies(app: App, sessionKey: string) {
       if (failed?.peek().is !== 'failed') return;
       fetchInto(id, failed);
     },
-    /** Those that wait for their turn are not needed any more. */
+    /** Forgets waiting requests, which are no longer needed. */
     forgetQueue(): void {
       queue.length = 0;
       for (const [id, body] of known) if (body.peek().is === 'loading') known.delete(id);

@@ -101,7 +101,7 @@ function* allSpans(model: TraceModel): Generator<Span> {
   }
 }
 
-/** The nearest failure before or after what is selected, the whole session round. */
+/** The nearest failure before or after the selection; wraps round at the ends of the session. */
 function failureFrom(trace: Trace, by: 1 | -1): Span | undefined {
   return nextOf([...allSpans(trace.model.peek())], trace.selected.peek(), by, ({ state, kind }) => {
     return state === 'failed' && kind !== 'turn';

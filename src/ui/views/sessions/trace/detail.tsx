@@ -17,7 +17,7 @@ import { indexOf } from './list.tsx';
 import { lengthOf, type Span } from './model.ts';
 import type { Trace } from './store.ts';
 
-/** All about what is selected: its facts, its texts in full, the events as they were recorded. */
+/** Details of the selection: its facts, its full texts, and the recorded events. */
 export function Detail({ app, trace, bodies }: { readonly app: App; readonly trace: Trace; readonly bodies: Bodies }) {
   const span = trace.view.value === 'list' ? undefined : trace.selected.value;
   const id = trace.selectedId.value;
@@ -150,7 +150,7 @@ function Whole({ app, trace, bodies, id }: WholeProps) {
   );
 }
 
-/** Arguments and results are often JSON in a text: shown as what they are. */
+/** Parses arguments and results, which are often JSON in a text. */
 function parsed(event: TraceEvent): unknown {
   const data = Object.fromEntries(Object.entries(event.data).map(([name, value]) => [name, unpacked(value)]));
   return { ...event, data };

@@ -6,15 +6,15 @@ import { span } from '../words.ts';
 /** Part of an event that the page stores: enough to draw and to search it. The whole is fetched on demand. */
 export interface Entry {
   readonly id: number;
-  /** One of `traceTypes`, or one that this page does not know yet. */
+  /** Type of the event: one of `traceTypes`, or a newer one that this page does not know. */
   readonly type: string;
-  /** Milliseconds since the epoch. Of a segment or a result: when it ended. */
+  /** Milliseconds since the epoch. For a segment or a result: its end. */
   readonly at: number;
   readonly turnId: string | undefined;
   readonly callId: string | undefined;
   readonly tool: string | undefined;
   readonly durationMs: number | undefined;
-  /** Its text, in one piece, at most `textChars` long. */
+  /** Text of the event in one piece, at most `textChars` long. */
   readonly text: string;
   /** There is more than `text`. */
   readonly isShortened: boolean;

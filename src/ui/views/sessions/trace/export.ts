@@ -44,7 +44,7 @@ const roundingMs = 1;
  * A session as Chrome trace-event JSON, which Perfetto and the browser's own tools open (Trace Event Format, JSON object
  * form). Pure: the same events give the same text.
  * @param events oldest first, with their whole texts
- * @param now end of what has none yet, milliseconds since the epoch
+ * @param now end of spans that have not ended, milliseconds since the epoch
  */
 export function toChromeTrace(
   session: Pick<DashboardSession, 'sessionKey' | 'displayName'>,
@@ -78,7 +78,7 @@ interface Place {
   readonly end: number;
 }
 
-/** Gives what overlaps in time different tracks, as few as can be. */
+/** Assigns different tracks to spans that overlap in time, as few as possible. */
 class Lanes {
   readonly #until = new Map<SpanKind, number[]>();
 

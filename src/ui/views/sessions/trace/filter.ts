@@ -3,7 +3,7 @@ import { lengthOf, type Span } from './model.ts';
 
 /**
  * One condition: `type:tool.failed`, `tool:Exec`, `turn:turn_002`, `is:failed`, `dur>2s`, `"text"`; with a minus before it
- * the opposite. Conditions of one name are alternatives, different ones hold together; what is excluded is excluded.
+ * the opposite. Conditions of one name are alternatives, different ones hold together; an exclusion always wins.
  */
 export type Term =
   | { readonly name: 'type' | 'tool' | 'turn' | 'is' | 'text'; readonly value: string; readonly isExcluded: boolean }
@@ -64,7 +64,7 @@ function unquoted(text: string): string {
   return inner.replaceAll(/\\(.)/gs, '$1');
 }
 
-/** A term as it is typed. `parseFilter` gives the same term back. */
+/** Spells a term for the filter box. `parseFilter` returns the same term. */
 export function spellTerm({ name, value, isExcluded }: Term): string {
   const quoted = `"${value.replaceAll(/["\\]/g, '\\$&')}"`;
   const safe = /^[^\s"\\]+$/.test(value) ? value : quoted;

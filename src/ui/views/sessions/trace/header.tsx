@@ -13,7 +13,7 @@ import { isTurn, lengthOf } from './model.ts';
 import { copyAll, saveChromeTrace, saveJsonLines } from './save.ts';
 import type { Trace } from './store.ts';
 
-/** Which session this is, how it stands, what it came to in all, and what can be done with it. */
+/** Name, state, totals and actions of the session. */
 export function Header({ app, trace }: { readonly app: App; readonly trace: Trace }) {
   const session = trace.session.value;
   return (
@@ -164,7 +164,7 @@ function Totals({ app, trace, session }: TotalsProps) {
   );
 }
 
-/** Of the turn that runs, which is not among the sums yet. */
+/** Duration of the running turn, which the sums do not contain yet, in milliseconds; 0: none runs. */
 function soFar(trace: Trace): number {
   trace.version.value;
   const last = trace.model.value.roots.findLast(isTurn);

@@ -17,7 +17,7 @@ import './reading.css';
 import './trace.css';
 import { Waterfall } from './waterfall.tsx';
 
-/** One session, from its first event to what happens just now. */
+/** One session, from its first event to the current one. */
 export function TracePage({ app, sessionKey }: { readonly app: App; readonly sessionKey: string }) {
   const trace = useMemo(() => createTrace(app, sessionKey), [app, sessionKey]);
   const bodies = useMemo(() => createBodies(app, sessionKey), [app, sessionKey]);

@@ -7,7 +7,7 @@ import { toggleTerm } from './filter.ts';
 import type { Trace } from './store.ts';
 import { useTail } from './tail.tsx';
 
-/** Every event as it was recorded, also those of unknown types. Press a value to filter by it. */
+/** Every recorded event, also those of unknown types. Press a value to filter by it. */
 export function List({ app, trace }: { readonly app: App; readonly trace: Trace }) {
   const { rows, isMatch } = trace.entries.value;
   const tail = useTail(trace, rows.length);

@@ -65,7 +65,7 @@ export function createLoader(app: App, sessionKey: string) {
   const page = (query: Record<string, string | number | undefined>) =>
     eventPageOf(app, sessionKey, { bodies: 'short', ...query }, abort.signal);
 
-  /** Everything after what the page has, until the end or until it is enough. */
+  /** Fetches the events after the last loaded one, until the end or until `most` events. */
   async function fetchOn(most = maxEntries): Promise<void> {
     let left = most;
     for (;;) {
@@ -136,7 +136,7 @@ export function createLoader(app: App, sessionKey: string) {
     });
   }
 
-  /** The stream begins anew, or has left something out. */
+  /** Fetches missing events after the stream restarted or dropped events. */
   function fillGap(): void {
     hasGap = true;
     draw();

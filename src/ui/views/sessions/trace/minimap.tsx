@@ -18,9 +18,9 @@ interface Stripe {
   readonly isFailed: boolean;
 }
 
-/** The whole session in small; drawing over it shows that stretch. What is in sight is framed. */
+/** The whole session in small; drawing over it shows that stretch. The parts out of sight are shaded. */
 export function Minimap({ trace }: { readonly trace: Trace }) {
-  // It is drawn for the whole of a session at once, so only when there is something new, and not with every second.
+  // Draws the whole session at once, so only after new events, not every second.
   const stripes = useMemo(
     () =>
       computed(() => {
@@ -56,7 +56,7 @@ export function Minimap({ trace }: { readonly trace: Trace }) {
   );
 }
 
-/** Of each kind the stretches in which it happened, as coarse as they can be seen. */
+/** Stretches of each kind of span, rounded to the resolution of the minimap. */
 export function stripesOf(model: TraceModel, bounds: Range): Stripe[] {
   const filled = new Map(lanes.map((kind) => [kind, new Uint8Array(buckets)]));
   const put = (span: Span) => {

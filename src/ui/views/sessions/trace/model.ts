@@ -10,22 +10,22 @@ export interface Span {
   readonly kind: SpanKind;
   /** Id of the event that began it, for links. Below zero: no beginning was received. */
   readonly id: number;
-  /** Of the event that ended it. */
+  /** Id of the event that ended it. */
   endId: number | undefined;
   readonly turn: Turn | undefined;
-  /** Of a moment: its event type. Of an approval: what was decided. Of a request: the model. */
+  /** Event type of a moment, decision of an approval, or model of a request. */
   label: string;
   readonly tool: string | undefined;
   /** Milliseconds since the epoch. */
   start: number;
   end: number | undefined;
   state: SpanState;
-  /** Its input (arguments, question), or the text of a segment. */
+  /** Input (arguments, question), or the text of a segment. */
   text: string;
-  /** Its output: a result, a decision. */
+  /** Output: a result, a decision. */
   outcome: string;
   isShortened: boolean;
-  /** Its place among the rows shown; -1: it is not shown. */
+  /** Index among the shown rows; -1: not shown. */
   row: number;
 }
 
@@ -50,7 +50,7 @@ export interface Turn extends Span {
 export class TraceModel {
   /** Every event, oldest first. */
   readonly entries: Entry[] = [];
-  /** Turns, and what belongs to none. */
+  /** Turns, and the spans outside turns. */
   readonly roots: Span[] = [];
   start = Number.POSITIVE_INFINITY;
   end = Number.NEGATIVE_INFINITY;
@@ -62,7 +62,7 @@ export class TraceModel {
   readonly #byEvent = new Map<number, Span>();
   #unnamed = 0;
 
-  /** @param isCut begins somewhere in the middle: what is missing before says nothing about the recorder */
+  /** @param isCut the session is loaded from the middle: missing earlier events say nothing about the recorder */
   constructor(isCut = false) {
     this.#isCut = isCut;
   }
@@ -74,7 +74,7 @@ export class TraceModel {
   turnCount = 0;
   failures = 0;
 
-  /** Adds what is newer than everything before; the rest is known already. @returns how many were new */
+  /** Adds the events that are newer than the last one; the others are known already. @returns number of new events */
   append(entries: readonly Entry[]): number {
     let count = 0;
     for (const entry of entries) {

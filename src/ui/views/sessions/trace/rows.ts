@@ -6,7 +6,7 @@ import { isTurn, type Span, type TraceModel, type Turn } from './model.ts';
 export interface Showing {
   readonly terms: readonly Term[];
   readonly found: Found;
-  /** Show what does not match too, only fainter. */
+  /** Also show rows that do not match, but fainter. */
   readonly isDimmed: boolean;
   /** Turns that are folded, by turn id. */
   readonly folded: ReadonlySet<string>;
@@ -20,7 +20,7 @@ export interface SpanRows {
   readonly matchCount: number;
 }
 
-/** Bars in the order of their beginning, each turn before what it contains; a turn stays while something of it matches. */
+/** Bars in the order of their beginning, each turn before its children; a turn is shown while one of its children matches. */
 export function spanRows(model: TraceModel, showing: Showing): SpanRows {
   const { terms, found, isDimmed, folded, now } = showing;
   const rows: Span[] = [];

@@ -17,14 +17,14 @@ export function within(bounds: Range, range: Range): Range {
   return { from, to: from + length };
 }
 
-/** @param factor below 1: nearer. @param at what stays where it is; default the middle */
+/** @param factor below 1: nearer. @param at moment that keeps its place; default the middle */
 export function zoomed(bounds: Range, range: Range, factor: number, at = (range.from + range.to) / 2): Range {
   const length = Math.max(shortest, lengthOfRange(range) * factor);
   const from = at - placeIn(range, at) * length;
   return within(bounds, { from, to: from + length });
 }
 
-/** @param share of what is in sight; below zero: back in time */
+/** @param share part of the visible range; below zero: back in time */
 export function moved(bounds: Range, range: Range, share: number): Range {
   const by = lengthOfRange(range) * share;
   return within(bounds, { from: range.from + by, to: range.to + by });

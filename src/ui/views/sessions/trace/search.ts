@@ -9,7 +9,7 @@ const pauseMs = 250;
 /** Texts whose results are cached. */
 const most = 8;
 
-/** Looks for the texts of a filter in what the page does not hold: the server searches whole events. */
+/** Searches whole events for the texts of a filter on the server, because the page holds shortened ones. */
 export function createSearch(app: App, sessionKey: string, filter: ReadonlySignal<Filter>) {
   const found = signal<Found>(new Map());
   const isSearching = signal(false);

@@ -13,7 +13,7 @@ export type TraceView = (typeof traceViews)[number];
 /** A browser refuses addresses that change too often. */
 const addressMs = 200;
 
-/** Everything one session's page shows, and what a person can do to it. */
+/** State of one session's page, and the actions of its user. */
 export function createTrace(app: App, sessionKey: string) {
   const loader = createLoader(app, sessionKey);
   const { query } = app.router.route.peek();
@@ -30,7 +30,7 @@ export function createTrace(app: App, sessionKey: string) {
   const filter = computed(() => parseFilter(filterText.value));
   const search = createSearch(app, sessionKey, filter);
   const isLive = computed(() => loader.session.value?.isRunning === true);
-  /** The time up to which what runs has run. It stands still where nothing runs: nothing has to be drawn anew then. */
+  /** End of running spans, milliseconds since the epoch. Constant while nothing runs, so that the page is not redrawn. */
   const now = computed(() => (isLive.value ? Math.max(app.now.value, loader.model.value.end) : loader.model.value.end));
   const showing = computed<Showing>(() => ({
     terms: filter.value.terms,
@@ -83,7 +83,7 @@ export function createTrace(app: App, sessionKey: string) {
     ...{ sessionKey, view, filterText, filter, search, selectedId, selected, zoom, range, bounds, zoomText },
     ...{ folded, isDimmed, withoutHuman, expanded, spans, entries, now, isLive, select, fold },
 
-    /** Loads, follows what happens, and keeps the address up to date. @returns what ends that */
+    /** Loads the session, follows new events, and updates the address. @returns a function that ends this */
     start(): () => void {
       const stops = [loader.start(), search.start(), followAddress()];
       return () => {

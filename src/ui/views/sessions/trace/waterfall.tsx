@@ -103,7 +103,7 @@ function Row({ trace, span, range, now }: RowProps) {
   );
 }
 
-/** Of a turn without the time in which it waited for a person, when that is what one wants to see. */
+/** Length of a span; of a turn without the time in which it waited for a person, if the user chose this. */
 function shownLength(trace: Trace, span: Span, length: number, now: number): number {
   return isTurn(span) && trace.withoutHuman.value ? Math.max(0, length - humanMs(span, now)) : length;
 }
