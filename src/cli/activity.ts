@@ -26,7 +26,7 @@ const SpentTurn = v.looseObject({
 
 const widest = 100;
 
-/** Tools that run as soon as they are called. Others are announced when they run: a question may come first. */
+/** Tools that run immediately when called. Other tools are announced when they run: a question may come first. */
 const neverAsking: ReadonlySet<string> = new Set(['SpawnSubagent', 'WebSearch']);
 
 const signs = { pending: '☐', in_progress: '◐', completed: '☑' } as const;

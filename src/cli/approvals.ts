@@ -20,7 +20,7 @@ type Painted = Pick<Output, 'colors' | 'question' | 'note'>;
 
 const declined = { decision: 'decline' satisfies ApprovalDecision, unattended: true };
 
-/** Declines every request, because no user is there to ask, and prints what `--yes` would have allowed. */
+/** Declines every request, because no user is there to ask, and prints each operation that `--yes` would have allowed. */
 export const declineUnattended =
   (output: Pick<Output, 'warn'>): Approver =>
   (method, params) => {
@@ -43,7 +43,7 @@ const decisions: Readonly<Record<string, ApprovalDecision>> = {
   c: 'cancel',
 };
 
-/** Shows the words, then returns what is typed. Only the last line is the prompt, which a terminal may draw again. */
+/** Shows the words, then returns the typed line. Only the last line is the prompt, which a terminal may draw again. */
 async function askAtPrompt(terminal: Interface, output: Writable, words: string, signal: AbortSignal): Promise<string> {
   const at = words.lastIndexOf('\n') + 1;
   output.write(words.slice(0, at));
@@ -61,7 +61,7 @@ function resolvedWords(decision: string, client: string | undefined): string {
   return `${decision.startsWith('accept') ? 'Allowed' : 'Declined'} ${where}${scopes[decision] ?? ''}.`;
 }
 
-/** Asks a person; `ask` shows the words and returns what is typed, until its signal aborts. One question at a time. */
+/** Asks a person; `ask` shows the words and returns the typed line, until its signal aborts. One question at a time. */
 export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<string>, output: Painted): Approver {
   let line: Promise<unknown> = Promise.resolve();
   const open = new Map<string, AbortController>();
@@ -97,7 +97,7 @@ export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<s
 }
 
 /**
- * The words of a question: every line of the target behind a gutter, the directory, the reason, and what each answer allows.
+ * The words of a question: every line of the target behind a gutter, the directory, the reason, and the scope of each answer.
  * Foreign text stands on lines that begin with the gutter or a label, so that it cannot imitate a question.
  */
 export function questionOf(

@@ -57,7 +57,7 @@ export async function askChoice<T extends string>(
     label: visible(label),
     ...(hint !== undefined && { hint: visible(hint) }),
   }));
-  // The library types its options by what may be their value; ours are all texts.
+  // The library types its options by their possible values; ours are all texts.
   const answer = await select<string>({ message: visible(message), options });
   const chosen = answered<string>(answer);
   const found = choices.find(({ value }) => value === chosen);

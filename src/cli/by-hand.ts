@@ -9,7 +9,7 @@ import { canonical } from './workspace.ts';
 
 const pollMs = 50;
 
-/** Whether a process holds the lock of a workspace, whatever the Hub knows of it. */
+/** Whether a process holds the lock of a workspace, even one that the Hub does not know. */
 export const isHeld = ({ home }: CommandContext, workspace: string): boolean =>
   probeLock(workspaceFiles(home, canonical(workspace)).mutexPath) === 'held';
 

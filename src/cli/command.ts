@@ -9,7 +9,7 @@ export interface OptionSpec {
   readonly value?: string;
   /** The values there are. */
   readonly choices?: readonly string[];
-  /** It may be given more than once; its values are in `lists`. */
+  /** Whether the option may be given more than once; its values are then in `lists`. */
   readonly repeats?: boolean;
   readonly describe: string;
 }
@@ -31,15 +31,15 @@ export interface CommandSpec {
   readonly options: readonly OptionSpec[];
   /** Arguments after the program's name. */
   readonly examples: readonly string[];
-  /** It is a server that handles SIGINT and SIGTERM itself. */
+  /** Whether the command is a server that handles SIGINT and SIGTERM itself. */
   readonly servesForeground?: boolean;
-  /** Only what is run is loaded. */
+  /** Imports the command, so that only the command that runs is loaded. */
   readonly load: () => Promise<{ readonly run: (context: CommandContext) => Promise<number> }>;
 }
 
 export type OptionValues = Readonly<Record<string, string | boolean | undefined>>;
 
-/** Input of a command, which returns its exit code, or throws what `explain` can explain. */
+/** Input of a command, which returns its exit code, or throws an error that `explain` can explain. */
 export interface CommandContext {
   readonly argument: string | undefined;
   readonly options: OptionValues;

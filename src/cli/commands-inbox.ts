@@ -1,4 +1,4 @@
-/** Commands that show and answer what waits for a user in all workspaces. */
+/** Commands that show and answer the requests that wait for a user in all workspaces. */
 import type { CommandSpec } from './command.ts';
 import { json, noStart } from './shared-options.ts';
 

@@ -27,7 +27,7 @@ export interface Conversation {
   /** Changed by `/resume`. */
   threadId: string;
   readonly workspacePath: string;
-  /** Of the prompts that follow; undefined: that of the thread. */
+  /** Mode of the following prompts; undefined: the thread's mode. */
   mode: TurnMode | undefined;
   /** @param isTyped see `partsOf` */
   ask(prompt: string, isTyped?: boolean): Promise<RunningTurn>;
@@ -134,7 +134,7 @@ async function threadOf(server: AppServerClient, workspacePath: string, context:
   return threadId;
 }
 
-/** The prompt of a command line, or what is piped in; undefined at a terminal without one. */
+/** The prompt of a command line, or piped input; undefined at a terminal without a prompt. */
 export async function promptOf({ argument }: CommandContext): Promise<string | undefined> {
   if (argument !== undefined) return argument;
   if (process.stdin.isTTY === true) return undefined;
@@ -164,8 +164,8 @@ function turnCut({ threadId, turnId }: RunningTurn, { message, code }: AppServer
 /**
  * Follows a turn to its end. The first abort of `signal` interrupts it in the server; it then ends as cancelled.
  *
- * @param onText gets each piece of what the agent says as it comes
- * @param onEvent gets everything
+ * @param onText receives each piece of the agent's text when it arrives
+ * @param onEvent receives every event
  */
 export async function answerOf(
   turn: RunningTurn,

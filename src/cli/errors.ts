@@ -1,6 +1,6 @@
 import type { ExitName } from './exit-codes.ts';
 
-/** A failure the user can do something about: one line what, one line what to do. */
+/** A failure that the user can correct: one line with the problem, one with the next step. */
 export class CliError extends Error {
   override readonly name = 'CliError';
   readonly exit: ExitName;

@@ -15,7 +15,7 @@ interface ForkRace {
 export interface Fork {
   readonly threadId: string;
   readonly name: string;
-  /** Attempt of a race: its number and what its check said. */
+  /** Attempt of a race; null: the fork belongs to no race. */
   readonly race: ForkRace | null;
   readonly activity: string;
   readonly directory: string;

@@ -75,7 +75,7 @@ export async function withHubOf<T>(
   return withHub(context, work);
 }
 
-/** Ensures the agent server of a workspace: what `ensure`, `chat` and `exec` begin with. */
+/** Ensures the agent server of a workspace: the first step of `ensure`, `chat` and `exec`. */
 export async function ensureWorkspace(context: CommandContext, workspacePath: string): Promise<RecordAnswer> {
   const record = await withHubOf(context, workspacePath, ({ hub }) =>
     during(context, `Starting the agent server of ${workspacePath}`, () =>

@@ -22,7 +22,7 @@ function parsed(line: string): v.InferOutput<typeof Line> | undefined {
   return result.success ? result.output : undefined;
 }
 
-/** Whether a line is wanted. Output that is no record has neither level nor time, and is shown unless a filter asks for them. */
+/** Whether a line passes the filter. A line that is not a record has neither level nor time: a filter by them hides it. */
 export function isWanted(line: string, { level, since, grep }: LogFilter): boolean {
   if (line === '' || (grep !== undefined && !grep.test(line))) return false;
   if (level === undefined && since === undefined) return true;

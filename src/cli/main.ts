@@ -1,6 +1,6 @@
 /**
  * The command line tool: one file per command in `commands/`, one table of them in `commands.ts`, and this entry, which
- * ties a command line to its process. Never here: what the Hub or the agent server do; a command asks them.
+ * ties a command line to its process. Never here: work of the Hub or the agent server; a command asks them.
  */
 import { isMissingPart } from '../lib/index.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';

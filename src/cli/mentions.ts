@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { basename, relative, resolve, sep } from 'node:path';
 import type { InputPart } from '../protocol/index.ts';
 
-/** `@path` or `@"path with blanks"` at the beginning of a word; what ends a sentence is no part of the path. */
+/** `@path` or `@"path with blanks"` at the beginning of a word; the path does not include punctuation at its end. */
 const mention = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s"]*[^\s".,;:!?)]))/g;
 const imageName = /\.(png|jpe?g|gif|webp)$/i;
 
@@ -13,7 +13,7 @@ const commandLine = /^\/[A-Za-z0-9][\w-]*(?:\s|$)/;
 
 /**
  * Parts of a prompt: files of the workspace that it mentions become references, images become parts of the message. Everything else
- * stays text, also a mention of something that is no file there. A prompt command takes its words as they are.
+ * stays text, also a mention without a file of this name. A prompt command takes its words unchanged.
  *
  * @param workspacePath absolute
  * @param isTyped a person has typed it at a terminal: images anywhere that were dropped into it become parts, too
@@ -57,7 +57,7 @@ function referenceTo(name: string, workspacePath: string): InputPart | undefined
   const shown = relative(workspacePath, path);
   if (shown === '' || shown === '..' || shown.startsWith(`..${sep}`)) return undefined;
   const found = statSync(path, { throwIfNoEntry: false });
-  // As everywhere, a slash at the end names a directory.
+  // A slash at the end names a directory, as everywhere.
   if (!found || (name.endsWith('/') && !found.isDirectory())) return undefined;
   return found.isFile() && imageName.test(name)
     ? { type: 'localImage', path, fileName: shown }

@@ -6,7 +6,7 @@ import { markedPalette, Painter, type Palette, unmarked } from './paint.ts';
 /** Something that takes a while, shown while it lasts. */
 export interface Progress {
   text(text: string): void;
-  /** Takes it off the screen. */
+  /** Removes it from the screen. */
   stop(): void;
 }
 
@@ -20,7 +20,7 @@ export interface OutputOptions {
   readonly json: boolean;
 }
 
-/** On one line, without marks: for what writes by itself. */
+/** Text on one line, without marks, for a library that writes to the terminal itself. */
 const inLine = (text: string): string => visible(unmarked(text), { multiline: false });
 
 /** `\u202e`, one per code unit. */
@@ -34,9 +34,9 @@ const wantsColour = (stream: OutputStream, env: OutputOptions['env']): boolean =
   stream.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb';
 
 /**
- * Everything a command writes. People read lines (coloured and spinning on a terminal only), programs read JSON. What a
- * terminal shows, and all of standard error, is made visible first: foreign text moves no cursor and hides nothing. Standard
- * output that is no terminal gets every byte as it is.
+ * Output of a command. People read lines (coloured and spinning on a terminal only), programs read JSON. Text for a
+ * terminal, and all of standard error, is made visible first: foreign text moves no cursor and hides nothing. Standard
+ * output that is not a terminal gets every byte unchanged.
  */
 export class Output {
   readonly json: boolean;
@@ -132,7 +132,7 @@ export class Output {
     return new Painter({ hasColour: wantsColour(this.#options.stdout, this.#options.env) }).paint(text);
   }
 
-  /** JSON that a terminal shows spells out what is not visible; its value is the same. */
+  /** JSON text; for a terminal, with invisible characters escaped, which does not change its value. */
   #json(value: unknown, indent?: number): string {
     const text = JSON.stringify(value, null, indent) ?? 'null';
     return this.isTTY ? visible(text, { spell: jsonEscape }) : text;
@@ -148,7 +148,7 @@ export class Output {
     this.#around(() => this.#options.stderr.write(shown));
   }
 
-  /** A spinner owns its line: it steps aside for what is written meanwhile. */
+  /** Hides the spinner, which owns its line, while `write` writes. */
   #around(write: () => void): void {
     const spinner = this.#spinner;
     spinner?.stop();

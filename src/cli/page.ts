@@ -10,7 +10,7 @@ import type { CommandContext } from './command.ts';
 export const pageUrl = (apiBaseUrl: string, token?: string): string =>
   addressOf({ address: `${apiBaseUrl.replace(/\/+$/, '')}/`, token });
 
-/** Where a page is, what opens it, and which of its views is to be shown. */
+/** Address of a page, the token that opens it, and the view to show. */
 export interface PageAddress {
   /** Whole, without a fragment. */
   readonly address: string;
@@ -61,7 +61,7 @@ export async function showPage(
   if (!(await openPage(home, withToken))) output.warn('No browser could be opened: open the address above yourself.');
 }
 
-/** Program that opens a document with whatever the user has chosen for it. */
+/** Program that opens a document in the user's default program for it. */
 export function pageOpener(): { readonly command: string; readonly args: readonly string[] } {
   if (process.platform === 'darwin') return { command: 'open', args: [] };
   if (process.platform === 'win32') return { command: 'explorer.exe', args: [] };

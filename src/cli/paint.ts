@@ -13,12 +13,12 @@ const markOf = (codes: string): string => `{${key}:${codes}}`;
 /** Every second part of a split is the codes of a mark (ECMA-48 SGR). */
 const marks = new RegExp(`\\{${key}:([0-9;]*)\\}`);
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the escape sequences of a colour are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches the escape sequences of a colour
 const sequence = /^\u001b\[([0-9;]+)m(.*)\u001b\[([0-9;]+)m$/;
 
 type Formatter = Palette['red'];
 
-/** The same colour in marks. A colour that ends inside of it is followed by this one again. */
+/** Turns a colour into marks. After a colour that ends inside of it, this colour begins again. */
 function marked(format: Formatter): Formatter {
   const [, open = '', , close = ''] = sequence.exec(format('x')) ?? [];
   const [begin, end] = [markOf(open), markOf(close)];

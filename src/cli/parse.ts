@@ -36,8 +36,8 @@ const isEitherWay = ({ options }: CommandSpec, option: OptionSpec): boolean =>
 const keyOf = (option: OptionSpec): string => (isNegation(option) ? option.name.slice(3) : option.name);
 
 /**
- * The command line tool as sade knows it. Every argument is optional for sade, which would end the process otherwise; what
- * a command cannot do without, it asks for itself.
+ * Declares the command line tool for sade. Every argument is optional for sade, which would end the process otherwise;
+ * each command checks its own required arguments.
  */
 export function program(version: string): sade.Sade {
   const prog = sade('oratorio').version(version);

@@ -35,7 +35,7 @@ export class Patience {
     };
   }
 
-  /** The same turn; its interruption ends the connection when the server is silent, now or from then on. */
+  /** Wraps a turn: its interruption ends the connection if the server is silent now, or as soon as it becomes silent. */
   watch(server: AppServerClient, turn: RunningTurn): RunningTurn {
     this.#interrupted = undefined;
     return {

@@ -99,7 +99,7 @@ function troubleRows({ problems }: RecordAnswer, { red, bold }: Colors): (readon
   ]);
 }
 
-/** Model, last turn, cost and pending approvals, as far as they are known. */
+/** Model, last turn, cost and pending approvals, without unknown values. */
 function workRows(record: RecordAnswer, now: number): (readonly [string, string])[] {
   const { agent, model, lastTurn, costUsd, pendingApprovals } = record;
   return [

@@ -24,7 +24,7 @@ const startsPrograms = /^(Hooks|Agent)\b/;
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Command or address of an MCP server, never shortened: the end of a command can be what matters. */
+/** Command or address of an MCP server, never shortened: the end of a command can be the important part. */
 function serverLines(path: string, server: unknown): string[] {
   if (!isObject(server)) return [line(path, masked(path, server))];
   const { command, args, ...rest } = server;
@@ -40,7 +40,7 @@ const wordOf = (word: unknown): string =>
 const secretName = /(key|token|secret|passw\w*|credentials?)$/i;
 const secretSection = /\.(env|httpHeaders|headers)\.[^.]*$/i;
 
-/** A value as JSON; that of a secret only as a fact. References to variables are no secrets. */
+/** A value as JSON; a secret only as “set”. References to variables are not secrets. */
 function masked(path: string, value: unknown): string {
   const isSecret = secretName.test(path.split('.').at(-1) ?? '') || secretSection.test(path);
   if (isSecret && typeof value === 'string' && value !== '' && !isReference(value)) return '(set, not shown)';

@@ -11,7 +11,7 @@ export function commandIn({ options }: Pick<CommandContext, 'options'>, ...words
   return ['oratorio', ...words, ...place].map(quoted).join(' ');
 }
 
-/** Files that a restore changed and those that it left, and what takes it back. */
+/** Files that a restore changed, files that it left, and the command that takes it back. */
 export const linesOf = (answer: RestoredAnswer, takesBack: string): string[] => [
   ...restoredLines(answer),
   `To take this back: ${takesBack}`,

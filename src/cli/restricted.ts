@@ -12,7 +12,7 @@ export function warnRestricted(
   if (restrictedSettings.length > 0) output.warn(restrictionWarning(canonicalWorkspacePath, restrictedSettings));
 }
 
-/** As `warnRestricted`, for commands that serve a workspace without the Hub. */
+/** Warns like `warnRestricted`, for commands that serve a workspace without the Hub. */
 export function warnIfRestricted({ output, home }: Pick<CommandContext, 'output' | 'home'>, workspace: string): void {
   const canonicalWorkspacePath = canonical(workspace);
   const { restrictedSettings } = workspaceTrust({ home, workspace: canonicalWorkspacePath });

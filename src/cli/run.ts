@@ -27,7 +27,7 @@ export interface Surroundings {
 }
 
 /**
- * Runs one command line: understands what is asked for, loads that command only, and turns how it ends into an exit code.
+ * Runs one command line: parses it, loads only its command, and turns the result or error into an exit code.
  *
  * @param argv without the interpreter and the program
  * @returns the exit code; never throws

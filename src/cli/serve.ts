@@ -42,7 +42,7 @@ function exitOf(code: number): ExitName {
   }
 }
 
-/** Prints what a person needs of a server that serves: addresses, model, tools, keys, and how to end it. */
+/** Prints the facts about a running server: addresses, model, tools, keys, and how to end it. */
 export async function banner(
   { output }: CommandContext,
   serving: Serving,
@@ -65,7 +65,7 @@ export async function banner(
   sayMoved(output, serving);
   for (const warning of warnings) output.warn(warning);
   sayGeneratedKey(output, serving);
-  // Last: Ctrl-C makes a terminal drop what it has not shown yet.
+  // Last: Ctrl-C makes a terminal drop pending output.
   output.line(dim('Ctrl-C stops it.'));
 }
 

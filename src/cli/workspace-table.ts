@@ -1,4 +1,4 @@
-/** Workspaces as a table: what `list` prints. */
+/** Workspaces as a table, for `list`. */
 import type { RecordAnswer } from '../client/index.ts';
 import { dollars, visible } from '../lib/index.ts';
 import { agentWords, lastTurnWords, modelWords, type StateTone, stateWordOf, toneOfState } from '../protocol/index.ts';

@@ -1,5 +1,5 @@
 /**
- * The Hub's answers as a client reads them: what the specification promises must be there, everything else may be missing,
+ * The Hub's answers as a client reads them: fields that the specification promises are required, all others are optional,
  * unknown fields stay, and words of open lists (states, services) may be new ones (specification §9).
  */
 import * as v from 'valibot';

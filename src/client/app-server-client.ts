@@ -353,7 +353,7 @@ class Wire {
 
   #receive(data: unknown): void {
     const message = v.safeParse(Message, typeof data === 'string' ? parseJson(data) : undefined);
-    // One message that is no JSON-RPC says nothing about the next.
+    // One message that is not JSON-RPC says nothing about the next.
     if (!message.success) return;
     const { output } = message;
     if ('method' in output && typeof output.method === 'string') {
@@ -385,7 +385,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Not JSON is one more way of not being a message.
+    // Text that is not JSON is not a message either.
     return undefined;
   }
 }

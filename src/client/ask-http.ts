@@ -1,7 +1,7 @@
 /** Requests to a server of this machine. `fetch` costs a process 40 ms of processor time at its first use, which is most of a command. */
 import type { IncomingMessage } from 'node:http';
 
-/** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load what `fetch` loads. */
+/** `import … from 'node:http'` would evaluate its `WebSocket` getter, which loads the same modules as `fetch`. */
 const http = process.getBuiltinModule('node:http');
 
 export interface HttpQuestion {

@@ -27,7 +27,7 @@ export class HubUnavailableError extends Error {
  */
 export class HubRequestError extends Error {
   override readonly name = 'HubRequestError';
-  /** One of `hubErrors`, or one that this version does not know. */
+  /** Code of the error: one of `hubErrors`, or one that this version does not know. */
   readonly code: string;
   readonly status: number;
   readonly details: Readonly<Record<string, unknown>> | null;

@@ -21,7 +21,7 @@ export interface StreamOptions {
   readonly isLast?: (message: SseMessage) => boolean;
 }
 
-/** A stream silent for three heartbeats is dead, whatever the state of its socket. */
+/** A stream silent for three heartbeats is dead, regardless of the state of its socket. */
 const silenceMs = 3 * defaults.sse.heartbeatMs;
 
 /**

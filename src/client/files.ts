@@ -72,7 +72,7 @@ export type CheckpointAnswer = v.InferOutput<typeof CheckpointAnswer>;
 export interface UndoOptions extends RequestOptions {
   /** Default 1. */
   readonly turns?: number;
-  /** Overwrites what others changed since. Default: that refuses the request. */
+  /** Overwrites later changes of others. Default: such changes refuse the request. */
   readonly force?: boolean;
 }
 
@@ -100,7 +100,7 @@ async function answerOf<S extends v.GenericSchema>(
 }
 
 /**
- * Takes back the last turns of a thread, with what they changed in the workspace.
+ * Takes back the last turns of a thread, with their changes in the workspace.
  *
  * @throws JsonRpcError -32019 with `data.conflicts` when others changed the same files since
  * @example const { restored } = await undoTurns(server, threadId, { turns: 2 });
@@ -115,7 +115,7 @@ export function undoTurns(
 }
 
 /**
- * Restores files as they were before a turn, or before a restore. The conversation stays.
+ * Restores the files to their state before a turn, or before a restore. The conversation stays.
  *
  * @throws JsonRpcError -32019 with `data.conflicts` when others changed the same files since
  * @example await restoreCheckpoint(server, threadId, 'turn_003', { paths: ['src'] });
@@ -143,7 +143,7 @@ export interface ForkOptions extends RequestOptions {
   /** Gives it files of its own, beside the workspace. */
   readonly worktree?: boolean;
   readonly displayName?: string | undefined;
-  /** One of `agents` of `agent/read`. Default: that of the original. */
+  /** Agent of the copy: one of `agents` of `agent/read`. Default: the agent of the original. */
   readonly agent?: string | undefined;
 }
 
@@ -174,12 +174,12 @@ export async function forkThread(
 }
 
 export interface MergeOptions extends RequestOptions {
-  /** Overwrites what both changed and cannot be merged. Default: that refuses the request. */
+  /** Overwrites changes of both that cannot be merged. Default: such changes refuse the request. */
   readonly force?: boolean;
 }
 
 /**
- * Brings what a fork with a worktree has changed into the workspace of its original.
+ * Merges the changes of a fork with a worktree into the workspace of its original.
  *
  * @throws JsonRpcError -32019 with `data.conflicts` when both changed the same files in ways that cannot be merged
  * @example const { restoreId } = await mergeFork(server, fork.threadId);
@@ -207,7 +207,7 @@ export async function listCheckpoints(
 }
 
 /**
- * Shows what a turn, or a whole thread, has changed in the workspace.
+ * Shows the changes of a turn, or of a whole thread, in the workspace.
  *
  * @example const { diff } = await turnDiff(server, threadId, { turnId: 'turn_003' });
  */

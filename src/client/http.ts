@@ -88,7 +88,7 @@ async function refusal(response: HttpAnswer): Promise<Error> {
   return new HubInvalidResponseError(`HTTP ${response.status} without the error object of a Hub.`);
 }
 
-/** As `callHub`, with the JSON of the answer checked against `schema`. */
+/** Calls the Hub like `callHub`, and checks the JSON of the answer against `schema`. */
 export async function callHubJson<S extends v.GenericSchema>(
   address: HubAddress,
   request: HubRequest,

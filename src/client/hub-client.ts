@@ -305,7 +305,7 @@ export class HubClient {
   }
 
   /**
-   * Events as they happen. When the connection breaks it is resumed by id; what the Hub no longer holds shows as an event
+   * Live events. A broken connection is resumed by id; events that the Hub no longer holds are reported by an event
    * `hub.gap`. Ends after the Hub was shut down, unless `acrossRestarts`.
    *
    * @example for await (const { kind } of hub.events()) console.log(kind);

@@ -1,4 +1,4 @@
-/** Restores and what they leave, as lines for people: the same in terminals and editors. */
+/** Results of restores and the files they leave, as lines for people: the same in terminals and editors. */
 
 import * as v from 'valibot';
 import { visible } from '../lib/index.ts';
@@ -45,7 +45,7 @@ export function notCoveredLines(
 /** Entries that an undo will not bring back. */
 export interface Uncovered {
   readonly entries: CheckpointAnswer['notCovered'];
-  /** `entries` may be the first of more. */
+  /** Number of all entries; `entries` may hold only the first of them. */
   readonly total: number;
   /** Turn or restore whose checkpoint is gone back to; undefined: these turns have changed no files. */
   readonly turnId: string | undefined;
@@ -54,7 +54,7 @@ export interface Uncovered {
 }
 
 /**
- * Reads what the undo of the last turns, or of a restore, will leave as it is.
+ * Reads the entries that the undo of the last turns, or of a restore, will not change.
  *
  * @example const { total } = await uncoveredBefore(server, threadId, { turns: 1 });
  */
@@ -78,7 +78,7 @@ export async function uncoveredBefore(
 }
 
 /**
- * Says before an undo what it will not bring back.
+ * Lists, before an undo, the entries that it will not restore.
  *
  * @example for (const line of uncoveredLines(await uncoveredBefore(server, threadId, { turns: 1 }))) console.log(line);
  */

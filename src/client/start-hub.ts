@@ -16,7 +16,7 @@ export interface Command {
 /** A Hub that was started a moment ago and may not serve yet. */
 export interface StartedHub {
   readonly pid: number;
-  /** Its exit code (or the name of the signal), once it has ended; null while it runs. */
+  /** Exit code (or name of the signal) of the ended process; null while it runs. */
   ended(): number | string | null;
   /** The end of its output. */
   logTail(): string;

@@ -9,12 +9,12 @@ const fence = /^ {0,3}```/;
 const heading = /^ {0,3}#{1,6} /;
 const bullet = /^( {0,12})[-*+] /;
 const quote = /^ {0,3}> ?/;
-/** Longest mark: of a text without line breaks no more than this is held back. */
+/** Longest mark: at most this much of a line is held back. */
 const longestMark = 16;
 
 /**
- * Shows Markdown on a terminal while it arrives: headings, lists, quotes, code and bold text. Nothing that was written is written
- * again, so a line is never held back; what is no Markdown stays as it is.
+ * Shows Markdown on a terminal while it arrives: headings, lists, quotes, code and bold text. Written text is never rewritten,
+ * so no line is held back; other text passes unchanged.
  */
 export class MarkdownStream {
   readonly #write: (text: string) => void;
@@ -40,7 +40,7 @@ export class MarkdownStream {
     }
   }
 
-  /** Writes what is held back. */
+  /** Writes the text that is held back. */
   end(): void {
     if (this.#start !== undefined && this.#start !== '') this.#begin(this.#start);
     if (this.#hasStar) this.#styled('*');

@@ -29,7 +29,7 @@ class Gate extends Writable {
 export interface PromptOptions {
   readonly input: Readable;
   readonly output: Terminal;
-  /** As the terminal may show it. */
+  /** Prompt that is safe to show on the terminal. */
   readonly prompt: string;
   /** Ctrl-C while no message is being typed. */
   readonly onInterrupt: () => void;
@@ -81,7 +81,7 @@ export class ChatPrompt {
     return this.#messages.shift();
   }
 
-  /** Shows a question and returns what is typed then; what was typed before is no answer. @throws AbortError */
+  /** Shows a question and returns the line typed after it; text typed before stays for the next message. @throws AbortError */
   async question(words: string, withdrawn: AbortSignal): Promise<string> {
     const signal = AbortSignal.any([withdrawn, this.#closing.signal]);
     const typed = this.#readline.line;

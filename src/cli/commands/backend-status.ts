@@ -4,7 +4,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { pairs } from '../render.ts';
 import { backendApi } from './backend-api.ts';
 
-/** `oratorio backend status`: what a backend is, and whether it is ready. */
+/** `oratorio backend status`: shows the version, role and settings of a backend, and whether it is ready. */
 export async function run(context: CommandContext): Promise<number> {
   const { output } = context;
   const status = await backendApi(context, 'backend status').get('/status', BackendStatus);

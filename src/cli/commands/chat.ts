@@ -43,7 +43,7 @@ function sayHowToGoOn({ output }: CommandContext, { threadId }: Conversation): v
   output.note(output.colors.dim(`Continue: oratorio chat --thread ${threadId}`));
 }
 
-/** Prints the answer as it comes: its Markdown on a terminal with colours, else every byte as it is. */
+/** Prints the answer while it arrives: formatted Markdown on a terminal with colours, else the unchanged text. */
 async function speak({ output }: CommandContext, asked: RunningTurn, signal: AbortSignal): Promise<Answer> {
   const hasColours = output.isTTY && output.colors.bold('x') !== 'x';
   const markdown = hasColours ? new MarkdownStream((text) => output.raw(text), output.colors) : undefined;

@@ -21,7 +21,7 @@ import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 /** Bytes of a token, roughly: as the runtime estimates before a provider has counted. */
 const bytesPerToken = 4;
 
-/** `oratorio context`: what a new conversation begins with. */
+/** `oratorio context`: shows the initial context of a new conversation. */
 export async function run(context: CommandContext): Promise<number> {
   const { output, home, env, argument } = context;
   const directory = canonical(workspacePath(context, argument));

@@ -1,4 +1,4 @@
-/** The options of `cron add` and `task add` as what the agent server is asked for. */
+/** Turns the options of `cron add` and `task add` into a request to the agent server. */
 import * as v from 'valibot';
 import { type RpcParams, TimeZone } from '../../protocol/index.ts';
 import type { CommandContext, OptionValues } from '../command.ts';
@@ -39,7 +39,7 @@ function given(options: OptionValues, name: string): string | undefined {
 }
 
 /**
- * @param command what the help is asked for with
+ * @param command name of the command, whose help an error names
  * @throws CliError usage
  */
 export function scheduleOf(options: OptionValues, command: string, now: number): Schedule | undefined {

@@ -45,7 +45,7 @@ function inZone(at: string, { schedule }: Automation): string {
   return `${format.format(new Date(at))} ${timeZone}`;
 }
 
-/** One line each: when next, what became of it last. */
+/** One line per automation, with its next and its last run. */
 export function listLines(automations: readonly Automation[], now: number, output: Painted): string[] {
   const rows = automations.map((automation) => {
     const { id, name, state, nextRunAt, scheduleText } = automation;
@@ -68,7 +68,7 @@ function colouredStatus({ status }: AutomationRun, { green, red, yellow, dim }: 
   }
 }
 
-/** One run, with what came of it. */
+/** One run with its result. */
 export function runLine(run: AutomationRun, colors: Colors): string {
   const { scheduledFor, attempt, coalesced, durationMs, result, error, trigger } = run;
   const facts = [

@@ -51,7 +51,7 @@ const Answered = v.union([
   ),
 ]);
 
-/** The automation in an answer, under whatever name. */
+/** The automation in an answer: the whole answer, or its field `job` or `task`. */
 export const automationIn = (answer: unknown): Automation => v.parse(Answered, answer);
 
 /**

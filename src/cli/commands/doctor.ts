@@ -4,7 +4,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { inLine } from '../render.ts';
 import { canonical, workspacePath } from '../workspace.ts';
 
-/** `oratorio doctor [workspace]`: what is wrong, where, and the next command. */
+/** `oratorio doctor [workspace]`: shows each problem, its place, and the next command. */
 export async function run(context: CommandContext): Promise<number> {
   const { output, argument, options } = context;
   const only = argument === undefined ? undefined : canonical(workspacePath(context, argument));

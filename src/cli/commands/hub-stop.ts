@@ -10,7 +10,7 @@ import { during } from '../hub.ts';
 /** Longer than a Hub may take to end its agent servers by force. */
 const endDeadlineMs = 20_000;
 
-/** `oratorio hub stop`: returns when the process is gone. No Hub running is what was asked for. */
+/** `oratorio hub stop`: returns when the process is gone. Succeeds if no Hub is running. */
 export async function run(context: CommandContext): Promise<number> {
   const { home, options, output, signal } = context;
   const found = await findHub(home, signal);

@@ -8,7 +8,7 @@ import { isWanted, type LogFilter, logLine, sinceTime } from '../log-lines.ts';
 import { workspacePath } from '../workspace.ts';
 
 const pollMs = 500;
-/** As much as the Hub gives at once. */
+/** Most bytes of a log in one answer of the Hub. */
 const mostBytes = 1_048_576;
 
 /**

@@ -41,7 +41,7 @@ export async function run({ home, env, options, absolute, signal }: CommandConte
     try {
       return await hub.delegate(request, token, { signal: aborted });
     } catch (error) {
-      // The Hub has gone, or the token has expired: the next call connects anew. A revoked one stays so (403).
+      // The Hub has gone, or the token has expired: the next call reconnects. A revoked token stays revoked (403).
       if (!(error instanceof HubRequestError) || error.status === 401) current = undefined;
       throw error;
     }

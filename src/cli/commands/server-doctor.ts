@@ -3,7 +3,7 @@ import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { stackDirectory } from '../server/given.ts';
 
-/** `oratorio server doctor`: what is wrong with a stack, and what to do. */
+/** `oratorio server doctor`: shows the problems of a stack, and what to do. */
 export async function run(context: CommandContext): Promise<number> {
   const { output, options, env, signal, lists } = context;
   const results: CheckResult[] = [];

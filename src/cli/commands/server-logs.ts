@@ -5,7 +5,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { given, stackDirectory } from '../server/given.ts';
 import { servicesOf } from '../server/services.ts';
 
-/** `oratorio server logs`: what the containers of a stack have logged, without its secrets. */
+/** `oratorio server logs`: shows the logs of a stack's containers, without its secrets. */
 export async function run(context: CommandContext): Promise<number> {
   const { output, options, signal } = context;
   const { layout } = readStack(stackDirectory(context));

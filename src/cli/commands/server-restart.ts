@@ -5,7 +5,7 @@ import { carryOut, showPlan } from '../server/carry-out.ts';
 import { stackDirectory } from '../server/given.ts';
 import { servicesOf } from '../server/services.ts';
 
-/** `oratorio server restart`: containers are made anew, so that changed settings hold. */
+/** `oratorio server restart`: recreates containers, so that changed settings apply. */
 export async function run(context: CommandContext): Promise<number> {
   const { output } = context;
   const done = await carryOut(context, restartChange(stackDirectory(context), servicesOf(context)), null);

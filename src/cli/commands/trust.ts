@@ -18,7 +18,7 @@ import { columns } from '../render.ts';
 import { requestLines } from '../requested-settings.ts';
 import { canonical, workspacePath } from '../workspace.ts';
 
-/** `oratorio trust [dir]`: shows what a workspace asks for, and records whether the user agrees. */
+/** `oratorio trust [dir]`: shows the sensitive settings of a workspace, and records whether the user agrees. */
 export async function run(context: CommandContext): Promise<number> {
   const { argument, options } = context;
   const chosen = ['yes', 'revoke', 'list'].filter((name) => options[name] === true);

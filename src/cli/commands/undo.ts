@@ -83,7 +83,7 @@ function pathInWorkspace(path: string): string {
   throw usageError('--path must be a file or directory in the workspace, relative to it.', 'undo');
 }
 
-/** The same command with `--force`. */
+/** Command line of this undo with `--force`. */
 function overwriting(context: CommandContext, threadId: string): string {
   const given = ['turns', 'restore', 'path'].flatMap((name) => {
     const value = context.options[name];

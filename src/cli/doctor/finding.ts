@@ -9,7 +9,7 @@ export interface Finding {
   /** Subject, e.g. `hub.port`. */
   readonly id: string;
   readonly status: FindingStatus;
-  /** Canonical path of the workspace; null for what concerns the machine or the home. */
+  /** Canonical path of the workspace; null for findings about the machine or the home. */
   readonly workspace: string | null;
   readonly saw: string;
   /** File and setting, or process, that the finding is about; null for none. */
@@ -18,7 +18,7 @@ export interface Finding {
   readonly next: string | null;
 }
 
-/** A check describes what it has seen; `workspace` is added by the caller. */
+/** Finding of a check; the caller adds `workspace`. */
 export type Seen = Omit<Finding, 'workspace'>;
 
 export type DoctorContext = Pick<CommandContext, 'home' | 'env' | 'signal'> & {

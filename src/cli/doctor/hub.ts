@@ -5,7 +5,7 @@ import { version } from '../../protocol/index.ts';
 import { lockHolder, probeLock } from '../../supervise/index.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig, warn } from './finding.ts';
 
-/** The Hub that serves this home, and what was seen of it. None is started. */
+/** The Hub that serves this home, with findings about it. The checks do not start one. */
 export interface HubReport {
   readonly found: Discovery;
   readonly findings: readonly Seen[];

@@ -60,7 +60,7 @@ function trustIn(workspace: string, restrictedSettings: readonly string[]): Seen
   });
 }
 
-/** Problems that checks of the files themselves report, as they are now. */
+/** Problems that other checks report from the current files. */
 const checkedElsewhere: ReadonlySet<string> = new Set([
   'restricted',
   'invalidConfig',

@@ -1,4 +1,4 @@
-/** Connecting a model: the questions, the live test, and what is written to the user's configuration. */
+/** Connecting a model: the questions, the live test, and the change of the user's configuration. */
 
 export { knownProviderNames } from './known-providers.ts';
 export { type LiveTest, liveTest, withModels } from './live-test.ts';

@@ -16,7 +16,7 @@ function hasModel({ home, env }: CommandContext, workspace: string): boolean {
     const { config } = loadConfig({ home, workspace, env });
     return config.Provider === 'demo' || modelSettingsOf(config).main.kind !== 'demo';
   } catch (error) {
-    // Whatever needs the settings reports what is wrong with them.
+    // The next step that needs the settings reports their problem.
     if (error instanceof ConfigError) return true;
     throw error;
   }

@@ -34,7 +34,7 @@ const anotherModel = '';
 const longestList = 40;
 
 /**
- * Connects a model: asks for what the options do not say, sends one request, and writes the user's configuration. Nothing is
+ * Connects a model: asks for values missing in the options, sends one request, and writes the user's configuration. Nothing is
  * written before the request was answered, unless the user wants it so.
  * @throws CliError
  */

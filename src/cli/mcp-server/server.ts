@@ -13,7 +13,7 @@ export interface McpTool {
   readonly isReadOnly: boolean;
   /** JSON Schema of an object. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
-  /** Returns what the caller reads; an error becomes a result with `isError`. */
+  /** Returns the content of the result; an error becomes a result with `isError`. */
   readonly run: (args: unknown, signal: AbortSignal) => Promise<unknown>;
 }
 

@@ -136,7 +136,7 @@ export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegate
   return all.flatMap(([scope, tool]) => (scopes.includes(scope) ? [tool] : []));
 }
 
-/** The conversation when its turn has ended or waits for an approval, or as it is when the time is over. */
+/** Resolves with the conversation when its turn has ended, or waits for an approval, or when the time is over. */
 async function ended(
   delegated: Delegated,
   thread: { readonly workspaceId: string; readonly threadId: string },

@@ -40,7 +40,7 @@ const sources: Readonly<Record<FactSource, string>> = {
   default: 'assumed, as nothing is known',
 };
 
-/** Collects what is in force in a configuration. The provider is not asked. @throws ModelError */
+/** Collects the effective values of a configuration, without a request to the provider. @throws ModelError */
 export async function inForce(
   effective: Effective,
   { home, env }: Pick<CommandContext, 'home' | 'env'>,

@@ -68,7 +68,7 @@ type Facts = Pick<AttemptResult, 'costUsd' | 'files' | 'additions' | 'deletions'
 const noFacts: Facts = { costUsd: null, files: 0, additions: 0, deletions: 0 };
 const messageChars = 2_000;
 const unavailable = 'agentUnavailable';
-/** Of an attempt that ends with the race. */
+/** Failure code of an attempt that ends with the race. */
 const raceEnded = 'raceEnded';
 
 /** Runs one attempt of a race as its machine says. */
@@ -96,7 +96,7 @@ export class Attempt {
     return this.#threadId;
   }
 
-  /** Another attempt has passed, or the race has failed. */
+  /** Reports that another attempt has passed, or that the race has failed. */
   decided(): void {
     this.#actor.send({ type: 'RACE.DECIDED' });
   }
@@ -144,7 +144,7 @@ export class Attempt {
     const { server, prompt, isUnattended, signal } = this.#options;
     const asked = isUnattended ? ({ approvalPolicy: 'autoApprove' } as const) : {};
     this.#turn = await startTurn(server, this.#threadId ?? '', prompt, { ...asked, signal });
-    // It may have been decided while the request was under way.
+    // The race may have been decided during the request.
     if (this.#actor.getSnapshot().context.isDecided) this.#interrupt();
     const { cancelled } = await answerOf(this.#turn, signal, () => undefined);
     return { isCancelled: cancelled };
@@ -159,11 +159,11 @@ export class Attempt {
   }
 
   #interrupt(): void {
-    // It may have ended meanwhile.
+    // The turn may have ended.
     void this.#turn?.interrupt().catch(() => undefined);
   }
 
-  /** For those who watch the race on the page. An attempt without files is a conversation that says why. */
+  /** Records the state for the page. An attempt without files gets a conversation that names the reason. */
   async #record(state: RaceAttempt['state'], end: Pick<RaceAttempt, 'failure' | 'endedAt'> = {}): Promise<void> {
     const { server, number, check, choice, originalId, displayName } = this.#options;
     if (end.failure?.code === unavailable) {
@@ -190,7 +190,7 @@ export class Attempt {
     };
   }
 
-  /** Its conversation may have been deleted meanwhile; anything else ends the race. */
+  /** Tolerates errors of a deleted conversation; any other error ends the race. */
   async #unlessGone<T>(work: () => Promise<T>, otherwise: T): Promise<T> {
     try {
       return await work();
@@ -213,7 +213,7 @@ export class Attempt {
   }
 }
 
-/** Its agent cannot be had; other errors of a copy concern all attempts. */
+/** Failure code for an unavailable agent; undefined for other errors of a copy, which concern all attempts. */
 const refusalOf = (error: unknown): string | undefined =>
   error instanceof JsonRpcError && error.code === rpcErrors.agentUnavailable.code ? unavailable : undefined;
 

@@ -42,7 +42,7 @@ export async function prune(
   for (const { id, displayName, config } of data) {
     const { workspaceOverride: directory, race } = config;
     if (!displayName.startsWith(namePrefix)) continue;
-    // One that was not begun has no directory.
+    // An attempt that was not begun has no directory.
     if (directory === undefined ? !race : !places.some((place) => directory.startsWith(place))) continue;
     const reason =
       directory === undefined ? undefined : await userWork({ directory, endedAt: race?.endedAt, env, signal });

@@ -5,7 +5,7 @@ const seconds = (milliseconds: number): string => `${(milliseconds / 1000).toFix
 const longestLine = 100;
 
 /**
- * Shows a change while it is made: a spinner with what is being done on a terminal, and one line per phase with its time,
+ * Shows a change while it is made: a spinner with the current phase on a terminal, and one line per phase with its time,
  * there and elsewhere. Programs that read JSON get the result only.
  */
 export function showChange(output: Output): { readonly observe: ObserveChange; readonly stop: () => void } {

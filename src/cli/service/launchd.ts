@@ -69,7 +69,7 @@ export function launchd(place: ManagerPlace, uid: number): ServiceManager {
     async install(program) {
       mkdirSync(dirname(file), { recursive: true });
       writeFileAtomic(file, propertyList(program));
-      // One of an earlier installation is loaded with its old content.
+      // A service of an earlier installation is still loaded with its old content.
       await launchctl.ask('bootout', `${domain}/${label}`);
       await launchctl.must('bootstrap', domain, file);
       return status();
