@@ -19,7 +19,7 @@ export const isMissing = (context: CommandContext, command: string, flag: string
     command,
   );
 
-/** Reads a secret from a file; `-` is standard input. @param what name of the secret for people: `The model key` */
+/** Reads a secret from a file; `-` is standard input. `what` names the secret in messages: `The model key`. */
 export async function secretText(context: CommandContext, path: string, what: string): Promise<string> {
   const { text, warnings } = await readSecretFile(path === '-' ? path : context.absolute(path), what);
   for (const warning of warnings) context.output.warn(warning);
