@@ -10,10 +10,10 @@ import { runSession } from './session.ts';
 import type { ReviewAgent, ReviewAssignment, ReviewHooks, ReviewSubmission } from './types.ts';
 
 export interface ReviewAgentOptions {
-  /** As they are now: they are asked for every review. */
+  /** Reads the current settings for each review. */
   readonly settings: () => BackendSettings;
   readonly logger: Logger;
-  /** The user's home of Oratorio, where its Hub is found. Default: as the environment says. */
+  /** The user's home of Oratorio, where its Hub is found. Default: the home that the environment names. */
   readonly home?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly limits?: Partial<AgentLimits>;

@@ -13,7 +13,7 @@ export interface Participant {
 
 /** One connection to an agent server, for all reviews that it does. */
 export class AgentConnection {
-  /** Resolves with what ended the connection. */
+  /** Resolves with the reason when the connection ends. */
   readonly closed: Promise<Error>;
   readonly dashboardUrl: string | undefined;
   readonly #client: AppServerClient;
@@ -57,7 +57,7 @@ export class AgentConnection {
     return this.#client.request(method, params, { timeoutMs: this.#requestMs, ...options });
   }
 
-  /** From now on `participant` hears of the thread and runs the tools that were brought to it. Returns what ends that. */
+  /** Delivers the notifications and tool calls of the thread to `participant`. Returns a function that ends this. */
   join(threadId: string, participant: Participant): () => void {
     this.#participants.set(threadId, participant);
     return () => this.#participants.delete(threadId);
@@ -74,7 +74,7 @@ export class AgentConnection {
     return { promise, stop: () => this.#whenLost.delete(reject) };
   }
 
-  /** Every notification of the connection, whatever it is about. Returns what ends that. */
+  /** Subscribes to every notification of the connection. Returns a function that ends the subscription. */
   listen(listener: (notification: RpcNotification) => void): () => void {
     return this.#client.onNotification(listener);
   }

@@ -165,7 +165,7 @@ function issuesText(issues: readonly v.BaseIssue<unknown>[]): string {
   return `${texts.join('; ')}${issues.length > shownIssues ? '; …' : ''}.`;
 }
 
-/** Models write null for what they leave out. */
+/** Drops null fields: models write null for a field that they leave out. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (typeof value !== 'object' || value === null) return value;

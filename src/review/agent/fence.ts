@@ -1,10 +1,10 @@
 import { visible } from './visible.ts';
 
 /**
- * Fences an untrusted text as data for a model: between two lines of back-ticks that are longer than any run of them inside, so
- * that no text can end its own fence.
+ * Fences an untrusted text as data for a model, between two lines of back-ticks. They are longer than any run of back-ticks in
+ * the text, so that no text can end its own fence.
  *
- * @param label what it is; a word of ours
+ * @param label kind of the text; a word of ours
  */
 export function fenced(label: string, text: string): string {
   const shown = visible(text);
@@ -19,7 +19,7 @@ export function bounded(text: string, limit: number): string {
   return `${text.slice(0, limit)}\n… (${text.length - limit} more characters were left out)`;
 }
 
-/** A path on a line of ours: as it is when it is plain, as a JSON text otherwise. */
+/** A path on a line of ours: a plain path unchanged, any other as a JSON text. */
 export function plainPath(path: string): string {
   return /^[\p{L}\p{N}_.+@/-]+$/u.test(path) ? path : JSON.stringify(visible(path));
 }

@@ -1,6 +1,6 @@
 /**
- * Reviews by an agent server: what the model is asked, the tools through which it hands in, and the conversation itself over
- * JSON-RPC. Called by the runs. Never here: git, the database, GitHub, what becomes of a submission.
+ * Reviews by an agent server: the prompt, the tools for the submission, and the conversation over JSON-RPC. Called by the runs.
+ * Never here: git, the database, GitHub, the fate of a submission.
  */
 export { createReviewAgent, type ReviewAgentOptions } from './agent.ts';
 export { ReviewAgentError, type ReviewAgentErrorCode } from './errors.ts';

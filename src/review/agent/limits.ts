@@ -1,24 +1,24 @@
 /** Bounds of one review by an agent; times in milliseconds, lengths in characters unless said. */
 export interface AgentLimits {
-  /** How often a draft may be handed in; the last one holds as it is. */
+  /** Submissions of a draft. The last one counts, even with findings that have no place. */
   readonly submissions: number;
-  /** Of diff in the prompt: what is beyond it the model reads in the worktree. */
+  /** Bytes of diff in the prompt. The model reads the rest in the worktree. */
   readonly promptDiffBytes: number;
-  /** Names that are listed of what the prompt has no room for. */
+  /** Names listed of the files that do not fit into the prompt. */
   readonly listedFiles: number;
   readonly titleChars: number;
   readonly descriptionChars: number;
   readonly focusChars: number;
-  /** Of each text of instructions. */
+  /** Length of each text of instructions. */
   readonly instructionChars: number;
   /** Number of open findings in the prompt, and length of each. */
   readonly openFindings: number;
   readonly findingChars: number;
-  /** For an interrupted turn to end. */
+  /** Time for an interrupted turn to end. */
   readonly endTurnMs: number;
-  /** For one request to the agent server. */
+  /** Time for one request to the agent server. */
   readonly requestMs: number;
-  /** For the Hub to find or start the agent server of a workspace. */
+  /** Time for the Hub to find or start the agent server of a workspace. */
   readonly ensureMs: number;
 }
 

@@ -74,7 +74,7 @@ function obstacleOf({ anchor }: PlacedFinding, bytes: Uint8Array | null): Sugges
   return obstacleOfLines(bytes, { first: startLine, last: line }, quoted, replacement);
 }
 
-/** As the model wrote it; else with the characters themselves that it was shown spelled out. */
+/** Places a finding as the model wrote it, or else with the spelled-out characters of the prompt turned back. */
 function tryBoth(files: Files, finding: SubmittedFinding, readHead: (path: string) => string | null): Try {
   const asWritten = { finding, result: anchorFinding(files, finding, readHead) };
   if ('anchor' in asWritten.result) return asWritten;

@@ -9,7 +9,7 @@ import type { ReviewAssignment } from './types.ts';
 
 /** Prompt of one review. */
 export interface ReviewPrompt {
-  /** For the system prompt: only what we and the maintainers say. */
+  /** Text for the system prompt: only our own words and those of the maintainers. */
   readonly instructions: string;
   /** Message of the user: the change, as data. */
   readonly task: string;
@@ -18,7 +18,7 @@ export interface ReviewPrompt {
 export interface PromptOptions {
   readonly limits: AgentLimits;
   readonly minSeverity: Severity;
-  /** Of the settings; the limits hold as well. */
+  /** Bytes of diff from the settings; the limits hold as well. */
   readonly maxDiffBytes: number;
 }
 
@@ -158,7 +158,7 @@ function changeOf(assignment: ReviewAssignment, budget: number, limits: AgentLim
   const reviewed = new Set(selection.reviewed.map(({ path }) => path));
   const news = parseDiff(since.diff).filter(({ path }) => reviewed.has(path));
   const skipped = new Set(selection.skipped.map(({ path }) => path));
-  // The selection may be of what is new only: what it belongs to is in the whole change.
+  // The selection may hold only the new part: the full change shows the code around it.
   const again = diffFiles.filter(({ path }) => touched.has(path) && reviewed.has(path));
   const before = diffFiles.filter(({ path }) => !touched.has(path) && !skipped.has(path));
   return [

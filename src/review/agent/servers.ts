@@ -108,7 +108,7 @@ export class AgentServers {
     return url;
   }
 
-  /** @returns where it serves what @throws Error when it does not run */
+  /** @returns the address of each endpoint, by name @throws Error when the agent server does not run */
   async #inspect(workspacePath: string): Promise<Readonly<Record<string, string>>> {
     const hub = await this.#connectedHub(false);
     const signal = AbortSignal.timeout(this.#options.limits.requestMs);

@@ -33,9 +33,9 @@ const endings = new Set(['turn/completed', 'turn/failed', 'turn/cancelled']);
 
 /**
  * One review in a thread of its own: prompts the model, answers its tools, and reminds it once when it ended without
- * handing in. The thread is archived whatever happens.
+ * handing in. The thread is archived in every case.
  *
- * @throws ReviewAgentError; the reason of an aborted signal; what a hook throws
+ * @throws ReviewAgentError; the reason of an aborted signal; any error of a hook
  */
 export async function runSession(options: SessionOptions): Promise<ReviewSubmission> {
   const threadId = await startThread(options);
@@ -182,7 +182,7 @@ class Session {
       await server.request('turn/interrupt', { threadId, turnId }, { signal: deadline });
       await Promise.race([this.#end(turnId).promise, this.#lost.promise, over.promise]);
     } catch {
-      // It has ended already, or its server has.
+      // The turn or its server has already ended.
     } finally {
       over.stop();
     }

@@ -76,8 +76,8 @@ export interface ReviewAgent {
   /** Ends the turn that is under way in a thread, which another process may have begun. A thread that is gone is fine. */
   interrupt(workspacePath: string, threadId: string): Promise<void>;
   /**
-   * Where a person can watch a thread, with what opens it in the fragment when the Dashboard is this user's: never to be logged.
-   * Undefined when no server shows it; nothing is started for it.
+   * Address of the Dashboard page of a thread. When the Dashboard is this user's, the fragment holds the key that opens it: never
+   * log it. Undefined when no server shows the thread; no server is started for it.
    */
   traceUrl(workspacePath: string, threadId: string): Promise<string | undefined>;
   /** Entry of `/api/v1/status` for the agent server of a workspace. */

@@ -5,7 +5,7 @@ const shown = /⟨U\+([0-9A-F]{4,6})⟩/g;
 
 const spell = (codePoint: number): string => `⟨${codePointName(codePoint)}⟩`;
 
-/** The same text with each character that a reader does not see spelled out: `⟨U+202E⟩`. Line ends become `\n`. */
+/** Spells out each character that a reader does not see: `⟨U+202E⟩`. Line ends become `\n`. */
 export const visible = (text: string): string => visibleText(text.replaceAll('\r\n', '\n'), { strict: true, spell });
 
 /** Reverts `visible`, for a model that copied from the prompt. */

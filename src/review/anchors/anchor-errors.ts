@@ -3,7 +3,7 @@ import type { TextMatch } from './find-text.ts';
 import { commentableRanges } from './sides.ts';
 
 export const anchorErrorCodes = ['pathNotInDiff', 'oldTextNotFound', 'oldTextAmbiguous', 'lineNotCommentable'] as const;
-/** Error for the model, so that it can submit the finding anew in the same turn. */
+/** Error for the model, so that it can submit the finding again in the same turn. */
 export interface AnchorError {
   readonly code: (typeof anchorErrorCodes)[number];
   readonly message: string;

@@ -58,8 +58,8 @@ interface Wanted {
 }
 
 /**
- * A line end behind the last line is no line of its own: it may be there or not, in the old text and in the new. Empty lines
- * around the text are looked for, too, but given up when they are not there.
+ * A line end behind the last line adds no line: it may be there or not, in the old text and in the new. Empty lines around
+ * the text are looked for, too, but given up when they are not there.
  */
 function wantedTexts({ oldText, newText, line }: Finding): Wanted[] {
   if (oldText === undefined || oldText.trim() === '') return [];
@@ -120,7 +120,7 @@ const covers = ({ first, last }: TextMatch, line: number | undefined): boolean =
 /** Text that is in the file but not in the diff can be spoken of, but not at its line. */
 const outside = (file: DiffFile): AnchorResult => ({ anchor: { placement: 'file', reason: 'outsideDiff' }, file });
 
-/** The text is nowhere on the side that was asked for. What was removed is spoken of, but cannot be changed any more. */
+/** The side of the finding does not hold the text. A removed text can be commented on, but not changed. */
 function missing(file: DiffFile, side: Side, finding: Finding): AnchorResult {
   if (file.status === 'deleted') return { anchor: { placement: 'file', reason: 'deleted' }, file };
   const [wanted] = wantedTexts(finding);
@@ -144,7 +144,7 @@ function decide(
   return { anchor: inline(chosen, side, { oldText, newText: newText === oldText ? undefined : newText }), file };
 }
 
-/** A path may have two entries, when a file became a link: what was there on the left, what is there on the right. */
+/** The entry of a path. A path may have two, when a file became a link: the old file on the left, the new one on the right. */
 function fileOf(files: readonly DiffFile[], path: string, side: Side | undefined): DiffFile | undefined {
   const plain = path.trim().replace(/^\.?\/+/, '');
   const isMeant: ((file: DiffFile) => boolean)[] = [

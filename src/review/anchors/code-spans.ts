@@ -6,7 +6,7 @@ export interface MarkdownPart {
 
 const isBlank = (line: string): boolean => /^[ \t\n]*$/.test(line);
 
-/** A row of `---` between pipes makes a table, and there a pipe ends whatever stands before it (GFM, section 4.10). */
+/** A row of `---` between pipes makes a table, and there a pipe ends any construct before it (GFM, section 4.10). */
 const tableRule = /^[\s>*+]*(?:\d{1,9}[.)] )?\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/;
 
 /**

@@ -5,7 +5,7 @@ export interface CredentialKind {
    * Matches no more than it takes to be sure, and nothing of unlimited length: so a text of any shape is read in linear time.
    */
   readonly pattern: RegExp;
-  /** Decides what the pattern alone does not: gets the matched groups. */
+  /** Decides the cases that the pattern alone cannot: gets the matched groups. */
   readonly isReal?: (...found: string[]) => boolean;
 }
 
@@ -20,7 +20,7 @@ function entropy(text: string): number {
 
 const kindOf = (char: string): 'a' | 'A' | '0' => (/\d/.test(char) ? '0' : /[A-Z]/.test(char) ? 'A' : 'a');
 
-/** Words stay long in one kind of letter, however they are put together; what dice have thrown does not. */
+/** Words keep to one kind of letter for long, in any combination; random characters do not. */
 export function looksRandom(text: string): boolean {
   const bare = text.replace(/[^A-Za-z0-9]/g, '').replace(/[A-Z](?=[a-z])/g, (letter) => letter.toLowerCase());
   const kinds = [...bare].map(kindOf);
@@ -28,7 +28,7 @@ export function looksRandom(text: string): boolean {
   return kinds.includes('0') && entropy(text) >= 3 && changes / bare.length >= 0.3;
 }
 
-/** `xxxxxxxx`, `ghp_EXAMPLE…`, `${TOKEN}`: what documents write in the place of one. */
+/** `xxxxxxxx`, `ghp_EXAMPLE…`, `${TOKEN}`: placeholders that documents write for a credential. */
 const isPlaceholder = (text: string): boolean =>
   entropy(text) < 2.5 || /example|placeholder|redacted|your[-_]?|x{4}|\*{3}|\.{3}/i.test(text);
 const isFilledIn = (all = '', value = all): boolean => !isPlaceholder(value);
@@ -42,7 +42,7 @@ export const credentialKinds: readonly CredentialKind[] = [
     name: 'a private key',
     pattern: /-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----[\s\S]{0,300}?[A-Za-z0-9+/]{32}/,
   },
-  // Of any length since 2026: ghs_ may hold a JSON Web Token.
+  // Any length since 2026: ghs_ may hold a JSON Web Token.
   fixed('a GitHub token', /gh[opsur]_[A-Za-z0-9_.-]{16}|github_pat_[A-Za-z0-9_]{16}/),
   fixed('an AWS access key', /(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Z])/),
   fixed('a Slack token', /xox[abceoprs]-[A-Za-z0-9-]{10}|xapp-\d-[A-Za-z0-9-]{10}/),

@@ -15,9 +15,9 @@ export interface DiffHunk {
 
 /** One file of a unified diff. */
 export interface DiffFile {
-  /** As it is called now; a deleted file as it was called. */
+  /** Current path; the last path of a deleted file. */
   readonly path: string;
-  /** As it was called before, when that differs. */
+  /** Path before the change, when it differs. */
   readonly oldPath: string | null;
   readonly status: 'added' | 'modified' | 'deleted' | 'renamed';
   readonly isBinary: boolean;

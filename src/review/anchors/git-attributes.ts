@@ -23,8 +23,8 @@ interface Rule {
 }
 
 /**
- * Reads `linguist-generated` and `linguist-vendored` (gitattributes(5); github-linguist, docs/overrides.md): what is set, unset
- * with `-` or `=false`. The last line that speaks of a path holds, and a file deeper in the tree holds before those above it.
+ * Reads `linguist-generated` and `linguist-vendored` (gitattributes(5); github-linguist, docs/overrides.md): set, or unset with
+ * `-` or `=false`. The last line that matches a path holds, and a file deeper in the tree holds before those above it.
  */
 export function statedKinds(files: readonly AttributesFile[]): (path: string) => StatedKind {
   const depth = ({ directory }: AttributesFile) => (directory === '' ? 0 : directory.split('/').length);

@@ -4,7 +4,7 @@
  */
 import { expandBraces, type PathTest, pathTest } from '../../lib/index.ts';
 
-/** Returns a test that is true for paths that the pattern matches, and for what lies below them. */
+/** Returns a test that is true for each path that the pattern matches, and for all paths below it. */
 export function gitPatternTest(pattern: string): PathTest {
   const trimmed = pattern.trim();
   const tests = (expandBraces(trimmed) ?? [trimmed]).flatMap(testsOf);

@@ -1,6 +1,7 @@
 /**
  * From a model's submission to a publishable review: the place of each finding in the diff, whether it was reported before,
- * which files are worth a review, what must not be published. Pure functions; called by the runs. Never here: git, GitHub, a clock.
+ * the files worth a review, the texts that must not be published. Pure functions; called by the runs. Never here: git,
+ * GitHub, a clock.
  */
 export { type Anchor, type AnchorResult, anchorFinding, withoutLineEnd } from './anchor.ts';
 export { type AnchorError, anchorErrorCodes } from './anchor-errors.ts';

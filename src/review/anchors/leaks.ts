@@ -12,8 +12,8 @@ const seedLength = 8;
 const seedStep = partLength - seedLength + 1;
 
 /**
- * Names the kind of secret in a text; undefined when it holds none. Searches the text as it is and without white space, marks
- * and invisible characters, decoded from percent signs, character references, base64 and hexadecimal digits.
+ * Names the kind of secret in a text; undefined when it holds none. Searches the unchanged text, and the text without white
+ * space, marks and invisible characters, decoded from percent signs, character references, base64 and hexadecimal digits.
  *
  * @param secrets secrets of this process: whole, or any part of them of 24 letters and digits
  */
@@ -65,7 +65,7 @@ const squashed = (text: string): string => text.replace(/[^\p{L}\p{N}]+/gu, '');
 /** Forms of secrets in which a text may hold them. */
 interface Sought {
   readonly secrets: readonly string[];
-  /** Their letters and digits, of those with enough of them. */
+  /** Letters and digits of the secrets that have enough of them. */
   readonly wholes: readonly string[];
   /** Pieces of those that are long enough to have parts. */
   readonly seeds: ReadonlySet<string>;

@@ -21,13 +21,13 @@ const fenceStart = /^([ \t]*)(`{3,}(?=[^`]*$)|~{3,})(.*)$/s;
 const listItem = /^( *)(?:[-+*]|(\d{1,9})[.)])( {1,4})(?=\S)/;
 const thematicBreak = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const container = /^(?:[-+*>]|\d{1,9}[.)])(?:\s|$)|^>/;
-/** GitHub does not show these as they are: a suggestion can be applied, the others run or fetch something. */
+/** Kinds of code block that GitHub does not show as text: a suggestion can be applied, the others run or fetch something. */
 const activeInfo = /^\s*(?:suggestion|mermaid|geojson|topojson|stl|math)\b.*/is;
 
 /**
- * Parts a Markdown text into code and prose (CommonMark, sections 4.5, 5.2 and 6.1). Whatever is not surely code is prose, so that
- * nothing is overlooked that GitHub acts on. Joined, the parts are the text, except for fences: one that is never closed is
- * closed, one of an ambiguous place becomes text, and so does one that would be more than text, such as an unchecked
+ * Splits a Markdown text into code and prose (CommonMark, sections 4.5, 5.2 and 6.1). Every part that is not surely code is prose,
+ * so that nothing is overlooked that GitHub acts on. The joined parts equal the text, except for fences: an unclosed fence is
+ * closed. A fence in an ambiguous place becomes text, and so does a fence that would be more than text, such as an unchecked
  * suggestion.
  */
 export function markdownParts(text: string): MarkdownPart[] {
@@ -49,7 +49,7 @@ export function markdownParts(text: string): MarkdownPart[] {
   return merged(parts);
 }
 
-/** The text with its last fence closed, so that what is put behind it is not taken for code. */
+/** Closes the last fence of a text, so that text put behind it is not taken for code. */
 export const closeFences = (text: string): string =>
   markdownParts(text)
     .map((part) => part.text)
@@ -79,7 +79,7 @@ function readFence(
   before: string,
 ): MarkdownPart {
   const column = before.length + indent.length;
-  // Content of an item begins at the third column at the earliest: what is before that ends all of them.
+  // Content of an item begins at the third column at the earliest: a line that begins before it ends all items.
   if (column < 2) Object.assign(blocks, { items: [], isSure: true });
   blocks.items = blocks.items.filter((offset) => offset <= column);
   const offset = blocks.items.at(-1) ?? 0;

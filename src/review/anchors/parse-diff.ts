@@ -21,9 +21,9 @@ interface Draft {
 }
 
 /**
- * Reads what `git diff` printed (git-diff(1), "Generating patch text with -p"). Lines are parted at line feeds only: a carriage
- * return belongs to its line, as it does for git. What a hunk holds is counted by its header, so that a removed line `-- x` is
- * not taken for the name of a file. Never throws: what is no diff has no files, and a hunk that was cut off ends where it does.
+ * Reads the output of `git diff` (git-diff(1), "Generating patch text with -p"). Lines end at line feeds only: a carriage return
+ * belongs to its line, as it does for git. The header of a hunk counts its lines, so that a removed line `-- x` is not taken for
+ * the name of a file. Never throws: a text that is not a diff has no files, and a truncated hunk ends where the text does.
  * Takes time in proportion to the text.
  */
 export function parseDiff(text: string): DiffFile[] {
@@ -45,7 +45,7 @@ export function parseDiff(text: string): DiffFile[] {
       draft.hunks.push(hunk);
       at = next;
     } else {
-      // Behind a hunk nothing names the file any more, whatever it looks like.
+      // Behind a hunk no line names the file any more, even if it looks like a header.
       if (draft && draft.hunks.length === 0) readHeader(draft, line);
       at += 1;
     }

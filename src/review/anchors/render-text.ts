@@ -8,10 +8,10 @@ function longestRun(text: string): number {
   return longest;
 }
 
-/** A fence that is longer than any run of back-ticks in what it holds (CommonMark, section 4.5). */
+/** A fence that is longer than any run of back-ticks in its text (CommonMark, section 4.5). */
 export const fence = (text: string): string => '`'.repeat(Math.max(3, longestRun(text) + 1));
 
-/** Text as code, whatever back-ticks are in it (CommonMark, section 6.1); what cannot be seen is spelled out. */
+/** Text as a code span, with any back-ticks in it (CommonMark, section 6.1); invisible characters are spelled out. */
 export function codeSpan(text: string): string {
   const plain = visible(text).replace(/\s+/g, ' ');
   const mark = '`'.repeat(longestRun(plain) + 1);

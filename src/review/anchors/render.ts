@@ -4,7 +4,7 @@ import { closeFences } from './markdown.ts';
 import { codeSpan, cut, fence } from './render-text.ts';
 import type { SkipReason } from './select-files.ts';
 
-/** Hidden in what is published: by it a write that was made already is found again. */
+/** Hidden marks of a published text, by which an earlier write is found again. */
 export const markers = {
   review: (runId: string) => `<!-- oratorio:review:${runId} -->`,
   finding: (findingId: string) => `<!-- oratorio:finding:${findingId} -->`,
@@ -13,7 +13,7 @@ export const markers = {
     `<!-- oratorio:reply:${commentId}${refusal === undefined ? '' : `:${refusal}`} -->`,
 } as const;
 
-/** GitHub takes 65 536 characters; what is hidden and what is quoted needs some of them. */
+/** GitHub takes 65 536 characters; hidden marks and quotations need some of them. */
 export const longestBody = 60_000;
 
 const labels: Readonly<Record<Severity, string>> = {
@@ -23,7 +23,7 @@ const labels: Readonly<Record<Severity, string>> = {
   note: '⬜ **Note**',
 };
 
-/** A finding as it is published. Title and body went through `scanOutput`, the replacement through `scanCode`. */
+/** A finding for publication. Title and body went through `scanOutput`, the replacement through `scanCode`. */
 export interface RenderedFinding {
   readonly findingId: string;
   readonly severity: Severity;
@@ -34,7 +34,7 @@ export interface RenderedFinding {
 }
 
 /**
- * Text of one comment: how bad it is in a word, what it is, why, and where there is one the change that GitHub can apply
+ * Text of one comment: the severity in a word, the title, the reason, and the change that GitHub can apply, where there is one
  * (GitHub Docs, "Incorporating feedback in your pull request").
  */
 export function renderComment({ findingId, severity, title, body, anchor }: RenderedFinding): string {

@@ -21,14 +21,14 @@ interface Rule {
   readonly by: (...found: string[]) => string;
 }
 
-/** Behind a sign it reads the same, and what stood for something is text. */
+/** Behind a sign this character is invisible, and the sign loses its special meaning. */
 const joiner = '\u200d';
 const keepReferences =
   'amp|lt|gt|quot|apos|nbsp|ndash|mdash|hellip|larr|rarr|times|le|ge|ne|copy|bull|middot|euro|pound';
 
 /**
  * Rules that neutralise prose under the name of an App, in the order of their application. Signs are taken apart rather than whole
- * constructs recognised: `![` without its mark is a link whatever follows, `<` that is spelled out begins no tag.
+ * constructs recognised: `![` without its mark is a link in every case, `<` that is spelled out begins no tag.
  */
 const proseRules: readonly Rule[] = [
   { what: 'HTML comments', pattern: /<!--(?:(?!<!--)[\s\S])*?-->/g, by: () => '' },
@@ -51,7 +51,7 @@ const proseRules: readonly Rule[] = [
   { what: 'addresses with a user', pattern: /:\/\/[^\s/?#@()<>\]]{1,200}@/g, by: () => '://' },
   { what: 'autolinks', pattern: /<(https?:\/\/[^\s<>]{1,2000})>/gi, by: (_, address = '') => address },
   { what: 'HTML', pattern: /<(?=[a-z/!?])/gi, by: () => '&lt;' },
-  // GitHub reads names of users in ASCII letters; what is before may be anything but those (and then it is an address).
+  // GitHub reads names of users in ASCII letters. The character before must not be one of those (then it is an address).
   { what: 'mentions', pattern: /(?<![A-Za-z0-9_])@(?=[\p{L}\p{N}&\\])/gu, by: () => `@${joiner}` },
   { what: 'references to other repositories', pattern: /#(?=\d)(?<=[\w.-]\/[\w.-]{1,100}#)/g, by: () => `#${joiner}` },
   {
@@ -67,7 +67,7 @@ const proseRules: readonly Rule[] = [
   },
 ];
 
-/** Our own marks are looked for in the text as it is, so not even code may look like one. */
+/** Our own marks are searched for in the unparsed text, so not even code may look like one. */
 const forgedMarker: Rule = {
   what: 'forged markers',
   pattern: /<!--(?=\s{0,9}oratorio\s{0,9}:)/gi,
@@ -90,7 +90,8 @@ export function scanOutput(text: string, secrets: readonly string[] = []): Scann
 }
 
 /**
- * The same for what is put between fences as it is, such as a suggestion: no credential, nothing hidden. What is left is code.
+ * Checks a text that is published unchanged between fences, such as a suggestion: no credential, nothing hidden. The result
+ * stays code.
  */
 export function scanCode(text: string, secrets: readonly string[] = []): ScannedText {
   return scan(text, secrets, (clean, changes) => applied(changes)(clean, forgedMarker));
@@ -106,7 +107,7 @@ function scan(
   const unix = text.replaceAll('\r\n', '\n');
   const seen = change(unix, { what: 'invisible characters', pattern: invisible, by: () => '' });
   const clean = tame(change(seen, { what: 'control characters', pattern: control, by: () => '' }), changes);
-  // Once more: what was taken out may have stood between the halves of a secret.
+  // Once more: a removed part may have stood between the halves of a secret.
   const leaked = leakIn(text, secrets) ?? (clean === text ? undefined : leakIn(clean, secrets));
   if (leaked === undefined) return { text: clean, blockedBy: null, changes: [...changes] };
   return {

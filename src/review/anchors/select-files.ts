@@ -20,7 +20,7 @@ export interface SelectionRules {
   /** Globs of the settings and of the base commit's own rules, as in a .gitignore: later ones hold, `!` takes back. */
   readonly ignorePaths: readonly string[];
   readonly maxFiles: number;
-  /** Of the diff of all files together. */
+  /** Bytes of the diff of all files together. */
   readonly maxDiffBytes: number;
   /** The .gitattributes of the base commit; never of the head, which could excuse itself. */
   readonly gitAttributes?: readonly AttributesFile[];
@@ -47,7 +47,7 @@ interface Skipped {
 
 /**
  * The files of a change that are worth a reviewer's time, within the budget: the smallest changes first go in, so that one
- * huge file does not crowd out all others. What is left out is named with its reason: reviewed and skipped together are all.
+ * huge file does not crowd out all others. Each skipped file is named with its reason: reviewed and skipped together are all.
  */
 export function selectFiles(files: readonly DiffFile[], rules: SelectionRules): Selection {
   const isIgnored = ignoreTest(rules.ignorePaths);
@@ -82,7 +82,7 @@ function withinBudget(candidates: readonly Candidate[], { maxFiles, maxDiffBytes
   return { taken, left };
 }
 
-/** Attributes of the repository take precedence over what name and text make likely. */
+/** Attributes of the repository take precedence over guesses from the name and the text. */
 function reasonOf(
   file: DiffFile,
   isIgnored: PathTest,
@@ -105,6 +105,6 @@ function isGenerated(file: DiffFile, readBase: SelectionRules['readBase']): bool
   return base !== null && saysGenerated(base);
 }
 
-/** As git printed it, with the mark in front and the line end. */
+/** Bytes of a file's diff as git printed it, with the mark in front and the line end. */
 const bytesOf = ({ hunks }: DiffFile): number =>
   hunks.reduce((sum, { lines }) => sum + lines.reduce((all, { text }) => all + Buffer.byteLength(text) + 2, 0), 0);

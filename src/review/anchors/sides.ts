@@ -5,7 +5,7 @@ export interface NumberedLine {
   readonly line: number;
 }
 
-/** The lines of one side of a file, hunk by hunk: what can be commented, and what a comment must not reach across. */
+/** The lines of one side of a file, by hunk: the lines open to comments, and the gaps that no comment may span. */
 export function sideRuns(file: DiffFile, side: Side): NumberedLine[][] {
   return file.hunks
     .map(({ lines }) =>

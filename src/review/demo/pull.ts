@@ -28,7 +28,7 @@ export interface DemoCheckRun {
   conclusion: string | null;
 }
 
-/** The pull request of the demo, and what was written to it. */
+/** The pull request of the demo, and the texts written to it. */
 export class DemoPull {
   /** Address of its page. */
   url = '';
@@ -58,7 +58,7 @@ export class DemoPull {
     return this.#id;
   }
 
-  /** As GitHub's API shows it. */
+  /** The pull request in the form of GitHub's API. */
   facts(): object {
     const { number, title, body, author, headRef } = pull;
     const repo = { id: repositoryId };

@@ -81,7 +81,7 @@ const table: readonly (readonly [Method, string, Handle])[] = [
   ['GET', '/:owner/:repo/pull/:number', (demo) => bytes(200, 'text/html; charset=utf-8', pageOf(demo))],
 ];
 
-/** Routes of GitHub's API that reviews use, and the page of the pull request. What a route does not read, it does not check. */
+/** Routes of GitHub's API that reviews use, and the page of the pull request. A route checks only the values that it reads. */
 export const demoRoutes = (demo: DemoPull): AnyRoute[] =>
   table.map(([method, path, handle]) => ({ method, path, handler: (context) => handle(demo, context) }));
 

@@ -58,7 +58,7 @@ export async function startDemoSource(
     webhookSecret,
     pull: demo,
     async announce(backendUrl) {
-      // Not before: Auto Review leaves out what was opened before it was switched on.
+      // Not before: Auto Review ignores a pull request that was opened before it was switched on.
       demo.openedAt = new Date().toISOString();
       const body = JSON.stringify({ action: 'opened', ...demo.event() });
       const response = await fetch(`${backendUrl}/api/v1/sources/github/webhook`, {

@@ -16,7 +16,7 @@ export interface ChangeContext {
 const common = ['diff-tree', '-r', '--no-ext-diff', '--no-textconv', '--no-color', '--ignore-submodules=none'];
 const listed = ['--raw', '--numstat', '-z', '--full-index'];
 const patched = ['-p', '-U3', '--src-prefix=a/', '--dst-prefix=b/', '--submodule=short'];
-/** Of the arguments of one command. */
+/** Bytes of the excluded paths in the arguments of one command. */
 const hiddenBytes = 512 * 1_024;
 
 /**

@@ -5,9 +5,9 @@ import type { GitRunner } from './runner.ts';
 
 /** Objects that a store can borrow from a checkout. */
 export interface Borrowed {
-  /** Its objects; null when they are of no use: a shallow clone does not say where its history ends to those who borrow. */
+  /** Object directory; null when useless: a shallow clone does not show borrowers where its history ends. */
   readonly objectsPath: string | null;
-  /** Not every object is there: what is missing must be fetched one by one. */
+  /** Some objects are missing and must be fetched one by one. */
   readonly isPartial: boolean;
 }
 
@@ -28,7 +28,7 @@ export async function inspectCheckout(workspacePath: string, git: GitRunner): Pr
   return { objectsPath, isPartial: await hasPromisedObjects(objectsPath) };
 }
 
-/** Where objects and refs are: `.git`, what a `.git` file names, or the directory itself. */
+/** Directory of the objects and refs: `.git`, the target of a `.git` file, or the workspace itself. */
 async function commonDirectory(workspacePath: string): Promise<string> {
   const top = await realpath(workspacePath).catch(() => {
     throw notRepository(workspacePath);
@@ -48,7 +48,7 @@ async function gitDirectoryOf(top: string): Promise<string> {
   return isAbsolute(target) ? target : resolve(top, target);
 }
 
-/** Only read: `--file` without includes takes no notice of what the file would configure. */
+/** Reads the object format only: with `--file` and no includes, the file configures nothing. */
 async function checkObjectFormat(configFile: string, git: GitRunner): Promise<void> {
   const text = await readFile(configFile, 'utf8').catch(() => '');
   if (!/objectformat/i.test(text)) return;

@@ -25,8 +25,8 @@ export interface CleanOptions {
 const tidyLimits = { looseObjects: 2_000, packs: 40 };
 
 /**
- * Removes what is due, and what crashes have left: rubbish, worktrees without a record, records without a worktree, refs of
- * worktrees that have gone. Touches nothing that is not ours, whatever the records say; one failure stops no other removal.
+ * Removes worktrees that are due, and the remains of crashes: trash, worktrees without a record, records without a worktree, refs
+ * of worktrees that are gone. Never touches a foreign file, even when a record names it; one failure stops no other removal.
  */
 export async function cleanRoot(context: StoreContext, options: CleanOptions): Promise<CleanReport> {
   const { root } = context.layout;
@@ -55,7 +55,7 @@ async function cleanRecorded(context: StoreContext, key: string, options: CleanO
   const found = readRecord(root, key);
   if (found.kind === 'missing') return false;
   if (found.kind === 'invalid') {
-    // Its record is lost: the worktree itself still names its repository.
+    // The record is lost: the worktree still names its repository.
     const changed = await stat(path).then(({ mtimeMs }) => mtimeMs);
     if (options.now.getTime() - changed < options.retention.failedMs) return false;
     await removeTree(path);
@@ -75,7 +75,7 @@ async function isDue(record: WorktreeRecord, { now, retention, isActive }: Clean
   return now.getTime() - record.since >= keepMs;
 }
 
-/** A record is written before its worktree and goes after it, so a worktree without one is what a crash has left. */
+/** A record is written before its worktree and removed after it, so a worktree without one is left from a crash. */
 async function cleanUnrecorded(context: StoreContext, key: string): Promise<boolean> {
   const { root, stores } = context.layout;
   if (readRecord(root, key).kind !== 'missing') return false;
@@ -115,7 +115,7 @@ async function tidyStore(context: StoreContext, key: string, now: Date): Promise
   });
 }
 
-/** Of which pull requests a store has worktrees. */
+/** Numbers of the pull requests whose worktrees belong to a store. */
 async function numbersOf({ layout }: StoreContext, storeKey: string): Promise<Set<number>> {
   const numbers = new Set<number>();
   for (const key of await recordKeys(layout.root)) {
@@ -125,7 +125,7 @@ async function numbersOf({ layout }: StoreContext, storeKey: string): Promise<Se
   return numbers;
 }
 
-/** Pull requests without a worktree, and what git remembers of worktrees that have gone. */
+/** Removes the refs of pull requests without a worktree, and git's records of worktrees that are gone. */
 async function removeOldRefs(context: StoreContext, gitDir: string, numbers: ReadonlySet<number>): Promise<void> {
   const args = ['for-each-ref', '--format=%(refname)', 'refs/oratorio/pull'];
   const listing = await context.git.text({ gitDir, args, maxBytes: context.limits.listingBytes });

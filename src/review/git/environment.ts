@@ -55,7 +55,7 @@ function limitSettings({ emptyDirectory, limits }: EnvironmentOptions): GitSetti
     ['core.protectHFS', 'true'],
     ['core.protectNTFS', 'true'],
     ['core.bigFileThreshold', String(limits.bigFileBytes)],
-    // Mapped packs are no heap, but memory all the same.
+    // Mapped packs are not on the heap, but use memory all the same.
     ['core.packedGitLimit', String(limits.memoryBytes)],
     ['core.packedGitWindowSize', String(packWindowBytes)],
     ['pack.windowMemory', String(deltaWindowBytes)],

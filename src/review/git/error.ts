@@ -1,10 +1,10 @@
 /** Error codes. */
 export const gitErrorCodes = [
-  /** The remote could not be reached, refused, answered nonsense or has no such ref. */
+  /** The remote is unreachable, refused, sent an invalid response or has no such ref. */
   'reviewTargetFetchFailed',
-  /** The head on the remote is not the one that was asked for: `actualHead`. */
+  /** The head on the remote is not the requested one: `actualHead`. */
   'reviewTargetMoved',
-  /** The workspace of the route is no git repository that can be used. */
+  /** The workspace of the route is not a usable git repository. */
   'baseWorkspaceNotGitRepository',
   /** SHA-256 repositories: no forge serves pull requests of them. */
   'objectFormatUnsupported',
@@ -15,23 +15,23 @@ export const gitErrorCodes = [
   /** More files, or more bytes, than a worktree may have. */
   'treeTooLarge',
   'fileTooLarge',
-  /** A path, or a worktree, outside what we answer for. */
+  /** A path or a worktree outside the directories of the reviews. */
   'pathOutside',
-  /** The worktree is not as it was made. */
+  /** The worktree was changed after its creation. */
   'worktreeDirty',
   'gitCommandFailed',
   'gitTimedOut',
-  /** Git needed more memory than it may have: with the same repository it will again. */
+  /** Git needed more memory than its limit: the same repository will fail again. */
   'gitMemoryExceeded',
   'gitMissing',
 ] as const;
 export type GitErrorCode = (typeof gitErrorCodes)[number];
 
-/** A failure of git or of what it was asked to do. The message holds no secret and no control characters. */
+/** A failure of git or of a request to it. The message holds no secret and no control characters. */
 export class GitError extends Error {
   override readonly name = 'GitError';
   readonly code: GitErrorCode;
-  /** The same call may succeed later, with nothing changed by us. */
+  /** A repeated call may succeed later, without a change on our side. */
   readonly isRetryable: boolean;
   /** Head of the remote, with `reviewTargetMoved`. */
   readonly actualHead: string | null;

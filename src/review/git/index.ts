@@ -1,5 +1,5 @@
 /**
- * Git for reviews: what a pull request changes, and a read-only worktree of it. A repository under review is hostile: its
+ * Git for reviews: the change of a pull request, and a read-only worktree of it. A repository under review is hostile: its
  * hooks, filters, configuration, links and names run nothing, reach nothing outside and hide nothing. Called by the runs.
  *
  * Objects are in bare stores of our own below the worktree root, which borrow from the checkout of a route: its

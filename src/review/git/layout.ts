@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { GitError } from './error.ts';
 
 /**
- * Where things are below the worktree root: `<key>` a worktree and `<key>.json` what is known of it; `.stores/<key>.git` the
- * objects, with `.lock` and `.busy` beside; `.empty` a directory that stays empty; `.trash-*` what is being removed.
+ * Paths below the worktree root: `<key>` a worktree and `<key>.json` its record; `.stores/<key>.git` the objects, with `.lock`
+ * and `.busy` beside; `.empty` a directory that stays empty; `.trash-*` directories being removed.
  */
 export interface Layout {
   readonly root: string;
@@ -15,7 +15,7 @@ export interface Layout {
 
 const trashPrefix = '.trash-';
 
-/** Makes what is missing. @throws GitError `pathOutside` when something else is in the way */
+/** Creates missing directories. @throws GitError `pathOutside` when something else is in the way */
 export async function openLayout(worktreeRoot: string): Promise<Layout> {
   await mkdir(worktreeRoot, { recursive: true, mode: 0o700 });
   const root = await realpath(worktreeRoot);
@@ -38,7 +38,7 @@ async function ownDirectory(path: string, mode: number): Promise<void> {
   if ((found.mode & 0o777) !== mode) await chmod(path, mode);
 }
 
-/** A name in `directory` for what is to be removed. */
+/** A name in `directory` for a directory that is to be removed. */
 export const trashPath = (directory: string): string =>
   join(directory, `${trashPrefix}${randomBytes(6).toString('hex')}`);
 

@@ -2,7 +2,7 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
-/** Bounds on what a repository, a remote or a crash can make us do. Times in milliseconds. */
+/** Bounds on the work that a repository, a remote or a crash can cause. Times in milliseconds. */
 export interface GitLimits {
   /** One fetch, the negotiation included. */
   readonly fetchMs: number;
@@ -15,9 +15,9 @@ export interface GitLimits {
   readonly lockMs: number;
   /** One pack that a remote may send. */
   readonly packBytes: number;
-  /** Heap of one git process. What needs more fails, whatever a blob, a tree or a delta pretends to be. */
+  /** Heap of one git process. A command that needs more fails, for any size that a blob, a tree or a delta claims. */
   readonly memoryBytes: number;
-  /** The same of a fetch and of tidying, which hold something of every object. */
+  /** Heap of a fetch and of tidying, which hold something of every object. */
   readonly fetchMemoryBytes: number;
   /** Bytes read of a command's standard output, by default. */
   readonly outputBytes: number;

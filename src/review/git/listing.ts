@@ -11,7 +11,7 @@ interface RawEntry {
   readonly path: Buffer;
   readonly oldPath: Buffer | null;
   readonly letter: string;
-  /** Of what is there now, or was there. */
+  /** Mode of the present entry, or of the removed one. */
   readonly mode: string;
   readonly isSubmodule: boolean;
 }
@@ -33,7 +33,7 @@ const colon = 0x3a;
 const nothing = Buffer.alloc(0);
 
 /**
- * Reads what `diff-tree --raw --numstat -z -p` printed. Names are ended by NUL, so they may hold anything else; an empty field
+ * Reads the output of `diff-tree --raw --numstat -z -p`. Names end with NUL, so they may hold any other byte; an empty field
  * ends the listing.
  */
 export function parseListing(output: Buffer): Listing {

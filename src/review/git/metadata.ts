@@ -14,7 +14,7 @@ export const WorktreeRecord = v.object({
   version: v.literal(1),
   runId: v.string(),
   number: v.number(),
-  /** Of the store it belongs to. */
+  /** Key of the store. */
   store: v.pipe(v.string(), v.check(isKey)),
   headSha: sha,
   state: v.picklist(['active', 'released']),

@@ -54,7 +54,7 @@ export function cleanText(text: string, secrets: readonly string[] = []): string
   const lines = text
     .split(/[\r\n]+/)
     .filter((line) => line !== '' && !/^(?:remote:|hint:|warning:|trace:)/.test(line))
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern removes these characters
     .map((line) => line.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g, '?'));
   let cleaned = lines.slice(-6).join(' ');
   for (const secret of secrets) if (secret !== '') cleaned = cleaned.replaceAll(secret, '***');

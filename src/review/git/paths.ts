@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isAbsolute, join, relative } from 'node:path';
 import { GitError } from './error.ts';
 
-/** `readable-prefix-0123456789ab`: names a worktree or a store. What follows the last hyphen is unique. */
+/** `readable-prefix-0123456789ab`: names a worktree or a store. The part after the last hyphen is unique. */
 const keyPattern = /^[a-z0-9][a-z0-9-]{0,47}-[0-9a-f]{12}$/;
 const prefixLength = 48;
 
@@ -24,7 +24,7 @@ export function makeKey(words: readonly string[], identity: string): string {
   return `${prefix || 'repository'}-${shortHash(identity)}`;
 }
 
-/** `<root>/<key>`. Whatever a key was read from may lie, so it is checked here. */
+/** `<root>/<key>`. Checks the key, because the source of a key may lie. */
 export function insideRoot(root: string, key: string, suffix = ''): string {
   if (!isKey(key)) throw new GitError('pathOutside', 'That is no name of a worktree');
   return join(root, `${key}${suffix}`);
@@ -62,7 +62,7 @@ export function checkObjectName(sha: string): void {
   if (!/^[0-9a-f]{40}$/.test(sha)) throw new GitError('gitCommandFailed', 'That is no full object name');
 }
 
-/** The rules of git-check-ref-format(1) for what stands behind `refs/heads/`. */
+/** The rules of git-check-ref-format(1) for the name after `refs/heads/`. */
 export function checkBranchName(name: string): void {
   const isWrong =
     name === '' ||

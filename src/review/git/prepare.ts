@@ -48,7 +48,7 @@ interface Findings {
   readonly baseTexts: ReadonlyMap<string, string | null>;
 }
 
-/** See `ReviewGit.prepare`. A store that has lost objects is made anew, once. */
+/** See `ReviewGit.prepare`. A store that has lost objects is made again, once. */
 export async function prepareReview(
   context: StoreContext,
   remotes: Remotes,
@@ -75,7 +75,7 @@ function checkTarget({ headSha, baseSha, sinceSha, baseRef, number }: ReviewTarg
   if (!Number.isSafeInteger(number) || number < 1) throw new TypeError('A pull request has a positive number');
 }
 
-/** The store is held only while it changes: what a commit holds is compared and written beside other runs. */
+/** Holds the store only while it changes: other runs continue while the content of a commit is compared and written. */
 async function attempt(preparation: Preparation): Promise<PreparedReview> {
   const { context, store, target, place, borrowed } = preparation;
   await dropEarlier(preparation);

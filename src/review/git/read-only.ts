@@ -24,7 +24,7 @@ export async function makeReadOnly(directory: string, signal: AbortSignal | unde
   }
 }
 
-/** Everything below `directory` that is no link, and the directory itself at the end. */
+/** All files and directories below `directory` except links, and the directory itself at the end. */
 function* walk(directory: Buffer): Generator<Buffer> {
   for (const entry of readdirSync(directory, { encoding: 'buffer', withFileTypes: true })) {
     const path = Buffer.concat([directory, separator, entry.name]);

@@ -20,9 +20,9 @@ interface Question {
 
 /**
  * Reads single files as a commit has them: from the object database, never from a working tree. Null when it is missing, or
- * is a link, a submodule or a directory. Bytes that are no UTF-8 become U+FFFD. What is asked for in one turn of the event loop
- * is read by the same two processes.
- * @returns what rejects with GitError `fileTooLarge`, `pathOutside`
+ * is a link, a submodule or a directory. Bytes that are not UTF-8 become U+FFFD. The same two processes serve all requests of
+ * one turn of the event loop.
+ * @returns a function that rejects with GitError `fileTooLarge`, `pathOutside`
  */
 export function committedReader(context: TreeContext, sha: string): (path: string) => Promise<string | null> {
   let asked: Question[] = [];

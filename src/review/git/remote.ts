@@ -22,7 +22,7 @@ const protocols = new Map<string, NetworkAccess['protocol']>([
   ['file:', 'file'],
 ]);
 
-/** Base URL of git: the one that is set, or else what belongs to the API of GitHub or of GitHub Enterprise. */
+/** Base URL of git: the configured one, or else the one that belongs to the API of GitHub or of GitHub Enterprise. */
 export function gitEndpointOf(apiEndpoint: string, gitEndpoint = ''): string {
   if (gitEndpoint !== '') return gitEndpoint;
   const { origin, hostname } = new URL(apiEndpoint);
@@ -96,7 +96,7 @@ const failures: readonly { readonly sign: RegExp; readonly reason: string; reado
   { sign: /out of memory|cannot allocate memory/i, reason: 'its objects need too much memory', isRetryable: false },
 ];
 
-/** Turns the failure of a fetch into one that says what the remote did. */
+/** Turns the failure of a fetch into one that names the failure of the remote. */
 export function fetchFailure(error: unknown): unknown {
   if (!(error instanceof GitError)) return error;
   if (error.code === 'gitTimedOut') {

@@ -15,12 +15,12 @@ export interface GitCall {
   /** Paths in `args` are patterns; otherwise they are names. */
   readonly hasPathspecMagic?: boolean;
   readonly stdin?: string | Uint8Array;
-  /** Of standard output. */
+  /** Bytes of standard output. */
   readonly maxBytes?: number;
   /** Too much output is an error unless it may be cut; the command is ended either way. */
   readonly mayCut?: boolean;
   readonly timeoutMs?: number;
-  /** Of its heap. */
+  /** Heap of the command. */
   readonly memoryBytes?: number;
   readonly signal?: AbortSignal | undefined;
   /** Exit codes that are answers, not failures. */
@@ -80,7 +80,7 @@ export interface GitRunnerOptions {
 /** The machine lacks something that it may have later. */
 const lackSigns = /No space left on device|Resource temporarily unavailable|Too many open files/i;
 const memorySigns = /(?:fatal|error): .*(?:Out of memory|Cannot allocate memory)/i;
-/** Of the shell, when there is no program of that name. */
+/** Exit code of the shell when there is no program of that name. */
 const notFound = 127;
 /** Limits the wait for pipes that a descendant holds open after git has ended. */
 const lingerMs = 2_000;

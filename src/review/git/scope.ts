@@ -12,7 +12,7 @@ export interface ScopeQuestion {
 
 /**
  * Checks whether a review may continue an earlier one: its head is an ancestor of the new head, and both left the base at the same
- * commit, so that what lies between them is what the author did.
+ * commit, so that the commits between them are the author's own.
  *
  * @returns why not, or null
  */

@@ -30,7 +30,7 @@ export async function holding<T>(file: string, options: HoldOptions, work: () =>
   }
 }
 
-/** Resolves when it is our turn, with what ends it. */
+/** Resolves when it is our turn, with a function that ends the turn. */
 async function enterQueue(file: string, deadline: number, signal: AbortSignal | undefined): Promise<() => void> {
   const before = queues.get(file) ?? Promise.resolve();
   const { promise: turn, resolve: endTurn } = Promise.withResolvers<void>();

@@ -84,7 +84,7 @@ async function recover(busy: string, directory: string): Promise<void> {
 
 /**
  * Makes the store unless it is there. To be called within `withStore`.
- * @returns its generation: a store that is made anew has another
+ * @returns its generation: a store that is made again has a new one
  */
 export async function ensureStore(context: StoreContext, store: ObjectStore, borrowed: Borrowed): Promise<string> {
   const { layout, git } = context;
@@ -113,7 +113,7 @@ export async function ensureStore(context: StoreContext, store: ObjectStore, bor
   return generation;
 }
 
-/** Removes a broken store, unless another run has made it anew meanwhile. To be called within `withStore`. */
+/** Removes a broken store, unless another run has already replaced it. To be called within `withStore`. */
 export async function discardGeneration(context: StoreContext, store: ObjectStore, generation: string): Promise<void> {
   const passport = readJson(join(store.gitDir, passportName), Passport);
   if (passport.kind === 'ok' && passport.value.generation === generation) await discardStore(context, store);
@@ -138,8 +138,8 @@ export async function discardStore({ layout }: StoreContext, { gitDir }: Pick<Ob
 }
 
 /**
- * Whether a command failed because objects are missing or broken: the checkout we borrow from has thrown away what only we
- * still needed. The store must be made anew.
+ * Whether a command failed because objects are missing or broken: the borrowed checkout has discarded objects that only we
+ * still needed. The store must be made again.
  */
 export function looksBroken(error: unknown): boolean {
   const isLack = error instanceof GitError && error.code === 'gitMemoryExceeded';

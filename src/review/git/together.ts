@@ -1,4 +1,4 @@
-/** As `Promise.all`, but it rejects only when all of the work has ended. */
+/** Like `Promise.all`, but rejects only when all of the work has ended. */
 export async function together<T extends readonly unknown[]>(
   work: { readonly [K in keyof T]: Promise<T[K]> | T[K] },
 ): Promise<T> {

@@ -73,7 +73,7 @@ async function listTree({ git, gitDir, limits, signal }: TreeContext, sha: strin
   return parseTree(stdout);
 }
 
-/** Reads what `ls-tree -l -z` printed: `mode type name size<TAB>path`. */
+/** Reads the output of `ls-tree -l -z`: `mode type name size<TAB>path`. */
 export function parseTree(listing: Buffer): TreeEntry[] {
   return splitAtNul(listing).map((line) => {
     const tab = line.indexOf(0x09);

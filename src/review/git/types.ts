@@ -10,7 +10,7 @@ export interface RepositoryName {
 
 /** Commits to review, as the source reported them a moment ago. */
 export interface ReviewTarget {
-  /** Names the worktree: a second `prepare` of the same run takes up, or replaces, what the first one left. */
+  /** Names the worktree: a second `prepare` of the same run continues, or replaces, the result of the first. */
   readonly runId: string;
   readonly repository: RepositoryName;
   /** The route's checkout (with a working tree, bare, or a linked worktree). Its objects are borrowed; nothing in it is changed or run. */
@@ -35,9 +35,9 @@ export type FullReason = 'notAsked' | 'forcePushed' | 'baseChanged' | 'objectsMi
 
 /** One changed file. */
 export interface ChangedFile {
-  /** As it is called now; a deleted file as it was called. Bytes that are no UTF-8 are shown as U+FFFD. */
+  /** Current path; the last path of a deleted file. Bytes that are not UTF-8 are shown as U+FFFD. */
   readonly path: string;
-  /** As it was called before, when that differs. */
+  /** Path before the change, when it differs. */
   readonly oldPath: string | null;
   readonly status: 'added' | 'modified' | 'deleted' | 'renamed';
   readonly isBinary: boolean;
@@ -65,7 +65,7 @@ export interface OmittedFile {
   readonly reason: 'tooLarge' | 'nameTooLong';
 }
 
-/** A worktree at the head of a pull request, and what its review needs to know. */
+/** A worktree at the head of a pull request, and the facts that its review needs. */
 export interface PreparedReview extends Change {
   /** Absolute; read-only. */
   readonly worktreePath: string;
@@ -81,7 +81,7 @@ export interface PreparedReview extends Change {
   readonly omitted: readonly OmittedFile[];
   /** A file of the base commit, as text. Null when it is missing, or is a link, a submodule or a directory. Throws `fileTooLarge`, `pathOutside`. */
   baseFiles(path: string): Promise<string | null>;
-  /** The same of the head. */
+  /** Reads one file of the head. */
   readHead(path: string): Promise<string | null>;
   /** Difference from an earlier head to this one, renames included; null when the earlier head can no longer be compared. */
   changeSince(sha: string): Promise<Change | null>;

@@ -118,7 +118,7 @@ async function judge(context: StoreContext, gitDir: string, headSha: string, sta
   throw new GitError('worktreeDirty', `The worktree was changed: ${names.join(', ')} (${dirty.length} in all)`);
 }
 
-/** Takes the worktree away, whatever is left of it. A crash in between leaves rubbish that `clean` finds. Within `withStore`. */
+/** Removes the worktree, or the rest of one. `clean` finds the trash of a crash in between. Within `withStore`. */
 export async function dropWorktree(context: StoreContext, place: WorktreePlace): Promise<void> {
   const { layout, git } = context;
   const trash = trashPath(layout.root);

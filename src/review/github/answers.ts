@@ -84,7 +84,7 @@ export const HookAnswer = v.object({
   secret: text,
 });
 
-/** Numbers of deliveries are larger than what a double holds exactly. */
+/** Delivery ids are larger than a double holds exactly. */
 const bigId = v.pipe(
   v.union([v.number(), v.bigint()]),
   v.transform((id) => String(id)),

@@ -32,7 +32,7 @@ const needed: Readonly<Record<string, 'read' | 'write'>> = {
 };
 const events = ['issue_comment', 'pull_request', 'pull_request_review_comment', 'check_run'];
 
-/** @throws SourceError appCredentialsInvalid, and whatever the network does */
+/** @throws SourceError appCredentialsInvalid, and any error of the request */
 export async function readApp(client: GitHubClient): Promise<AppFacts> {
   const answer = await asTheApp(client.read('GET /app'));
   const { id, slug, name, html_url, permissions, events: subscribed } = parseAnswer(AppAnswer, answer.data, 'the App');

@@ -31,8 +31,8 @@ export interface ClientOptions {
 }
 
 /**
- * Asks GitHub as one installation, or as the App. What reads is tried again by itself; what writes is not, because GitHub has
- * no idempotency keys, and goes out one after the other.
+ * Sends requests to GitHub as one installation, or as the App. Reads are retried automatically. Writes are not, because GitHub
+ * has no idempotency keys, and go out one after the other.
  */
 export class GitHubClient {
   readonly #octokit: InstanceType<typeof Client>;
@@ -147,7 +147,7 @@ const NotModified = v.object({
   response: v.object({ headers: v.record(v.string(), v.union([v.string(), v.number(), v.undefined()])) }),
 });
 
-/** 304 is what we hope for, not a failure. */
+/** A 304 is the hoped-for response, not a failure. */
 function notModified(error: unknown): Answer | undefined {
   const parsed = v.safeParse(NotModified, error);
   return parsed.success ? { status: 304, headers: parsed.output.response.headers, data: undefined } : undefined;

@@ -7,9 +7,9 @@ import type { GitHubLimits } from './limits.ts';
 
 /** A delivery that GitHub could not hand over, and has not handed over since. */
 export interface FailedDelivery {
-  /** Of the attempt; larger than a double holds. */
+  /** Id of the attempt; larger than a double holds. */
   readonly id: string;
-  /** Of the delivery: the same with every attempt. */
+  /** Id of the delivery: the same with every attempt. */
   readonly guid: string;
   readonly event: string;
   readonly action: string | null;
@@ -21,7 +21,7 @@ export interface FailedDelivery {
 export const ReconcileState = v.object({
   /** Everything before this time is settled, in milliseconds. */
   settledUntil: v.number(),
-  /** By guid: what was asked for again. */
+  /** Redeliveries asked for, by guid. */
   attempts: v.record(v.string(), v.object({ count: v.number(), nextAt: v.number() })),
 });
 export type ReconcileState = v.InferOutput<typeof ReconcileState>;

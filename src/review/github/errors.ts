@@ -22,7 +22,7 @@ export const sourceErrorCodes = [
   'sourceUnavailable',
   'timedOut',
   'connectionFailed',
-  /** An answer that is not what GitHub describes. */
+  /** The response does not match GitHub's description. */
   'invalidAnswer',
   /** The request to write is not complete. */
   'invalidRequest',
@@ -63,7 +63,7 @@ export class SourceError extends Error {
     if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
   }
 
-  /** The same call may succeed later, with nothing changed by us. */
+  /** A repeated call may succeed later, without a change on our side. */
   get isRetryable(): boolean {
     return retryable.has(this.code);
   }

@@ -1,6 +1,6 @@
 /**
- * GitHub, as an App: who we are there, what has changed, and everything that is written back. Called by the backend's jobs
- * (sync, deliveries, outbox). Never here: what a review says, what is due, git.
+ * GitHub, as an App: our identity there, changes of repositories, and every write. Called by the backend's jobs (sync,
+ * deliveries, outbox). Never here: the content of a review, the decision when to run one, git.
  */
 export type { AppFacts, HookFacts } from './app-facts.ts';
 export {

@@ -46,7 +46,7 @@ export class Installations {
     return found;
   }
 
-  /** The App was installed anew, or suspended: look again. */
+  /** Forgets the installation of an owner that installed the App again or suspended it; the next call queries it again. */
   forget({ owner }: RepositoryName): void {
     this.#known.delete(owner.toLowerCase());
   }

@@ -8,7 +8,7 @@ export interface GitHubLimits {
   readonly writeSpacingMs: number;
   /** A rate limit that ends later than this is not waited for: the error says when to retry. In seconds. */
   readonly longestWaitSeconds: number;
-  /** Further attempts of what only reads. */
+  /** Further attempts of a request that only reads. */
   readonly retries: number;
   /** Length of one second of back-off, in milliseconds. */
   readonly secondMs: number;

@@ -14,7 +14,7 @@ export interface PrivateKey {
 
 /**
  * The App's key, from the setting itself or else from its file; PKCS#1 (as GitHub gives it out) or PKCS#8. In an environment
- * variable `\n` may stand for line ends. The file is read anew with each call, so that a key can be changed.
+ * variable `\n` may stand for line ends. Each call reads the file, so that a key can be changed.
  * @throws SourceError privateKeyMissing, privateKeyInvalid, privateKeyTooShort; never with a part of the key
  */
 export function loadPrivateKey({ PrivateKey, PrivateKeyPath }: PrivateKeySettings): PrivateKey {

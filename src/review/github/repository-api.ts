@@ -11,7 +11,7 @@ const renewals: ReadonlyMap<SourceErrorCode, 'token' | 'permission'> = new Map([
   ['rejected', 'permission'],
 ]);
 
-/** GitHub, as it is asked about one repository with tokens of one kind. */
+/** GitHub's API for one repository, with tokens of one kind. */
 export class RepositoryApi {
   readonly repository: RepositoryName;
   readonly #client: GitHubClient;

@@ -24,7 +24,7 @@ import { type SyncOutcome, type SyncResult, syncAll, syncRepository } from './sy
 import { type TokenKind, Tokens } from './tokens.ts';
 import { createTransport, type Fetch } from './transport.ts';
 
-/** Of `BackendSettings.GitHub`. */
+/** Fields of `BackendSettings.GitHub`. */
 export interface GitHubSettings {
   readonly Endpoint: string;
   readonly AppId?: string | number | undefined;
@@ -82,7 +82,7 @@ export class GitHubSource {
     return this.#requests;
   }
 
-  /** Ends what is under way; every call rejects from now on. */
+  /** Ends requests in progress; every later call rejects. */
   close(): void {
     this.#stop.abort();
   }
@@ -148,7 +148,7 @@ export class GitHubSource {
     }
   }
 
-  /** Looks for changes of one repository; what it finds goes into the store. */
+  /** Polls one repository for changes and stores them. */
   async syncRepository(repository: StoredRepository): Promise<SyncResult> {
     const { store, onChange } = this.#options;
     const { installationId, repositoryKey } = repository;
@@ -182,7 +182,7 @@ export class GitHubSource {
     return sendWrite(await this.#targetOf(write, fence), write);
   }
 
-  /** Removes what a late request made a second time of a write that was sent. @returns how many were removed */
+  /** Removes the duplicates that late requests made of a write that was sent. @returns how many were removed */
   async removeDuplicates(write: StoredWrite): Promise<number> {
     return removeDuplicates(await this.#targetOf(write, noFence), write);
   }
@@ -209,7 +209,7 @@ export class GitHubSource {
     await sendWrite({ ...target, wasTried: false }, write);
   }
 
-  /** Reads the App anew, for diagnostics. */
+  /** Reads the App again, for diagnostics. */
   async app(): Promise<AppFacts & { readonly hook: HookFacts }> {
     const [facts, hook] = await Promise.all([readApp(this.#app), readHook(this.#app)]);
     this.#facts = Promise.resolve(facts);

@@ -7,7 +7,7 @@ import { factsOf } from './pull-facts.ts';
 import type { RepositoryApi } from './repository-api.ts';
 
 export interface SyncResult {
-  /** Pull requests that are not as they were. */
+  /** Number of pull requests that have changed. */
   readonly changed: number;
   readonly apiCalls: number;
   /** 1 when GitHub said that nothing has changed. */
@@ -127,8 +127,8 @@ export type SyncOutcome = { readonly repository: StoredRepository } & (
 );
 
 /**
- * Every repository once, some at a time. What fails is the outcome of that repository alone; only an owner whose rate is used
- * up is left alone for this round.
+ * Syncs every repository once, some at a time. A failure is the outcome of its repository alone; only an owner whose rate limit
+ * is used up is skipped for the rest of the round.
  */
 export async function* syncAll(
   repositories: readonly StoredRepository[],

@@ -27,8 +27,8 @@ interface Token {
 }
 
 /**
- * Installation tokens, each narrowed to what it is for and to one repository (but `poll`). Kept until shortly before they
- * expire; several who want the same one at once get one. They are of any length and are never looked into.
+ * Installation tokens, each narrowed to its purpose and to one repository (but `poll`). Stored until shortly before they
+ * expire; concurrent requests for the same token share one. Tokens have any length and are never parsed.
  */
 export class Tokens {
   readonly #app: GitHubClient;

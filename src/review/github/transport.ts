@@ -55,7 +55,7 @@ async function bodyOf(response: Response, most: number): Promise<Buffer<ArrayBuf
   return Buffer.concat(chunks);
 }
 
-/** Only the system's code: what is in a message may name what was sent. */
+/** Returns only the system's code: a message may hold parts of the request. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (cause instanceof Error && 'code' in cause) return String(cause.code);

@@ -69,7 +69,7 @@ function fenceOf({ store }: JobContext, { writeId, attempts }: StoredWrite): Rev
 async function scheduleDuplicateCheck({ store }: JobContext, writeId: string, check: number): Promise<void> {
   const delayMs = limits.duplicateChecksMs[check];
   if (delayMs === undefined) return;
-  // Its own key: jobs of one key run in order, and later writes must not wait for the check.
+  // A separate key: jobs of one key run in order, and later writes must not wait for the check.
   const key = `duplicates:${writeId}:${check}`;
   await store.enqueueJob({ kind: 'write', key, dedupe: key, payload: { writeId, duplicateCheck: check }, delayMs });
 }

@@ -54,7 +54,7 @@ export const ReviewNotes = v.object({
       fingerprint: v.string(),
       oldPath: v.exactOptional(v.string()),
       obstacle: v.exactOptional(v.picklist(obstacles)),
-      /** As in the diff; scanned for secrets when the draft is made. */
+      /** Lines of the diff; scanned for secrets when the draft is made. */
       hunk: v.exactOptional(FindingHunk),
     }),
   ),

@@ -11,7 +11,7 @@ export interface Canonical {
   readonly problems: readonly SettingsProblem[];
 }
 
-/** Keys a file may have that are no settings: editors read them. */
+/** Keys that a file may have although they are not settings: editors read them. */
 const ignored: ReadonlySet<string> = new Set(['$schema']);
 
 /**

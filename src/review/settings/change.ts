@@ -50,9 +50,9 @@ export interface SettingsChanged {
 }
 
 /**
- * Changes the file of the settings, leaving every other character in it as it is, and applies them. All reads and writes
- * happen in one turn of the event loop: no other change of this process comes in between. Secrets are not
- * written by this: they belong into files of their own or the environment.
+ * Changes keys in the settings file without changing any other character of it, and applies them. All reads and writes
+ * happen in one turn of the event loop: no other change of this process comes in between. Secrets are never
+ * written here: they belong into files of their own or the environment.
  *
  * @throws SettingsChangeError
  */
@@ -126,8 +126,8 @@ function write(file: string, text: string): void {
 }
 
 /**
- * Settings that only the deployment sets, by path or as a whole section: where credentials go and come from, which
- * directories' programs run, and what listens. The holder of the service token must not get code execution from it.
+ * Settings that only the deployment sets, by path or as a whole section: targets and sources of credentials, directories whose
+ * programs run, and listeners. The holder of the service token must not get code execution from them.
  */
 const ofDeployment: ReadonlySet<string> = new Set([
   'Settings',
@@ -177,7 +177,7 @@ function targetOf(path: string): Target {
   return { keys };
 }
 
-/** The same keys as the file spells them; of two that differ in case only the later one holds. */
+/** Spells keys as the file does; of two that differ in case only the later one holds. */
 function spelledIn(text: string, keys: readonly string[]): string[] {
   const document: unknown = JSON.parse(text.replace(/^\ufeff/, ''));
   const root = isJsonObject(document) ? (rootKey(document) ?? 'Oratorio') : 'Oratorio';

@@ -10,7 +10,7 @@ export interface SettingsDiagnostics {
   readonly file: string;
   readonly settings: JsonObject;
   readonly warnings: readonly string[];
-  /** Why the file as it is now is not used; null when it is. */
+  /** Reason why the current file is not used; null when it is. */
   readonly problem: string | null;
   readonly restartNeededFor: readonly string[];
   /** Settings that the environment has the last word on. */
@@ -32,7 +32,7 @@ export function diagnosticsOf(source: SettingsSource): SettingsDiagnostics {
   };
 }
 
-/** `{set: true}` stands for a secret, `{set: false}` for an empty one; addresses lose what opens them. */
+/** Masks secrets: `{set: true}` stands for a secret, `{set: false}` for an empty one. Addresses lose user, password and query. */
 function masked(value: unknown, path: string): unknown {
   if (isSecret(path)) return { set: value !== '' };
   if (typeof value === 'string') return withoutCredentials(value);

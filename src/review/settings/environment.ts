@@ -111,7 +111,7 @@ function converted(text: string, schema: unknown): unknown {
 const expectedOf = (schema: unknown): string =>
   shapeOf(schema).kind === 'boolean' ? 'true or false' : 'a whole number';
 
-/** As `withValue`, through lists too: what an index names is replaced or added. */
+/** Sets a value like `withValue`, through lists too: replaces or adds the element at an index. */
 function withElement(value: JsonObject, keys: readonly string[], set: unknown): JsonObject {
   const at = keys.findIndex((key) => /^\d+$/.test(key));
   if (at < 0) return withValue(value, keys, set);

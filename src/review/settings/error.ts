@@ -1,6 +1,6 @@
 import { kindOf } from './json.ts';
 
-/** One setting that cannot be as it is. Holds no value of a setting. */
+/** One invalid setting. Holds no value of a setting. */
 export interface SettingsProblem {
   /** A file, or `environment variable NAME`. */
   readonly source: string;
@@ -9,7 +9,7 @@ export interface SettingsProblem {
   readonly expected: string;
 }
 
-/** Settings that cannot be used. The message names the source, the key and what was expected, never a value. */
+/** Settings that cannot be used. The message names the source, the key and the expected value, never the present one. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
   readonly problems: readonly SettingsProblem[];
@@ -23,5 +23,5 @@ export class SettingsError extends Error {
 const sentence = ({ source, keyPath, expected }: SettingsProblem): string =>
   `${source}: ${keyPath === '' ? 'the whole' : keyPath} must be ${expected}`;
 
-/** `a whole number from 1 to 9, but is a string`: what there is, by its kind only. */
+/** `a whole number from 1 to 9, but is a string`: names only the kind of the present value. */
 export const butIs = (expected: string, value: unknown): string => `${expected}, but is ${kindOf(value)}`;

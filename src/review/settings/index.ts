@@ -1,7 +1,7 @@
 /**
  * The settings of the review backend: `oratorio.config.json`, under the environment, with secrets from files; read, checked,
- * followed while it runs, shown without secrets, changed. Called by every part of the backend. Never here: what a setting
- * does, the settings of agent servers (`src/config`).
+ * followed while it runs, shown without secrets, changed. Called by every part of the backend. Never here: the effect of a
+ * setting, the settings of agent servers (`src/config`).
  */
 export {
   changeSettings,

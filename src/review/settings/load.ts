@@ -16,16 +16,16 @@ export interface SettingsPlace {
   readonly env: Environment;
   /** Variables that an option of the command line has set, with the option's name; the environment has them, too. */
   readonly options?: ReadonlyMap<string, string>;
-  /** Where the backend keeps its state: relative paths of what has no file of its own begin here. */
+  /** State directory of the backend; without a settings file, relative paths of secret files begin here. */
   readonly stateRoot: string;
 }
 
 export interface LoadedSettings {
   readonly settings: BackendSettings;
   readonly warnings: readonly string[];
-  /** Of the file's text: differs when that does. */
+  /** Hash of the file's text. */
   readonly revision: string;
-  /** Differs when any setting does, whatever it comes from. Not to be shown: it is made from secrets too. */
+  /** Hash of all settings, from every source. Never show it: secrets are part of it. */
   readonly fingerprint: string;
   readonly hasFile: boolean;
   /** Files besides the configuration that settings were read from. */
@@ -34,7 +34,7 @@ export interface LoadedSettings {
   readonly fromEnvironment: ReadonlyMap<string, string>;
 }
 
-/** The file as it is. @throws SettingsError when it is there and cannot be read */
+/** Returns the text of the file, or undefined when it is missing. @throws SettingsError when it cannot be read */
 export function readSettingsFile(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
@@ -51,13 +51,13 @@ export const hashOf = (text: string): string => createHash('sha256').update(text
  * Reads the settings of the review backend: defaults, under the file, under the environment, with secrets from the files that
  * are named.
  *
- * @throws SettingsError naming every source and key that cannot be as it is
+ * @throws SettingsError naming every source and key with an invalid setting
  */
 export function loadSettings(place: SettingsPlace): LoadedSettings {
   return settingsOf(place, readSettingsFile(place.file));
 }
 
-/** As `loadSettings`, with the text of the file already known. */
+/** Like `loadSettings`, with the text of the file already known. */
 export function settingsOf({ file, env, stateRoot, options }: SettingsPlace, text: string | undefined): LoadedSettings {
   const fromFile = canonical(file, rootOf(file, text));
   const fromEnv = environmentLayer(env, fromFile.settings);

@@ -11,12 +11,12 @@ export function instanceOf(endpoint: string): string {
   return host === 'api.github.com' ? 'github.com' : host;
 }
 
-/** `github:github.com/owner/repo`, in lower case; undefined when this is no repository's name. */
+/** `github:github.com/owner/repo`, in lower case; undefined when the name is not a repository's. */
 export function repositoryKeyOf(instance: string, name: string): string | undefined {
   return isFullName(name) ? `github:${instance}/${name}`.toLowerCase() : undefined;
 }
 
-/** The key of what a route or a list calls `owner/repo` or `github:host/owner/repo`; undefined when it is neither. */
+/** The key of `owner/repo` or `github:host/owner/repo`, the names in routes and lists; undefined for any other text. */
 export function projectKey(instance: string, project: string): string | undefined {
   const whole = /^github:([a-z0-9.-]+(?::\d+)?)\/(.+)$/i.exec(project);
   return whole ? repositoryKeyOf(whole[1] ?? '', whole[2] ?? '') : repositoryKeyOf(instance, project);

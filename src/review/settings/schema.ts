@@ -1,6 +1,6 @@
 /**
  * `oratorio.config.json` of the review backend: one object `Oratorio` with PascalCase keys, matched in any case. The environment
- * wins: `Oratorio__GitHub__AppId=7`. What is secret may come from the environment or from files only named here.
+ * wins: `Oratorio__GitHub__AppId=7`. Secrets may come from the environment or from files that are only named here.
  */
 import * as v from 'valibot';
 import { findingSeverities, onPushModes, ownAgent } from '../../protocol/index.ts';
@@ -52,7 +52,7 @@ const Profile = v.object({
   Source: v.pipe(v.optional(v.string(), 'manual'), v.description('Who has written this entry.')),
 });
 
-/** Programs of other makers read every file of the user, run what they please, and reach the network. */
+/** External agents read every file of the user, run any command, and reach the network. */
 const unconfined = `"${ownAgent}": nothing keeps an agent of another maker from reading other files, running commands and sending both away, as a hostile pull request may ask`;
 
 export const BackendSettings = v.object({

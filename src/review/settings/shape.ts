@@ -25,7 +25,7 @@ export function shapeOf(schema: unknown): Shape {
 /** Sections by other names that they have had. */
 const aliases: ReadonlyMap<string, string> = new Map([['dotcraft', 'AgentServer']]);
 
-/** The key of a section in the spelling of the schema, whatever its case; undefined when it is unknown. */
+/** The key of a section in the spelling of the schema, matched in any case; undefined when it is unknown. */
 export function spelled(entries: Readonly<Record<string, unknown>>, given: string, isTop: boolean): string | undefined {
   const wanted = given.toLowerCase();
   const alias = isTop ? aliases.get(wanted) : undefined;
@@ -38,7 +38,7 @@ const secretPaths: ReadonlySet<string> = new Set(secretSettings);
 /** True when the setting at this path must not be shown, logged or published. */
 export const isSecret = (path: string): boolean => secretPaths.has(path);
 
-/** Of a key such as `WebhookSecretFile`, the secret that the file holds; undefined when there is no such secret. */
+/** Returns the secret whose file a key such as `WebhookSecretFile` names; undefined when there is no such secret. */
 export function secretOfFileKey(section: string, key: string): string | undefined {
   const found = secretSettings.find((path) => `${path}File`.toLowerCase() === `${section}.${key}`.toLowerCase());
   return found;

@@ -9,9 +9,9 @@ import type { BackendSettings } from './schema.ts';
 /** Settings have changed while the backend runs. */
 export interface SettingsChange {
   readonly settings: BackendSettings;
-  /** Paths of what differs from before. */
+  /** Paths of the settings that have changed. */
   readonly changed: readonly string[];
-  /** Those of them that hold only after a restart. */
+  /** Paths of the changed settings that hold only after a restart. */
   readonly restartNeededFor: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export class SettingsSource {
   readonly #poll: NodeJS.Timeout;
   #isClosed = false;
 
-  /** Reads the settings and watches what they come from. @throws SettingsError */
+  /** Reads the settings and watches their sources. @throws SettingsError */
   constructor({ place, logger, debounceMs = 200, pollMs = 5_000 }: SourceOptions) {
     this.place = place;
     this.#logger = logger;
@@ -61,7 +61,7 @@ export class SettingsSource {
     return this.#loaded;
   }
 
-  /** Why the file as it is now is not used. */
+  /** Reason why the current file is not used. */
   get problem(): SettingsError | undefined {
     return this.#problem;
   }
@@ -77,7 +77,7 @@ export class SettingsSource {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Reads everything again now. @returns whether what is there now can be used */
+  /** Reads everything again. @returns whether the new settings can be used */
   reload(): boolean {
     if (this.#isClosed) return false;
     try {
@@ -114,7 +114,7 @@ export class SettingsSource {
     if (this.#problem !== undefined) this.#logger.info('the settings can be used again');
     this.#problem = undefined;
     if (loaded.fingerprint === before.fingerprint && loaded.revision === before.revision) return;
-    // The same values stay the same object: what was made from them is still right.
+    // Unchanged values stay the same object: values derived from them stay valid.
     this.#loaded = loaded.fingerprint === before.fingerprint ? { ...loaded, settings: before.settings } : loaded;
     this.#watch();
     for (const warning of loaded.warnings) {

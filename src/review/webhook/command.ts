@@ -18,9 +18,9 @@ export type CommandSyntaxError =
   | 'githubCommentCommandFocusTooLong';
 
 export type ParsedCommand =
-  /** It is not for us. */
+  /** The comment is not for us. */
   | { readonly kind: 'notCommand' }
-  /** It begins like one, and what follows is not a verb of ours: people talk about us as well. */
+  /** The comment begins like a command, but its verb is not one of ours: people talk about us as well. */
   | { readonly kind: 'unsupported' }
   | { readonly kind: 'invalid'; readonly verb: CommandVerb | null; readonly errorCode: CommandSyntaxError }
   | { readonly kind: 'parsed'; readonly command: Command };
@@ -76,7 +76,7 @@ function withoutQuotation(text: string): string {
  * replies to below, NFKC, invisible characters taken out.
  *
  * @param body the comment as the source gave it
- * @param handle what a mention begins with, without the @
+ * @param handle name after the @ of a mention
  */
 export function parseCommand(body: string, handle: string): ParsedCommand {
   const text = withoutQuotation(body.normalize('NFKC').replace(invisible, '').trim());

@@ -56,7 +56,7 @@ type Judge = (payload: unknown, rules: IntakeRules, what: string) => Decision;
 
 const ignored = (reason: string): Decision => ({ kind: 'ignored', reason });
 
-/** Reviews depend on these; what changes anything else of a pull request leads to nothing. */
+/** Events that reviews depend on; any other change of a pull request is ignored. */
 const table: Readonly<Record<string, Readonly<Record<string, Judge>>>> = {
   issue_comment: { created: comment },
   pull_request_review_comment: { created: reviewComment },
@@ -122,7 +122,7 @@ function read<T>(schema: v.GenericSchema<unknown, T>, payload: unknown): T {
   throw new PayloadError(`${path || 'the payload'} is missing or of the wrong type`);
 }
 
-/** The key and what is configured of a repository that is. */
+/** Key and settings of a configured repository. */
 function configured(repository: Parameters<typeof repositoryOf>[0], rules: IntakeRules) {
   const repositoryKey = repositoryOf(repository, rules);
   const found = repositoryKey === undefined ? undefined : rules.repositories.get(repositoryKey);
@@ -160,7 +160,7 @@ function checkRun(payload: unknown, rules: IntakeRules, reason: string): Decisio
   if (!known) return ignored('repositoryNotConfigured');
   const { app, external_id, head_sha: headSha, pull_requests } = check_run;
   if (rules.appId !== undefined && app && String(app.id) !== rules.appId) return ignored('checkRunOfAnother');
-  // Of a pull request from a fork GitHub names no number; what we called the check run leads to it.
+  // GitHub names no number for a pull request from a fork; our external id of the check run leads to it.
   const number = pull_requests[0]?.number ?? null;
   const externalId = external_id || null;
   if (number === null && externalId === null) return ignored('checkRunWithoutPullRequest');

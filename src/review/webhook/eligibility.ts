@@ -28,14 +28,14 @@ const rules: readonly (readonly [CommandRejection, (facts: CommandFacts) => bool
   ['githubCommentCommandWorkspaceNotConfigured', (facts) => !facts.hasWorkspaceRoute],
 ];
 
-/** Refuses what the payload alone shows to be ineligible. The first rule that refuses decides. */
+/** Refuses a command that the payload alone shows to be ineligible. The first rule that refuses decides. */
 export function judgeCommand(facts: CommandFacts): EarlyVerdict {
   const refused = rules.find(([, refuses]) => refuses(facts));
   return refused ? { kind: 'rejected', errorCode: refused[0] } : { kind: 'askSource' };
 }
 
 /**
- * Decides whether a command is followed. Asks the source for the author's permission, whatever the association is.
+ * Decides whether a command is followed. Asks the source for the author's permission, for every association.
  *
  * @param isCollaborator whether the author may write to the repository; an error is passed on and the command is retried
  */

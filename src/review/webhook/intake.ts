@@ -60,7 +60,7 @@ export class WebhookIntake {
   readonly #wrong: WrongSignatures;
   readonly #news: News;
   #inFlight = 0;
-  /** Answers since the start, by what came of the delivery. */
+  /** Number of responses since the start, by outcome of the delivery. */
   readonly counts = new Map<string, number>();
 
   constructor(options: IntakeOptions) {
@@ -69,7 +69,7 @@ export class WebhookIntake {
     this.#news = new News(options.store, options.logger);
   }
 
-  /** Answers by the table of the webhook. Throws only what `request.bytes` throws (too large, gone) and bugs. */
+  /** Answers by the table of the webhook. Throws only errors of `request.bytes` (too large, gone) and bugs. */
   async take(request: WebhookRequest): Promise<WebhookAnswer> {
     const answer = await this.#take(request);
     const outcome = answer.status < 300 ? String(answer.body['status']) : 'refused';
@@ -158,7 +158,7 @@ export class WebhookIntake {
 
 const unavailable = (message: string) => new Refusal(503, 'intakeUnavailable', message, limits.retryAfterSeconds);
 
-/** A byte order mark is skipped and bytes that are no UTF-8 are replaced: the signature says that GitHub meant them. */
+/** Skips a byte order mark and replaces bytes that are not UTF-8: the signature says that GitHub meant them. */
 function parsed(body: Uint8Array): unknown {
   let payload: unknown;
   try {

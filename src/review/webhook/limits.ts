@@ -10,7 +10,7 @@ export const limits = {
   inFlight: 2_000,
   /** Received bytes of bodies together: their signature is not checked yet. */
   bytesInFlight: 256 * 1_048_576,
-  /** Of them, of one address: two of the largest deliveries. */
+  /** Received bytes of one address: two of the largest deliveries. */
   bytesPerAddress: 64 * 1_048_576,
   /** Unfinished bodies of one address. */
   unfinishedPerAddress: 500,

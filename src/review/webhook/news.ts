@@ -42,7 +42,7 @@ export class News {
     this.#sending = this.#sending.then(() => sent);
   }
 
-  /** Publishes what is still pending. */
+  /** Publishes pending deliveries. */
   async close(): Promise<void> {
     this.#send();
     await this.#sending;

@@ -13,7 +13,7 @@ const repository = v.object({
   html_url: v.optional(v.pipe(v.string(), v.maxLength(2_000))),
 });
 
-/** Of every payload, also of one that is ignored: what is of another type counts as absent. */
+/** Fields of every payload, also of one that is ignored: a field of another type counts as absent. */
 export const Envelope = v.object({
   action: v.fallback(v.optional(v.pipe(v.string(), v.maxLength(100))), undefined),
   sender: v.fallback(v.optional(sender), undefined),

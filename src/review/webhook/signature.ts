@@ -9,8 +9,8 @@ export function parseSignature(header: string | undefined): Buffer | undefined {
 }
 
 /**
- * Whether `given` is the HMAC-SHA-256 of these very bytes under one of the secrets. Every secret is tried whatever the first
- * one says, so the time reveals neither how close a guess came nor which secret it was (GitHub, "Validating webhook deliveries").
+ * Whether `given` is the HMAC-SHA-256 of these very bytes under one of the secrets. Every secret is tried in every case, so the
+ * time reveals neither how close a guess came nor which secret it was (GitHub, "Validating webhook deliveries").
  */
 export function isSignedBy(secrets: readonly string[], body: Uint8Array, given: Buffer): boolean {
   let isSigned = false;

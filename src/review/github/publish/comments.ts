@@ -90,7 +90,7 @@ export async function* reviewComments({ api }: Target, number: number): AsyncGen
   for await (const { data } of api.pages(route, newestFirst)) yield* parseAnswer(CommentList, data, 'review comments');
 }
 
-/** A comment on a file as a whole, for what has no line. */
+/** Comments on a file as a whole, for a finding without a line. */
 export async function sendFileComment(
   target: Target,
   request: v.InferOutput<typeof FileCommentRequest>,

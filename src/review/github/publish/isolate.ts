@@ -13,8 +13,8 @@ export interface Isolation {
 type Probe = (target: Target, request: ReviewRequest) => Promise<boolean>;
 
 /**
- * Which comments of a refused review are to blame. First by GitHub's own diff, read anew; what is left is halved until it is
- * taken. Bounded: what has not been found good by then counts as bad.
+ * Finds the comments that make GitHub refuse a review. Comments that do not fit GitHub's current diff are bad; the rest is halved
+ * until GitHub takes it. Bounded: a comment that no probe has shown to be good counts as bad.
  * @throws SourceError: `refusal`, when it is not for the comments
  */
 export async function isolate(
@@ -47,7 +47,7 @@ async function changedFiles({ api }: Target, number: number): Promise<ReadonlyMa
   const route = 'GET /repos/{owner}/{repo}/pulls/{pull_number}/files';
   for await (const { data } of api.pages(route, { pull_number: number })) {
     for (const { filename, patch } of parseAnswer(FileList, data, 'files')) {
-      // The patch alone is no diff: it wants a header. The name in it does not matter.
+      // The patch alone is not a diff: it needs a header. The name in it does not matter.
       files.set(filename, patch === undefined ? undefined : parseDiff(`diff --git a/x b/x\n${patch}`)[0]);
     }
   }

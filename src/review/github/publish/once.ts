@@ -26,8 +26,8 @@ export async function lookThenMake<T>(
 }
 
 /**
- * `lookThenMake` for what GitHub can make twice. After a request whose effect is unknown the next attempt waits until GitHub must have
- * ended it. What takes effect even later is removed by `removeDuplicates`.
+ * `lookThenMake` for a write that GitHub can carry out twice. After a request whose effect is unknown, the next attempt waits until
+ * GitHub must have ended it. `removeDuplicates` removes the result of a request that takes effect even later.
  *
  * @throws SourceError with `retryAfterMs`
  */

@@ -81,7 +81,7 @@ async function findCheckRuns(
   return found;
 }
 
-/** The same reaction twice is one for GitHub. */
+/** Adds a reaction. GitHub counts the same reaction twice as one. */
 export async function sendReaction(
   { api }: Target,
   { commentId, content, place }: v.InferOutput<typeof ReactionRequest>,
@@ -134,6 +134,6 @@ export async function sendResolveThread(
     }
     after = threads?.pageInfo.hasNextPage ? threads.pageInfo.endCursor : null;
   } while (after !== null);
-  // It is in the summary, or a user deleted the comment: there is no thread to resolve.
+  // The finding is in the summary, or a user deleted the comment: there is no thread to resolve.
   return { threadNodeId: null, wasResolved: true };
 }

@@ -19,7 +19,7 @@ const ReviewComment = v.object({
 export type ReviewComment = v.InferOutput<typeof ReviewComment>;
 export const ReviewRequest = v.object({
   ...pull,
-  /** The reviewed head, whatever the head is now. */
+  /** The reviewed head, even when the current head is another. */
   commitId: text,
   /** May be empty when there are comments. */
   body: v.string(),

@@ -7,7 +7,7 @@ export interface ReviewFence {
   readonly load: () => Promise<number | null>;
   readonly save: (reviewId: number) => Promise<void>;
 }
-/** For writes that are no reviews. */
+/** Fence of a write that is not a review. */
 export const noFence: ReviewFence = { load: async () => null, save: async () => {} };
 
 /** Address of a write, and our identity there. */
@@ -15,10 +15,10 @@ export interface Target {
   readonly api: RepositoryApi;
   readonly app: { readonly id: number; readonly slug: string };
   readonly limits: GitHubLimits;
-  /** Of the write: part of the marker of a review. */
+  /** Run of the write: part of the marker of a review. */
   readonly runId: string | null;
   readonly dedupeKey: string;
-  /** It was sent before, with an unknown result. */
+  /** An earlier attempt was sent, with an unknown result. */
   readonly wasTried: boolean;
   readonly fence: ReviewFence;
 }

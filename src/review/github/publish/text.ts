@@ -1,6 +1,6 @@
 import { longestGitHubText } from '../limits.ts';
 
-/** Text with its marker, which is never cut off; within what GitHub takes. */
+/** Text with its marker, within GitHub's limit. The marker is never cut off. */
 export function marked(text: string, marker: string): string {
   const plain = text.includes(marker) ? text.replaceAll(marker, '').trimEnd() : text;
   const end = plain === '' ? marker : `\n\n${marker}`;

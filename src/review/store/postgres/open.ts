@@ -138,7 +138,7 @@ class PostgresDatabase implements Database {
     return this.#again(() => begin().execute(work));
   }
 
-  /** `read committed`, whatever the server's default: after waiting for a lock, a transaction must see the writes of its holder. */
+  /** `read committed`, for any default of the server: after waiting for a lock, a transaction must see the writes of its holder. */
   write<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     return this.#writeOn(this.#kysely, work);
   }
