@@ -52,7 +52,7 @@ export class AutomationActors {
     return this.#living.size;
   }
 
-  /** As it is now; undefined when it does nothing and has no actor. */
+  /** Current state of an automation; undefined when it does nothing and has no actor. */
   stateOf(id: string): Automation['state'] | undefined {
     const snapshot = this.#living.get(id)?.getSnapshot();
     return snapshot && automationStates.find((state) => snapshot.hasTag(state));
@@ -78,7 +78,7 @@ export class AutomationActors {
     this.#living.get(id)?.send(event);
   }
 
-  /** Its actor, created from its row if it is missing. */
+  /** Actor of an automation, created from its row if it is missing. */
   wake(id: string): AutomationActor | undefined {
     const known = this.#living.get(id);
     if (known || this.#isStopped) return known;

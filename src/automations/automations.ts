@@ -6,7 +6,7 @@ import type { AutomationChange, NewAutomation } from './rows.ts';
 import { StoredAutomations } from './stored.ts';
 
 /**
- * The jobs and tasks of one workspace. What runs them is loaded when there are any, or when the first is made: most
+ * The jobs and tasks of one workspace. The code that runs them is loaded when there are any, or when the first is made: most
  * workspaces have none, and pay for none.
  */
 export class Automations {
@@ -99,7 +99,7 @@ export class Automations {
     return this.#options.schedules.automation(id) ? (await this.#writer(id)).remove(id) : false;
   }
 
-  /** From now on `listener` hears of every change. Returns what ends that. */
+  /** Calls `listener` for every change. Returns a function that ends the subscription. */
   subscribe(listener: (change: AutomationsChange) => void): () => void {
     // A listener that subscribes twice is called twice.
     const own = (change: AutomationsChange) => listener(change);
@@ -107,7 +107,7 @@ export class Automations {
     return () => this.#listeners.delete(own);
   }
 
-  /** Begins nothing more. Resolves when the runs under way have ended, which the runtime's own end sees to. */
+  /** Begins no more runs. Resolves when the current runs have ended; the runtime's own end ends them. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await (await this.#loading?.catch(() => undefined))?.close();
@@ -123,7 +123,7 @@ export class Automations {
     return this.#loading !== undefined || this.#exist() ? this.#load() : undefined;
   }
 
-  /** @throws AgentError automationsDisabled; automationNotFound, so that nothing is loaded for what is not there */
+  /** @throws AgentError automationsDisabled; automationNotFound, so that a missing automation loads no code */
   async #writer(id?: string): Promise<Book> {
     if (!this.#options.settings.isEnabled) throw new AgentError('automationsDisabled', {});
     if (this.#isClosed) throw new AgentError('overloaded', {}, 'the server is shutting down');

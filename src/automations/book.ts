@@ -70,7 +70,7 @@ export class Book {
     let from = performance.now();
     for (const id of this.#schedules.ids(kind)) {
       const known = this.#views.get(id);
-      // One that was removed meanwhile has no row.
+      // An automation that was removed in between has no row.
       const row = known ? undefined : this.#schedules.automation(id);
       const view = known ?? (row && this.#view(row));
       if (view) all.push(view);
@@ -116,7 +116,7 @@ export class Book {
   }
 
   /**
-   * @param version what the caller has seen; undefined: whatever there is
+   * @param version last version that the caller has seen; undefined: any version
    * @throws AgentError automationNotFound, automationConflict, automationInvalid, threadNotFound
    */
   async update(id: string, change: AutomationChange, version?: number): Promise<Automation> {
@@ -126,7 +126,7 @@ export class Book {
     const wanted = await changedRow(seen, change, this.#now());
     const row = this.#row(id);
     this.#checkVersion(row, seen.version);
-    // Its progress continued while the words were read.
+    // The automation's progress continued while the new values were read.
     const next = { ...wanted, progress: row.progress, ...(wanted.nextAt === seen.nextAt && { nextAt: row.nextAt }) };
     return this.#replace(row, next);
   }

@@ -17,7 +17,7 @@ export type Scheduled = Pick<StoredAutomation, 'schedule' | 'anchorAt'>;
 export const countedDues = 100;
 
 /**
- * @throws Error for an expression that cannot be read; the message says what is wrong with it
+ * @throws Error for an expression that cannot be read; the message names the problem
  */
 export function calculatorOf({ schedule, anchorAt }: Scheduled): Calculator {
   switch (schedule?.kind) {

@@ -94,7 +94,7 @@ export async function runPrompt(
   return endOf(await ended);
 }
 
-/** Calls `start` until no turn of the thread refuses it. @throws what `start` throws otherwise; the reason of `signal` */
+/** Calls `start` until no turn of the thread refuses it. @throws any other error of `start`; the reason of `signal` */
 async function whenFree<T>(threads: Runtime, threadId: string, signal: AbortSignal, start: () => T): Promise<T> {
   for (;;) {
     signal.throwIfAborted();

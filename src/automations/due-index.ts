@@ -1,7 +1,7 @@
 interface Entry {
   readonly at: number;
   readonly id: string;
-  /** Of entries for the same time, the first that came is the first out. */
+  /** Number that decides among entries for the same time: the first added is the first out. */
   readonly order: number;
 }
 
@@ -49,7 +49,7 @@ export class DueIndex {
     return this.#heap[0]?.at ?? null;
   }
 
-  /** Takes out what is due at `now`, the earliest first, at most `limit`. */
+  /** Removes and returns the entries that are due at `now`, the earliest first, at most `limit`. */
   take(now: number, limit: number): readonly Pick<Entry, 'id' | 'at'>[] {
     const taken: Entry[] = [];
     while (taken.length < limit) {

@@ -1,8 +1,8 @@
 /**
  * Automations: cron jobs and local tasks of a workspace. Rows of the database list them, the machines
- * `scheduler` and `automation` define their transitions, and a run is a turn of the runtime like any other. The agent server
- * has one `Automations`; its faces bind the methods, the dashboard shows the state. Never here: who may ask what, how a
- * turn is run, timers of anything else.
+ * `scheduler` and `automation` define their transitions, and a run is an ordinary turn of the runtime. The agent server has one
+ * `Automations`; its faces bind the methods, the dashboard shows the state. Never here: permissions of clients, the execution
+ * of a turn, other timers.
  */
 export { Automations } from './automations.ts';
 export type { Clock } from './clock.ts';

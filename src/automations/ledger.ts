@@ -28,7 +28,7 @@ export class Ledger {
       if (!row) return undefined;
       const earlier = this.#schedules.run(automationId, work.scheduledFor);
       const isFirst = earlier === undefined;
-      // A try that is not the first continues what failed.
+      // A further try continues the failed one.
       const isOurs = isFirst || (work.attempt > 1 && earlier.status === 'failed');
       const kept = this.#cover(row, covers, isFirst ? work.scheduledFor : undefined);
       if (!isOurs) return undefined;

@@ -34,7 +34,7 @@ export interface AutomationsOptions {
   readonly keepActors?: number | undefined;
 }
 
-/** An automation as it is now, or as it was before it went. */
+/** An automation after a change, or its last state before it was removed. */
 export interface AutomationsChange {
   readonly automation: Automation;
   readonly removed: boolean;

@@ -6,12 +6,12 @@ import { type Calculator, calculatorOf, type Scheduled } from './calculator.ts';
 import { scheduleText } from './words.ts';
 
 export type NewAutomation = v.InferOutput<typeof AutomationInput>;
-/** Fields that are absent stay as they are. */
+/** Absent fields stay unchanged. */
 export type AutomationChange = { readonly [K in keyof NewAutomation]?: NewAutomation[K] | undefined };
 
 const nameChars = 60;
 
-/** Why an automation cannot be as asked for: for programs. */
+/** Reason why a requested automation is invalid: for programs. */
 export type Invalid =
   | 'scheduleRequired'
   | 'expression'
@@ -62,7 +62,7 @@ export async function newRow(
 }
 
 /**
- * The row after a change. A schedule that changed begins anew: intervals count from now.
+ * The row after a change. A changed schedule begins again: intervals count from now.
  *
  * @throws AgentError automationInvalid
  */
@@ -89,7 +89,7 @@ export async function changedRow(row: StoredAutomation, change: AutomationChange
 export function dueOnceEnabled(row: StoredAutomation, now: number): number | null {
   const { nextAt } = row;
   if (nextAt !== null && nextAt > now) return nextAt;
-  // One that is to run as soon as possible has waited for this.
+  // An automation that is to run as soon as possible has waited for this.
   if (!row.schedule) return nextAt;
   const next = calculatorOf(row).next(now);
   if (next === null && nextAt !== null) {
@@ -104,7 +104,7 @@ export const isSpent = (row: StoredAutomation): boolean => row.nextAt === null &
 export const isRecurring = (schedule: Schedule | undefined): boolean =>
   schedule !== undefined && schedule.kind !== 'at';
 
-/** Checks what no schema can see, and fills in what must not change later. */
+/** Checks rules beyond the schema, and fills in values that must not change later. */
 function settle(schedule: Schedule | undefined, now: number) {
   const settled = schedule && withZone(schedule);
   const calculator = readable({ schedule: settled, anchorAt: now });

@@ -35,7 +35,7 @@ class Interrupted extends Error {
   }
 }
 
-/** Driver of one try: stores it, sends the prompt, waits for the end. It sends `RUN.ENDED` exactly once, whatever happens. */
+/** Driver of one try: stores it, sends the prompt, waits for the end. Sends `RUN.ENDED` exactly once, in every case. */
 export const runActor = (host: RunHost) =>
   fromCallback<AutomationRunCommand, AutomationRunInput>(({ input, sendBack, receive }) => {
     const interruption = new AbortController();
@@ -122,7 +122,7 @@ class Run {
     try {
       threads.interrupt(threadId, turnId)();
     } catch (error) {
-      // It has ended meanwhile, or its thread is gone: then there is nothing to stop.
+      // The turn has just ended, or its thread is gone: then there is nothing to stop.
       if (!failureOf(error)) onFault(error);
     }
   }

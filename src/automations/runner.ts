@@ -205,7 +205,7 @@ export class Runner {
     this.#underWay.add(tracked);
   }
 
-  /** A missing row is no failure of this code, and must not end an actor. */
+  /** Reports an error instead of ending an actor. A missing row is not a failure of this code. */
   #safely(work: () => void): void {
     try {
       work();
@@ -294,7 +294,7 @@ export class Runner {
     if (due.count > 0) this.#ledger.drop(id, due, as, this.#clock.now());
   }
 
-  /** After every transition: what must outlive the process is written, at once with the end of the run that led there. */
+  /** After every transition: writes state that must outlive the process, at once with the end of the run that led there. */
   #moved(id: string, snapshot: AutomationSnapshot | undefined): void {
     if (snapshot?.status === 'done') {
       this.#options.onVanished(id);

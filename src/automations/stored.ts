@@ -8,7 +8,7 @@ export async function readAutomations(schedules: ScheduleReader): Promise<Automa
 }
 
 /**
- * The same, asked as `Automations` is asked, for viewers that may only look: whatever would change something is refused.
+ * Automations of a workspace without a server, with the methods of `Automations`, for viewers: every change is refused.
  * Methods that read may throw StorageError, and AgentError automationNotFound.
  */
 export class StoredAutomations {

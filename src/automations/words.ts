@@ -23,7 +23,7 @@ async function expressionText(expression: string): Promise<string> {
   try {
     return cronstrue.toString(expression, { use24HourTimeFormat: true });
   } catch {
-    // It knows fewer expressions than can be run: those speak for themselves.
+    // cronstrue knows fewer expressions than can be run: any other is shown unchanged.
     return expression;
   }
 }
@@ -35,7 +35,7 @@ const units = [
   ['second', 1_000],
 ] as const;
 
-/** `90_000` is "1 minute 30 seconds", `3_600_000` is "hour". What is below a second is left out. */
+/** `90_000` is "1 minute 30 seconds", `3_600_000` is "hour". Milliseconds below a second are left out. */
 export function intervalText(ms: number): string {
   let rest = ms;
   const parts = units.flatMap(([unit, length]) => {
