@@ -20,14 +20,14 @@ export interface ConfigureOptions
     'workspacePath' | 'records' | 'protect' | 'observe' | 'mcpServers' | 'files' | 'commands'
   > {
   readonly agent: AgentConfiguration;
-  /** Ours: what its process inherits from, with the marker of this start. */
+  /** Our environment, with the marker of this start; the agent's process inherits part of it. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly passEnvironment: readonly string[];
   readonly restartPolicy: RestartPolicy;
   readonly logger: Logger;
 }
 
-/** The agent of a workspace as it is configured. It is started with the first turn. */
+/** The configured agent of a workspace. It is started with the first turn. */
 export function configuredAgent({
   agent,
   env,

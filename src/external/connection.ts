@@ -31,7 +31,7 @@ export interface ConnectionOptions {
   readonly worker: RegExp | undefined;
   /** Where the processes below it are stored. */
   readonly record: ProcessRecord | undefined;
-  /** Takes what it exports; undefined: it is not asked to export. */
+  /** Takes the agent's telemetry; undefined: the agent is not asked to export any. */
   readonly exported: AgentExport | undefined;
   readonly clientCapabilities: unknown;
   readonly report: (event: ExternalAgentProcessEvent) => void;
@@ -40,7 +40,7 @@ export interface ConnectionOptions {
   readonly onBug: (error: unknown) => void;
 }
 
-/** One life of the agent's process and the conversation with it. Reports what happens to the machine, which decides. */
+/** One life of the agent's process and the conversation with it. Reports events to the machine, which decides. */
 export class Connection {
   readonly peer: Peer;
   readonly incarnation: number;
@@ -83,7 +83,7 @@ export class Connection {
     void this.#look();
     return () => {
       clearInterval(timer);
-      // For what it has started since, and for a worker that has ended since: a read that runs already may have missed both.
+      // Catches a process started since, and a worker ended since: a current read may have missed both.
       void this.#look();
     };
   }
@@ -121,12 +121,12 @@ export class Connection {
     this.#process?.kill();
   }
 
-  /** It has exported something; undefined: nothing is listened to. */
+  /** Whether the agent has exported telemetry; undefined: no receiver is open. */
   get isExporting(): boolean | undefined {
     return this.#options.exported?.isExporting;
   }
 
-  /** The end of what it wrote to standard error. */
+  /** The end of the agent's standard error. */
   get stderr(): string {
     return this.#process?.stderr(defaults.externalAgent.quotedStderrChars) ?? '';
   }
@@ -153,7 +153,7 @@ export class Connection {
     this.#read(process);
     void this.#introduce();
     const { code, signal } = await process.exited;
-    // Its last words may still be in the pipe; a child that holds the other end must not keep us waiting.
+    // The agent's last words may still be in the pipe; a child that holds the other end must not keep us waiting.
     await Promise.race([process.closed, sleep(defaults.externalAgent.drainMs)]);
     this.exit = `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`;
     this.peer.close();
@@ -207,7 +207,7 @@ export class Connection {
       if (lines.unfinishedBytes > lineBytes) this.#flood('It wrote a line of more than 16 MiB.');
     });
     process.output.once('end', () => void this.#breakOff());
-    // Its end is reported by its exit.
+    // The exit of the process reports its end.
     for (const stream of [process.output, process.input]) stream.on('error', () => {});
   }
 
@@ -217,7 +217,7 @@ export class Connection {
       this.#process?.exited.then(() => false),
       sleep(defaults.externalAgent.exitWaitMs, true, { ref: false }),
     ]);
-    // Its exit is reported with its code and its last words, which say more.
+    // The exit is reported with its code and the last words of the agent, which say more.
     if (isRunning) this.#flood(this.#withLastWords('It closed its standard output.'));
   }
 

@@ -42,7 +42,7 @@ type State = ReturnType<Actor['getSnapshot']>;
 const usableOrDown = (snapshot: State): boolean =>
   snapshot.hasTag('usable') || snapshot.hasTag('down') || snapshot.hasTag('atRest');
 
-/** The agent of another maker that does the turns of a workspace: one process, whose sessions are threads. */
+/** The external agent that does the turns of a workspace: one process, whose sessions are threads. */
 export class ExternalAgent implements Delegate {
   readonly name: string;
   readonly #options: ExternalAgentOptions;
@@ -140,7 +140,7 @@ export class ExternalAgent implements Delegate {
     );
   }
 
-  /** It was ended on purpose, or is about to be. */
+  /** Whether the process was ended on purpose, or is about to be. */
   get #isAway(): boolean {
     const snapshot = this.#actor.getSnapshot();
     return snapshot.matches('absent') || snapshot.matches('retiring');
@@ -181,7 +181,7 @@ export class ExternalAgent implements Delegate {
     });
   }
 
-  /** The actor behind the machine's `process`: reports what happens to one incarnation and obeys the machine's commands. */
+  /** The actor behind the machine's `process`: reports the events of one incarnation and obeys the machine's commands. */
   #processActor() {
     const { name: agent, command, env, parentMarker, worker, workspacePath, records, logger } = this.#options;
     let hasProblem = false;

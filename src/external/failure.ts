@@ -1,6 +1,6 @@
 import { DelegateError } from '../agent/index.ts';
 
-/** Codes of failures of an agent of another maker, as errors of turns carry them. */
+/** Error codes of an external agent's failures, as errors of turns carry them. */
 export const agentFailureCodes = ['agentUnavailable', 'agentLoginRequired', 'agentError', 'agentExited'] as const;
 export type AgentFailureCode = (typeof agentFailureCodes)[number];
 

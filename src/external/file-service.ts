@@ -35,7 +35,7 @@ export interface FileServiceOptions {
   readonly workspacePath: string;
   readonly files: DelegateFiles;
   readonly report: DelegatedReport;
-  /** Of the session. */
+  /** Write grants of the session. */
   readonly grants: WriteGrants;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Agents of other makers, driven over the Agent Client Protocol: one supervised process for a workspace, whose sessions are
+ * External agents, driven over the Agent Client Protocol: one supervised process for a workspace, whose sessions are
  * threads. The machine `external-agent` decides about the process; the agent's updates become items of the turn, and its questions
  * become approvals of the thread. Never here: items, approvals and stores themselves (`agent`).
  */

@@ -68,7 +68,7 @@ export class KnownCall {
     return this.#kind === 'other' && this.#given !== undefined ? 'execute' : this.#kind;
   }
 
-  /** Whether it is known what the call does. */
+  /** Whether the effect of the call is known. */
   get isTellable(): boolean {
     if (this.isOver) return true;
     if (this.kind === 'edit') return this.#diffs.length > 0;

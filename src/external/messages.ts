@@ -47,7 +47,7 @@ export type ConfigOption = v.InferOutput<typeof ConfigOption>;
 /** Part of the answer to a request that opens a session. */
 export const SessionState = v.object({
   configOptions: loose(v.array(v.fallback(ConfigOption, {}))),
-  /** Of agents that have no option for it. */
+  /** Modes of agents that have no option for the mode. */
   modes: loose(
     v.object({ currentModeId: text, availableModes: v.array(v.fallback(v.object({ id: text, name: text }), {})) }),
   ),
@@ -100,7 +100,7 @@ export const ToolContent = v.object({
 });
 export type ToolContent = v.InferOutput<typeof ToolContent>;
 
-/** A call, or what has changed of it. */
+/** A new call, or the changed fields of a known one. */
 export const ToolCallUpdate = v.object({
   toolCallId: v.pipe(v.string(), v.nonEmpty(), v.maxLength(500)),
   title: text,

@@ -12,7 +12,7 @@ export class SessionOffers {
   #modes: SessionState['modes'];
   #commands: DelegateOffers['commands'] = [];
 
-  /** Takes what a request about the session has answered. */
+  /** Stores the options and modes of the agent's response about the session. */
   take({ configOptions, modes }: SessionState): void {
     if (configOptions) this.#options = configOptions;
     if (modes) this.#modes = modes;
@@ -95,7 +95,7 @@ export function valuesOf(option: ConfigOption | undefined): string[] {
 const choicesOf = (option: ConfigOption | undefined) =>
   (option?.options ?? []).flatMap((choice) => [choice, ...(choice.options ?? [])]);
 
-/** A value is sent back as it is: one that is too long to be shown is not offered. */
+/** A value is sent back unchanged: one that is too long to be shown is not offered. */
 const isShort = (value: string): boolean => value.length <= offerChars && plainText(value) === value;
 
 function commandsOf(update: unknown): DelegateOffers['commands'] {

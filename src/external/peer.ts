@@ -40,7 +40,7 @@ export class Peer {
   }
 
   /**
-   * @param signal withdraws the request; what the agent answers then is ignored
+   * @param signal withdraws the request; a later answer of the agent is ignored
    * @throws PeerError the agent's answer; PeerClosedError when none will come; the reason of `signal`
    */
   request(method: string, params: unknown, signal?: AbortSignal): Promise<unknown> {
@@ -115,7 +115,7 @@ export class Peer {
   }
 
   async #answer(id: string | number, method: string, params: unknown): Promise<void> {
-    // Of two requests with one id the later one can be withdrawn.
+    // When two requests share an id, only the later one can be withdrawn.
     const answering = new AbortController();
     this.#answering.set(id, answering);
     try {
@@ -155,7 +155,7 @@ function peerErrorOf(error: unknown): PeerError {
   return new PeerError(typeof code === 'number' ? code : internalError, detail ? `${words}: ${detail}` : words);
 }
 
-/** Agents put what has happened into `data`, next to "Internal error". */
+/** Returns the details of an error: agents put them into `data`, next to "Internal error". */
 function detailOf(data: unknown): string | undefined {
   if (typeof data === 'string') return data;
   const { details, message, error } = (typeof data === 'object' && data !== null ? data : {}) as Readonly<

@@ -56,8 +56,8 @@ type Outcome =
   | { readonly outcome: 'cancelled' };
 
 /**
- * The answer to an agent. Options are chosen by their kind, as their ids and order say nothing. `allow_always` is never chosen: agents
- * write it into their own configuration, and what we remember we remember ourselves.
+ * The answer to an agent. Options are chosen by their kind, as their ids and order say nothing. `allow_always` is never chosen:
+ * agents write it into their own configuration, and we store our own grants.
  */
 export function outcomeOf(decision: ApprovalDecision, options: readonly PermissionOption[]): Outcome {
   const optionId = chosen(decision, options)?.optionId;

@@ -16,7 +16,7 @@ export interface Preset {
   readonly args: readonly string[];
   /** Makes it ask before it acts, and keeps it quiet. */
   readonly env: Readonly<Record<string, string>>;
-  /** Its modes in which it asks before it acts; absent: it never asks. */
+  /** Modes in which the agent asks before it acts; absent: it never asks. */
   readonly askingModes?: readonly string[];
   /** Variables of the user that it may need: keys and its own directories. */
   readonly passes: readonly string[];
@@ -36,7 +36,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     tested: '2.6.0',
     program: agentPresets.codex.program,
     args: [],
-    // Its default mode has a model judge in place of a person.
+    // In Codex's default mode a model judges in place of a person.
     env: { INITIAL_AGENT_MODE: 'workspace-write', NO_BROWSER: '1' },
     askingModes: ['workspace-write', 'read-only'],
     passes: ['CODEX_HOME', 'CODEX_API_KEY', 'CODEX_PATH', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'],

@@ -1,6 +1,6 @@
 import type { ContentPart } from '../agent/index.ts';
 
-/** Content of a prompt. Images that are no data are named. */
+/** Content of a prompt. Images without data are named by their address. */
 export function promptOf(input: readonly ContentPart[]): readonly unknown[] {
   return input.map((part) => {
     if (part.type === 'text') return { type: 'text', text: part.text };

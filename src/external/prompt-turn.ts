@@ -22,7 +22,7 @@ export class PromptTurn {
   readonly #begun = new Set<string>();
   #plans = 0;
   #isOver = false;
-  /** The agent has said that it is broken, whatever it says afterwards. */
+  /** True once the agent has reported a system error, even if later messages look fine. */
   hasSystemError = false;
 
   constructor(options: PromptTurnOptions) {

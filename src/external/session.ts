@@ -7,11 +7,11 @@ import type { PromptTurn } from './prompt-turn.ts';
 import { noTokens, plus, type Tokens, TurnAccount } from './telemetry/turn-account.ts';
 import { CommandGrants, type TerminalService } from './terminal-service.ts';
 
-/** A thread's session in one life of the agent's process, and what it has used. */
+/** A thread's session in one life of the agent's process, and its usage. */
 export class Session {
   readonly sessionId: string;
   readonly incarnation: number;
-  /** Absent: no prompt runs, and what comes belongs to no turn. */
+  /** Absent: no prompt runs, and an update belongs to no turn. */
   turn: PromptTurn | undefined;
   /** There while a prompt runs. */
   files: FileService | undefined;
@@ -27,9 +27,9 @@ export class Session {
   /** Part of the cost that turns have reported. */
   #reportedUsd = 0;
   #hasPrompted = false;
-  /** Of the requests of this prompt. */
+  /** Tokens of the requests of this prompt. */
   #counted: Tokens = noTokens;
-  /** Of the last two turns: what is exported late may be of the one before. */
+  /** Accounts of the last two turns: a late export may belong to the earlier one. */
   #accounts: readonly TurnAccount[] = [];
 
   constructor(sessionId: string, incarnation: number) {
@@ -37,7 +37,7 @@ export class Session {
     this.incarnation = incarnation;
   }
 
-  /** A prompt begins. What the session has cost before its first prompt here belongs to no turn of ours. */
+  /** Begins a prompt. Costs of the session before its first prompt here belong to no turn of ours. */
   begin(report: DelegatedReport): TurnAccount {
     if (!this.#hasPrompted) this.#reportedUsd = this.#costUsd;
     this.#hasPrompted = true;
@@ -55,12 +55,12 @@ export class Session {
     return account?.add(request) ?? false;
   }
 
-  /** It is exported nothing any more. */
+  /** Closes the accounts: the agent exports nothing more. */
   closeAccounts(): void {
     for (const account of this.#accounts) account.close();
   }
 
-  /** Its thread is gone. */
+  /** Discards the accounts: the thread is gone. */
   discardAccounts(): void {
     for (const account of this.#accounts) account.discard();
   }

@@ -100,7 +100,7 @@ export class Sessions {
     return this.#byThread.size === 0;
   }
 
-  /** Of the session that was opened last, also after its end. */
+  /** Offers of the session that was opened last, also after its end. */
   get offers(): DelegateOffers {
     const offers = this.#latest?.offers.all ?? noOffers;
     return { ...offers, modes: offers.modes.filter(({ id }) => this.#settings.mayUse(id)) };
@@ -198,7 +198,7 @@ export class Sessions {
     return this.#add(connection, threadId, sessionId, made);
   }
 
-  /** @returns undefined: the agent does not know the session any more. What it replays of the conversation is dropped: no turn runs. */
+  /** @returns undefined: the agent does not know the session any more. Its replay of the conversation is dropped: no turn runs. */
   async #takeUp(
     { peer, info }: Connection,
     order: DelegatedOrder,

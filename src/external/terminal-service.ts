@@ -42,9 +42,9 @@ export interface TerminalServiceOptions {
   readonly threadId: string;
   readonly commands: DelegateCommands;
   readonly report: DelegatedReport;
-  /** Of the session. */
+  /** Command grants of the session. */
   readonly grants: CommandGrants;
-  /** Of the turn: an interrupt ends its commands. */
+  /** Aborts with the turn: an interrupt ends its commands. */
   readonly signal: AbortSignal;
 }
 

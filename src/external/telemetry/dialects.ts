@@ -1,6 +1,6 @@
 /**
- * Telemetry of each agent: variables that have it export its requests to a model, and attributes of a request. From their
- * documentation and from what their packages send.
+ * Telemetry of each agent: variables that have it export its requests to a model, and attributes of a request. From the agents'
+ * documentation and the exports of their packages.
  */
 import { join } from 'node:path';
 import type { DelegatedRequest } from '../../agent/index.ts';

@@ -21,7 +21,7 @@ export interface ExportOptions {
   readonly onClosed: () => void;
 }
 
-/** Telemetry of one life of an agent's process, as far as it is of use. */
+/** Requests to models in the telemetry of one life of an agent's process. */
 export class AgentExport {
   readonly #options: ExportOptions;
   #receiver: TelemetryReceiver | undefined;
@@ -32,7 +32,7 @@ export class AgentExport {
     this.#options = options;
   }
 
-  /** It has exported something; undefined: nothing is listened to. */
+  /** Whether the agent has exported telemetry; undefined: no receiver is open. */
   get isExporting(): boolean | undefined {
     return this.#receiver && this.#hasExported;
   }

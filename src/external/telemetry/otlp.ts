@@ -15,7 +15,7 @@ export interface ExportedRecord {
   readonly attributes: ReadonlyMap<string, string | number | boolean>;
   /** In milliseconds since the Unix epoch; undefined: not stated. */
   readonly endedAt: number | undefined;
-  /** Of a span; undefined: not stated. */
+  /** Duration of a span; undefined: not stated. */
   readonly durationMs: number | undefined;
 }
 

@@ -52,7 +52,7 @@ const wireTypes: Readonly<Record<Scalar, WireType>> = {
   fixed64: WireType.Bit64,
 };
 
-/** @throws Error for bytes that are no such message */
+/** @throws Error for bytes that are not a message of this signal */
 export const decodeRequest = (signal: Signal, bytes: Uint8Array): unknown => decode(requests[signal], bytes);
 
 function decode(message: Message, bytes: Uint8Array): Record<string, unknown> {

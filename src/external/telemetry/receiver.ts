@@ -35,8 +35,8 @@ interface Context {
 }
 
 /**
- * Takes what one life of an agent's process exports by OTLP over HTTP, on a port of the loopback interface and below a path that
- * only this process is given. Ends with the process.
+ * Receives the telemetry of one life of an agent's process by OTLP over HTTP, on a port of the loopback interface and below a path
+ * that only this process is given. Ends with the process.
  */
 export class TelemetryReceiver {
   readonly #options: ReceiverOptions;

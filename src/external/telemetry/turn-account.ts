@@ -18,7 +18,7 @@ const leastUsd = 1e-6;
 
 /**
  * Tokens and cost of one turn: requests to models that the agent exports, and the sum that it reports over ACP. The trace gets each
- * request, and what the sum has beyond them, so that no token is counted twice.
+ * request, and the part of the sum beyond them, so that no token is counted twice.
  */
 export class TurnAccount {
   readonly startedAt = Date.now();
@@ -67,7 +67,7 @@ export class TurnAccount {
     return use;
   }
 
-  /** Takes no more requests, and reports what ACP has counted beyond them. */
+  /** Takes no more requests, and reports the part that ACP has counted beyond them. */
   close(): void {
     if (this.#isClosed) return;
     this.discard();
