@@ -27,7 +27,7 @@ export interface ApplyOptions {
   readonly tree: Tree;
   readonly contents: Contents;
   readonly ops: readonly RestoreOp[];
-  /** Directories that take no entries as they are, with their modes: opened for the work. */
+  /** Directories whose modes allow no new entries, with these modes: opened for the work. */
   readonly closed: ReadonlyMap<BytePath, number>;
   /** Called before each step that changes the disk; for tests. */
   readonly onStep?: ((step: string) => void) | undefined;
@@ -37,7 +37,7 @@ export interface ApplyOptions {
 export interface Applied {
   /** Paths that are as wanted. */
   readonly done: readonly BytePath[];
-  /** Paths that another program changed meanwhile: left as they are. */
+  /** Paths that another program has changed since the plan: not touched. */
   readonly left: readonly BytePath[];
 }
 
@@ -46,7 +46,7 @@ const stagingName = 'restore';
 const staging = `${ownDirectory}/${stagingName}`;
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
 
-/** Removes what an earlier restore staged. */
+/** Removes the files that an earlier restore staged. */
 export function clearStaging(tree: Tree): void {
   try {
     // Through descriptors, and without going deeper: a repository may have put links there.
@@ -103,8 +103,8 @@ function stageFile(tree: Tree, contents: Contents, { hash, mode }: Entry, number
 }
 
 /**
- * Makes every path as it is wanted. An operation that is done already is skipped, one whose path is no longer as it was planned is
- * left: so the same call completes a restore that a crash has interrupted.
+ * Brings every path into its wanted state. Skips an operation that is already done, and leaves one whose path differs from the
+ * plan: so a repeated call completes a restore that a crash has interrupted.
  */
 export function apply(options: ApplyOptions): Applied {
   return new Application(options).run();
@@ -152,7 +152,7 @@ class Application {
     }
   }
 
-  /** Takes away what is of another kind, or is to be nothing. */
+  /** Removes an entry that has the wrong kind, or that is not wanted. */
   #remove(op: RestoreOp): void {
     const { path, have, want } = op;
     if (!have || (want && (want.kind === have.kind || (want.kind !== 'directory' && have.kind !== 'directory')))) {

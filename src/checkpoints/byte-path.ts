@@ -1,5 +1,5 @@
 /**
- * Paths are bytes, written as texts with one character a byte: names that are no UTF-8 stay what they are, ASCII looks as usual.
+ * Paths are bytes, written as texts with one character a byte: names that are not UTF-8 stay unchanged, ASCII looks as usual.
  * Relative to the root of the tree, with `/`; the root itself is the empty text.
  */
 export type BytePath = string;
@@ -10,10 +10,10 @@ export const isAscii = (text: string): boolean => {
   return true;
 };
 
-/** For system calls. */
+/** Bytes for system calls. */
 export const systemPath = (path: BytePath): string | Buffer => (isAscii(path) ? path : Buffer.from(path, 'latin1'));
 
-/** For people and JSON; bytes that are no UTF-8 become U+FFFD. */
+/** Path for people and JSON; bytes that are not UTF-8 become U+FFFD. */
 export const shownPath = (path: BytePath): string => (isAscii(path) ? path : Buffer.from(path, 'latin1').toString());
 
 /** @param text as people and JSON write it */

@@ -38,7 +38,7 @@ export interface TreePlace {
   /** Directory of the store; it is made. */
   readonly directory: string;
   readonly limits: CheckpointLimits;
-  /** Absolute paths that are no part of the tree. */
+  /** Absolute paths that are not part of the tree. */
   readonly ownDirectories: readonly string[];
   /** Environment of git, without keys; undefined: git is not run. */
   readonly gitEnvironment: Readonly<Record<string, string>> | undefined;
@@ -46,9 +46,9 @@ export interface TreePlace {
 
 /** Engines by tree, in this thread or in another one. A store is opened by the first call for it. */
 export interface Engines {
-  /** A call will come soon: begins what the first call would begin. */
+  /** Prepares for a call that will come soon: begins the work that the first call would begin. */
   prepare?(): void;
-  /** @throws what the method throws */
+  /** @throws any error of the method */
   call<N extends CallName>(place: TreePlace, name: N, args: CallArguments<N>): Promise<CallResult<N>>;
   /** Closes the store of a tree. The next call opens it again. */
   release(treeId: string): Promise<void>;

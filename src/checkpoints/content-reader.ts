@@ -87,7 +87,7 @@ export class ContentReader {
   }
 }
 
-/** @throws CheckpointError for bytes that are no frame */
+/** @throws CheckpointError for bytes that are not a frame */
 function decompressed(bytes: Uint8Array): Buffer {
   try {
     return zstdDecompressSync(bytes);

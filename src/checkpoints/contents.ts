@@ -6,7 +6,7 @@ import { CheckpointError } from './errors.ts';
 import { groupBytes, groupContents, smallBytes } from './limits.ts';
 import { PackWriter, type Place, type Small } from './pack-writer.ts';
 
-/** A smaller pack is not written anew, however little of it is needed. */
+/** A smaller pack is never rewritten, even if little of it is needed. */
 const leastSparseBytes = 16 * 2 ** 20;
 
 interface NewBlob {
@@ -37,7 +37,7 @@ export class Contents extends ContentReader {
     this.#packs = new PackWriter(directory, database);
   }
 
-  /** Cuts off what no commit has, and removes packs without a row. */
+  /** Truncates the last pack to its committed length, and removes packs without a row. */
   open(): void {
     this.#isEmpty = this.database.get('SELECT 1 FROM blobs LIMIT 1') === undefined;
     this.#packs.open();
@@ -107,7 +107,7 @@ export class Contents extends ContentReader {
     this.#fresh.clear();
   }
 
-  /** Forgets what no commit has. */
+  /** Drops contents that were not committed. */
   discard(): void {
     this.close();
     this.open();
@@ -118,7 +118,7 @@ export class Contents extends ContentReader {
     return Number(this.database.get('SELECT total(length) AS bytes FROM blobs WHERE refs > 0')?.['bytes'] ?? 0);
   }
 
-  /** Deletes contents that nothing needs, and packs that are mostly unused; what is left of those moves to the last one. */
+  /** Deletes unused contents, and packs that are mostly unused; the used contents of those packs move to the last one. */
   clean(): void {
     const { database } = this;
     for (let removed = 1; removed > 0; ) {
@@ -175,13 +175,13 @@ export class Contents extends ContentReader {
     }
   }
 
-  /** Moves what is left of a pack to the last one. @returns why the pack stays: a content of it is damaged */
+  /** Moves the used contents of a pack to the last one. @returns the reason why the pack stays: a content of it is damaged */
   #dissolve(pack: number): CheckpointError | undefined {
     let moved: ReadonlyMap<string, Place>;
     try {
       moved = this.#moveOut(pack);
     } catch (error) {
-      // Cuts off what was copied so far.
+      // Drops the copies made so far.
       this.discard();
       if (error instanceof CheckpointError) return error;
       throw error;
@@ -199,7 +199,10 @@ export class Contents extends ContentReader {
     return undefined;
   }
 
-  /** Copies the contents of a pack to the last one: those of groups in new groups, without what is gone. @returns their places by hash */
+  /**
+   * Copies the contents of a pack to the last one; those of groups into new groups, without removed ones.
+   * @returns their places by hash
+   */
   #moveOut(pack: number): ReadonlyMap<string, Place> {
     const moved = new Map<string, Place>();
     let members: Small[] = [];

@@ -22,7 +22,7 @@ export class Copies {
     this.#database.run('INSERT OR REPLACE INTO copies (target, dev, ino) VALUES (?, 0, 0)', target);
   }
 
-  /** Fills the directory of a copy; one that fails is removed. @throws what `copy` throws, the system's error */
+  /** Fills the directory of a copy; removes it when `copy` fails. @throws any error of `copy`, the system's error */
   async fill<T>(target: string, copy: () => Promise<T>): Promise<T> {
     const { dev, ino } = lstatSync(target);
     this.#database.run('INSERT OR REPLACE INTO copies (target, dev, ino) VALUES (?, ?, ?)', target, dev, ino);
@@ -70,7 +70,7 @@ export class Copies {
     const stats = lstatSync(target, { throwIfNoEntry: false });
     if (!stats || isOwn(stats, { dev: Number(row['dev']), ino: Number(row['ino']) })) {
       if (stats) open(target);
-      // Fails for a directory that is no worktree.
+      // Fails for a directory that is not a worktree.
       await this.#git?.(['worktree', 'remove', '--force', '--force', '--', target], '');
       rmSync(target, { recursive: true, force: true });
       this.#database.run('DELETE FROM forks WHERE target = ?', target);

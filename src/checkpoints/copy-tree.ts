@@ -36,7 +36,7 @@ const descriptors = '/proc/self/fd';
 
 /**
  * Copies a checkpoint into another directory. A file that is still the same on the disk is cloned where the file system can; never
- * linked, because a write into one name would change the other. What no checkpoint covers is not copied.
+ * linked, because a write into one name would change the other. Files outside every checkpoint are not copied.
  */
 export function copyTree(options: CopyOptions): number {
   const { history, seq, target, onStep } = options;
@@ -92,7 +92,7 @@ function clone({ history, from }: CopyOptions, to: Tree, entry: StampedEntry): b
       const isUnchanged =
         ino === present.ino && size === present.size && mtimeMs === present.mtime && ctimeMs === present.ctime;
       if (!isUnchanged) return false;
-      // The open file itself, whatever its name has come to mean.
+      // Copies the open file itself, even if its name now leads to another one.
       copyFileSync(`${descriptors}/${fd}`, to.at(entry.path), COPYFILE_FICLONE);
       chmodSync(to.at(entry.path), entry.mode);
       return true;

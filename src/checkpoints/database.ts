@@ -9,12 +9,13 @@ const busyMs = 5_000;
 /** Pages of 4 KiB. */
 const logPages = 16_384;
 const cacheKiB = 4_096;
-/** Of a transaction that changes thousands of rows: pages that do not fit are written more than once. */
+/** Cache for a transaction that changes thousands of rows: pages that do not fit are written more than once. */
 const largeCacheKiB = 65_536;
 
 /**
- * `entries`: what was at a path from one mark (`fromSeq`) until another (`toSeq`; null: still). A turn writes only what changed, and
- * the state at any mark is one query. `blobs.refs` counts entries, marks (their state of git) and lists of pieces that need the content.
+ * `entries`: state of a path from one mark (`fromSeq`) until another (`toSeq`; null: still). A turn writes only its changes, and
+ * the state at any mark is one query. `blobs.refs` counts entries, marks (their state of git) and lists of pieces that need the
+ * content.
  */
 const schema = `
   CREATE TABLE marks (

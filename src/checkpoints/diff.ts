@@ -14,10 +14,10 @@ export interface ChangedFile {
   readonly path: string;
   readonly change: 'created' | 'modified' | 'deleted';
   readonly kind: 'file' | 'directory' | 'link';
-  /** Lines; 0 for what is no text. */
+  /** Added lines; 0 for binary files. */
   readonly additions: number;
   readonly deletions: number;
-  /** Its content is not shown: no text, or too large. */
+  /** Whether the content is hidden: not a text, or too large. */
   readonly isBinary: boolean;
 }
 
@@ -42,7 +42,7 @@ const maxTextBytes = 512 * 1_024;
 const maxDiffChars = 1_000_000;
 /** Different lines after which two texts count as different as a whole: looking for more would block. */
 const maxEditLength = 4_000;
-/** As git decides that a file is no text. */
+/** Bytes at the start of a file that show whether it is binary, as in git. */
 const binaryProbeBytes = 8_000;
 
 export interface DiffedStore {
@@ -56,7 +56,7 @@ export async function diffOf(
   { history, contents, repositories }: DiffedStore,
   request: DiffRequest,
 ): Promise<TurnDiff> {
-  // Of a whole thread also turns that were taken back: the restore that did so is one of its turns, and both together change nothing.
+  // For a whole thread, also turns that were taken back: their restore is one of its turns, and both together change nothing.
   const turns = history.turns(request.thread).filter(({ turn }) => request.turn === undefined || turn === request.turn);
   const [first] = turns;
   if (!first)

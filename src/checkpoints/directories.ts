@@ -9,7 +9,7 @@ export interface PlannedTree {
   readonly ops: Map<BytePath, RestoreOp>;
   /** Overwrites conflicting entries. */
   readonly force: boolean;
-  /** Mode of a directory that is made anew. */
+  /** Mode of a directory that is made again. */
   readonly modeOf: (path: BytePath) => number | undefined;
 }
 
@@ -50,7 +50,7 @@ function completeParents({ history, ops, force, modeOf }: PlannedTree): Conflict
   return conflicts;
 }
 
-/** A directory goes only with all that is in it: what others put there stays, and the directory with it. */
+/** Removes a directory only with all its entries: an entry that others put there stays, and the directory with it. */
 function spareFullDirectories({ history, ops, force }: PlannedTree): Conflict[] {
   const conflicts: Conflict[] = [];
   const going = [...ops.values()]

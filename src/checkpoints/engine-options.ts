@@ -9,7 +9,7 @@ export interface EngineOptions {
   /** Directory of the store; it is made. */
   readonly directory: string;
   readonly limits: CheckpointLimits;
-  /** Absolute paths that are no part of the tree: the user's home of Oratorio may lie in it. */
+  /** Absolute paths that are not part of the tree: the user's home of Oratorio may lie in it. */
   readonly ownDirectories?: readonly string[] | undefined;
   /** Runs git for the names that it ignores; undefined: nothing is ignored. */
   readonly git: RunGit | undefined;

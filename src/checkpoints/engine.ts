@@ -113,7 +113,10 @@ export class Engine {
     return open.length;
   }
 
-  /** Saves the files as they are, plans a restore and stages it. Without conflicts it is written down: from then on it is completed even after a crash. */
+  /**
+   * Saves the current files, plans a restore and stages it. Without conflicts it is written down: from then on it is completed
+   * even after a crash.
+   */
   async prepare({ thread, turns, paths, force, conversation }: RestoreRequest): Promise<PreparedRestore> {
     const history = this.#history;
     const beforeSeq = await this.#takeBefore();
@@ -122,7 +125,7 @@ export class Engine {
     const { ops: _, ...found } = plan;
     if (plan.conflicts.length > 0 && !force) return { ...found, number: undefined };
     const moves = paths ? {} : await movesOf({ history, repositories: this.#repositories }, saved, plan.ops);
-    // Single files leave the turns as they are: others of them can still be restored.
+    // A restore of single files does not change the turns: their other files can still be restored.
     return this.#writeDown(plan, { thread, turns: paths ? [] : turns, conversation, beforeSeq, ...moves });
   }
 
@@ -135,7 +138,7 @@ export class Engine {
     return { root, directory, since: first?.startSeq ?? through, through };
   }
 
-  /** Saves the files as they are, and plans, stages and writes down what a fork has changed. Without `force` conflicts refuse it. */
+  /** Saves the current files, and plans, stages and writes down the changes of a fork. Without `force` conflicts refuse it. */
   async prepareMerge({ thread, fork, force }: MergeRequest): Promise<PreparedRestore> {
     const beforeSeq = await this.#takeBefore();
     const contents = this.#contents;
@@ -181,7 +184,7 @@ export class Engine {
     return apply(options).left;
   }
 
-  /** Ends a restore whose files, and whose conversation, are as they are to be. */
+  /** Ends a restore whose files, and whose conversation, are in their wanted state. */
   async conclude(number: number, left: readonly BytePath[], isRecovery = false): Promise<RestoreOutcome> {
     const { thread, beforeSeq, stored } = this.#restores.get(number);
     const { onStep } = this.#options;
@@ -237,7 +240,10 @@ export class Engine {
     this.#options.onStep?.('announced');
   }
 
-  /** Copies the files as they were at the end of a turn, or as they are now, into an empty directory, which is removed when that fails. @returns entries */
+  /**
+   * Copies the current files, or those at the end of a turn, into an empty directory, which is removed when that fails.
+   * @returns entries
+   */
   async copyTo(target: string, end: Owner | undefined): Promise<number> {
     const { onStep } = this.#options;
     const history = this.#history;
@@ -267,7 +273,7 @@ export class Engine {
     await this.#copies.remove(target);
   }
 
-  /** Removes what a restore staged that was never written down. */
+  /** Removes staged files of a restore that was never written down. */
   clearStaging(): void {
     clearStaging(this.#tree);
   }
@@ -294,7 +300,7 @@ export class Engine {
     this.#history.forget(thread);
   }
 
-  /** Deletes what is too old, and the oldest turns while the store is too large. */
+  /** Deletes turns that are too old, and the oldest turns while the store is too large. */
   prune(): void {
     const store = { history: this.#history, contents: this.#contents, restores: this.#restores, copies: this.#copies };
     prune(store, this.#options.limits);

@@ -67,7 +67,7 @@ export class GitIndex {
     return found ?? {};
   }
 
-  /** A commit failed: what was stored since the one before is lost. */
+  /** Forgets the last index after a failed commit: contents stored since the commit before are lost. */
   forget(): void {
     this.#last = undefined;
   }

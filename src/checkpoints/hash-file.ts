@@ -4,7 +4,7 @@ import { piecesOf } from './pieces.ts';
 
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
 
-/** Hash of a file's content as the store has it; undefined for what is no file of this size. */
+/** Hash of a file's content in the form of the store; undefined for an entry that is not a file of this size. */
 export function hashOfFile(path: string | Buffer, size: number): string | undefined {
   const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {

@@ -25,7 +25,7 @@ export interface PathChange {
 /** A change of a repository is known from its state. */
 const isSkippedIn = "kind = 'skipped' AND target <> 'repository' AND fromSeq <= ?2 AND (toSeq IS NULL OR toSeq > ?1)";
 
-/** Marks, turns and entries as they are stored. */
+/** Stored marks, turns and entries. */
 export class History {
   readonly #database: CheckpointDatabase;
 
@@ -97,7 +97,7 @@ export class History {
     return this.turns().filter(({ endSeq }) => endSeq === null);
   }
 
-  /** Writes what a path is from a mark on; undefined: nothing. @returns whether that is a change */
+  /** Writes the state of a path from a mark on; undefined: nothing is there. @returns whether that is a change */
   put(path: BytePath, entry: StampedEntry | undefined, seq: number): boolean {
     const present = this.current(path);
     if (entry && present && isSame(present, entry) && (entry.kind !== 'skipped' || entry.mtime === present.mtime)) {

@@ -4,7 +4,7 @@ import type { BytePath } from './byte-path.ts';
  * Runs git in the tree with this standard input, one character a byte.
  *
  * @param index file that git takes for its index
- * @returns what it prints; undefined: there is no git, no repository, it refused, or it printed too much
+ * @returns git's output; undefined: git or a repository is missing, git refused, or it printed too much
  */
 export type RunGit = (args: readonly string[], input: string, index?: string) => Promise<string | undefined>;
 

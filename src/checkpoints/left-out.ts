@@ -15,10 +15,10 @@ interface Measured extends Amount {
 }
 
 /**
- * Chooses, among directories that git ignores, those that a tree over its limits leaves out: the largest, each as a whole, until the others
- * fit. Room is what the limits leave beside the rest of the tree.
+ * Chooses, among directories that git ignores, those that a tree over its limits leaves out: the largest, each as a whole, until
+ * the others fit. Room is the part of the limits that the rest of the tree does not use.
  *
- * @returns bytes of each directory that is left out, as far as they were counted
+ * @returns bytes of each directory that is left out, up to the limits of the count
  */
 export function leftOutOf(
   tree: Tree,
@@ -39,7 +39,7 @@ export function leftOutOf(
   return left;
 }
 
-/** Counts what is below a directory; not further than to the limits, beyond which it does not fit whatever else is in it. */
+/** Counts the entries below a directory; stops at the limits, because a directory beyond them never fits. */
 function measure(tree: Tree, path: BytePath, fileBytes: number, most: Amount): Measured {
   const pending = [path];
   let [entries, bytes] = [0, 0];

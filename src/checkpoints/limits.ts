@@ -1,7 +1,7 @@
 /** Limits of the checkpoints of one tree of files. */
 export interface CheckpointLimits {
   readonly fileBytes: number;
-  /** Of a file that git ignores. */
+  /** Size of a file that git ignores. */
   readonly ignoredFileBytes: number;
   readonly entries: number;
   readonly contentBytes: number;

@@ -14,7 +14,7 @@ export interface CheckpointInfo extends Uncovered {
   /** Files and directories of the checkpoint. */
   readonly files: number;
   readonly bytes: number;
-  /** It was taken back. */
+  /** Whether the checkpoint was taken back. */
   readonly isUndone: boolean;
   /** The server ended in the middle of it, and completed it at its next start. */
   readonly recovered: boolean;

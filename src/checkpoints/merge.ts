@@ -119,8 +119,8 @@ export function changesOf(history: History, { since, through }: ForkSpan): ForkC
 }
 
 /**
- * Plans how changes of a fork come into the workspace: what is as it was when the fork was made takes the fork's state, texts that both
- * changed are merged line by line, and everything else is a conflict, which `force` overwrites.
+ * Plans how changes of a fork come into the workspace. A path that has not changed here since the fork takes the fork's state,
+ * texts that both changed are merged line by line, and everything else is a conflict, which `force` overwrites.
  */
 export async function planMerge(options: MergeOptions): Promise<MergePlan> {
   const { history, contents, changes, theirs, force } = options;

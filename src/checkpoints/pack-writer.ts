@@ -25,7 +25,7 @@ const leastCompressed = 64;
 const leastChunkBytes = 1_024;
 const { O_RDWR, O_CREAT, O_NOFOLLOW = 0 } = constants;
 
-/** Packs that only grow: writes behind what the last one has. */
+/** Packs that only grow: writes at the end of the last one. */
 export class PackWriter {
   readonly #directory: string;
   readonly #database: CheckpointDatabase;
@@ -50,7 +50,7 @@ export class PackWriter {
     return this.#length;
   }
 
-  /** Cuts off what no commit has, and removes packs without a row. */
+  /** Truncates the last pack to its committed length, and removes packs without a row. */
   open(): void {
     const packs = this.#database.all('SELECT number, length FROM packs ORDER BY number');
     const known = new Set(packs.map((row) => nameOfPack(Number(row['number']))));
@@ -117,7 +117,7 @@ export class PackWriter {
     return places;
   }
 
-  /** Makes durable what was written. */
+  /** Makes written bytes durable. */
   sync(): void {
     if (this.#isDirty) fdatasyncSync(this.#required());
     this.#isDirty = false;

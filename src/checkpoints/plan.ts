@@ -76,8 +76,8 @@ type Change = { readonly seq: number } & (
 );
 
 /**
- * Plans what a restore does, from the newest checkpoint. A change lies between two marks, and the second one says which turns ran:
- * only of these turns → it is taken back; of none of them → it stays; of both, or changed by others later → a conflict. Restores and
+ * Plans a restore from the newest checkpoint. A change lies between two marks, and the second one names the turns that ran: only
+ * these turns → the change is taken back; none of them → it stays; both, or changed by others later → a conflict. Restores and
  * turns that were taken back before count for nothing.
  */
 export function planRestore(history: History, request: PlanRequest): RestorePlan {
@@ -216,7 +216,7 @@ class Planner {
   }
 }
 
-/** Directories of the operations that take no entries as they are, with their modes. */
+/** Directories of the operations whose modes allow no new entries, with these modes. */
 export function closedParents(history: History, ops: readonly RestoreOp[]): (readonly [BytePath, number])[] {
   const closed = new Map<BytePath, number>();
   for (const { path } of ops) {

@@ -12,8 +12,8 @@ export interface PrunedStore {
 }
 
 /**
- * Deletes what is too old, and the oldest turns while the store is too large. Whole turns go, with the contents that only they needed; never
- * one that runs, nor the newest: its undo is the one that is asked for. Each step leaves a store that is whole.
+ * Deletes turns that are too old, and the oldest turns while the store is too large. Whole turns go, with the contents that only
+ * they needed; never one that runs, nor the newest, whose undo is the likeliest request. Each step leaves a store that is whole.
  */
 export function prune(
   { history, contents, restores, copies }: PrunedStore,

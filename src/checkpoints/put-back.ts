@@ -4,7 +4,7 @@ import { type History, plainEntry } from './history.ts';
 import { ownerKey } from './owner.ts';
 import { restorePrefix } from './plan.ts';
 
-/** A file that turns have changed, and that is as it was before them. */
+/** A file that turns have changed, and that has its earlier state again. */
 export interface PutBack {
   readonly path: string;
   /** Takes the restore back that did it. */
@@ -20,7 +20,10 @@ export interface PutBackRequest {
 /** Most files that are named. */
 const maxFiles = 2_000;
 
-/** Files whose last change is a restore of the thread that made them as they were before its turns. Turns that were taken back as a whole have none. */
+/**
+ * Files whose last change is a restore of the thread to their state before its turns. Turns that were taken back as a whole
+ * have none.
+ */
 export function putBackOf(history: History, { thread, turn }: PutBackRequest): readonly PutBack[] {
   const saved = history.turns(thread).filter(({ undoneBy }) => undoneBy === null);
   const isRestore = (name: string) => name.startsWith(restorePrefix);

@@ -23,7 +23,7 @@ export interface MergeRequest {
   /** Thread that they belong to from then on. */
   readonly thread: string;
   readonly fork: ForkSpan;
-  /** Overwrites what both changed and cannot be merged. */
+  /** Overwrites paths that both changed and that cannot be merged. */
   readonly force: boolean;
 }
 
@@ -39,7 +39,7 @@ export interface RestoreOutcome extends RestoreFindings {
   /** The first of them. */
   readonly restored: readonly string[];
   readonly restoredTotal: number;
-  /** Changed while the restore ran, left as they are: the first of them. */
+  /** Paths that changed while the restore ran, and that it did not touch: the first of them. */
   readonly changedMeanwhile: readonly string[];
   readonly changedMeanwhileTotal: number;
   /** Absent: the turns moved neither HEAD, a branch, nor the index. */

@@ -5,16 +5,16 @@ import type { GitMove, GitRestore } from './git-move.ts';
 import type { SavedTurn } from './history.ts';
 import { type RestoreFindings, type RestoreOp, restorePrefix } from './plan.ts';
 
-/** A restore as it is written down before it is applied. */
+/** A restore, written down before it is applied. */
 export interface StoredRestore extends RestoreFindings {
   readonly ops: readonly RestoreOp[];
-  /** Directories that take no entries as they are, with their modes. */
+  /** Directories whose modes allow no new entries, with these modes. */
   readonly closed: readonly (readonly [BytePath, number])[];
   /** Turns whose changes are taken back. */
   readonly turns: readonly string[];
   /** Turns of the conversation that go with the files. */
   readonly conversation: readonly string[];
-  /** Repository as it is set back with the files, or why it stays. */
+  /** Move of the repository that is set back with the files, or the reason why it stays. */
   readonly git?: GitMove | GitRestore | undefined;
   /** Moves of repositories in directories of the tree. */
   readonly repositories?: readonly NestedMove[] | undefined;
@@ -43,7 +43,7 @@ export interface InterruptedRestore {
 
 export const nameOfRestore = (number: number): string => `${restorePrefix}${number}`;
 
-/** Restores as they are written down: one that is, is completed, by the next start if need be. */
+/** Stored restores: one that is written down is completed, by the next start if need be. */
 export class Restores {
   readonly #database: CheckpointDatabase;
 

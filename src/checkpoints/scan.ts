@@ -74,7 +74,7 @@ export function scan(options: ScanOptions): Scan {
 interface Look {
   readonly path: BytePath;
   readonly before: SeenDirectory | undefined;
-  /** It has the same entries as `before`; they may be others in content. */
+  /** Whether the directory has the same entries as `before`; their contents may differ. */
   readonly isUnchanged: boolean;
   /** `before` itself until an entry differs. */
   seen: SeenDirectory;
@@ -144,7 +144,7 @@ class Walk {
       const name = names[at] ?? '';
       const found = statsOf(name);
       if (found === 'unreadable') {
-        // Its names can be read, and nothing else of it.
+        // Only the names in the directory can be read.
         this.#index.delete(path);
         this.#skip(path, stats, 'unreadable');
         return;
@@ -228,7 +228,7 @@ class Walk {
     this.#gone.push(...(before.kindAt(index) === 'directory' ? pathsBelow(this.#options.known, path) : [path]));
   }
 
-  /** A directory that cannot be read: nothing is known of what is in it. */
+  /** Records a directory that cannot be read: its entries are unknown. */
   #skip(path: BytePath, stats: Stats, reason: SkipReason): void {
     const known = this.#options.known;
     for (const each of pathsBelow(known, path)) if (each !== path) this.#gone.push(each);

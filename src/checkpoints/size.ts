@@ -5,7 +5,7 @@ import { codeOf } from './errors.ts';
 /** Entries of a directory that are read at a time. */
 const bufferSize = 256;
 
-/** Counts entries of a tree, up to a limit; links are not followed. What cannot be read counts for nothing. Never blocks, however large a directory is. */
+/** Counts entries of a tree, up to a limit; ignores links and unreadable directories. Never blocks, even in a large directory. */
 export async function countEntries(root: string, limit: number): Promise<number> {
   const pending = [root];
   let count = 0;
@@ -17,7 +17,7 @@ export async function countEntries(root: string, limit: number): Promise<number>
         if (entry.isDirectory() && entry.name !== '.git') pending.push(join(directory, entry.name));
       }
     } catch (error) {
-      // The scan itself says what cannot be read.
+      // The scan itself names unreadable entries.
       if (codeOf(error) === undefined) throw error;
     }
   }

@@ -24,13 +24,13 @@ export interface SnapshotOptions {
   /** Directory of the store: its disk needs space. */
   readonly directory: string;
   readonly limits: CheckpointLimits;
-  /** Paths that are no part of the tree. */
+  /** Paths that are not part of the tree. */
   readonly omitted: ReadonlySet<BytePath>;
   readonly git: RunGit | undefined;
   readonly onStep: ((step: string) => void) | undefined;
 }
 
-/** Inserts a mark of the state that was found. @returns its number */
+/** Inserts a mark of the state found by the scan. @returns its number */
 export type TakeMark = (edge: MarkEdge, running: readonly Owner[]) => number;
 
 export interface TakeOptions {
@@ -50,10 +50,10 @@ interface Stored {
   readonly splitAt: number | undefined;
 }
 
-/** A transaction with more rows gets a larger cache: what does not fit is written twice. */
+/** A transaction with more rows gets a larger cache: pages that do not fit are written twice. */
 const manyRows = 2_000;
 
-/** Saves the present state of a tree: scans it, stores what has changed, commits it. */
+/** Saves the present state of a tree: scans it, stores the changes, commits them. */
 export class Snapshots {
   readonly #options: SnapshotOptions;
   #index: StatIndex | undefined;
@@ -180,7 +180,7 @@ export class Snapshots {
 
 const gone = { kind: 'skipped', mode: 0, size: 0, mtime: 0, ctime: null, ino: 0 } as const;
 
-/** Puts the facts of a file as it was read into the index. */
+/** Puts the facts of a file at its reading into the index. */
 function correct(index: StatIndex, path: BytePath, entry: StampedEntry | undefined): void {
   const directory = index.get(parentOf(path) ?? '');
   const at = path === '' ? -1 : (directory?.indexOf(nameOf(path)) ?? -1);

@@ -15,7 +15,7 @@ export interface Seen {
 const kinds: readonly EntryKind[] = ['file', 'directory', 'link', 'skipped'];
 const width = 6;
 
-/** A directory with what is in it: names, and six numbers a name, because objects would take ten times the room. */
+/** A directory with its entries: names, and six numbers a name, because objects would take ten times the room. */
 export class SeenDirectory {
   readonly mtime: number;
   readonly ctime: number;
@@ -35,7 +35,7 @@ export class SeenDirectory {
     this.#numbers = from ? from.#numbers.slice() : new Float64Array(names.length * width);
   }
 
-  /** The same once more, to be changed. */
+  /** Returns a copy that can be changed. */
   clone(): SeenDirectory {
     return new SeenDirectory(this, this.names, this);
   }

@@ -34,14 +34,14 @@ interface Pending {
   result: unknown;
 }
 
-/** The checkpoints of one tree. Its machine decides what happens; this class provides the work. */
+/** The checkpoints of one tree. Its machine decides the steps; this class provides the work. */
 export class TreeCheckpoints {
   readonly #options: TreeCheckpointsOptions;
   readonly #actor: ActorRefFrom<typeof checkpointMachine>;
   readonly #pending = new Map<number, Pending>();
   readonly #closed = Promise.withResolvers<void>();
   #nextId = 1;
-  /** Number of the restore at work, and what it left. */
+  /** Number of the restore at work, and the paths that it left. */
   #restore: { readonly number: number; left: readonly string[] } | undefined;
 
   constructor(options: TreeCheckpointsOptions) {
@@ -84,18 +84,21 @@ export class TreeCheckpoints {
     return (await this.#request('restore', { kind: 'restore', restore })) as RestoreResult;
   }
 
-  /** Calls a method of the engine when no other work is under way. @throws CheckpointError, and what the method throws as its message */
+  /**
+   * Calls a method of the engine when no other work is in progress.
+   * @throws CheckpointError, and any error of the method as its message
+   */
   async ask<N extends CallName>(name: N, ...args: CallArguments<N>): Promise<CallResult<N>> {
     const task = () => this.#call(name, ...args);
     return (await this.#request('task', { kind: 'task', task })) as CallResult<N>;
   }
 
-  /** Resolves when what a dead process has begun is completed, and the requests before. @throws CheckpointError */
+  /** Resolves when the work that a dead process began is completed, and the requests before. @throws CheckpointError */
   async ready(): Promise<void> {
     await this.#request('task', { kind: 'task', task: () => Promise.resolve() });
   }
 
-  /** Resolves when what waits is done and the store is closed. */
+  /** Resolves when all waiting requests are done and the store is closed. */
   async close(): Promise<void> {
     if (this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'CLOSE' });
     await this.#closed.promise;

@@ -41,7 +41,7 @@ export class Tree {
     return systemPath(`${base}/${nameOf(path)}`);
   }
 
-  /** Path without any check: for what may only look. */
+  /** Path without any check: only for reads. */
   plain(path: BytePath): string | Buffer {
     return systemPath(path === '' ? this.#rootBytes : this.#prefix + path);
   }

@@ -21,7 +21,7 @@ export interface WorkspaceCheckpointsOptions {
   readonly ownDirectories?: readonly string[];
   /** Environment of git, without keys; undefined: git is not run. */
   readonly gitEnvironment: Readonly<Record<string, string>> | undefined;
-  /** Takes turns of a conversation back, as far as they are still there. */
+  /** Takes back those turns of a conversation that are still there. */
   readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
   /** Whether a conversation works in a directory. */
   readonly isInUse: (directory: string) => boolean;
@@ -50,7 +50,7 @@ export interface RestoreFiles {
 
 interface OpenTurn {
   start: Promise<void> | undefined;
-  /** The files are saved as they were before: from now on tools may change them. */
+  /** Whether the files are saved in their earlier state: from now on tools may change them. */
   hasStarted: boolean;
   /** A tool may have changed files. */
   isNeeded?: true;
@@ -73,14 +73,14 @@ export class WorkspaceCheckpoints {
     this.#openUnclean();
   }
 
-  /** Resolves when what a dead process has begun is completed. @throws CheckpointError */
+  /** Resolves when the work that a dead process began is completed. @throws CheckpointError */
   async recovered(): Promise<void> {
     await Promise.all([...this.#trees.values()].map((tree) => tree.ready()));
   }
 
   /**
-   * A turn begins. A tree that is large, or will surely be needed, is saved now, beside what comes first; a small one when a tool
-   * needs it.
+   * Begins a turn. A tree that is large, or will surely be needed, is saved now, beside the first steps of the turn; a small one
+   * when a tool needs it.
    */
   begin(place: TurnPlace, changes: 'none' | 'possible' | 'certain' = 'possible'): void {
     const turn: OpenTurn = { start: undefined, hasStarted: false };
@@ -102,7 +102,7 @@ export class WorkspaceCheckpoints {
     );
   }
 
-  /** Resolves when the files are saved as they were before any tool of the turn changed them. @throws CheckpointError */
+  /** Resolves when the state of the files before the first tool of the turn is saved. @throws CheckpointError */
   async secure(place: TurnPlace): Promise<void> {
     const turn = this.#turns.get(keyOf(place));
     if (!turn) return;
@@ -165,12 +165,12 @@ export class WorkspaceCheckpoints {
     return this.#tree(workspacePath).ask('keepCopy', target);
   }
 
-  /** Removes a copy that was announced, as far as it was made. @throws CheckpointError */
+  /** Removes an announced copy, even an unfinished one. @throws CheckpointError */
   removeCopy(target: string, workspacePath: string): Promise<void> {
     return this.#tree(workspacePath).ask('removeCopy', target);
   }
 
-  /** Copies the files of a tree into an empty directory: as they were at the end of a turn, or as they are now. @throws CheckpointError */
+  /** Copies the current files of a tree, or those at the end of a turn, into an empty directory. @throws CheckpointError */
   copyTo(
     target: string,
     workspacePath: string,
@@ -180,7 +180,7 @@ export class WorkspaceCheckpoints {
     return this.#tree(workspacePath).ask('copyTo', target, owner);
   }
 
-  /** Brings what a fork has changed in its own tree into another tree, as one restore of `into`. @throws CheckpointError */
+  /** Brings the changes of a fork in its own tree into another tree, as one restore of `into`. @throws CheckpointError */
   async merge(
     fork: { readonly threadId: string; readonly workspacePath: string },
     into: { readonly threadId: string; readonly workspacePath: string },
