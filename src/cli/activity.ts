@@ -54,7 +54,7 @@ export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: T
     if (type === 'commandExecution') announce(callId);
     if (isStart) return;
     if (type === 'plan') for (const { step, status } of steps) note(`  ${signs[status]} ${short(step)}`);
-    // The plan itself says more than its call.
+    // The plan is more informative than its call.
     if (tool === 'UpdatePlan') return;
     if (type === 'toolCall') {
       announced.set(callId, `${cyan('▸')} ${tool} ${dim(short(argumentsOf(args)))}`);

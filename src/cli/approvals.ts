@@ -8,7 +8,7 @@ import type { Output } from './output.ts';
 import { inLine } from './render.ts';
 
 export type Approver = NonNullable<AppServerClientOptions['onRequest']> & {
-  /** Another client, the policy or a deadline has decided: the question is withdrawn. */
+  /** Withdraws a question that another client, the policy or a deadline has decided. */
   readonly resolved?: (requestId: string, decision: string, client?: string) => void;
 };
 

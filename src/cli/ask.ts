@@ -27,7 +27,7 @@ const checked = (check: Check | undefined) =>
     },
   };
 
-/** A person can be asked: it was not forbidden, and there is a terminal on both sides. */
+/** Whether the command can ask a person: no option forbids it, and there is a terminal on both sides. */
 export const canAsk = ({ options, output }: CommandContext): boolean =>
   options['yes'] !== true && !output.json && output.isTTY && process.stdin.isTTY === true;
 

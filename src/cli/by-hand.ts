@@ -1,4 +1,4 @@
-/** Agent servers that no Hub manages: ended by the command that the user gives, when their lock proves them the user's. */
+/** Ends agent servers that no Hub manages, on the user's command, when their lock proves that they are the user's. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HubClient, RecordAnswer } from '../client/index.ts';
 import { defaults } from '../protocol/index.ts';
@@ -19,7 +19,7 @@ export const runsByHand = ({ state, startedByHub, pid }: RecordAnswer): boolean 
 
 /**
  * Ends the agent server that holds the lock of a workspace: SIGTERM, then waits until the lock is free. The process must
- * have published itself in this user's home, and hold the lock where the kernel says who does.
+ * have published itself in this user's home, and hold the lock, where the kernel reports the holder.
  *
  * @throws CliError workspaceLocked for another process, and for one that does not end
  */
@@ -50,7 +50,7 @@ function notOurs(workspace: string, pid: number | null, mutexPath: string): CliE
   return new CliError('workspaceLocked', what, hint, 'workspaceLocked');
 }
 
-/** Asks the Hub to note that the server is gone; waits until its record says so. */
+/** Asks the Hub to note that the server is gone; waits until its record shows this. */
 export async function noteEnd(hub: HubClient, workspace: string, signal: AbortSignal): Promise<RecordAnswer> {
   const deadline = performance.now() + defaults.supervise.killVerifyMs;
   for (;;) {

@@ -1,6 +1,6 @@
 /**
  * First file of the built command line tool: runs `program.cjs`, which the build makes of `main.ts`, from its compiled code. Each
- * command has its own, because they have little of it in common.
+ * command has its own compiled code, because commands share little of it.
  */
 import { join } from 'node:path';
 import { runCompiled } from '../lib/index.ts';

@@ -31,8 +31,8 @@ export async function checkAgent({ env }: CommandContext, name: string): Promise
 }
 
 /**
- * Has this agent do the turns of a workspace: writes its name into the workspace's own file. A workspace that is trusted, or that
- * asks for nothing else, stays trusted: the user has just asked for this change. The name has been checked.
+ * Makes this agent do the turns of a workspace: writes its name into the workspace's own file. A workspace that is trusted, or that
+ * asks for nothing else, stays trusted, because the user requested this change. The caller has checked the name.
  */
 export function chooseAgent({ output, home }: CommandContext, path: string, name: string): void {
   const workspace = canonical(path);

@@ -7,7 +7,7 @@ import { withHub } from './hub.ts';
 import { inLine } from './render.ts';
 import { isWorkspace } from './workspace.ts';
 
-/** A workspace that the command line does not name, and why it is meant. */
+/** A workspace that the command line does not name, and the reason for its choice. */
 interface Chosen {
   readonly path: string;
   readonly because: string;

@@ -7,7 +7,7 @@ export interface OptionSpec {
   readonly alias?: string;
   /** Placeholder of its value in the help; absent: it is a switch. */
   readonly value?: string;
-  /** The values there are. */
+  /** Allowed values. */
   readonly choices?: readonly string[];
   /** Whether the option may be given more than once; its values are then in `lists`. */
   readonly repeats?: boolean;
@@ -25,7 +25,7 @@ export interface ArgumentSpec {
 export interface CommandSpec {
   /** One to three words, e.g. `hub stop`. */
   readonly name: string;
-  /** First sentence: the list of commands. The rest: its own help. */
+  /** First sentence: for the list of commands. The rest: for the help of the command. */
   readonly describe: readonly string[];
   readonly argument?: ArgumentSpec;
   readonly options: readonly OptionSpec[];

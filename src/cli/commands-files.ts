@@ -1,4 +1,4 @@
-/** Commands about the files that turns have changed. */
+/** Commands for files that turns have changed. */
 import type { CommandSpec, OptionSpec } from './command.ts';
 import { inWorkspace, json, noStart, yes } from './shared-options.ts';
 

@@ -42,7 +42,7 @@ export function approverOf({ options, output }: CommandContext): Approver {
     : declineUnattended(output);
 }
 
-/** Hub, agent server, connection, thread: each is there afterwards, or the reason why not is thrown. */
+/** Connects to the thread: starts Hub, agent server, connection and thread as needed. @throws the first failure */
 export async function converse(context: CommandContext, onRequest: Approver): Promise<Conversation> {
   const { options } = context;
   const patience = new Patience(context);

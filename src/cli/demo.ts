@@ -21,7 +21,7 @@ export interface RunningDemo {
   close(): Promise<void>;
 }
 
-/** Settings, keys and homes of the user are not the demo's: no variable of ours reaches it. */
+/** Environment of the demo, without our variables: settings, keys and homes of the user do not apply to it. */
 const withoutOurs = (env: CommandContext['env']) =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !/^oratorio_/i.test(name)));
 

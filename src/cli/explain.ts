@@ -44,7 +44,7 @@ function turnHint({ reason, retryAfterMs, message }: TurnFailedError): string | 
     return `The provider asks to wait ${durationText(retryAfterMs)}: run the command again then.`;
   switch (reason) {
     case 'upstreamUnauthorized':
-      // The message names the remedy where the file of the key is known.
+      // The message names the remedy if the file of the key is known.
       return message.includes(': oratorio ') ? null : 'The provider refuses the key. Connect again: oratorio login';
     case 'upstreamQuotaExceeded':
       return 'The account has no credit left. Add some at the provider, or connect another one: oratorio login';

@@ -4,12 +4,12 @@ import { type Discovery, discoverHub, type NoHubReason } from '../client/index.t
 import { defaults } from '../protocol/index.ts';
 import { lockHolder, probeLock } from '../supervise/index.ts';
 
-/** Reasons that a running Hub removes by itself: it starts, or publishes its address again. */
+/** Temporary reasons: the Hub is starting, or will publish its address again. */
 const passing: readonly NoHubReason[] = ['noLockFile', 'invalidLockFile', 'notLoopback', 'processGone'];
 
 const pollMs = 100;
 
-/** Finds the Hub of `home`. A Hub that holds the home without an address is waited for; none is started. */
+/** Finds the Hub of `home`. Waits for a Hub that holds the home without an address; starts none. */
 export async function findHub(home: string, signal: AbortSignal): Promise<Discovery> {
   const mutex = join(home, 'hub', 'hub.mutex');
   const deadline = performance.now() + defaults.client.hubStartMs;

@@ -9,10 +9,10 @@ import { isWorkspace } from './workspace.ts';
 
 export const clientInfo = { name: 'oratorio-cli', version };
 
-/** How long a Hub that is shutting down is waited for, so that a new one can take its place. */
+/** Longest wait for a Hub that is shutting down, so that a new one can replace it. */
 const stoppingHubMs = 15_000;
 
-/** Finds the Hub, starting one unless `--no-start`. Shows a spinner while that takes. */
+/** Finds the Hub, or starts one unless `--no-start` is given. Shows a spinner until then. */
 export async function connect(context: CommandContext): Promise<Connection> {
   const { home, options, output, signal } = context;
   const progress = output.progress('Looking for the Hub');
@@ -41,7 +41,7 @@ export async function during<T>({ output }: CommandContext, text: string, work: 
 }
 
 /**
- * Runs `work` against a Hub; one that is just shutting down is waited out, and the next one is asked.
+ * Runs `work` against a Hub. If the Hub is shutting down, waits for its end and uses the next one.
  */
 export async function withHub<T>(context: CommandContext, work: (connection: Connection) => Promise<T>): Promise<T> {
   const deadline = performance.now() + stoppingHubMs;
@@ -58,7 +58,7 @@ export async function withHub<T>(context: CommandContext, work: (connection: Con
 }
 
 /**
- * `withHub` for one workspace. Starts no Hub for another directory: only one that runs may know it from before.
+ * Runs `withHub` for one workspace. Starts no Hub for another directory: only a running Hub may know it.
  *
  * @throws CliError workspaceNotFound
  */

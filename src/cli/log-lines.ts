@@ -8,7 +8,7 @@ type Colors = Output['colors'];
 
 const Line = v.looseObject({ at: v.string(), level: v.string(), name: v.string(), msg: v.string() });
 
-/** Conditions on lines; absent ones hold for all. */
+/** Conditions on lines; an absent one accepts all. */
 export interface LogFilter {
   /** This level and more urgent ones. */
   readonly level?: LogLevel | undefined;
@@ -33,7 +33,7 @@ export function isWanted(line: string, { level, since, grep }: LogFilter): boole
   return since === undefined || Date.parse(record.at) >= since;
 }
 
-/** One line for a person. @param line as the server has written it */
+/** One line for a person. @param line unchanged line of the server */
 export function logLine(line: string, colors: Colors): string {
   const record = parsed(line);
   if (record === undefined) return inLine(line);

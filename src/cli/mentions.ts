@@ -31,7 +31,7 @@ export function partsOf(prompt: string, workspacePath: string, isTyped = false):
   );
 }
 
-/** Text with the parts that some of its matches stand for. @param partOf undefined: the match stays text */
+/** Replaces matches in a text by parts. @param partOf part of a match; undefined: the match stays text */
 function split(text: string, pattern: RegExp, partOf: (match: RegExpExecArray) => InputPart | undefined): InputPart[] {
   const parts: InputPart[] = [];
   let at = 0;

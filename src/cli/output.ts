@@ -3,7 +3,7 @@ import yoctoSpinner from 'yocto-spinner';
 import { visible } from '../lib/index.ts';
 import { markedPalette, Painter, type Palette, unmarked } from './paint.ts';
 
-/** Something that takes a while, shown while it lasts. */
+/** Indicator of work under way. */
 export interface Progress {
   text(text: string): void;
   /** Removes it from the screen. */
@@ -16,7 +16,7 @@ export interface OutputOptions {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Programs read standard output: nothing but JSON goes there. */
+  /** Whether programs read standard output: it contains only JSON then. */
   readonly json: boolean;
 }
 
@@ -127,7 +127,7 @@ export class Output {
     };
   }
 
-  /** A question as the terminal may show it, for prompts that write by themselves. */
+  /** Makes a question safe for the terminal, for prompts that write to it themselves. */
   question(text: string): string {
     return new Painter({ hasColour: wantsColour(this.#options.stdout, this.#options.env) }).paint(text);
   }

@@ -1,4 +1,4 @@
-/** The pages that a browser opens: of the Hub, and the dashboards of workspaces. */
+/** Pages for a browser: the page of the Hub, and the dashboards of workspaces. */
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export const pageUrl = (apiBaseUrl: string, token?: string): string =>
 
 /** Address of a page, the token that opens it, and the view to show. */
 export interface PageAddress {
-  /** Whole, without a fragment. */
+  /** Whole address, without a fragment. */
   readonly address: string;
   readonly token?: string | undefined;
   /** Absent: the first view. */

@@ -18,7 +18,7 @@ export type Parsed =
 
 const commandNamed = (name: string): CommandSpec | undefined => commands.find((command) => command.name === name);
 
-/** The command a line begins with: of several, the one of the most words. */
+/** The command at the beginning of a line; if there are several, the one with the most words. */
 function findCommand(argv: readonly string[]): CommandSpec | undefined {
   for (const words of [3, 2, 1]) {
     const found = argv.length < words ? undefined : commandNamed(argv.slice(0, words).join(' '));
@@ -32,7 +32,7 @@ const isNegation = ({ name }: OptionSpec): boolean => name.startsWith('no-');
 const isEitherWay = ({ options }: CommandSpec, option: OptionSpec): boolean =>
   options.some(({ name }) => name === keyOf(option)) && options.some(({ name }) => name === `no-${keyOf(option)}`);
 
-/** The key under which its value is read. */
+/** Key of the option's value. */
 const keyOf = (option: OptionSpec): string => (isNegation(option) ? option.name.slice(3) : option.name);
 
 /**
@@ -56,7 +56,7 @@ export function program(version: string): sade.Sade {
 }
 
 /**
- * Understands a command line, strictly: an unknown option, a missing value or one argument too many is an error.
+ * Parses a command line strictly: an unknown option, a missing value or an extra argument is an error.
  *
  * @param argv without the interpreter and the program
  * @throws CliError `usage`
@@ -99,7 +99,7 @@ const takesFile = ({ value }: OptionSpec): boolean => value === 'file';
 const flagsOf = ({ name, alias }: OptionSpec): readonly string[] => [`--${name}`, ...(alias ? [`-${alias}`] : [])];
 
 /**
- * Gives switches the value `true` in so many words: mri takes the next word for their value otherwise, and makes a number
+ * Gives switches the explicit value `true`: otherwise, mri takes the next word for their value, and makes a number
  * of it. A lone `-` joins the file option before it: mri takes it for an option.
  */
 function explicit({ options }: CommandSpec, words: readonly string[]): string[] {
@@ -195,7 +195,7 @@ const otherNames: Readonly<Record<string, string>> = {
   check: 'doctor',
 };
 
-/** The command of another name, or the most similar one: of a short word one letter may differ, else two. */
+/** The command of another name, or the most similar one: one letter of a short word may differ, else two. */
 function suggestion(word: string): string {
   const meant = Object.hasOwn(otherNames, word) ? otherNames[word] : undefined;
   if (meant !== undefined) return ` Did you mean ${meant}?`;

@@ -2,7 +2,7 @@ import type { AppServerClient, RunningTurn, SilenceOptions } from '../client/ind
 import type { CommandContext } from './command.ts';
 import { usageError } from './errors.ts';
 
-/** Environment variable: milliseconds after which a silent agent server is given up. */
+/** Environment variable: milliseconds after which the command gives up a silent agent server. */
 const variable = 'ORATORIO_ANSWER_TIMEOUT_MS';
 
 function deadlineOf(env: CommandContext['env']): number | undefined {

@@ -9,7 +9,7 @@ import { lastTurnOf, paintedState } from './workspace-table.ts';
 
 type Colors = Output['colors'];
 
-/** A state in the colour of how good it is. */
+/** A state in the colour of its tone. */
 export function coloured(state: string, { green, yellow, red, dim }: Colors): string {
   switch (state) {
     case 'running':
@@ -28,7 +28,7 @@ export function coloured(state: string, { green, yellow, red, dim }: Colors): st
   }
 }
 
-/** A value on its own line cannot begin another one. */
+/** Makes a value safe for one line: it cannot begin another one. */
 export const inLine = (text: string): string => visible(text, { multiline: false });
 
 /** Names and values, aligned. */
@@ -111,7 +111,7 @@ function workRows(record: RecordAnswer, now: number): (readonly [string, string]
   ];
 }
 
-/** Everything about one workspace worth a person's while. */
+/** All relevant facts about one workspace. */
 export function recordLines(record: RecordAnswer, colors: Colors, now = Date.now()): string[] {
   const { bold, dim, red } = colors;
   const owner = record.startedByHub

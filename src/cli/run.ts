@@ -8,21 +8,21 @@ import { type ExitName, exitCodes } from './exit-codes.ts';
 import { Output } from './output.ts';
 import { type Parsed, parse } from './parse.ts';
 
-/** Ways in which the user's request to end a command reaches it. */
+/** Request of the user to end a command. */
 export interface Interruption {
   readonly signal: AbortSignal;
-  /** Meaning of the exit code after it. */
+  /** Exit code after the request. */
   readonly exit: () => ExitName;
 }
 
-/** Everything a command line has of its process. */
+/** Parts of the process that a command line uses. */
 export interface Surroundings {
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Absolute; undefined when it was deleted. */
   readonly cwd: string | undefined;
-  /** Called when the command cares: the foreground servers answer signals themselves, in an orderly way. */
+  /** Called unless the command is a foreground server, which handles signals itself. */
   readonly interruption: () => Interruption;
 }
 

@@ -23,7 +23,7 @@ export const tableHeading = [
 
 const nothing = '–';
 
-/** The word of a state in the colour of how good it is. */
+/** The word of a state in the colour of its tone. */
 export function paintedState(word: string, { green, yellow, red, dim }: Colors): string {
   const paints: Readonly<Record<StateTone, (text: string) => string>> = {
     ok: green,
@@ -42,7 +42,7 @@ const units = [
   ['s', 1_000],
 ] as const;
 
-/** How long ago something was, in its largest unit: `12 s`. A time that cannot be read, or none, is a dash. */
+/** Age of a moment in its largest unit: `12 s`. A missing or unreadable time becomes a dash. */
 export function ageOf(at: string | null, now: number): string {
   const ms = now - Date.parse(at ?? '');
   if (Number.isNaN(ms)) return nothing;

@@ -3,7 +3,7 @@ import { findWorkspace, WorkspaceError } from '../config/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError } from './errors.ts';
 
-/** The workspace a command is about, absolute; the current directory when none is named. The Hub decides whether it is one. */
+/** Workspace of a command, absolute; default: the current directory. The Hub decides whether it is a workspace. */
 export const workspacePath = (
   { absolute }: Pick<CommandContext, 'absolute'>,
   named: string | boolean | undefined,
@@ -27,7 +27,7 @@ export function isWorkspace(path: string, home: string): boolean {
   }
 }
 
-/** The one spelling of a path the Hub uses in events; the path itself when it does not exist (any more). */
+/** Canonical path, as in events of the Hub; the path itself if it does not exist (any more). */
 export function canonical(path: string): string {
   try {
     return realpathSync(path);

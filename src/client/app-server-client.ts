@@ -3,7 +3,7 @@ import { defaults, version } from '../protocol/index.ts';
 import { AppServerConnectionError, AppServerSilentError, JsonRpcError } from './errors.ts';
 import { type SilenceOptions, SilenceWatch } from './silence.ts';
 
-/** A message the server sends without being asked. */
+/** An unrequested message of the server. */
 export interface RpcNotification {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
@@ -13,7 +13,7 @@ export interface AppServerClientOptions {
   readonly clientInfo?: { readonly name: string; readonly title?: string; readonly version: string };
   /** Answers requests of the server (approvals, tools of the client). Absent, or when it throws: an error is answered. */
   readonly onRequest?: (method: string, params: Readonly<Record<string, unknown>>) => Promise<unknown> | unknown;
-  /** For opening, `initialize`, and every request that names no other. */
+  /** Default time-out: for opening, `initialize`, and every request without its own. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
   /** Watches for a server that does not answer at all. Absent: only time-outs of requests end a wait. */
@@ -47,7 +47,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** Never a number: those are the ids of requests. */
+/** Not a number: numbers are the ids of requests. */
 const signOfLife = 'sign-of-life';
 const methodNotFound = -32_601;
 const internalError = -32_603;

@@ -11,23 +11,23 @@ export interface HttpQuestion {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An answer whose body is still to be read, once, with one of its functions. Each rejects with the reason of the signal. */
+/** An answer with an unread body. One of its functions reads it, once. Each rejects with the reason of the signal. */
 export interface HttpAnswer {
   readonly status: number;
   readonly isOk: boolean;
   /** Value of a header; undefined without it. */
   header(name: string): string | undefined;
-  /** The body as it comes. To leave the loop closes the connection. */
+  /** Chunks of the body as they arrive. Leaving the loop closes the connection. */
   chunks(): AsyncIterable<Uint8Array>;
   text(): Promise<string>;
   json(): Promise<unknown>;
-  /** Gives up the rest of the body. */
+  /** Drops the rest of the body. */
   cancel(): void;
 }
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** Idle connections are closed before a server closes them: a request may be lost on one that it has closed just now. */
+/** Closes idle connections before the server does: a request on a connection that the server is closing may be lost. */
 const idleMs = 4_000;
 let kept: InstanceType<typeof http.Agent> | undefined;
 

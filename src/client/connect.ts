@@ -22,7 +22,7 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: (progress: ConnectProgress) => void;
   readonly startTimeoutMs?: number;
-  /** How long a Hub that is found may take to answer each time it is asked for its status. */
+  /** Time-out of each status request to a found Hub. */
   readonly statusTimeoutMs?: number | undefined;
 }
 
@@ -30,15 +30,15 @@ export interface Connection {
   readonly hub: HubClient;
   readonly lock: HubLock;
   readonly status: StatusAnswer;
-  /** Whether a Hub was started here; another client's may have won the race to serve. */
+  /** Whether this call started a Hub; a Hub of another client may have won the race to serve. */
   readonly started: boolean;
 }
 
 type Found = Extract<Discovery, { kind: 'found' }>;
 
 /**
- * Finds the verified Hub of `home`, or starts one and waits until it is verified. Of many clients at once each may start a
- * Hub; one wins the OS lock of the home and serves them all, the others end by themselves.
+ * Finds the verified Hub of `home`, or starts one and waits until it is verified. Each of many concurrent clients may start a
+ * Hub; one wins the OS lock of the home and serves them all, the others exit.
  *
  * @throws HubUnavailableError with the end of `hub.log` when a Hub that was started here does not come up
  * @example const { hub } = await connectHub({ home: join(homedir(), '.oratorio') });

@@ -9,7 +9,7 @@ import { ServerNotProvenError } from './errors.ts';
 import { callHubJson, isLoopbackHttp } from './http.ts';
 import { proveServer } from './proof.ts';
 
-/** Why the lock file leads to no Hub. */
+/** Reason why the lock file leads to no Hub. */
 export type NoHubReason =
   | 'noLockFile'
   | 'invalidLockFile'
@@ -42,7 +42,7 @@ const none = (why: NoHubReason, message: string): Discovery => ({ kind: 'none', 
  */
 export const hubLockFile = (home: string): string => join(home, 'hub', 'hub.lock');
 
-/** Reads the published address and believes none of it yet. */
+/** Reads the published address, which is not verified yet. */
 function readLock(home: string): HubLock | Discovery {
   const file = hubLockFile(home);
   const read = readJson(file, LockAnswer);

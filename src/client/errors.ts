@@ -93,7 +93,7 @@ export class AppServerSilentError extends AppServerConnectionError {
   override readonly name = 'AppServerSilentError';
   override readonly code = 'appServerSilent';
 
-  /** @param host where it listens, without a token */
+  /** @param host host and port of the agent server, without a token */
   constructor(host: string, silentMs: number) {
     super(
       `The agent server at ${host} has not answered for ${Math.round(silentMs / 1000)} s: its process hangs or is stopped.`,
@@ -111,7 +111,7 @@ export class TurnFailedError extends Error {
   readonly code = 'turnFailed';
   /** Code of the turn's error, e.g. `upstreamUnauthorized`; null when the server names none. */
   readonly reason: string | null;
-  /** How long the provider asks to be left alone. */
+  /** Pause that the provider requests before the next attempt. */
   readonly retryAfterMs: number | null;
 
   constructor(
@@ -124,7 +124,7 @@ export class TurnFailedError extends Error {
   }
 }
 
-/** Why a server counts as unproven. */
+/** Reason why a server counts as unproven. */
 export type UnprovenReason = 'unreachable' | 'noRoute' | 'unknownToken' | 'otherAddress' | 'wrongProof' | 'weakToken';
 
 /**

@@ -7,17 +7,17 @@ import { type SseMessage, SseParser } from './sse-parser.ts';
 export interface StreamOptions {
   readonly path: string;
   readonly signal?: AbortSignal | undefined;
-  /** Resume after this event. Absent: from now on. */
+  /** Resumes after this event. Absent: from now on. */
   readonly lastEventId?: string | undefined;
   /** Called each time the stream is open: from then on nothing is missed. */
   readonly onOpen?: (() => void) | undefined;
   /** Called before each pause in which the stream is down. */
   readonly onLost?: ((reason: string, delayMs: number) => void) | undefined;
-  /** Address to use from now on; null when no Hub is to be found at the moment. */
+  /** Resolves with the address to use from now on; null when no Hub can be found at the moment. */
   readonly relocate?: ((signal: AbortSignal) => Promise<HubAddress | null>) | undefined;
   /** Has the server prove itself, before each connection. Rejects with HubUnavailableError when it does not. */
   readonly prove?: ((address: HubAddress, signal: AbortSignal) => Promise<void>) | undefined;
-  /** Whether the server has said that the stream is at its end for good. */
+  /** Whether a message announces the final end of the stream. */
   readonly isLast?: (message: SseMessage) => boolean;
 }
 

@@ -72,7 +72,7 @@ export type CheckpointAnswer = v.InferOutput<typeof CheckpointAnswer>;
 export interface UndoOptions extends RequestOptions {
   /** Default 1. */
   readonly turns?: number;
-  /** Overwrites later changes of others. Default: such changes refuse the request. */
+  /** Overwrites later changes of others. Default: the server refuses the request if there are any. */
   readonly force?: boolean;
 }
 
@@ -83,7 +83,7 @@ export interface RestoreOptions extends RequestOptions {
 }
 
 export interface DiffOptions extends RequestOptions {
-  /** Default: all turns of the thread; turns that were taken back have changed nothing. */
+  /** Default: all turns of the thread. Undone turns have no changes. */
   readonly turnId?: string | undefined;
   readonly format?: 'unified' | 'summary';
 }
@@ -100,7 +100,7 @@ async function answerOf<S extends v.GenericSchema>(
 }
 
 /**
- * Takes back the last turns of a thread, with their changes in the workspace.
+ * Undoes the last turns of a thread, with their changes in the workspace.
  *
  * @throws JsonRpcError -32019 with `data.conflicts` when others changed the same files since
  * @example const { restored } = await undoTurns(server, threadId, { turns: 2 });
@@ -140,7 +140,7 @@ const ForkAnswer = v.looseObject({
 export interface ForkOptions extends RequestOptions {
   /** Last turn of the copy. Default: the last one that has ended. */
   readonly atTurnId?: string | undefined;
-  /** Gives it files of its own, beside the workspace. */
+  /** Copies the files, too, into a directory beside the workspace. */
   readonly worktree?: boolean;
   readonly displayName?: string | undefined;
   /** Agent of the copy: one of `agents` of `agent/read`. Default: the agent of the original. */
@@ -174,7 +174,7 @@ export async function forkThread(
 }
 
 export interface MergeOptions extends RequestOptions {
-  /** Overwrites changes of both that cannot be merged. Default: such changes refuse the request. */
+  /** Overwrites changes of both that cannot be merged. Default: the server refuses the request if there are any. */
   readonly force?: boolean;
 }
 

@@ -7,7 +7,7 @@ import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from '.
 /** Address and token of a Hub. */
 export interface HubAddress {
   readonly apiBaseUrl: string;
-  /** Absent: only `GET /v1/status` can be asked for. */
+  /** Absent: only `GET /v1/status` is possible. */
   readonly token?: string;
 }
 
@@ -18,9 +18,9 @@ export interface HubRequest {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-  /** May be sent a second time when the connection was lost before an answer came. */
+  /** Whether the request may be sent a second time when the connection was lost before an answer. */
   readonly idempotent?: boolean;
-  /** Called before it is sent a second time; a rejection takes the place of that. */
+  /** Called before the second attempt; a rejection replaces this attempt. */
   readonly beforeRetry?: (() => Promise<void>) | undefined;
 }
 
@@ -32,7 +32,7 @@ export function isLoopbackHttp(url: string): boolean {
   return isLoopback(hostname);
 }
 
-/** Codes under which a connection that an idle server has closed meanwhile shows itself. */
+/** Error codes of a connection that the server has closed while it was idle. */
 const connectionLost = new Set(['ECONNRESET', 'EPIPE']);
 
 const codeOf = (error: unknown): string | undefined =>

@@ -41,9 +41,9 @@ import { proveServer } from './proof.ts';
 export interface HubClientOptions {
   /** Finds the Hub again after it was restarted elsewhere; streams continue there. */
   readonly relocate?: (signal: AbortSignal) => Promise<HubAddress | null>;
-  /** Has the Hub at an address prove itself before it gets the token; default: by its MAC alone. Rejects when it does not. */
+  /** Makes the Hub at an address prove itself before it gets the token; default: by its MAC alone. Rejects without a proof. */
   readonly prove?: (address: HubAddress, signal?: AbortSignal) => Promise<void>;
-  /** The Hub has just proved itself. */
+  /** Whether the Hub has just proved itself. */
   readonly isProven?: boolean;
 }
 
@@ -61,24 +61,24 @@ export interface ReceivedEvent {
 }
 
 export type EventsOptions = Pick<StreamOptions, 'signal' | 'lastEventId' | 'onOpen' | 'onLost'> & {
-  /** True: a Hub that was shut down is waited for. False (default): its end is the end of the stream. */
+  /** True: wait for the next Hub after a shutdown. False (default): the stream ends with its Hub. */
   readonly acrossRestarts?: boolean;
 };
 
 export interface LogsOptions extends CallOptions {
   readonly stream?: 'stderr' | 'stdout';
-  /** How much of the end to read. */
+  /** Number of bytes to read from the end. */
   readonly bytes?: number;
 }
 
 export interface ThreadsOptions extends CallOptions {
   /** Part of a name, a first request, an id or the name of a workspace. */
   readonly q?: string;
-  /** How many at most; default: 100. */
+  /** Largest number of threads; default: 100. */
   readonly limit?: number;
-  /** Archived ones, too. */
+  /** Whether to include archived threads. */
   readonly archived?: boolean;
-  /** Only forks that have files of their own. */
+  /** Whether to list only forks with their own files. */
   readonly forks?: boolean;
 }
 
@@ -205,7 +205,7 @@ export class HubClient {
   }
 
   /**
-   * Decides one of them. The first answer counts: a later one throws `HubRequestError` with the code `alreadyDecided`.
+   * Decides an item of the inbox. The first answer counts: a later one throws `HubRequestError` with the code `alreadyDecided`.
    *
    * @example await hub.answerInbox(item.workspaceId, item.request.requestId, { decision: 'accept' });
    */
@@ -240,7 +240,7 @@ export class HubClient {
   }
 
   /**
-   * Renames a conversation, puts it away or takes it out again.
+   * Renames, archives or unarchives a conversation.
    *
    * @example await hub.changeThread(workspaceId, threadId, { isArchived: true });
    */
@@ -282,7 +282,7 @@ export class HubClient {
   }
 
   /**
-   * Does one thing with a scoped token in place of the token of the Hub.
+   * Sends one request with a scoped token instead of the Hub's token.
    *
    * @example const workspaces = await hub.delegate({ do: 'list' }, token);
    */

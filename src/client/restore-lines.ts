@@ -18,10 +18,10 @@ import { type CheckpointAnswer, listCheckpoints, type RestoredAnswer } from './f
 
 type Server = Pick<AppServerClient, 'request'>;
 
-/** Entries that people are shown of a list. */
+/** Most entries of a list in the lines. */
 const maxListed = 50;
 
-/** A value on its own line cannot begin another one. */
+/** Makes a value safe for one line: it cannot begin another one. */
 const inLine = (text: string): string => visible(text, { multiline: false });
 
 /**
@@ -42,14 +42,14 @@ export function notCoveredLines(
   return more > 0 ? [...lines, `  not covered: ${more} more`] : lines;
 }
 
-/** Entries that an undo will not bring back. */
+/** Entries that an undo will not restore. */
 export interface Uncovered {
   readonly entries: CheckpointAnswer['notCovered'];
   /** Number of all entries; `entries` may hold only the first of them. */
   readonly total: number;
-  /** Turn or restore whose checkpoint is gone back to; undefined: these turns have changed no files. */
+  /** Turn or restore whose checkpoint the undo restores; undefined: these turns have changed no files. */
   readonly turnId: string | undefined;
-  /** Turns that there are to take back; 0 for a restore. */
+  /** Number of turns to undo; 0 for a restore. */
   readonly turns: number;
 }
 
@@ -124,7 +124,7 @@ const Conflicts = v.object({
 });
 
 /**
- * Conflicts because of which a restore was refused, the first line with their number; undefined for another error.
+ * Conflicts of a refused restore, the first line with their number; undefined for another error.
  *
  * @example const lines = conflictLines(error);
  */
@@ -146,7 +146,7 @@ export function conflictLines(error: unknown, act: FileAct = 'restored'): string
 const ThreadWithTurns = v.looseObject({
   thread: v.looseObject({ turns: v.optional(v.array(v.looseObject({ id: v.string() })), () => []) }),
 });
-/** Turns that one answer holds at most. */
+/** Most turns of one answer. */
 const maxTurns = 1_000;
 
 async function lastTurns(server: Server, threadId: string, count: number, options: RequestOptions): Promise<string[]> {

@@ -64,7 +64,7 @@ export async function startThread(server: AppServerClient, options: StartThreadO
 }
 
 /**
- * Says something in a thread and follows the answer. @throws JsonRpcError when the thread is unknown or busy
+ * Sends a prompt to a thread and follows the answer. @throws JsonRpcError when the thread is unknown or busy
  *
  * @example for await (const event of await startTurn(server, threadId, 'hello')) console.log(event.type);
  */

@@ -2,7 +2,7 @@ import { defaults } from '../protocol/index.ts';
 
 /** Detects an agent server that does not answer, e.g. because its process is stopped. */
 export interface SilenceOptions {
-  /** Silence after which the server is asked for a sign of life and `onSilence` is called. Milliseconds. */
+  /** Silence, in milliseconds, after which `onSilence` is called and the server must send a sign of life. */
   readonly noticeMs?: number | undefined;
   /** Silence after which the connection ends with AppServerConnectionError. Milliseconds. */
   readonly deadlineMs?: number | undefined;
@@ -43,7 +43,7 @@ export class SilenceWatch {
     return this.#isSilent;
   }
 
-  /** Call with everything that arrives. */
+  /** Must be called for everything that arrives. */
   heard(): void {
     this.#silentMs = 0;
     this.#hasAsked = false;

@@ -20,7 +20,7 @@ export interface StartedHub {
   ended(): number | string | null;
   /** The end of its output. */
   logTail(): string;
-  /** From now on this process may end without waiting for it. */
+  /** Lets this process end without waiting for the Hub. */
   release(): void;
 }
 

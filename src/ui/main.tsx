@@ -29,7 +29,7 @@ function afterFirstPaint(run: () => void): void {
   }
 }
 
-/** Fetches the view while the server is asked for the facts of the page. After its proof: without one no view is shown. */
+/** Fetches the view during the request for the page info, after the server's proof: without a proof no view is shown. */
 async function prefetch(app: App): Promise<void> {
   if ((await app.token()) !== null) await fetchView(app.router.route.peek().view);
 }
@@ -37,7 +37,7 @@ async function prefetch(app: App): Promise<void> {
 /** Longest wait for the server before the page shows that it waits. */
 const noAnswerMs = 150;
 
-/** Runs once the server has answered; until then the document shows the same as the page would. */
+/** Runs `run` when the server has answered; until then, the document looks like the waiting page. */
 function onceKnown({ entry }: App, run: () => void): void {
   const timer = setTimeout(begin, noAnswerMs);
   const stop = entry.subscribe((now) => now !== 'knocking' && begin());

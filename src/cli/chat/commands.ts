@@ -130,7 +130,7 @@ async function useModel(model: string, { server, threadId }: Conversation, outpu
   output.note(output.colors.dim(inLine(`From now on this conversation uses ${model}.`)));
 }
 
-/** Takes back turns with their files, as `oratorio undo` does. @throws CliError with the conflicts */
+/** Undoes turns with their files, like `oratorio undo`. @throws CliError with the conflicts */
 async function undo(words: readonly string[], { server, threadId }: Conversation, output: Output): Promise<undefined> {
   const count = words.find((word) => word !== 'force') ?? '1';
   const turns = Number(count);

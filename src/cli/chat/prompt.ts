@@ -3,7 +3,7 @@ import { type Readable, Writable } from 'node:stream';
 
 type Terminal = Writable & { readonly isTTY?: boolean; readonly columns?: number; readonly rows?: number };
 
-/** Drops the drawings of readline while an answer is on the screen. Keys typed meanwhile stay in its line, which the next prompt shows. */
+/** Drops the output of readline while an answer is on the screen. Keys typed then stay in its line, which the next prompt shows. */
 class Gate extends Writable {
   isOpen = true;
   readonly isTTY: boolean;
@@ -58,7 +58,7 @@ export class ChatPrompt {
     this.#options = options;
     const { input, output, prompt } = options;
     this.#gate = new Gate(output);
-    // Before readline: it acts on a key as soon as it hears of it.
+    // Before readline, which acts on a key immediately.
     this.#readline = createInterface({ input, output: this.#gate, terminal: this.#gate.isTTY, prompt });
     input.prependListener('keypress', this.#onKey);
     this.#readline.on('line', (line) => this.#take(line)).on('close', () => this.#close());

@@ -18,7 +18,7 @@ export class StatusLine {
   readonly #usualModel: string;
   #costUsd = 0;
 
-  /** @param usualModel of a conversation that names none */
+  /** @param usualModel model of a conversation that names none */
   constructor(usualModel: string) {
     this.#usualModel = usualModel;
   }

@@ -7,7 +7,7 @@ import { serviceTokenFile } from '../../review/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 
-/** Where a backend keeps everything. */
+/** State directory of a backend. */
 export function stateDirectoryOf({ options, env, absolute, home }: CommandContext): string {
   const given = options['state'];
   return absolute(typeof given === 'string' ? given : env['ORATORIO_STATE_ROOT'] || join(home, 'backend'));
@@ -28,7 +28,7 @@ export function backendApi(context: CommandContext, command: string): BackendApi
   const url = addressOf(context, command);
   const token = tokenOf(context);
 
-  /** The backend may be down and another program on its port: it gets neither the token nor a command. */
+  /** Makes the backend prove itself: another program on its port gets neither the token nor a command. */
   async function prove(signal: AbortSignal): Promise<void> {
     try {
       await proveServer({ role: 'backend', url, token, signal, timeoutMs: answerMs });
@@ -40,7 +40,7 @@ export function backendApi(context: CommandContext, command: string): BackendApi
 
   async function ask<T extends v.GenericSchema>(path: string, shape: T, init: RequestInit): Promise<v.InferOutput<T>> {
     const signal = AbortSignal.any([context.signal, AbortSignal.timeout(answerMs)]);
-    // Each time: between two requests another program may have taken the port.
+    // Before each request: another program may have taken the port since the last one.
     await prove(signal);
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     const response = await fetch(`${url}/api/v1${path}`, { ...init, headers, signal, redirect: 'error' }).catch(

@@ -30,7 +30,7 @@ export async function run(context: CommandContext): Promise<number> {
   }
 }
 
-/** Shows a whole review of the bundled repository, until it is stopped. Nothing is left then. */
+/** Shows a whole review of the bundled repository until it is stopped, then removes everything. */
 async function runDemo(context: CommandContext, asked: Promise<void>): Promise<number> {
   const { output, options } = context;
   for (const other of ['config', 'state', 'host', 'role'])
@@ -81,7 +81,7 @@ async function orProblem<T>(starting: Promise<T>): Promise<T> {
   }
 }
 
-/** Where settings and state are. Options of the command line win over the file, as the environment does. */
+/** Places of settings and state. Options of the command line and the environment win over the file. */
 function placesOf(context: CommandContext) {
   const { options, env, absolute } = context;
   const given = (name: string): string | undefined => {

@@ -81,7 +81,7 @@ export function runLine(run: AutomationRun, colors: Colors): string {
   return `${colors.dim(local(scheduledFor))}  ${colouredStatus(run, colors)}  ${colors.dim(facts.padEnd(14))}  ${inLine(what ?? '')}`.trimEnd();
 }
 
-/** Everything about one worth a person's while. */
+/** All relevant facts about one automation. */
 export function showLines(automation: Automation, now: number, colors: Colors): string[] {
   const { id, kind, name, prompt, scheduleText, state, upcoming, failures, binding, model, approvalPolicy } =
     automation;

@@ -103,7 +103,7 @@ export const run = (context: CommandContext): Promise<number> =>
     return follow(context, automations, automation, heard);
   });
 
-/** Waits until nothing of it is under way; its last run is the result. */
+/** Waits until no run of the automation is active, then prints its last run. */
 async function follow(
   context: CommandContext,
   automations: Automations,

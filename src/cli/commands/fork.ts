@@ -5,7 +5,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { inLine } from '../render.ts';
 import { withThread } from '../thread-files.ts';
 
-/** A worktree gets all files of the workspace. */
+/** Time-out: a worktree copies all files of the workspace. */
 const timeoutMs = 600_000;
 
 /** `oratorio fork` */

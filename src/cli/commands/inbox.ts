@@ -22,7 +22,7 @@ export async function list(context: CommandContext): Promise<number> {
   });
 }
 
-/** Prints the present requests first; an item that comes in between may be printed by its event too. */
+/** Prints the present requests first; a request that arrives in between may be printed twice. */
 async function watch({ output, signal }: CommandContext, hub: HubClient): Promise<number> {
   const events = hub.events({ signal });
   const show = async (requestId?: string) => {

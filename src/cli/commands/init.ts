@@ -33,7 +33,7 @@ export async function run(context: CommandContext): Promise<number> {
   return exitCodes.ok.code;
 }
 
-/** Reason and next step for a workspace that was made where files lay already. */
+/** Reason and next step for a workspace in a directory that already had files. */
 export const newAndRestricted = (path: string): string =>
   `new and restricted, because the directory has other files; once you trust them: oratorio trust ${quoted(path)}`;
 

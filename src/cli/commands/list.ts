@@ -33,5 +33,5 @@ export async function run(context: CommandContext): Promise<number> {
   return exitCodes.ok.code;
 }
 
-/** A cell cannot begin another one. */
+/** Makes a value safe for one cell: it cannot begin another one. */
 const cell = (text: string): string => inLine(text).replaceAll('\t', ' ');

@@ -8,7 +8,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { serveMcp } from '../mcp-server/server.ts';
 import { toolsFor } from '../mcp-server/tools.ts';
 
-/** For giving the token back at the end. */
+/** Time-out for the revocation of the token at the end. */
 const revokeMs = 1_000;
 
 const defaultScopes: readonly DelegationScope[] = ['list', 'read', 'start', 'prompt'];
@@ -23,7 +23,7 @@ export async function run({ home, env, options, absolute, signal }: CommandConte
   const autoStart = options['start'] !== false;
   const marker = env[markerVariable];
 
-  /** A new token for each Hub: one that has started again knows the workspaces of this directory. */
+  /** Connection and token, new for each Hub: a restarted Hub knows the workspaces of this directory. */
   let current: Promise<{ readonly hub: Connected; readonly token: string; readonly tokenId: string }> | undefined;
   const connect = async () => {
     const { hub } = await connectHub({ home, signal: AbortSignal.any([signal, ending.signal]), autoStart });

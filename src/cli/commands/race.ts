@@ -82,7 +82,7 @@ class Race {
     return applied ? exitCodes.ok.code : exitCodes.failure.code;
   }
 
-  /** @param usual agent of attempts that name none */
+  /** @param usual agent of attempts without a named agent */
   #attempts(originalId: string, usual: string, runCheck: RunCheck): Promise<AttemptResult[]> {
     const { prompt, check, choices } = this.#plan;
     const { options, signal } = this.#context;

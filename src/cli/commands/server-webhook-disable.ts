@@ -4,7 +4,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { carryOut, showPlan } from '../server/carry-out.ts';
 import { stackDirectory } from '../server/given.ts';
 
-/** `oratorio server webhook disable`: the gateway goes, everything else stays. */
+/** `oratorio server webhook disable`: removes the gateway only. */
 export async function run(context: CommandContext): Promise<number> {
   const { output } = context;
   const directory = stackDirectory(context);

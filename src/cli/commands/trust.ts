@@ -70,7 +70,7 @@ async function trust(context: CommandContext, workspace: string): Promise<number
     return exitCodes.ok.code;
   }
   const lines = requestLines(requested);
-  // With --json standard output is the document alone; the question is asked on standard error, so its subject is there too.
+  // With --json standard output is the document alone; the question is on standard error, so its subject is there, too.
   const show = (line: string) => (output.json ? output.note(line) : output.line(line));
   if (lines.length === 0) show(`${name} asks for nothing that needs your trust.`);
   else {

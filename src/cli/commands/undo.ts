@@ -60,8 +60,8 @@ export async function run(context: CommandContext): Promise<number> {
 }
 
 /**
- * The last merge that is still in the files of a conversation without turns, as that of a race is. A restore that takes another back
- * is not one.
+ * The last merge that is still in the files of a conversation without turns, as in a race. A restore that undoes another one is not
+ * a merge.
  */
 function lastMerge(checkpoints: readonly CheckpointAnswer[]): string | undefined {
   if (checkpoints.some(({ kind }) => kind === 'turn')) return undefined;

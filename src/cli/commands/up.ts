@@ -15,7 +15,7 @@ import { warnRestricted } from '../restricted.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 import { initialise, newAndRestricted } from './init.ts';
 
-/** `oratorio up [workspace]`: the main job. */
+/** `oratorio up [workspace]` */
 export async function run(context: CommandContext): Promise<number> {
   const { output, options } = context;
   const path = workspacePath(context, context.argument);
@@ -53,7 +53,7 @@ export async function run(context: CommandContext): Promise<number> {
   }
 }
 
-/** A directory becomes a workspace only when its owner says so: with `--init`, or asked on a terminal. */
+/** Makes a directory a workspace only with its owner's consent: `--init`, or an answer on a terminal. */
 async function makeWorkspace({ options, output, env, home, signal }: CommandContext, path: string): Promise<void> {
   if (isWorkspace(path, home)) return;
   const canAsk = output.isTTY && !output.json && canConfirm();
@@ -133,16 +133,16 @@ function printReady(context: CommandContext, record: RecordAnswer, hub: HubClien
 }
 
 const settleMs = 500;
-/** Forks that are named. */
+/** Most forks that are listed by name. */
 const maxForks = 20;
 
 /** Prints the events of one workspace, and of the Hub, from before its server is started. */
 class Watch {
-  /** The stream is open: nothing that happens from now on is missed. Resolves too when it cannot be opened. */
+  /** Resolves when the stream is open, so that no later event is missed, or when it cannot be opened. */
   readonly opened: Promise<void>;
   readonly ended: Promise<void>;
   readonly #leave = new AbortController();
-  /** A start was seen whose end was not: its event is on its way. */
+  /** Whether a start has begun whose end event has not arrived yet. */
   #isStarting = false;
   #wake: () => void = () => undefined;
 

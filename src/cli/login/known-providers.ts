@@ -4,7 +4,7 @@ import type { ProviderKind } from '../../config/index.ts';
 export interface KnownProvider {
   readonly label: string;
   readonly kind: ProviderKind;
-  /** Empty: the usual one of the kind, or asked for. */
+  /** Empty: the usual end point of the kind, or the user's answer. */
   readonly endPoint: string;
   /** Page that issues keys; absent: no key is needed. */
   readonly keyPage?: string;

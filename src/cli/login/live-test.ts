@@ -104,7 +104,7 @@ async function withNearestModels(
     const names = (await models.listModels(signal)).map(({ id }) => id);
     return names.length === 0 ? error : new UnknownModel(error, nearestNames(config.Model, names));
   } catch {
-    // The refusal of the request says more than that of the list.
+    // The error of the request is more informative than the error of the list.
     return error;
   }
 }

@@ -7,7 +7,7 @@ import { askChoice, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
 import { logIn } from './wizard.ts';
 
-/** Marks in the home that the question was asked: it is asked once. */
+/** File in the home that marks the question as asked: it is asked once. */
 const markerOf = (home: string): string => join(home, 'login-offered');
 
 /** Whether a model is connected for a workspace, or the demo was chosen. */

@@ -20,5 +20,5 @@ const noCallWarning = 'The model did not call the tool that it was offered: an a
 export const exitOf = ({ code }: Extract<LiveTest, { ok: false }>): ExitName =>
   code === 'upstreamUnauthorized' ? 'credentials' : 'failure';
 
-/** Agent servers that run keep their settings. */
+/** Hint that running agent servers keep their settings. */
 export const restartHint = 'Agent servers that run use it after: oratorio restart';

@@ -63,7 +63,7 @@ async function providerOf(context: CommandContext): Promise<KnownProviderName> {
   return askChoice('Which model provider?', choices);
 }
 
-/** Options win over the file. */
+/** Reports the values of the file that apply, because no option overrides them. */
 function reportKept({ options, output }: CommandContext, { kept }: Account): void {
   const values = [
     ...(kept?.endPoint && options['end-point'] === undefined ? [`EndPoint ${masked(kept.endPoint)}`] : []),

@@ -17,7 +17,7 @@ export interface McpTool {
   readonly run: (args: unknown, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** Newest first; the first is answered to a client that asks for another one. */
+/** Newest first; the answer to a client that requests another version is the first. */
 const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
 const maxLineBytes = 1_048_576;
 const maxInFlight = 16;

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import type { DelegatedRequest, DelegationScope } from '../../protocol/index.ts';
 import type { McpTool } from './server.ts';
 
-/** Performs one thing at the Hub with the scoped token. @throws Error with the Hub's reason */
+/** Sends one request to the Hub with the scoped token. @throws Error with the Hub's reason */
 export type Delegated = (request: DelegatedRequest, signal: AbortSignal) => Promise<unknown>;
 
 const pollMs = 500;

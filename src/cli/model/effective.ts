@@ -25,7 +25,7 @@ export function effective(context: CommandContext): Effective {
   }
 }
 
-/** File that decides a setting of the top level, and the value as it stands there; undefined: the default. */
+/** File that decides a setting of the top level, and its value in this file; undefined: the default. */
 export function sourceIn(
   { layers }: Pick<Effective, 'layers'>,
   setting: string,

@@ -4,7 +4,7 @@ import type { CommandContext } from '../command.ts';
 import { withModels } from '../login/index.ts';
 import { type Effective, sourceIn } from './effective.ts';
 
-/** A value with the reason why it holds. */
+/** A value with its source. */
 interface Held<T> {
   readonly value: T;
   readonly source: string;

@@ -19,7 +19,7 @@ export function listRows(models: readonly ModelInfo[], current: string): readonl
   ]);
 }
 
-/** Why a provider did not list its models; undefined when it did. */
+/** Reason why a provider did not list its models; undefined: it did. */
 export const problemOf = (list: ModelList): string | undefined =>
   'error' in list
     ? `${list.provider} cannot list its models: ${messageOf(list.error)}${

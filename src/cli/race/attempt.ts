@@ -21,11 +21,11 @@ import { answerOf } from '../conversation.ts';
 import { CheckError, type RunCheck } from './check.ts';
 import type { AttemptChoice } from './options.ts';
 
-/** One attempt of a race, as it ended. */
+/** Result of one attempt of a race. */
 export interface AttemptResult extends AttemptChoice {
   readonly number: number;
   readonly threadId: string | null;
-  /** Null: it was not begun, and has no files. */
+  /** Null: the attempt was not begun, and has no files. */
   readonly directory: string | null;
   /** State of its turn. */
   readonly status: 'completed' | 'stopped' | 'failed' | 'notStarted';
@@ -40,9 +40,9 @@ export interface AttemptResult extends AttemptChoice {
 export interface AttemptOptions {
   readonly server: AppServerClient;
   readonly number: number;
-  /** With the name of its agent. */
+  /** Agent, by name, model and effort. */
   readonly choice: AttemptChoice;
-  /** The agent is named for this attempt; false: it is that of the workspace. */
+  /** Whether an option names the agent; false: the agent of the workspace. */
   readonly isAgentNamed: boolean;
   /** Conversation that it copies. */
   readonly originalId: string;
@@ -112,7 +112,7 @@ export class Attempt {
     const end = failure ? { failure } : {};
     await this.#unlessGone(() => this.#record(state, end), undefined);
     const facts = await this.#unlessGone(() => this.#facts(), noFacts);
-    // Once its changes are known, no program of the attempt writes any more.
+    // No program of the attempt writes any more once the changes are known.
     await this.#unlessGone(() => this.#record(state, { ...end, endedAt: new Date().toISOString() }), undefined);
     const status = failure ? (this.#turn ? 'failed' : 'notStarted') : state === 'stopped' ? 'stopped' : 'completed';
     return {

@@ -21,7 +21,7 @@ export class CheckError extends Error {
   override readonly name = 'CheckError';
 }
 
-/** Time that a check has to end by itself when the race is interrupted. */
+/** Time for a check to end after the race is interrupted. */
 const graceMs = 2_000;
 /** The user waits for the check, and can interrupt it. */
 const dayMs = 86_400_000;
@@ -30,7 +30,7 @@ const dayMs = 86_400_000;
  * The check of a race. It runs where commands of agents run, in the sandbox of its attempt: agents wrote the files that it executes.
  *
  * @param workspacePath workspace of the race
- * @throws CliError sandboxUnavailable when there is no sandbox, and the user has not agreed to do without one
+ * @throws CliError sandboxUnavailable when there is no sandbox, and the user has not agreed to run without one
  */
 export async function checkOf(context: CommandContext, workspacePath: string, command: string): Promise<RunCheck> {
   const { env, home, options } = context;

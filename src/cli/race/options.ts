@@ -15,7 +15,7 @@ export interface AttemptChoice {
 
 const defaultAttempts = 3;
 const maxAttempts = 8;
-/** Characters of a name that is refused. */
+/** Most characters of a refused name in the error. */
 const shownChars = 100;
 
 const Effort = v.picklist(reasoningEfforts);
@@ -52,7 +52,7 @@ export function choicesOf({ options, lists }: Pick<CommandContext, 'options' | '
 /**
  * Checks the names of agents before anything is begun. A program that is missing fails its attempts only.
  *
- * @returns the agent of attempts that name none
+ * @returns the agent of attempts without a named agent
  * @throws CliError for a name that is unknown, and for any name in a workspace that is not trusted
  */
 export async function checkAgents(

@@ -16,7 +16,7 @@ import { given } from './given.ts';
 import { showChange } from './progress.ts';
 import { tellSecrets } from './tell-secrets.ts';
 
-/** Another command on the same stack is waited for that long, in milliseconds. */
+/** Longest wait for another command on the same stack, in milliseconds. */
 const lockWaitMs = 10_000;
 
 export type Done = Extract<Outcome, { state: 'done' }>;

@@ -24,7 +24,7 @@ import { webhookAnswers } from './webhook-answers.ts';
 const command = 'server init';
 const keyName = "The App's private key";
 const installationId = /^[1-9]\d{0,14}$/;
-/** Where the containers see `secrets/`. */
+/** Path of `secrets/` in the containers. */
 const secretsInside = '/secrets/';
 
 /** Collects the input of `server init` from options, from an earlier attempt, and for the rest from the user. */
@@ -281,7 +281,7 @@ const isInside = (path: string): boolean => path.startsWith(secretsInside) && pa
 
 const wordsOf = (text: string): readonly string[] => text.split(/[\s,]+/).filter(Boolean);
 
-/** Problem of a key, to follow "The key …"; provider keys are longer than secrets of ours may be short. */
+/** Problem of a key, to follow "The key …". The limits of our own secrets do not apply to a provider's key. */
 function keyProblem(key: string): string | undefined {
   if (key === '') return 'is needed';
   const checked = checkSecretText(key);

@@ -1,9 +1,9 @@
 import type { ServiceName } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
 
-/** In the order in which they need each other. Not taken from the room: the command table is read by every command, the room by few. */
+/** Services in the order of their dependencies. Repeated here, so that the command table does not load `deploy` each time. */
 export const serviceNames = ['agent', 'backend', 'webhook-gateway'] as const satisfies readonly ServiceName[];
 
-/** Services that were named by `--service`; the command table has let no other word through. */
+/** Services of `--service`; the command table rejects other words. */
 export const servicesOf = ({ lists }: CommandContext): readonly ServiceName[] =>
   serviceNames.filter((name) => lists['service']?.includes(name));

@@ -25,7 +25,7 @@ export function tellSecrets(context: CommandContext, secrets: ReadonlyMap<string
   }
 }
 
-/** Before anything is done: a file that is there is not written over. @throws CliError (usage) */
+/** Checks, before any change, that the file does not exist yet. @throws CliError (usage) */
 export function checkSecretOut(context: CommandContext): void {
   const file = given(context, 'secret-out');
   if (file === '-')
@@ -38,7 +38,7 @@ export function checkSecretOut(context: CommandContext): void {
     throw new CliError('usage', `${file} is there already.`, 'Name a file that is not there yet: --secret-out');
 }
 
-/** Never over a file that is there. */
+/** Writes a new file; never overwrites an existing one. */
 function writeSecret(path: string, text: string): void {
   try {
     const file = openSync(path, 'wx', 0o600);

@@ -75,7 +75,7 @@ export class ManagerProgram {
   }
 }
 
-/** The Hub needs no service manager: every command starts it. */
+/** Error on a system without a service manager. The Hub does not need one: every command starts it. */
 export const noManager = (what: string): CliError =>
   new CliError(
     'precondition',

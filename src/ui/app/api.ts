@@ -2,7 +2,7 @@ import { addressAt } from './server.ts';
 
 /** Requests to the server that served this page. */
 export interface Api {
-  /** JSON of `path` (from the root). Rejects with `ApiError` when it is refused, or is not answered. */
+  /** JSON of `path` (from the root). Rejects with `ApiError` when the server refuses the request or does not answer. */
   get<T>(path: string, signal?: AbortSignal): Promise<T>;
   /** Text of `path`. */
   text(path: string, signal?: AbortSignal): Promise<string>;
@@ -12,11 +12,11 @@ export interface Api {
     body?: unknown,
     headers?: Readonly<Record<string, string>>,
   ): Promise<T>;
-  /** A shell command that makes the same request; the token is left to the environment. */
+  /** A shell command that makes the same request; the token comes from an environment variable. */
   curl(path: string): string;
 }
 
-/** A refusal in the server's own words; `status` 0: it could not be reached. */
+/** Error with the server's own message; `status` 0: the server could not be reached. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;

@@ -13,7 +13,7 @@ import { createRouter, type Router } from './router.ts';
 import { type Page, type Server, serverOf } from './server.ts';
 import { forgetToken, keepToken, takeToken } from './token.ts';
 
-/** Notice at the foot of the page; with `undo` the user can take the action back for `ms`. */
+/** Notice at the foot of the page; with `undo`, the user can undo the action for `ms` milliseconds. */
 export interface Toast {
   readonly text: string;
   readonly tone?: 'neutral' | 'danger';
@@ -21,10 +21,10 @@ export interface Toast {
   readonly ms?: number;
 }
 
-/** How far the page has come with its server. `foreign`: another program serves the address, and gets no token. */
+/** State of the connection to the server. `foreign`: another program serves the address, and gets no token. */
 export type Entry = 'knocking' | 'open' | 'refused' | 'unreachable' | 'foreign';
 
-/** Everything a view may use: the one thing that is handed to each. One per page. */
+/** Services of the page for its views. One per page. */
 export interface App {
   /** The server that the page belongs to. */
   readonly server: Server;
@@ -32,7 +32,7 @@ export interface App {
   /** The server does not accept our token, or we have none: the gate is shown. */
   readonly isRefused: ReadonlySignal<boolean>;
   readonly entry: ReadonlySignal<Entry>;
-  /** Why the page info could not be fetched, in the server's words, while it cannot. */
+  /** Current error of fetching the page info, in the server's words; null without one. */
   readonly trouble: ReadonlySignal<string | null>;
   readonly api: Api;
   /** The server was replaced by another version since this page was opened. */
@@ -45,23 +45,23 @@ export interface App {
   readonly preferences: Preferences;
   /** Subject of the view, for the title of the page: the name of a session. Emptied when the view changes. */
   readonly subject: Signal<string | null>;
-  /** Milliseconds since the epoch, each second. */
+  /** Current time in milliseconds since the epoch, updated each second. */
   readonly now: ReadonlySignal<number>;
   readonly toasts: ReadonlySignal<readonly Toast[]>;
   /** Shows a notice. Returns a function that removes it. */
   toast(toast: Toast): () => void;
-  /** A token that the user typed or got by logging in. */
+  /** Opens the page with a token that the user typed. */
   enter(token: string): void;
-  /** Forgets the token of this tab, at the server too when it came from a log-in. */
+  /** Forgets the token of this tab; a token from a log-in also ends at the server. */
   leave(): void;
-  /** Whether the token came from a log-in, so that there is something to leave. */
+  /** Whether the token came from a log-in, so that the user can log out. */
   readonly isLoggedIn: ReadonlySignal<boolean>;
   /** Logs in at an agent server. Rejects with `ApiError`. */
   logIn(username: string, password: string): Promise<void>;
 }
 
 const retryMs = 1_000;
-/** Between two tries of a token that the server did not know. */
+/** Pause between two tries of a token that the server did not know. */
 const knockMs = 5_000;
 const toastMs = 6_000;
 const maxToasts = 4;
@@ -76,7 +76,7 @@ export function createApp(): App {
   const now = signal(Date.now());
   const toasts = signal<readonly Toast[]>([]);
   const server = serverOf(document);
-  /** No view is shown, and no request carries a token. */
+  /** Shows no view, and sends requests without a token. */
   const shut = () => {
     token.value = null;
     isRefused.value = true;
@@ -101,7 +101,7 @@ export function createApp(): App {
       loadSoon();
     },
   });
-  /** The word of a server that has not proved itself does not make the tab forget its token: the right one may come back. */
+  /** Keeps the token after a 401 from a server that has not proved itself: the right server may come back. */
   const provenToken = () =>
     trust.token().catch((error: unknown) => {
       const kept = token.peek();

@@ -1,6 +1,6 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 
-/** Something a person can do: a key does it, and the palette finds it. */
+/** Action of the user, started by a key or from the palette. */
 export interface Command {
   /** Unique, e.g. `sessions.deleteAll`. */
   readonly id: string;
@@ -10,7 +10,7 @@ export interface Command {
   readonly group: string;
   /** `j`, `Shift+J`, `Escape`, `ArrowDown`, `Mod+k` (Ctrl, or Cmd), or a sequence: `g s`. */
   readonly keys?: readonly string[];
-  /** Absent: always. */
+  /** Whether the command is available. Absent: always. */
   readonly isEnabled?: () => boolean;
   readonly run: () => void;
 }
@@ -35,7 +35,7 @@ export interface Finder {
 }
 
 export interface Commands {
-  /** The last registered first: a view wins over the shell. */
+  /** Commands, last registered first: those of a view win over those of the shell. */
   readonly all: ReadonlySignal<readonly Command[]>;
   readonly finders: ReadonlySignal<readonly Finder[]>;
   /** Returns a function that unregisters them: call it in the clean-up of an effect. */

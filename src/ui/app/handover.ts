@@ -1,6 +1,6 @@
 /**
- * A tab without a token, opened by a link or a notification, gets that of another tab of this origin: no address has to carry
- * it. The other tab answers only while its server proves itself, so that a program that has taken the port gets nothing.
+ * A tab without a token, opened by a link or a notification, gets the token of another tab of this origin: no address has to
+ * carry it. The other tab answers only while its server proves itself, so that another program on the port gets nothing.
  */
 type Message =
   | { readonly type: 'ask'; readonly tab: string }
@@ -11,7 +11,7 @@ export interface HandoverOptions {
   readonly name: string;
   /** Resolves with the token of this tab once the server has proved itself; null without one. */
   readonly proven: () => Promise<string | null>;
-  /** This tab has no token. */
+  /** Whether this tab has no token. */
   readonly lacksToken: () => boolean;
   readonly onToken: (token: string) => void;
 }

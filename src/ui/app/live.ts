@@ -25,8 +25,8 @@ export interface Live {
   /** Streams that have listeners. */
   readonly listened: ReadonlySignal<readonly StreamName[]>;
   /**
-   * Returns a function that ends it. A listener that joins a connected stream gets `onReset`, then the first events of a
-   * new connection: of `inspect` every actor and its last transitions; of `events` the `stream.hello` of the
+   * Adds a listener. Returns a function that removes it. A listener that joins a connected stream gets `onReset`, then the first
+   * events of a new connection: of `inspect` every actor and its last transitions; of `events` the `stream.hello` of the
    * connection, whose `newest` may have been passed since: fetch the shown data after `onReset`.
    */
   listen(name: StreamName, listener: StreamListener): () => void;

@@ -1,4 +1,4 @@
-/** Goes where a notice leads that the user has opened: the worker asks the page that is open. */
+/** Opens the route of a clicked notice: the service worker sends it to the open page. */
 export function followNotices(): void {
   if (!('serviceWorker' in navigator)) return;
   navigator.serviceWorker.addEventListener('message', ({ data }: MessageEvent<unknown>) => {

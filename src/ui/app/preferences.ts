@@ -58,6 +58,6 @@ export function write(key: string, text: string): void {
   try {
     localStorage.setItem(key, text);
   } catch {
-    // Storage is full or switched off: the choice holds for this tab.
+    // Storage is full or switched off: the choice applies to this tab only.
   }
 }

@@ -33,9 +33,9 @@ export interface TrustOptions {
   readonly role: ProofRole;
   /** The token of this tab. */
   readonly held: () => string | null;
-  /** Takes the place of the token of an earlier start. */
+  /** Called with the token that replaces the token of an earlier start. */
   readonly onRenewed: (token: string) => void;
-  /** Another program serves this address. */
+  /** Called when another program serves this address. */
   readonly onForeign: (error: ApiError) => void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Notices that the server which serves the files of this page has been replaced by another version: its answers may have
+ * Detects that another version now serves the files of this page: its answers may have
  * changed under the code that this tab runs.
  */
 import { effect, type ReadonlySignal, signal } from '@preact/signals';
@@ -39,7 +39,7 @@ export function watchRenewal(
           from ??= opened() ?? to;
           renewal.value = to === from ? null : { from, to };
         },
-        // The next connection is asked again.
+        // The next connection reads the version again.
         (error: unknown) => console.warn(`The version of the server could not be read: ${messageOf(error)}`),
       );
     }

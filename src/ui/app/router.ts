@@ -14,9 +14,9 @@ export interface Route {
 
 export interface Router {
   readonly route: ReadonlySignal<Route>;
-  /** Goes somewhere; `replace` leaves no step behind for the back button (typing in a filter, moving a selection). */
+  /** Opens a route; `replace` adds no step for the back button (typing in a filter, moving a selection). */
   go(route: To, replace?: boolean): void;
-  /** Changes some of the query; undefined and '' take a name out. Replaces the present step of history. */
+  /** Changes parameters of the query; undefined and '' remove one. Replaces the current step of history. */
   set(query: Readonly<Record<string, string | undefined>>): void;
   close(): void;
 }

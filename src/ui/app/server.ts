@@ -22,7 +22,7 @@ export interface Page extends Omit<PageInfo, 'kind' | 'views'> {
 /** Differences between the servers that serve this page. */
 export interface Server {
   readonly kind: Page['kind'];
-  /** Path before that of each request: `/w/<id>` for the page of a workspace on the Hub, else empty. */
+  /** Prefix of each request path: `/w/<id>` for the page of a workspace on the Hub, else empty. */
   readonly base: string;
   /** Role in the server proof. */
   readonly role: ProofRole;
@@ -112,7 +112,7 @@ export function addressAt(base: string, path: string): string {
   return path.toLowerCase().startsWith('/dashboard/') ? `${base}${path}` : `${base}/dashboard${path}`;
 }
 
-/** The server that served this page, by the path: each has its own. */
+/** The server of this page, by the page's path. */
 export function serverOf({ baseURI }: Pick<Document, 'baseURI'>): Server {
   const { pathname } = new URL(baseURI);
   const [base] = workspacePageShape.exec(pathname) ?? [];

@@ -37,7 +37,7 @@ type Message =
       readonly events: readonly StreamEvent[];
     }
   | { readonly type: 'open'; readonly place: Place; readonly resumed: boolean }
-  /** No events: the leader lives. */
+  /** Without events: a sign of life of the leader. */
   | { readonly type: 'events'; readonly place: Place; readonly events: readonly StreamEvent[] }
   | { readonly type: 'connection'; readonly connection: Connection };
 
@@ -53,7 +53,7 @@ export interface Patience {
   readonly silenceMs: number;
 }
 
-/** A leader answers at once, and the server lets it speak every 15 s; after that the lock is taken from it. */
+/** A leader answers at once, and forwards a heartbeat of the server every 15 s. A tab takes the lock from a silent leader. */
 const patience: Patience = { answerMs: 5_000, silenceMs: 90_000 };
 /** Events held for late tabs; beyond the bound the leader fetches everything again. */
 const maxRetained = 20_000;

@@ -16,7 +16,7 @@ export type Connection =
       readonly state: 'reconnecting';
       readonly attempt: number;
       readonly error: string;
-      /** When it is tried again, in milliseconds since the epoch. */
+      /** Time of the next attempt, in milliseconds since the epoch. */
       readonly retryAt: number;
       /** Time of the last message from the server, which is the age of the shown data; null: none was received. */
       readonly since: number | null;
@@ -32,19 +32,19 @@ export interface StreamOptions {
   readonly signal: AbortSignal;
   /** Resumes after this event instead of starting at the beginning. */
   readonly lastEventId?: string | undefined;
-  /** Everything that one read from the network completed; nothing for a heartbeat. */
+  /** Called with all events that one network read completed; empty for a heartbeat. */
   readonly onEvents: (events: readonly StreamEvent[]) => void;
-  /** A connection was made; `resumed` when it continues after an id, false when the server sends everything again. */
+  /** Called for each connection; `resumed` is true if it continues after an id, false if the server sends everything again. */
   readonly onOpen: (resumed: boolean) => void;
   readonly onConnection: (connection: Connection) => void;
 }
 
-/** Silence (the server sends a heartbeat every 15 s) after which a connection is taken for dead. */
+/** Silence after which a connection counts as dead; the server sends a heartbeat every 15 s. */
 const silenceMs = 40_000;
 /** Pauses before a reconnection; spread, so that many tabs do not reconnect together. */
 const reconnection: Backoff = { firstMs: 300, capMs: 5_000, jitter: jitters.quarterAround };
 
-/** Answers after which it makes no sense to try again. */
+/** States after a final answer, by HTTP status: there is no further attempt. */
 const verdicts: Readonly<Record<number, Connection>> = {
   401: { state: 'refused' },
   403: { state: 'refused' },

@@ -19,7 +19,7 @@ export function keepToken(token: string): void {
   sessionStorage.setItem(key, token);
 }
 
-/** The server does not accept it (any more). */
+/** Forgets a token that the server does not accept (any more). */
 export function forgetToken(): void {
   sessionStorage.removeItem(key);
 }

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { count, foldBlankLines, visible } from '../../lib/browser.ts';
 import './consent.css';
 
-/** Says why a button that allows something is disabled. */
+/** Reason why a button that allows a request is disabled. */
 export const unseenTitle = 'Read the request to its end first';
 
 /**

@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import type { App } from '../app/app.ts';
 import { Glyph } from './glyphs.tsx';
 
-/** Puts `text` on the clipboard and says so; says why when the browser does not allow it. */
+/** Copies `text` to the clipboard and shows a notice, also when the browser does not allow it. */
 export function copyText(app: App, text: string, what: string): void {
   const fail = () => app.toast({ text: `${what} could not be copied: the browser does not allow it.`, tone: 'danger' });
   // Only secure contexts have a clipboard, although the type is not optional.
@@ -15,7 +15,7 @@ export function copyText(app: App, text: string, what: string): void {
   clipboard.writeText(text).then(() => app.toast({ text: `${what} copied.`, ms: 2_500 }), fail);
 }
 
-/** A shell command that a person can take along. */
+/** Shell command with a button that copies it. */
 export function CommandLine({ text }: { readonly text: string }) {
   const isCopied = useSignal(false);
   useEffect(() => {

@@ -1,11 +1,11 @@
-/** Hands a text over as a file that the browser saves. */
+/** Makes the browser save a text as a file. */
 export function download(name: string, text: string, type = 'text/plain'): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement('a');
   link.href = url;
   link.download = name;
   link.click();
-  // The browser has to have begun by then.
+  // By then, the browser has started the download.
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 

@@ -4,7 +4,7 @@ import './filter-bar.css';
 import { Glyph } from './glyphs.tsx';
 import { isComposing } from './typing.ts';
 
-/** Something to filter by that one press puts on and takes off. */
+/** Filter that one press switches on or off. */
 export interface Pill {
   readonly key: string;
   readonly label: string;
@@ -13,7 +13,7 @@ export interface Pill {
   readonly toggle: () => void;
 }
 
-/** A condition that holds; pressing it takes it away. */
+/** Active condition; a press removes it. */
 export interface Chip {
   readonly key: string;
   readonly label: string;
@@ -26,7 +26,7 @@ export interface FilterBarProps {
   readonly placeholder: string;
   /** Text of the box. */
   readonly text: string;
-  /** With each letter. */
+  /** Called on each change of the text. */
   readonly onText: (text: string) => void;
   /** Enter: turn the typed text into a condition. */
   readonly onCommit?: () => void;
@@ -42,7 +42,7 @@ export interface FilterBarProps {
   readonly children?: ComponentChildren;
 }
 
-/** Finds among many: a box, the conditions that hold as chips, and the usual ones as buttons. Esc empties the box. */
+/** Filter of a list: a text box, chips for active conditions, and buttons for the usual ones. Esc empties the box. */
 export function FilterBar(props: FilterBarProps) {
   const { chips = [], pills = [], fault } = props;
   const faultId = useId();

@@ -19,7 +19,7 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(seconds / 86_400)} d ${pad(Math.floor((seconds % 86_400) / 3600))} h`;
 }
 
-/** Time in a state, for a list that is redrawn each second: no milliseconds that would only flicker. */
+/** Time in a state, for a list that is redrawn each second: no milliseconds, which would only flicker. */
 export const age = (milliseconds: number): string => (milliseconds < 1000 ? 'now' : duration(milliseconds));
 
 /** Splits a path into its last segment (`tail`) and the part before it (`head`). */

@@ -62,7 +62,7 @@ const shapes = {
 
 export type GlyphName = keyof typeof shapes;
 
-/** A small picture beside words, or on a button that has a label; it means nothing by itself. */
+/** Decorative picture beside words, or on a button with a label. */
 export function Glyph({ name }: { readonly name: GlyphName }) {
   return (
     <svg class="glyph" viewBox="0 0 16 16" aria-hidden="true">

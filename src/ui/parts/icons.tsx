@@ -10,7 +10,7 @@ export function Logo() {
   );
 }
 
-/** Mark of a state: its shape means as much as its colour. */
+/** Mark of a state, which is recognisable by its shape as well as by its colour. */
 export function Mark({ tone, shape }: { readonly tone: Tone; readonly shape: Shape }) {
   return (
     <svg class={`mark ${tone}`} viewBox="0 0 16 16" aria-hidden="true">

@@ -8,7 +8,7 @@ const firstChars = 2_000;
 /** Objects within objects that are open from the beginning. */
 const openDepth = 2;
 
-/** A JSON value to look into: objects and lists open and close, long ones come a piece at a time. Text nodes only. */
+/** Tree of a JSON value: objects and lists open and close, long ones load in pieces. Renders text nodes only. */
 export function JsonTree({ value, label }: { readonly value: unknown; readonly label: string }) {
   return (
     <section class="json" aria-label={label}>

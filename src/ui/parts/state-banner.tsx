@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { Glyph } from './glyphs.tsx';
 import { clockTime } from './time.ts';
 
-/** A line above a view about all that is in it; `danger` and `warn` are read out. */
+/** A line above a view about the whole view; screen readers announce `danger` and `warn`. */
 export function Banner({
   tone,
   children,

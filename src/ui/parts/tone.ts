@@ -29,7 +29,7 @@ const attention: Look = { tone: 'warn', shape: 'triangle' };
 const broken: Look = { tone: 'danger', shape: 'cross' };
 const finished: Look = { tone: 'neutral', shape: 'square' };
 
-/** By outermost state, of all machines: one word means one thing everywhere. */
+/** Looks by outermost state, for all machines: a state's name means the same in each. */
 const looks: Readonly<Record<string, Look>> = {
   stopped: rest,
   starting: moving,

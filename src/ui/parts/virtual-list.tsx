@@ -17,7 +17,7 @@ export interface RowProps {
   readonly 'aria-label'?: string | undefined;
   readonly 'aria-level'?: number | undefined;
   readonly 'aria-expanded'?: boolean | undefined;
-  /** Among its siblings, where that differs from its place in the list. */
+  /** Position among its siblings, if it differs from the position in the list. */
   readonly 'aria-posinset'?: number | undefined;
   readonly 'aria-setsize'?: number | undefined;
 }
@@ -41,7 +41,7 @@ export interface VirtualListProps {
   /** Height of a row in CSS pixels: exact, or with `isMeasured` a first guess until the row was seen. */
   readonly rowHeight: number | ((index: number) => number);
   readonly isMeasured?: boolean;
-  /** Says which row is the same when rows come and go before it. Needed with `isMeasured`. Default: the index. */
+  /** Key that identifies a row when rows before it are added or removed. Required with `isMeasured`. Default: the index. */
   readonly rowKey?: (index: number) => string | number;
   readonly renderRow: (index: number, isSelected: boolean) => ComponentChildren;
   /**
@@ -55,16 +55,16 @@ export interface VirtualListProps {
   readonly onSelect?: (index: number) => void;
   /** Enter, or a double click. */
   readonly onOpen?: (index: number) => void;
-  /** Keys that the list does not use itself; true: it was used. */
+  /** Handles keys that the list does not use itself. Returns true for a handled key. */
   readonly onKey?: (event: KeyboardEvent, index: number) => boolean;
-  /** Stays at the end while rows are added, as long as the end is visible. */
+  /** Whether the list stays at the end while rows are added, if the end is visible. */
   readonly followsTail?: boolean;
   readonly onAtEnd?: (isAtEnd: boolean) => void;
-  /** Whether the first row is in sight. */
+  /** Called when the first row comes into sight or leaves it. */
   readonly onAtTop?: (isAtTop: boolean) => void;
   /** The end of the loaded rows comes into sight: time to fetch more. */
   readonly onNearEnd?: () => void;
-  /** Stays at the top: the column headers of a grid (`role="row"`). */
+  /** Column headers of a grid (`role="row"`), which stay at the top. */
   readonly header?: ComponentChildren;
   readonly handle?: { current: ListHandle | null };
 }

@@ -22,8 +22,8 @@ import { views } from './views.ts';
 export type Overlay = 'none' | 'palette' | 'keys';
 
 /**
- * Around every view: where one is and can go, how the connection is. The view itself is inside the one `<main>` and gives
- * no landmark of that kind itself.
+ * Frame around every view: navigation and the state of the connection. The view is inside the only `<main>` and adds
+ * no further `<main>`.
  */
 export function Frame({ app }: { readonly app: App }) {
   const page = app.page.value;
@@ -80,7 +80,7 @@ function Renewed({ from, to }: Renewal) {
   );
 }
 
-/** An overlay opened meanwhile stays. */
+/** Closes an overlay, unless another one has replaced it. */
 function closeOverlay(overlay: Signal<Overlay>, which: Overlay): void {
   if (overlay.peek() === which) overlay.value = 'none';
 }

@@ -70,7 +70,7 @@ function Refused({ app }: { readonly app: App }) {
         methods.value = answer.methods;
       },
       () => {
-        // Then only the command for the terminal is shown.
+        // Without methods, the gate shows only the command for the terminal.
       },
     );
     return () => abort.abort();

@@ -3,7 +3,7 @@ import type { Command } from '../app/commands.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { isLetterKeys, shownKeys } from './keys.ts';
 
-/** Every key that does something here, from the commands themselves. */
+/** All keys of the current commands. */
 export function KeySheet({ app, onClose }: { readonly app: App; readonly onClose: () => void }) {
   const groups = new Map<string, Command[]>();
   for (const command of app.commands.all.value) {

@@ -11,7 +11,7 @@ interface Fetched {
 
 const fetched = new Map<ViewName, Fetched>();
 
-/** Fetches a view, which is shown without a pause from then on. Rejects when it cannot be fetched. */
+/** Fetches a view, which then opens without a pause. Rejects when it cannot be fetched. */
 export async function fetchView(view: ViewName): Promise<Fetched> {
   const part = { View: (await views[view].load()).default };
   fetched.set(view, part);

@@ -8,7 +8,7 @@ import { Dialog } from '../parts/dialog.tsx';
 import { isComposing } from '../parts/typing.ts';
 import { Keys } from './key-sheet.tsx';
 
-/** One line of the palette: a command, or something that was found. */
+/** One line of the palette: a command, or a result of a finder. */
 interface Line {
   readonly id: string;
   readonly group: string;
@@ -21,7 +21,7 @@ interface Line {
 const recentKey = 'oratorio.recentCommands';
 const maxRecent = 8;
 const maxLines = 50;
-/** Pause in typing after which servers are asked. */
+/** Pause in typing before the palette sends a search to servers. */
 const restMs = 120;
 
 /** Dialog that finds every command and place by a few letters of its name. */

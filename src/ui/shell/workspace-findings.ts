@@ -11,7 +11,7 @@ type Named = Pick<AppServerRecord, 'canonicalWorkspacePath' | 'displayName' | 's
 interface Doing {
   readonly id: string;
   readonly title: (name: string) => string;
-  /** Other words that find it. */
+  /** Further search words. */
   readonly words: string;
   readonly isPossible: (isDown: boolean) => boolean;
   readonly run: (app: App, workspace: Named) => void;

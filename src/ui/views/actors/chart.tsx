@@ -30,7 +30,7 @@ type Mode = 'fit' | 'follow' | 'free';
 
 /** Below this scale of the whole chart its text cannot be read: the active state is followed instead. */
 const legible = 0.6;
-/** Below this one only the names of states are shown, and larger. */
+/** Below this scale only the names of states are shown, in a larger font. */
 const far = 0.42;
 /** A press that moves further than this drags the chart instead of clicking. In CSS pixels. */
 const dragSlack = 4;
@@ -92,7 +92,7 @@ export function ChartView({ store, actor: real, chart }: ChartProps) {
   const move = { transform: `translate(${camera.x}px, ${camera.y}px) scale(${camera.scale})` };
   const events = possibleEvents(chart, actor.states);
   const isNow = actor.states.includes(focus);
-  // Not before its place is known: it would come flying in.
+  // Not before its place is known: an animation would move it there.
   const isPlaced = size.value.width > 0 && extent !== undefined;
   return (
     <figure class="chart">

@@ -7,7 +7,7 @@ import { Count } from './state-count.tsx';
 import { heatOf, statisticsAt } from './statistics.ts';
 import type { Store } from './store.ts';
 
-/** How long an edge is thick after it was taken. */
+/** Time for which a taken edge is thick. */
 const flashMs = 1_500;
 
 interface DrawingProps {
@@ -56,8 +56,8 @@ export function Drawing({ store, actor, chart }: DrawingProps) {
 }
 
 /**
- * Edges that flash now, because a transition took them a moment ago, or because the selected step took them. The number of
- * that step distinguishes a flash from the one before.
+ * Edges that flash now, because a transition took them a moment ago, or because the selected step took them. The number of the
+ * record distinguishes a flash from the one before.
  */
 export function useFlashes(store: Store, actor: Actor): ReadonlyMap<string, number> {
   const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);

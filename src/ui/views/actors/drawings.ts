@@ -5,8 +5,8 @@ import type { Picked } from './link.ts';
 const loads = new Map<string, Promise<Drawings | null>>();
 
 /**
- * The drawings of a chart around each of its states, made ahead of time and fetched when first shown. Null: none are made
- * of this version of the machine, as for the chart of an older recording.
+ * Drawings of a chart around each of its states, generated in advance and fetched when first shown. Null: none exist for
+ * this version of the machine, as for the chart of an older recording.
  */
 export async function drawingsOf(chart: Chart): Promise<Drawings | null> {
   const load = loads.get(chart.name) ?? fetchDrawings(chart.name);

@@ -4,9 +4,9 @@ import type { InspectionRecord } from '../../../protocol/index.ts';
 import type { Live, StreamEvent } from '../../app/live.ts';
 import { type Actors, apply, noActors } from './model.ts';
 
-/** The server sends its present actors at once. */
+/** Time after which a new stream has sent all its present actors. */
 const quietMs = 300;
-/** A hidden tab draws no frames, but must not accumulate records without limit. */
+/** Interval without frames: a hidden tab draws none, but must not accumulate records without limit. */
 const unseenMs = 500;
 
 /** The actors of the stream: one change per frame, however many records arrive. */
@@ -14,7 +14,7 @@ export interface Feed {
   readonly actors: ReadonlySignal<Actors>;
   /** Whether the stream has sent everything at least once. */
   readonly isTold: ReadonlySignal<boolean>;
-  /** Ends it. */
+  /** Ends the feed. */
   close(): void;
 }
 

@@ -5,11 +5,11 @@ interface FittedTextProps {
   readonly x: number;
   readonly y: number;
   readonly text: string;
-  /** Widest that it may be, in the units of the drawing. */
+  /** Largest width, in the units of the drawing. */
   readonly room: number;
 }
 
-/** One line that is narrowed where the font of this system is wider than the one that the drawing left room for. */
+/** One line of text, condensed if the system's font is wider than the font that the drawing was made for. */
 export function FittedText({ text, room, ...rest }: FittedTextProps) {
   const line = useRef<SVGTextElement>(null);
   useLayoutEffect(() => {

@@ -111,5 +111,5 @@ function Facts({ actor }: { readonly actor: Actor }) {
   );
 }
 
-/** Counters at zero and things that are not there would only hide the facts that matter. */
+/** Whether a fact is empty: counters at zero and missing values would hide the important facts. */
 const isNothing = (value: Fact): boolean => value === null || value === '' || value === 0 || value === 'none';

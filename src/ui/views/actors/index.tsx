@@ -1,4 +1,4 @@
-/** The actors of this server: who lives below whom, in which state each is, how it got there, and how it was before. */
+/** The actors of this server: their tree, their states, the causes of each state, and earlier states. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { App } from '../../app/app.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';

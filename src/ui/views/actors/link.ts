@@ -23,7 +23,7 @@ const settleMs = 250;
 export function followLink(router: Router) {
   const query = computed(() => router.route.value.query);
   const actor = computed(() => router.route.value.path[0] ?? null);
-  /** Only while this view is the one that is shown: it may be about to go. */
+  /** Changes the address only while this view is shown. */
   const set = (change: Query) => {
     if (router.route.peek().view === 'actors') router.set(change);
   };

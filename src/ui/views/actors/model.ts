@@ -20,9 +20,9 @@ export interface Moment {
 
 export interface LogEntry extends Moment {
   readonly record: TransitionRecord;
-  /** How long it had been in the states before; null: since before anything that is known. */
+  /** Time in the states before, in milliseconds; null: the actor entered them before the first known record. */
   readonly heldMs: number | null;
-  /** When this page heard of it while it happened, in milliseconds since the epoch; 0: it is history. */
+  /** When this page received it live, in milliseconds since the epoch; 0: it is history. */
   readonly heardAt: number;
 }
 
@@ -43,18 +43,18 @@ export interface Actor {
   readonly createdAt: Date;
   readonly states: readonly string[];
   readonly projection: ActorRecord['projection'];
-  /** When it got into its present state. */
+  /** When it entered its present state. */
   readonly since: Date;
   /** By state id. Active states are counted up to `countedAt`: `since`, or the end of an ended actor. */
   readonly statistics: Statistics;
   readonly countedAt: number;
-  /** How many before it had the same id. */
+  /** Number of earlier actors with the same id. */
   readonly restarts: number;
   /** Transitions since the actor was made. */
   readonly steps: number;
   /** The last transitions, by step, without gaps. */
   readonly log: readonly LogEntry[];
-  /** Events that it never handled, of those that are held. */
+  /** Number of stored events that it never handled. */
   readonly deadLetters: number;
   readonly ending: Ending | null;
 }
@@ -81,7 +81,7 @@ export const noActors: Actors = {
   generation: 0,
 };
 
-/** Limits of one actor, of all together, and of ended ones. A tab must not grow for ever. */
+/** Limits for one actor, for all actors together, and for ended ones: the memory of a tab must not grow without limit. */
 export const limits = { log: 500, held: 20_000, deadLetters: 500, ended: 200 } as const;
 
 /**

@@ -4,7 +4,7 @@ import { counted, type Statistics } from './statistics.ts';
 /** Whether `a` is after `b`. */
 export const isAfter = (a: Moment, b: Moment): boolean => (a.at === b.at ? a.n > b.n : a.at > b.at);
 
-/** How many of these, in order, are not after a moment. */
+/** Number of entries, in order, up to a moment. */
 export function countUntil(entries: readonly Moment[], moment: Moment): number {
   let low = 0;
   let high = entries.length;
@@ -79,7 +79,7 @@ export const stopOf = ({ at, n, record }: LogEntry): Stop => ({
   event: record.event,
 });
 
-/** Everything that is held of all actors, oldest first. */
+/** All stored stops of all actors, oldest first. */
 export function stopsOf(actors: Actors): Stop[] {
   const stops: Stop[] = [];
   for (const { id, createdAt, log, ending } of actors.byId.values()) {

@@ -2,7 +2,7 @@
 import type { Chart, ChartEdge, ChartNode, InspectionRecord, StateStatistics } from '../../../protocol/index.ts';
 import type { Actor } from './model.ts';
 
-/** Why a file was not opened. */
+/** Reason why a file was not opened. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
 

@@ -21,7 +21,7 @@ const format = 'oratorio-recording';
 /** Version 2 is superjson. Version 1 was JSON with a list of the facts that are dates; it is still read. */
 const version = 2;
 
-/** All records that are held, in the order in which a viewer may get them. */
+/** All stored records, in an order in which a viewer can apply them. */
 export function recordsOf(actors: Actors): InspectionRecord[] {
   const all = [...actors.byId.values()];
   const told = [

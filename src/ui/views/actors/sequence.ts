@@ -26,7 +26,7 @@ export interface Sequence {
 
 export const outside = '(outside)';
 const others = '(others)';
-/** More lanes could not be distinguished. */
+/** Most lanes that a person can distinguish. */
 const mostLanes = 8;
 
 /** Events that an actor raises itself: its timers, and the ends and errors of its invoked actors. */

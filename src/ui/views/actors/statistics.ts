@@ -5,7 +5,7 @@ export type Statistics = Readonly<Record<string, StateStatistics>>;
 
 const none: StateStatistics = { visits: 0, ms: 0 };
 
-/** Statistics after a transition that ended `heldMs` in the states before it; with `sign` -1 those before it again. */
+/** Adds a transition after `heldMs` milliseconds in the states before it; with `sign` -1, removes this transition. */
 export function counted(
   statistics: Statistics,
   { from, to, entered }: Pick<TransitionRecord, 'from' | 'to' | 'entered'>,

@@ -30,7 +30,7 @@ export interface Store {
   readonly travel: Travel;
   readonly charts: ReadonlySignal<ReadonlyMap<string, Chart>>;
   readonly isTold: ReadonlySignal<boolean>;
-  /** Actors of the server now, whichever moment is selected. */
+  /** Actors of the server now, also when another moment is selected. */
   readonly live: ReadonlySignal<Actors>;
   readonly rows: ReadonlySignal<readonly TreeRow[]>;
   readonly counts: ReadonlySignal<Counts>;
@@ -68,7 +68,7 @@ export interface Store {
   compare(change: { readonly a?: number | null; readonly b?: number | null }): void;
   dismiss(): void;
   act(action: Action, id: string, workspacePath: string): Promise<void>;
-  /** Text of a recording of everything that is held. */
+  /** Text of a recording of all stored records. */
   record(): string;
   open(file: File): Promise<void>;
   closeRecording(): void;
@@ -104,7 +104,7 @@ export function createStore(app: App): Store {
       const list = await app.api.get<Chart[]>(app.server.machines);
       fetched.value = new Map(list.map((chart) => [chart.name, chart]));
     } catch (error) {
-      // Before the stream has begun they are asked for again when it does.
+      // Before the start of the stream there is no notice: the start loads the charts again.
       if (feed.isTold.peek()) notice.value = `The charts could not be loaded: ${messageOf(error)}`;
     }
   }

@@ -13,7 +13,7 @@ export interface Travel {
   /** Null: the present. */
   readonly moment: ReadonlySignal<Moment | null>;
   readonly scope: ReadonlySignal<Scope>;
-  /** All that is held, at the time when looking back began. */
+  /** All stored data at the time when looking back began. */
   readonly base: ReadonlySignal<Actors>;
   /** Actors at the selected moment. */
   readonly shown: ReadonlySignal<Actors>;
@@ -22,7 +22,7 @@ export interface Travel {
   readonly position: ReadonlySignal<number>;
   readonly isPlaying: ReadonlySignal<boolean>;
   goTo(position: number): void;
-  /** One stop on or back; on from the last one is the present. */
+  /** Moves one stop on or back; one stop after the last is the present. */
   step(by: 1 | -1): void;
   look(moment: Moment): void;
   setScope(scope: Scope): void;

@@ -17,22 +17,22 @@ export interface Filter {
 export const everything: Filter = { text: '', tone: null, machine: null, isInTrouble: false, order: 'name' };
 
 export interface TreeRow {
-  /** Null: the heading above those that have ended. */
+  /** Actor of the row; null: the heading above the ended actors. */
   readonly actor: Actor | null;
   readonly id: string;
   readonly level: number;
   readonly position: number;
   readonly siblings: number;
-  /** Undefined: nothing hangs below it. */
+  /** Whether its children are shown; undefined: it has none. */
   readonly isOpen: boolean | undefined;
 }
 
-/** Id of the row above those that have ended. */
+/** Id of the heading above the ended actors. */
 export const endedId = '(ended)';
 
 const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
-/** How much went wrong: failures, restarts, failed probes, lost events. Zero: nothing that is known. */
+/** Number of known problems: failures, restarts, failed probes, lost events. */
 export function troublesOf(actor: Actor): number {
   const { failures, attempt, probeFailures } = actor.projection;
   const counted = number(failures) + number(attempt) + number(probeFailures) + actor.restarts + actor.deadLetters;
@@ -153,7 +153,7 @@ export interface Counts {
   readonly ended: number;
 }
 
-/** How many there are of each, of those that live. */
+/** Counts the actors that have not ended, by tone and by machine. */
 export function countsOf(actors: Actors): Counts {
   const tones = new Map<Tone, number>();
   const machines = new Map<string, number>();
@@ -170,7 +170,7 @@ export function countsOf(actors: Actors): Counts {
   return { tones, machines, inTrouble, living, ended: actors.byId.size - living };
 }
 
-/** State, for a list: of those that have ended, the one they ended in. */
+/** State for a list; for an ended actor, its last state. */
 export const stateWord = (actor: Actor): string =>
   actor.ending?.error != null ? 'crashed' : hasGivenUp(actor) ? fullState(actor.states) : publicState(actor.states);
 

@@ -66,7 +66,7 @@ const ordinal = (count: number): string => ordinals[count] ?? `${count}th`;
 
 /**
  * The cause of a state in one sentence: `Restarting because the process ended with SIGKILL, the second time in 120 s.`
- * Undefined when nothing is known that led to it.
+ * Undefined if no cause is known.
  */
 export function whySentence(actor: Actor, reasons: readonly Reason[]): string | undefined {
   const cause = reasons.findLast(({ entry }) => entry.record.event !== 'always') ?? reasons[0];
@@ -78,7 +78,7 @@ export function whySentence(actor: Actor, reasons: readonly Reason[]): string | 
   return `${lead} because ${eventClause(record)}${countOf(cause, actor)}.`;
 }
 
-/** An event as a clause: `the process ended with SIGKILL`. An event without words is named. */
+/** An event as a clause: `the process ended with SIGKILL`. Names an event without words. */
 export function eventClause({ event, projection }: Pick<TransitionRecord, 'event' | 'projection'>): string {
   const known = Object.hasOwn(clauses, event) ? clauses[event] : undefined;
   if (known === undefined) {

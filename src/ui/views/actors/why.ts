@@ -5,16 +5,16 @@ import { type Actor, hasMoved, type LogEntry } from './model.ts';
 /** One link of the chain that led to the present state. */
 export interface Reason {
   readonly entry: LogEntry;
-  /** Which of the same events in a row this was: the third failed probe. */
+  /** Number of this event among equal events in a row: the third failed probe. */
   readonly nth: number;
   /** Guards that held, and those of transitions tried before that did not: `reachesFailureThreshold`, `not hasProcess`. */
   readonly because: readonly string[];
-  /** How many transitions came after it that changed no state. */
+  /** Later transitions that changed no state, with their number. */
   readonly after: readonly { readonly event: string; readonly times: number }[];
 }
 
 export interface Explanation {
-  /** The stable state where the chain begins. Null: it has been where it is since it was made, or nothing is held. */
+  /** The stable state where the chain begins. Null: the actor never changed its state, or no record of a change is stored. */
   readonly from: { readonly states: readonly string[]; readonly heldMs: number | null } | null;
   readonly reasons: readonly Reason[];
   /** The chain goes back further than the log. */

@@ -16,7 +16,7 @@ import './automations.css';
 import { History } from './history.tsx';
 import { AutomationTable } from './table.tsx';
 
-/** Changes that come together are fetched together. */
+/** Pause in which changes are gathered for one fetch. */
 const gatherMs = 150;
 
 export default function AutomationsView({ app }: { readonly app: App }) {

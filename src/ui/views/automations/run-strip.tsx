@@ -8,8 +8,8 @@ const height = 20;
 const shortest = 4;
 
 /**
- * The last runs as bars, the newest to the right: as high as they took long, a run that failed is crossed out, a cancelled
- * one is hollow, a missed one a dot on the ground, one that is under way has no top.
+ * The last runs as bars, the newest on the right: their height shows the duration; a failed run is crossed out, a cancelled
+ * one is hollow, a missed one is a dot on the baseline, a running one has no top.
  */
 export function RunStrip({ runs }: { readonly runs: readonly AutomationRun[] }) {
   const shown = runs.slice(0, places).reverse();
@@ -32,7 +32,7 @@ export function RunStrip({ runs }: { readonly runs: readonly AutomationRun[] }) 
   );
 }
 
-/** By the logarithm: a run of a second and one of an hour can both be seen. */
+/** Height by the logarithm of the duration, so that a run of a second and one of an hour are both visible. */
 function heightOf({ durationMs = 0 }: AutomationRun, longest: number): number {
   return shortest + (Math.log1p(durationMs) / Math.log1p(longest)) * (height - shortest - 1);
 }

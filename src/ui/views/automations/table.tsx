@@ -12,7 +12,7 @@ import { lastFault, stateLooks, wallClock, zoneOf } from './words.ts';
 export interface RowContext {
   readonly app: App;
   readonly actions: AutomationActions;
-  /** Why nothing can be changed here; undefined when it can. */
+  /** Reason why automations cannot be changed here; undefined: they can. */
   readonly readOnly: string | undefined;
   readonly chosen: string | undefined;
   readonly askToDelete: (automation: Automation) => void;

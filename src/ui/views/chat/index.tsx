@@ -1,4 +1,4 @@
-/** Chat: conversations with the agent of this workspace, the same that the terminal and editors have. */
+/** Chat: conversations with the agent of this workspace, shared with the terminal and editors. */
 import { useEffect, useMemo } from 'preact/hooks';
 import { agentLimits, agentWords, missingChoices } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';

@@ -15,7 +15,7 @@ interface ThreadsProps {
   readonly conversation: Conversation;
 }
 
-/** Threads that are shown before the person searches; the others are found by their names. */
+/** Threads shown before a search; the search finds the others by their names. */
 const maxShown = 200;
 
 export const nameOf = ({ displayName, id }: Pick<ThreadSummary, 'displayName' | 'id'>): string =>

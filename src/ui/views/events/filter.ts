@@ -4,9 +4,9 @@ export interface Filter {
   readonly types: readonly string[];
   /** `tool:Exec`: a field of the record has this value. */
   readonly fields: readonly (readonly [name: string, value: string])[];
-  /** Words, or "several words": are in the type or in the data. In lower case. */
+  /** Words, or "several words", that are in the type or in the data. In lower case. */
   readonly texts: readonly string[];
-  /** `-word`: are not. */
+  /** Words of `-word`, which are in neither. */
   readonly without: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export function matches({ types, fields, texts, without }: Filter, record: Filte
   return texts.every((each) => all.includes(each)) && !without.some((each) => all.includes(each));
 }
 
-/** Names of fields in any case; the field may also be one of `data`. */
+/** Compares a field, also one of `data`. Its name may be in any case. */
 function fieldIs(fields: Readonly<Record<string, unknown>>, name: string, value: string): boolean {
   const inner = fields['data'];
   const known = [...Object.entries(fields), ...(typeof inner === 'object' && inner ? Object.entries(inner) : [])];

@@ -3,7 +3,7 @@ import { streamEvents } from '../../../protocol/browser.ts';
 import type { StreamEvent } from '../../app/live.ts';
 import { type Filter, matches } from './filter.ts';
 
-/** One line of the firehose: an event, or the place where some are missing. */
+/** One line of the firehose: an event, or a gap of missing events. */
 export interface Entry {
   /** Position since the view was opened, from 1; 0 and less: before. Identifies the row. */
   readonly seq: number;
@@ -33,7 +33,7 @@ export class Firehose {
   #unseen = 0;
   #seq = 0;
   #evicted = 0;
-  /** Number of the first event of the stream: from it on the stream is complete. */
+  /** Number of the first event of the stream, which is complete from there. */
   #first: number | undefined;
 
   /** @param bound most events that are stored */
@@ -46,12 +46,12 @@ export class Firehose {
     return this.#paused ?? this.#shown;
   }
 
-  /** Number of stored events, whether they match or not. */
+  /** Number of all stored events, matching or not. */
   get size(): number {
     return this.#entries.length;
   }
 
-  /** How many were let go because of the bound. */
+  /** Number of events that the bound has removed. */
   get evicted(): number {
     return this.#evicted;
   }
@@ -60,7 +60,7 @@ export class Firehose {
     return this.#paused !== null;
   }
 
-  /** Matching events that came since it was paused. */
+  /** Number of matching events since the pause. */
   get unseen(): number {
     return this.#unseen;
   }
@@ -71,7 +71,7 @@ export class Firehose {
     return this.#append(told.map((entry) => ({ ...entry, seq: ++this.#seq })));
   }
 
-  /** Adds earlier events, oldest first; those that the stream has sent, or is about to send, are left out. */
+  /** Adds earlier events, oldest first, without events that the stream has sent or is about to send. */
   begin(events: readonly StreamEvent[]): void {
     const last = Math.min(0, (this.#entries[0]?.seq ?? 1) - 1);
     const earlier = events
@@ -81,7 +81,7 @@ export class Firehose {
     this.#shown.unshift(...earlier.filter((entry) => this.#isWanted(entry)));
   }
 
-  /** Events are missing here, as far as is known. */
+  /** Marks a place where events may be missing. */
   gap(reason: string): void {
     if (this.#entries.length === 0 || this.#entries.at(-1)?.isGap) return;
     this.#append([{ seq: ++this.#seq, id: '', type: 'gap', at: Date.now(), data: reason, fields: {}, isGap: true }]);
@@ -111,7 +111,7 @@ export class Firehose {
     this.resume();
   }
 
-  /** Events that were fetched before the stream sent them are left to the stream. */
+  /** Removes fetched events that the stream sends, too. */
   #join(told: readonly Omit<Entry, 'seq'>[]): void {
     this.#first = told.map(numberOf).find((id) => id !== undefined);
     if (this.#first === undefined) return;
@@ -133,7 +133,7 @@ export class Firehose {
     return wanted;
   }
 
-  /** In large steps: shifting an array of thousands for each event would cost more than all the rest. */
+  /** Removes old events in large steps: shifting an array of thousands for each event would be too slow. */
   #evict(): void {
     const excess = this.#entries.length - this.#bound;
     if (excess <= this.#bound / 10) return;
@@ -156,7 +156,7 @@ function numberOf({ fields, id }: Omit<Entry, 'seq'>): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
-/** The one place where a record becomes one for people: its addresses lose their tokens. */
+/** Turns a record into an entry for people: removes the tokens of its addresses. */
 function entryOf({ id, event, data: sent }: StreamEvent): Omit<Entry, 'seq'> {
   const data = withoutTokens(sent);
   const fields = fieldsOf(data);

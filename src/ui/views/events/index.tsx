@@ -151,13 +151,13 @@ export default function EventsView({ app }: { readonly app: App }) {
 function useFirehose(app: App) {
   const firehose = useMemo(() => new Firehose(bound), []);
   const version = useSignal(0);
-  /** Fetches earlier events; undefined at the first one. */
+  /** Fetches earlier events; undefined: the first event is loaded. */
   const older = useSignal<(() => void) | undefined>(undefined);
   const announcer = useAnnouncer(sentence);
   const redraw = () => {
     version.value += 1;
   };
-  // With the first sight of the view, not after it: nothing may come in between.
+  // Together with the first frame, so that no event is missed in between.
   useLayoutEffect(() => {
     let frame = 0;
     const redrawSoon = () => {

@@ -12,7 +12,7 @@ import { NoticeSwitch } from './notices/switch.tsx';
 import { createInbox, type Entry, type InboxStore, keyOf } from './store.ts';
 import './inbox.css';
 
-/** A click or key that was meant for something else must not answer a request that has just appeared. */
+/** Time in which a new request ignores clicks and keys, because they may be meant for something else. */
 const settleMs = 500;
 
 /** Approvals and questions of all workspaces, oldest first. */

@@ -7,7 +7,7 @@ import type { StreamEvent } from '../../app/stream.ts';
 import { closeNotice } from './notices/browser-push.ts';
 import { outcomeOf } from './words.ts';
 
-/** A request as the view shows it; one that was decided while the view is open stays, with its outcome. */
+/** Shown request. A request that is decided while the view is open stays, with its outcome. */
 export interface Entry {
   readonly item: InboxItem;
   readonly outcome: string | null;
@@ -27,7 +27,7 @@ interface Resolved {
   };
 }
 
-/** Requests of all workspaces: read at the start and whenever the stream says that they have changed. */
+/** Requests of all workspaces: read at the start and after each change that the stream reports. */
 export function createInbox(app: App) {
   const entries = signal<readonly Entry[] | null>(null);
   const error = signal<string | null>(null);

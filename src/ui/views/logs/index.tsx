@@ -23,7 +23,7 @@ export default function LogsView({ app }: { readonly app: App }) {
   return app.page.value?.kind === 'hub' ? <HubLogs app={app} /> : <Log app={app} output={null} />;
 }
 
-/** Which workspace, which process, which of its outputs. */
+/** Logs of a Hub, with the choice of workspace, process and output. */
 function HubLogs({ app }: { readonly app: App }) {
   const { data, error, at, reload } = useResource((signal) =>
     app.api.get<readonly AppServerRecord[]>('/v1/appservers', signal),

@@ -58,7 +58,7 @@ function levelOf(level: unknown): { level?: Level } {
   return known === undefined ? {} : { level: known };
 }
 
-/** Rows at `from` or graver that contain `text`, in any case. A row without a level is always grave enough. */
+/** Rows of level `from` or higher that contain `text`, in any case. A row without a level passes every level. */
 export function search(rows: readonly Row[], from: Level, text: string): readonly Row[] {
   const least = levels.indexOf(from);
   const wanted = text.toLowerCase();

@@ -18,13 +18,13 @@ export interface Output {
   readonly stream: 'stderr' | 'stdout';
 }
 
-/** A log that is followed. */
+/** A followed log. */
 export interface Tail {
   readonly rows: Signal<readonly Row[]>;
   /** Lines missing at the beginning, because they are no longer stored. */
   readonly missing: Signal<number>;
   readonly error: Signal<string | null>;
-  /** When it was read last, in milliseconds since the epoch; null: never. */
+  /** When the log was last read, in milliseconds since the epoch; null: never. */
   readonly at: Signal<number | null>;
 }
 
@@ -50,7 +50,7 @@ export function useTail(app: App, output: Output | null): Tail {
   return { rows, missing, error, at };
 }
 
-/** True: there is more to read at once. */
+/** Reads the next part of a log; resolves with true if more is available immediately. */
 type Read = (signal: AbortSignal) => Promise<boolean>;
 
 async function poll(read: Read, { error, at }: Pick<Tail, 'error' | 'at'>, signal: AbortSignal): Promise<void> {

@@ -7,13 +7,13 @@ import { bothTimes, clockTime, distance } from '../../parts/time.ts';
 interface CrashesProps {
   readonly app: App;
   readonly path: string;
-  /** A later one is fetched when it changes. */
+  /** Time of the last exit; a change fetches the list again. */
   readonly lastExitedAt: string | null;
 }
 
 const most = 10;
 
-/** When the agent server ended without a request, and why: the newest first, as far as the Hub holds its events. */
+/** Unrequested exits of the agent server with their reasons, newest first, as far as the Hub holds the events. */
 export function Crashes({ app, path, lastExitedAt }: CrashesProps) {
   const crashes = useSignal<readonly AnyHubEvent[]>([]);
   useEffect(() => {

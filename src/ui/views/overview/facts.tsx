@@ -23,7 +23,7 @@ interface FactsProps {
   readonly onClose: () => void;
 }
 
-/** All that the Hub knows of one workspace, and what to do about it. */
+/** All facts that the Hub has about one workspace, and the actions on it. */
 export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
   const { path, look, word, states, problems } = workspace;
   const record = store.factsOf(path);

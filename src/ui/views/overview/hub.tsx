@@ -19,14 +19,14 @@ import { Restriction } from './restriction.tsx';
 import { Answering, capital, LastTurn } from './words.tsx';
 import { type Action, createWorkspaces, type Shown, troubleOf, type Workspaces } from './workspaces.ts';
 
-/** Filters by how a workspace is. */
+/** Filters by the state of a workspace. */
 const groups = [
   { key: 'trouble', label: 'Trouble', has: ({ look }: Shown) => look.tone === 'danger' || look.tone === 'warn' },
   { key: 'ready', label: 'Ready', has: ({ word }: Shown) => word === 'ready' },
   { key: 'stopped', label: 'Stopped', has: ({ word }: Shown) => word === 'stopped' || word === 'ended' },
 ] as const;
 
-/** A Hub may have hundreds of workspaces; the facts of each name its restriction too. */
+/** Most banners about restrictions: a Hub may have hundreds of workspaces, and their facts show the restriction, too. */
 const maxBanners = 3;
 
 /** Every workspace of this Hub: its state, and the actions on it. */
@@ -110,7 +110,7 @@ export function HubOverview({ app }: { readonly app: App }) {
   );
 }
 
-/** Selection, saved in the address, though not with every press of a key that is held down. */
+/** Selection, saved in the address after a pause, so that a held key does not change the address each time. */
 function useSelected(app: App): readonly [string | undefined, (path: string | undefined) => void] {
   const { workspace } = app.router.route.value.query;
   const selected = useSignal(workspace);

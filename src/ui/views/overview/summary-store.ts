@@ -6,13 +6,13 @@ import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
 import { paths } from '../sessions/paths.ts';
 
-/** The sums are fetched again that often at most, however much happens. */
+/** Shortest pause between two fetches of the sums. */
 const refreshMs = 1_000;
 /** Finds changes that no event reports, e.g. a module that failed. */
 const idleRefreshMs = 15_000;
 const recentEvents = 50;
 const recentSessions = 8;
-/** Seconds of which the number of events is shown. */
+/** Number of last seconds with a shown count of events. */
 const seconds = 60;
 
 /** The state of a workspace: its sums, its sessions, and its latest events. */
@@ -95,7 +95,7 @@ export function createSummary(app: App) {
     fault: fault as ReadonlySignal<string | null>,
     fetchedAt: fetchedAt as ReadonlySignal<number | null>,
     refresh,
-    /** How many events each of the last seconds had, the newest last. */
+    /** Number of events in each of the last seconds, newest last. */
     activity: computed(() => {
       const now = Math.floor(app.now.value / 1000);
       return Array.from({ length: seconds }, (_, index) => counts.get(now - seconds + 1 + index) ?? 0);

@@ -74,7 +74,7 @@ function standingOf({ activeTurns, pendingApprovals, condition }: DashboardSumma
 const wordOf = ({ health, problems }: WorkspaceCondition) =>
   stateWordOf({ state: 'running', phase: 'running', exitCode: null, health, problems });
 
-/** One line that says whether all is well. */
+/** One line with the overall state. */
 function Status({ app, summary, activity }: StatusProps) {
   const { activeTurns, pendingApprovals, provider, model, condition } = summary;
   const sum = activity.reduce((a, b) => a + b, 0);
@@ -135,7 +135,7 @@ function Problems({ condition }: { readonly condition: WorkspaceCondition | unde
   );
 }
 
-/** Times are shown as times of this clock, once. */
+/** Text of a fact; times are shown in the browser's time zone. */
 const factText = (value: string | number | boolean): string =>
   typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)
     ? `${dayTime(Date.parse(value))} (${zone()})`

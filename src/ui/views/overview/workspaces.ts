@@ -8,14 +8,14 @@ import type { StreamEvent } from '../../app/stream.ts';
 import { type Look, leavesOf, lookOf, lookOfTone, publicState } from '../../parts/tone.ts';
 
 const machine = 'agent-server';
-/** Facts that no transition reports are fetched again after one, together. */
+/** Pause after a transition before facts that no transition reports are fetched again, together. */
 const factsMs = 500;
-/** Facts that no stream reports are fetched that often, e.g. a configuration file that was edited. */
+/** Interval of fetching facts that no stream reports, e.g. an edited configuration file. */
 const idleFactsMs = 15_000;
-/** A Hub with many workspaces sends them in several pieces: they are drawn together. */
+/** Pause before drawing: a Hub with many workspaces sends them in several pieces, which are drawn together. */
 const drawMs = 30;
 
-/** The agent server of a workspace as the Hub reports it, live. */
+/** Live state of a workspace's agent server, from the Hub. */
 export interface Workspace {
   readonly path: string;
   readonly states: readonly string[];

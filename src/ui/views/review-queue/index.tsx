@@ -1,4 +1,4 @@
-/** Reviews: every pull request and how it stands, or with an id in the address one of them with its draft. */
+/** Reviews: every pull request with its state, or, with an id in the address, one pull request with its draft. */
 import type { App } from '../../app/app.ts';
 import { PullPage } from './pull/pull.tsx';
 import { QueuePage } from './queue.tsx';

@@ -16,7 +16,7 @@ import { type QueueRow, standings, standingWords } from './standing.ts';
 
 const kinds = ['item.changed', 'run.changed', 'draft.changed', 'source.changed', 'sync.changed'] as const;
 
-/** Every pull request that is known, and how its reviews stand. */
+/** Every known pull request, with the state of its reviews. */
 export function QueuePage({ app }: { readonly app: App }) {
   const queue = useMemo(() => createQueue(app), [app]);
   const api = useMemo(() => reviewApi(app.api), [app]);
@@ -133,7 +133,7 @@ function open(app: App, row: QueueRow | undefined): void {
   if (row) app.router.go({ view: 'queue', path: [row.item.itemId] });
 }
 
-/** Nothing fits, nothing has come yet, or nothing is set up: each with the way on. */
+/** Empty list: no match, no pull request yet, or no repository, each with the next step. */
 function Nothing({ app, queue }: { readonly app: App; readonly queue: Queue }) {
   const isFiltered = queue.text.value.trim() !== '' || queue.standing.value !== undefined;
   if (isFiltered) {

@@ -14,7 +14,7 @@ export const standingWords: Readonly<Record<(typeof standings)[number], string>>
 /** A pull request with the result of its reviews. */
 export interface QueueRow {
   readonly item: ReviewItem;
-  /** The one that is under way or waits, else the last one. */
+  /** Run that is active or waiting, else the last run. */
   readonly run: ReviewRun | undefined;
   /** The draft that needs a decision. */
   readonly draft: ReviewDraft | undefined;
@@ -38,7 +38,7 @@ function stand(item: ReviewItem, run: ReviewRun | undefined, draft: ReviewDraft 
 }
 
 /**
- * Joins the lists. A run that has started goes before a failed one, that before a draft that needs a decision.
+ * Joins the lists. An active run goes before a failed one, and a failed run before a draft that needs a decision.
  *
  * @param runs newest first
  */

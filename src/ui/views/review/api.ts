@@ -38,7 +38,7 @@ export function pathOf(path: string, query: Query = {}): string {
 const of = (kind: string, id: string, doing = ''): string => `${v1}/${kind}/${encodeURIComponent(id)}${doing}`;
 const ifMatch = (version: number) => ({ 'if-match': `"${version}"` });
 
-/** The review backend's API, as far as the page uses it. Each rejects with `ApiError`. */
+/** Part of the review backend's API that the page uses. Each call rejects with `ApiError`. */
 export function reviewApi(api: Api) {
   return {
     status: (signal?: AbortSignal) => api.get<BackendStatus>(pathOf('/status'), signal),
@@ -46,7 +46,7 @@ export function reviewApi(api: Api) {
     item: (itemId: string, signal?: AbortSignal) => api.get<ItemDetail>(of('items', itemId), signal),
     runs: (query: Query, signal?: AbortSignal) => api.get<Rows<ReviewRun>>(pathOf('/runs', query), signal),
     drafts: (query: Query, signal?: AbortSignal) => api.get<Rows<ReviewDraft>>(pathOf('/review-drafts', query), signal),
-    /** By finding. */
+    /** Hunks by finding. */
     hunks: async (draftId: string, signal?: AbortSignal) =>
       (await api.get<DraftHunks>(of('review-drafts', draftId, '/hunks'), signal)).hunks,
     /** Address of the Dashboard with the trace of the agent. */

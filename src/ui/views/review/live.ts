@@ -21,7 +21,7 @@ export interface Concern {
   readonly itemId?: string;
 }
 
-/** Changes that come together are fetched together. */
+/** Pause in which events are gathered for one fetch. */
 const gatherMs = 250;
 
 /**
@@ -105,7 +105,7 @@ function isAbout(
   }
 }
 
-/** Sends a request and shows its result as a notice. Resolves to whether it worked. */
+/** Sends a request and shows its result as a notice. Resolves with true after a success. */
 export async function attempt(app: App, work: Promise<unknown>, done: string): Promise<boolean> {
   try {
     await work;

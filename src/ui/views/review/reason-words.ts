@@ -1,4 +1,4 @@
-/** Words for the codes by which the review backend gives its reasons. The code itself stays in the tooltip. */
+/** Words for the reason codes of the review backend. The tooltip shows the code. */
 const words: Readonly<Record<string, string>> = {
   // Deliveries
   eventIgnored: 'event of no interest',

@@ -6,16 +6,16 @@ import type { App } from '../../app/app.ts';
 import { paths } from './paths.ts';
 import { amount, counted, titleOf } from './words.ts';
 
-/** How long a deletion can be taken back: until then nothing is asked of the server. */
+/** Time in which a deletion can be undone: the request is sent after it. */
 const undoMs = 8_000;
 
 /** Traces that are being deleted. Outlives the list: leaving it does not cancel a deletion. */
 export interface Deletions {
   /** Keys of the sessions to hide. */
   readonly hidden: ReadonlySignal<ReadonlySet<string>>;
-  /** Deletes the trace, unless the user takes that back. */
+  /** Deletes the trace, unless the user undoes this. */
   remove(session: DashboardSession): void;
-  /** Deletes every trace but those of sessions that run. */
+  /** Deletes every trace except those of running sessions. */
   clear(): Promise<void>;
   /** Calls `listener` when a hidden session still exists and must be fetched again. Returns a function that ends this. */
   onKept(listener: () => void): () => void;

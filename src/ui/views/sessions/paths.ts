@@ -22,7 +22,7 @@ export const paths = {
   deleteSessions: dashboardPaths.deleteSessions,
 } as const;
 
-/** Most events that a page of them may hold: `defaults.dashboard.maxEventsPerPage`. */
+/** Most events of one page: `defaults.dashboard.maxEventsPerPage`. */
 export const maxEventsPerPage = 5_000;
 /** The first page is small, so that there is something to read at once. */
 export const firstEventsPage = 500;

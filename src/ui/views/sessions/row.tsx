@@ -7,7 +7,7 @@ import { distance } from '../../parts/time.ts';
 import type { Table } from './table-store.ts';
 import { amount, costOf, counted, moment, notReported, roughly, segments, span, stateOf, titleOf } from './words.ts';
 
-/** Columns of the table of sessions; their widths and who gives way on a narrow screen are in the style sheet. */
+/** Columns of the table of sessions; the style sheet defines their widths, and which of them a narrow screen hides. */
 const columns: readonly (readonly [name: string, title: string])[] = [
   ['name', 'Session'],
   ['state', 'State'],
@@ -94,7 +94,7 @@ export function SessionCells({ table, session, now }: CellsProps) {
   );
 }
 
-/** None reported is not the same as none used. */
+/** Tokens of a session; zero means that none were reported. */
 function Tokens({ session }: { readonly session: DashboardSession }) {
   const { totalTokens, inputTokens, outputTokens } = session;
   if (totalTokens === 0) {
@@ -119,7 +119,7 @@ interface FilterProps {
   readonly run: () => void;
 }
 
-/** A value that can be filtered by. The keyboard does it in the bar above. */
+/** Value that filters the table when clicked. Keyboard users filter in the bar above. */
 const Filter = ({ label, run }: FilterProps) => (
   <button
     type="button"

@@ -9,9 +9,9 @@ import { eventPageOf } from './event-page.ts';
 import { paths } from './paths.ts';
 
 const pageSize = 100;
-/** Sessions in which something happened are fetched again that often. */
+/** Interval of fetching sessions with new events. */
 const refreshMs = 400;
-/** When more than so many did something at once, the page of all of them is less work. */
+/** Most sessions that are fetched one by one: with more, one page of the list is less work. */
 const atOnce = 8;
 const typingMs = 200;
 
@@ -29,7 +29,7 @@ export function createTable(app: App) {
   const isLoaded = signal(false);
   const fault = signal<string | null>(null);
   const loadedAt = signal<number | null>(null);
-  /** While the user reads further down, rows stay where they are until the user asks for the new ones. */
+  /** Whether the rows keep their places, because the user reads further down; a button shows the new ones. */
   const isHeld = signal(false);
   const isOutOfOrder = signal(false);
   const next = signal<string | undefined>(undefined);
@@ -41,7 +41,7 @@ export function createTable(app: App) {
   let typing: ReturnType<typeof setTimeout> | undefined;
   let isFetchingMore = false;
   let isLoading = false;
-  /** Something was missed while the answer was on its way. */
+  /** Whether events were missed during the running request. */
   let isStale = false;
 
   const shown = computed(() => {
@@ -99,7 +99,7 @@ export function createTable(app: App) {
     const { signal: aborted } = abort;
     void attempt(async () => {
       const page = await app.api.get<SessionPage>(paths.sessions({ ...filters(), cursor }), aborted);
-      // Rows that have moved up in the meantime are there already.
+      // Rows that have moved up since are loaded already.
       const known = new Set(sessions.peek().map(({ sessionKey }) => sessionKey));
       batch(() => {
         sessions.value = [...sessions.peek(), ...page.sessions.filter(({ sessionKey }) => !known.has(sessionKey))];

@@ -14,7 +14,7 @@ import { SessionCells, SessionHeader } from './row.tsx';
 import { createTable, type Table } from './table-store.ts';
 import { amount, titleOf } from './words.ts';
 
-/** Every session there is a trace of. */
+/** Every session with a trace. */
 export function SessionsPage({ app }: { readonly app: App }) {
   const table = useMemo(() => createTable(app), [app]);
   const box = useRef<HTMLInputElement>(null);

@@ -13,7 +13,7 @@ export const amount = (value: number): string => grouped.format(value).replaceAl
 /** `12.3K`: where the exact number is in a title. */
 export const roughly = (value: number): string => compact.format(value);
 
-/** Cost of requests of which some may have no known price. */
+/** Cost of requests; some of them may have no known price. */
 export function costOf({ costUsd, unpricedCount }: { costUsd: number; unpricedCount: number }): string {
   if (costUsd === 0) return unpricedCount > 0 ? 'price unknown' : '–';
   return unpricedCount > 0 ? `at least ${dollars(costUsd)}` : dollars(costUsd);
@@ -30,7 +30,7 @@ export function span(milliseconds: number): string {
 }
 
 const zoneName = zone();
-/** A moment in full, here and in UTC: for titles. Cheap enough for every row of a list. */
+/** A moment in full, in local time and in UTC, for titles. Fast enough for every row of a list. */
 export const moment = (at: number): string => `${dayTime(at)} (${zoneName})\n${new Date(at).toISOString()}`;
 
 /** `3 thinking · 5 response`: segments, not pieces. */
@@ -44,7 +44,7 @@ export const notReported = 'not reported';
 export const titleOf = ({ displayName, firstInput, sessionKey }: DashboardSession): string =>
   displayName || firstInput || sessionKey;
 
-/** The word for how a session stands, and how that looks. */
+/** State of a session: word, colour and shape. */
 export function stateOf(session: DashboardSession): {
   readonly word: string;
   readonly tone: Tone;

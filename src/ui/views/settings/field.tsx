@@ -6,7 +6,7 @@ export interface FieldProps {
   readonly setting: Setting;
   readonly config: ConfigView;
   readonly edits: Edits;
-  /** Nothing can be changed. */
+  /** Whether the form cannot be changed. */
   readonly isFixed: boolean;
   /** Number of the note with the reason why this form does not change it. */
   readonly lock: number | undefined;

@@ -154,7 +154,7 @@ function Form({
   );
 }
 
-/** Why some settings are not changed in this form; a locked one has the number of its note. */
+/** Reasons why some settings cannot be changed in this form; a locked setting shows the number of its reason. */
 function Locks({ reasons }: { readonly reasons: readonly string[] }) {
   return (
     <ol class="locks quiet" aria-label="Locked settings">
@@ -223,7 +223,7 @@ function useEditing(app: App, resource: Resource<Loaded>, sections: readonly Sec
   return { edits, issues, fault, isBusy, restartFor, edit, discard, save, readAgain };
 }
 
-/** The browser asks before a tab is closed whose changes were not saved. */
+/** Makes the browser ask before it closes a tab with unsaved changes. */
 function useWarning(hasEdits: boolean): void {
   useEffect(() => {
     if (!hasEdits) return;

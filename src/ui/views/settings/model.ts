@@ -1,6 +1,6 @@
 import type { ConfigView } from '../../../protocol/index.ts';
 
-/** The part of JSON Schema that the configuration is described with. Anything else is shown and not edited. */
+/** Part of JSON Schema that describes the configuration. Settings with other schemas are read-only. */
 export interface Schema {
   readonly type?: string;
   readonly title?: string;
@@ -14,7 +14,7 @@ export interface Schema {
   readonly writeOnly?: boolean;
   readonly readOnly?: boolean;
   readonly 'x-restart'?: boolean | string;
-  /** Why it is `readOnly`. */
+  /** Reason for `readOnly`. */
   readonly 'x-read-only'?: string;
 }
 
@@ -38,7 +38,7 @@ export interface Section {
 /** A change: the new value by key path; null removes the setting from the workspace's file. */
 export type Edits = ReadonlyMap<string, unknown>;
 
-/** The sections of a schema in its own order; settings that are in none come first. */
+/** Sections of a schema in its order; settings outside a section come first. */
 export function sectionsOf(schema: Schema): readonly Section[] {
   const found: Section[] = [];
   collect(schema, [], ['General'], found);
@@ -73,7 +73,7 @@ const kinds: readonly (readonly [kind: FieldKind, fits: (schema: Schema) => bool
 
 export const kindOf = (schema: Schema): FieldKind => kinds.find(([, fits]) => fits(schema))?.[0] ?? 'other';
 
-/** Where a value comes from. */
+/** Origin of a value. */
 export type Origin = 'workspace' | 'user' | 'default';
 
 export function originOf(config: ConfigView, keyPath: string): Origin {
@@ -91,11 +91,11 @@ export function valueAt(settings: unknown, keyPath: string): unknown {
     );
 }
 
-/** Why a setting is not changed in the form; undefined: it is. */
+/** Reason why a setting cannot be changed in the form; undefined: it can. */
 export const reasonOf = ({ readOnly, 'x-read-only': reason }: Schema): string | undefined =>
   readOnly === true ? (reason ?? 'it is read-only') : undefined;
 
-/** The different reasons, in the order of the settings: each is said once. */
+/** Different reasons, in the order of the settings. */
 export const reasonsOf = (sections: readonly Section[]): readonly string[] => [
   ...new Set(sections.flatMap(({ settings }) => settings.flatMap(({ schema }) => reasonOf(schema) ?? []))),
 ];

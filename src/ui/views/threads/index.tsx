@@ -14,7 +14,7 @@ import { createThreads, type ThreadsStore } from './store.ts';
 import './threads.css';
 import { nameOf, stateOf, whyFixed } from './words.ts';
 
-/** Workspaces whose conversations could not be read, of which each has a line. */
+/** Most banners about workspaces with unreadable conversations. */
 const maxBanners = 3;
 
 export default function ThreadsView({ app }: { readonly app: App }) {

@@ -4,11 +4,11 @@ import type { HubThread, HubThreadList, ThreadChange } from '../../../protocol/i
 import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
 
-/** Letters that are typed, and events that come together, cause one request. */
+/** Pause in which typed letters and events are gathered for one request. */
 const settleMs = 250;
-/** Turns that run change times and states that no event of the Hub reports. */
+/** Interval of fetching times and states of running turns, which no event of the Hub reports. */
 const idleMs = 10_000;
-/** Events of the Hub after which the list may be another one. */
+/** Events of the Hub that may change the list. */
 const changes = /^(?:appserver\.|inbox\.|notification\.|hub\.)/;
 
 export interface ThreadQuery {
@@ -29,7 +29,7 @@ export function createThreads(app: App) {
   async function load(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;
-    // The answer to an earlier search must not follow that to a later one.
+    // The answer to an earlier search must not replace the answer to a later one.
     request.abort();
     request = new AbortController();
     const { signal: aborted } = request;

@@ -9,7 +9,7 @@ import type { PanelProps } from './panel.tsx';
 const rowHeight = 42;
 const doesHeight = 17;
 
-/** Every transition that is held, oldest first. Choosing one looks back to it. */
+/** Every stored transition, oldest first. Choosing one shows the actors at its moment. */
 export function EventsPanel({ store, actor, whole }: PanelProps) {
   const text = useSignal('');
   const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);

@@ -16,7 +16,7 @@ export interface PanelProps {
   readonly store: Store;
   /** The actor at the selected moment. */
   readonly actor: Actor;
-  /** With all that is held of it. */
+  /** The actor with its whole log. */
   readonly whole: Actor;
 }
 

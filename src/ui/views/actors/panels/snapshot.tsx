@@ -5,7 +5,7 @@ import { leavesOf } from '../../../parts/tone.ts';
 import { factText } from '../facts.ts';
 import type { PanelProps } from './panel.tsx';
 
-/** All that may be seen of the actor: the machine's allow-listed projection, and where it is. */
+/** Visible data of the actor: the machine's allow-listed projection, and its states. */
 export function SnapshotPanel({ store, actor }: PanelProps) {
   const facts = Object.entries(actor.projection);
   const copy = () => {

@@ -166,7 +166,7 @@ function Does({ what, names, words }: DoesProps) {
   );
 }
 
-/** The last times that something happened; each leads back there. */
+/** The last entries of a kind; each leads back to its moment. */
 function Times({ store, entries, what }: { store: Store; entries: readonly LogEntry[]; what: string }) {
   return (
     <>

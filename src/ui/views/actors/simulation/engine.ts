@@ -90,7 +90,7 @@ export function send(machine: AnyStateMachine, before: Simulation, event: string
   return decide(machine, { ...before, ignored: null }, event, given);
 }
 
-/** Takes the transition that the user has chosen, once nothing else of the event is unknown. */
+/** Takes the transition that the user has chosen, unless another guard of the event is unknown. */
 export function choose(machine: AnyStateMachine, before: Simulation, id: string): Simulation {
   const { choice } = before;
   const at = choice?.candidates.findIndex((candidate) => candidate.id === id) ?? -1;

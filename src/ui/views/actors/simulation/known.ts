@@ -1,5 +1,5 @@
 /**
- * Values of which only some are known: the page has the facts that the projection of an actor shows, never its context. Code of
+ * Partly known values: the page has the facts that the projection of an actor shows, never its context. Code of
  * a machine that reads anything else is stopped, and its result is unknown instead of wrong.
  */
 
@@ -15,7 +15,7 @@ export class Unknown extends Error {
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** An object of which only these fields can be read; any other read throws `Unknown`. */
+/** An object with only these readable fields; any other read throws `Unknown`. */
 export function partlyKnown(fields: Fields): Record<string, unknown> {
   const stop = (field: string | symbol): never => {
     throw new Unknown(String(field));
@@ -30,7 +30,7 @@ export function partlyKnown(fields: Fields): Record<string, unknown> {
   );
 }
 
-/** Result of code over partly known values; null with the field that it wanted when that is not known. */
+/** Result of code over partly known values, or the unknown field that it reads. */
 export function attempt<T>(work: () => T): { readonly value: T } | { readonly unknown: string } {
   try {
     return { value: work() };

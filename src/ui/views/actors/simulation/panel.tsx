@@ -13,7 +13,7 @@ interface PanelProps {
   readonly words: Words;
 }
 
-/** Says that a copy is shown, and leads back. */
+/** Banner of the simulation, with a button that leaves it. */
 export function SimulationBanner({ store }: { readonly store: Store }) {
   const { simulation } = store;
   return (

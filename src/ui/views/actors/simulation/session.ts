@@ -12,7 +12,7 @@ export interface Simulated {
   readonly present: Simulation;
 }
 
-/** Steps of the user on the copy of an actor. The actor itself gets nothing of it: this page cannot send to actors. */
+/** Steps of the user on the copy of an actor. The actor itself receives nothing: this page cannot send to actors. */
 export interface SimulationSession {
   readonly simulated: ReadonlySignal<Simulated | null>;
   /** Begins with the states and the visible facts of an actor; rejects when its machine cannot be fetched. */

@@ -2,7 +2,7 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
 import { nodeId } from '../../../../inspect/browser.ts';
 
-/** In the order of the document: a state before those inside of it. */
+/** Sorts states in the order of the document: a state before its children. */
 export const inOrder = (nodes: Iterable<AnyStateNode>): AnyStateNode[] => [...nodes].sort((a, b) => a.order - b.order);
 
 function nodeAt(machine: AnyStateMachine, id: string): AnyStateNode {
@@ -15,7 +15,7 @@ function nodeAt(machine: AnyStateMachine, id: string): AnyStateNode {
   return node;
 }
 
-/** The state and all around it, innermost first. */
+/** The state and its ancestors, innermost first. */
 function around(inner: AnyStateNode): AnyStateNode[] {
   const path: AnyStateNode[] = [];
   for (let node: AnyStateNode | undefined = inner; node; node = node.parent) path.push(node);
@@ -48,7 +48,7 @@ function completed(machine: AnyStateMachine, nodes: ReadonlySet<AnyStateNode>): 
   return active;
 }
 
-/** Active states from `top` down to an innermost one or to one with regions, innermost first; and those regions. */
+/** Active states from `top` down to an innermost one or to one with regions, innermost first; with these regions. */
 export function regionOf(top: AnyStateNode, active: ReadonlySet<AnyStateNode>) {
   const chain: AnyStateNode[] = [];
   let regions: readonly AnyStateNode[] = [top];
@@ -105,7 +105,7 @@ export function moved(
   return { left: inOrder(left).toReversed(), entered, after };
 }
 
-/** Names of the innermost states that a step concerns: those among `changed`, else those where its first transition is. */
+/** Names of the innermost states of a step: the changed ones, else those inside the source of its first transition. */
 export function concerned(
   active: ReadonlySet<AnyStateNode>,
   changed: readonly AnyStateNode[],

@@ -1,16 +1,16 @@
 import type { ReviewConflict } from '../../../../../machines/browser.ts';
 import { visible } from '../../../../lib/browser.ts';
 
-/** Conflicts that are named. */
+/** Most conflicts that are listed by name. */
 const maxListed = 50;
 
 interface ConflictListProps {
-  /** The first of them. */
+  /** The first conflicts. */
   readonly conflicts: readonly ReviewConflict[];
   readonly total: number;
 }
 
-/** Changes of others because of which nothing was overwritten. */
+/** Changes of others that prevented an overwrite. */
 export function ConflictList({ conflicts, total }: ConflictListProps) {
   const shown = conflicts.slice(0, maxListed);
   return (

@@ -9,9 +9,9 @@ export type Decision = 'kept' | 'reverted' | null;
 export interface FileCardProps {
   readonly section: FileSection;
   readonly decision: Decision;
-  /** Another file is being put back, or the changes are read. */
+  /** Whether another file is being reverted, or the changes are being read. */
   readonly isBusy: boolean;
-  /** Whether its change is shown at first. */
+  /** Whether the change is shown initially. */
   readonly isOpenAtFirst: boolean;
   readonly send: (event: ChangeReviewEvent) => void;
 }

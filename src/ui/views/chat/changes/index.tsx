@@ -1,4 +1,4 @@
-/** Changes of a turn, or of a whole thread: side by side, kept or put back file by file. */
+/** Changes of a turn, or of a whole thread: shown side by side, kept or reverted file by file. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { plural, visible } from '../../../../lib/browser.ts';
 import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';
@@ -20,13 +20,13 @@ export interface ChangesProps {
   readonly app: App;
   readonly conversation: Conversation;
   readonly threadId: string;
-  /** Undefined: the whole thread. */
+  /** Turn whose changes are shown; undefined: the whole thread. */
   readonly turnId: string | undefined;
 }
 
-/** Files that are shown at once, and that each press adds at least. */
+/** Files shown initially, and the least number that each press adds. */
 const firstFiles = 50;
-/** Files whose changes are shown at first, and the most changed lines that are. */
+/** Files whose changes are open initially, and the most changed lines of such a file. */
 const openFiles = 10;
 const openLines = 400;
 
@@ -99,7 +99,7 @@ function Review({ conversation, threadId, turnId }: Omit<ChangesProps, 'app'>) {
   );
 }
 
-/** Reads again when a turn begins or ends, when files were restored anywhere, and when the connection is back. */
+/** Reads the changes again when a turn begins or ends, when any client restored files, and after a reconnection. */
 function useNews(review: ChangeReview, conversation: Conversation): void {
   const isLive = conversation.state.hasTag('live');
   const { turnId } = conversation.state.context;

@@ -29,7 +29,7 @@ function marksIn(text: string | null): ReadonlyMap<string, string> {
     const marks: unknown = JSON.parse(text ?? '[]');
     return new Map(Array.isArray(marks) ? marks.filter((each) => Array.isArray(each) && each.length === 2) : []);
   } catch {
-    // Something else has written there.
+    // Another program has written this key.
     return new Map();
   }
 }

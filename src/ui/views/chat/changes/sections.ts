@@ -8,7 +8,7 @@ export type ChangedFile = FileDiff['files'][number];
 /** One file of a diff, with its part of the text. */
 export interface FileSection {
   readonly file: ChangedFile;
-  /** Permissions before and after, when they differ. */
+  /** Permissions before and after, if they differ. */
   readonly modes: readonly [string, string] | null;
   /** Hunks as text; null: the text is not part of the answer. */
   readonly hunks: string | null;

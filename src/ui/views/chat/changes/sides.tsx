@@ -7,7 +7,7 @@ import type { DiffRow } from '../data/diff-rows.ts';
 import { DiffView } from '../rows/diff-view.tsx';
 import { type Pair, pairsOf } from './sections.ts';
 
-/** Rows that are shown at once, and that each press adds at least. */
+/** Rows shown initially, and the least number that each press adds. */
 const firstRows = 200;
 /** Screens on which two columns would be too narrow to read. */
 const narrow = '(max-width: 700px)';
@@ -66,7 +66,7 @@ function TwoColumns({ rows: whole }: { readonly rows: readonly DiffRow[] }) {
 }
 
 interface SideProps {
-  /** Null: the other side has lines that this one has not. */
+  /** Line of this side; null: only the other side has lines here. */
   readonly row: DiffRow | null;
   readonly number: number | null | undefined;
   readonly colours: readonly Stretch[] | undefined;

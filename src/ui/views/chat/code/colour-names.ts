@@ -1,7 +1,7 @@
 /** Colours of code; `code.css` has them for light and dark. */
 export type Colour = 'comment' | 'string' | 'number' | 'keyword' | 'name' | 'type' | 'added' | 'removed';
 
-/** By the first word of a scope of highlight.js; others have the colour of plain code. */
+/** Colours by the first word of a scope of highlight.js; other scopes have the colour of plain code. */
 const byScope: Readonly<Record<string, Colour>> = {
   comment: 'comment',
   quote: 'comment',
@@ -34,7 +34,7 @@ const byScope: Readonly<Record<string, Colour>> = {
   deletion: 'removed',
 };
 
-/** The colour of a scope; null for that of plain code. */
+/** Colour of a scope; null: the colour of plain code. */
 export function colourOf(scope: string): Colour | null {
   const [first = ''] = scope.replace(/^language:/, '').split('.');
   if (scope === 'title.class') return 'type';

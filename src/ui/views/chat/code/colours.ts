@@ -2,9 +2,9 @@ import { signal } from '@preact/signals';
 import type { LanguageName } from './language-names.ts';
 import type { Stretch } from './languages.ts';
 
-/** Characters of one code that are coloured: the time that patterns take grows faster than a hostile text. */
+/** Most characters of one code that are coloured: on a hostile text, patterns take more than linear time. */
 export const maxColouredChars = 20_000;
-/** Lines without an end and long runs of empty ones, for the same reason. */
+/** Very long lines and long runs of empty lines are not coloured, for the same reason. */
 const slow = /[^\n]{2000}|\n{100}/;
 
 export type ColouredLines = readonly (readonly Stretch[])[];
@@ -22,7 +22,7 @@ function load(): void {
       loaded.value = colouredLines;
     },
     () => {
-      // The network is gone: asked for again with the next code.
+      // The network is down: the next code fetches them again.
       isAsked = false;
     },
   );

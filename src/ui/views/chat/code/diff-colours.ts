@@ -5,7 +5,7 @@ import type { Stretch } from './languages.ts';
 
 type Colour = (code: string, language: LanguageName) => ColouredLines | null;
 
-/** A colour for each row of a diff that has one: both sides of a hunk are coloured as the code that they are. */
+/** Colours of the rows of a diff: each side of a hunk is coloured like a code of its own. */
 export function diffColours(
   rows: readonly DiffRow[],
   colour: Colour = coloursOf,

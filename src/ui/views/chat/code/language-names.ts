@@ -1,4 +1,4 @@
-/** Names that are written behind a fence, and ends of file names, by the language that colours them. */
+/** Names after a fence and extensions of files, by their language. */
 const names = {
   xml: ['html', 'xml', 'svg', 'xhtml', 'vue'],
   css: ['css'],
@@ -26,9 +26,9 @@ const byName = new Map<string, LanguageName>(
   languageNames.flatMap((language) => names[language].map((name) => [name, language] as const)),
 );
 
-/** The language named behind a fence; null for an unknown one. */
+/** Language named after a fence; null for an unknown one. */
 export const languageNamed = (name: string): LanguageName | null => byName.get(name.toLowerCase()) ?? null;
 
-/** The language of a file by the end of its name; null for an unknown one. */
+/** Language of a file by its extension; null for an unknown one. */
 export const languageOfFile = (path: string): LanguageName | null =>
   languageNamed(/(?:\.|^|\/)([^./\\]+)$/.exec(path)?.[1] ?? '');

@@ -2,10 +2,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { type ColouredLines, coloursOf, isColourable, knownColours } from './colours.ts';
 import type { LanguageName } from './language-names.ts';
 
-/** Code that still grows is not coloured with each piece. */
+/** Pause after the last piece of growing code before it is coloured. */
 const settleMs = 200;
 
-/** The coloured lines of a code once it has stopped to grow; null before, and for code that is not coloured. */
+/** Coloured lines of a code that no longer grows; null before, and for code that is not coloured. */
 export function useColours(code: string, language: LanguageName | null): ColouredLines | null {
   const [settled, setSettled] = useState<string | null>(null);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Longest side of a picture that is sent: models see no more. */
+/** Longest side of a sent picture: models do not see more detail. */
 const maxSidePx = 1_568;
 /** Characters of one picture as a `data:` address. A frame holds 4 MiB. */
 export const maxPictureChars = 1_000_000;

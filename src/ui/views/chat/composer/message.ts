@@ -23,7 +23,7 @@ export function messageOf(
 
 function filesOf(text: string): readonly InputPart[] {
   const paths = [...text.matchAll(mention)].map(([, quoted, plain]) => quoted ?? plain ?? '');
-  // A word without a dot or a slash is a name of a person as often as that of a file.
+  // A word without a dot or a slash is as often the name of a person as of a file.
   const files = paths.filter((path) => /[./]/.test(path) && !path.includes('..'));
   return [...new Set(files)].map((path) => ({ type: 'fileRef', path, displayPath: path }) as const);
 }

@@ -8,7 +8,7 @@ const lineChars = 200;
 const lineOf = (input: QueuedInput['input'] | Unsent['input']): string =>
   visible((writtenIn(input) || 'Picture').slice(0, lineChars), { multiline: false });
 
-/** Messages that wait: for a connection, or for the turn that runs. */
+/** Messages that wait for a connection or for the end of the running turn. */
 export function Queue({ app, conversation }: { readonly app: App; readonly conversation: Conversation }) {
   const unsent = conversation.unsent.value;
   const queue = conversation.queue.value;

@@ -3,21 +3,21 @@ import { wordsOf } from '../data/call-words.ts';
 import type { Transcript } from '../data/transcript.ts';
 import type { PromptCommand } from '../data/workspace.ts';
 
-/** Something that can take the place of the word before the cursor. */
+/** Text that can replace the word before the cursor. */
 export interface Suggestion {
   readonly text: string;
   readonly detail: string;
 }
 
 export interface Offer {
-  /** Where the word begins that is replaced. */
+  /** Start of the replaced word. */
   readonly from: number;
   readonly suggestions: readonly Suggestion[];
 }
 
 const maxShown = 8;
 
-/** Beginning of a path before the cursor, after `@`; null where no mention is written. */
+/** Beginning of a path before the cursor, after `@`; null outside a mention. */
 export function mentionBefore(text: string, cursor: number): string | null {
   const [, plain, quoted] = /(?:^|\s)@(?:([^\s@"]*)|"([^"\n]*))$/.exec(text.slice(0, cursor)) ?? [];
   return plain ?? quoted ?? null;
@@ -62,7 +62,7 @@ function best(from: number, query: string, all: readonly Suggestion[]): Offer | 
   return suggestions.length === 0 ? null : { from, suggestions };
 }
 
-/** Files that calls of this conversation have named, the newest first. */
+/** Files named in calls of this conversation, newest first. */
 export function filesOf({ rows }: Transcript): readonly string[] {
   const named = rows.flatMap((row) => {
     if (row.kind !== 'tool' || !/^(?:Read|Write|Edit)File$/.test(row.tool)) return [];

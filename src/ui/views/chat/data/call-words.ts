@@ -3,7 +3,7 @@ import type { ToolRow } from './rows.ts';
 
 type Words = Readonly<Record<string, unknown>>;
 
-/** Change of one file, as a call asks for it. `before` is null for a file that is written whole. */
+/** Requested change of one file. `before` is null for a file that is written whole. */
 export interface FileChange {
   readonly path: string;
   readonly before: string | null;
@@ -17,7 +17,7 @@ export interface CallWords {
   readonly change: FileChange | null;
 }
 
-/** Arguments come as the model wrote them: any of its names for a thing will do. */
+/** Text of the first of these arguments that exists: models use different names. */
 function word(args: Words, ...names: string[]): string {
   for (const name of names) {
     const value = args[name];

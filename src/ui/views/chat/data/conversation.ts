@@ -55,7 +55,7 @@ export class Conversation {
   readonly #canUndo = signal(false);
   readonly #notice = signal<string | null>(null);
   readonly #restores = signal(0);
-  /** How often the thread contained the same input when a message was written: more means that it has arrived. */
+  /** Number of equal inputs in the thread when a message was written: a larger number later means that it has arrived. */
   readonly #countsBefore = new Map<string, number>();
   #rpc: Rpc | undefined;
   readonly #whenOpen = new Set<() => void>();
@@ -88,7 +88,7 @@ export class Conversation {
     return this.#snapshot.value;
   }
 
-  /** False once it was closed. */
+  /** Whether the conversation is open; false after `close`. */
   get isOpen(): boolean {
     return this.#actor.getSnapshot().status === 'active';
   }
@@ -97,7 +97,7 @@ export class Conversation {
     return this.#thread;
   }
 
-  /** Messages that wait for the turn that runs. */
+  /** Messages that wait for the end of the running turn. */
   get queue(): ReadonlySignal<readonly QueuedInput[]> {
     return this.#queue;
   }
@@ -110,17 +110,17 @@ export class Conversation {
     return this.#unsent;
   }
 
-  /** The server can restore files when turns are taken back. */
+  /** Whether the server can restore files in an undo. */
   get canUndo(): ReadonlySignal<boolean> {
     return this.#canUndo;
   }
 
-  /** Last report of the runtime about the turn that runs: a repetition, another model. */
+  /** Last report of the runtime about the running turn: a repetition, another model. */
   get notice(): ReadonlySignal<string | null> {
     return this.#notice;
   }
 
-  /** Restores of files since the page was opened, by any client. */
+  /** Number of file restores since the page was opened, by any client. */
   get restores(): ReadonlySignal<number> {
     return this.#restores;
   }
@@ -185,7 +185,7 @@ export class Conversation {
     }
   }
 
-  /** Gives the running turn more to think of. Resolves with false when no turn runs. */
+  /** Sends further input to the running turn. Resolves with false when no turn is running. */
   async steer(input: readonly InputPart[]): Promise<boolean> {
     const { turnId } = this.#actor.getSnapshot().context;
     if (this.threadId === null || turnId === null) return false;
@@ -199,7 +199,7 @@ export class Conversation {
     this.#queue.value = queuedInputs;
   }
 
-  /** Sends a waiting message now: to the turn that runs, or as a turn of its own. */
+  /** Sends a waiting message now: to the running turn, or as a new turn. */
   async sendNow(queued: QueuedInput): Promise<void> {
     const { turnId } = this.#actor.getSnapshot().context;
     if (this.threadId === null) return;
@@ -264,13 +264,13 @@ export class Conversation {
     }
   }
 
-  /** Reads older turns until this one is there. Resolves with the index of its first row, or -1 for a turn that there is not. */
+  /** Reads older turns until this one is loaded. Resolves with the index of its first row, or -1 if it is not found. */
   async find(turnId: string): Promise<number> {
     const index = () => this.transcript.rows.findIndex((row) => row.turnId === turnId);
     while (index() < 0 && !this.transcript.isAtBeginning) {
       const before = this.transcript.oldestTurnId;
       await this.loadOlder(searchedTurns);
-      // Not read: the reason was shown, or another reading is under way.
+      // Nothing was read: the reason was shown, or another request is running.
       if (this.transcript.oldestTurnId === before) break;
     }
     return index();

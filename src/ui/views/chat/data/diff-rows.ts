@@ -9,14 +9,14 @@ export interface DiffRow {
   readonly after: number | null;
 }
 
-/** Characters of one side of a change that is compared line by line; a larger one is shown as removed and added. */
+/** Most characters of one side for a comparison line by line; a larger change is shown as removed and added. */
 const comparedChars = 100_000;
-/** Differing lines after which a comparison is given up. */
+/** Number of differing lines that ends a comparison. */
 const maxEdits = 2_000;
 
 type Hunks = readonly { readonly oldStart: number; readonly newStart: number; readonly lines: readonly string[] }[];
 
-/** Rows of the change that a call asks for. */
+/** Rows of a requested change. */
 export function rowsOfChange({ path, before, after }: FileChange): readonly DiffRow[] {
   const file: DiffRow = { kind: 'file', text: path, before: null, after: null };
   const old = before ?? '';

@@ -1,13 +1,13 @@
 import { read, write } from '../../../app/preferences.ts';
 
-/** One origin may serve several workspaces, each below its own path. */
+/** Storage key of a draft. One origin may serve several workspaces, each below its own path. */
 const keyOf = (threadId: string | null): string =>
   `oratorio.draft:${new URL('.', document.baseURI).pathname}:${threadId ?? 'new'}`;
 
-/** The text that was being written in a thread when the tab was left; empty without one. */
+/** Unsent text of a thread from an earlier page; empty without one. */
 export const draftOf = (threadId: string | null): string => read(keyOf(threadId)) ?? '';
 
-/** Keeps a text over a reload. Where the browser stores nothing it holds for this tab. */
+/** Stores an unsent text, so that it survives a reload. */
 export function keepDraft(threadId: string | null, text: string): void {
   if (text !== '') write(keyOf(threadId), text);
   else {

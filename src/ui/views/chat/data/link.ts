@@ -25,7 +25,7 @@ export interface LinkEffects {
 const capabilities: RpcParams<'initialize'>['capabilities'] = {
   optOutNotificationMethods: ['item/toolCall/argumentsDelta', 'item/usage/delta'],
 };
-/** Frames come many a second; the machine gets one event for them. */
+/** Interval of the events to the machine for received frames, of which there are many per second. */
 const heardEveryMs = 1_000;
 /** The server closed the connection because this tab did not read. */
 const tooSlow = 1013;

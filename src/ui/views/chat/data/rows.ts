@@ -30,7 +30,7 @@ export interface TextRow extends RowBase {
   readonly markdown: GrowingMarkdown;
   text: string;
   isStreaming: boolean;
-  /** The answer broke off and was requested again. */
+  /** Whether the answer broke off and was requested again. */
   isWithdrawn: boolean;
   /** Height of a long answer that was drawn whole, CSS pixels: it keeps its place while it is drawn once more. */
   drawnPx: number | null;
@@ -154,7 +154,7 @@ export function toolRow(turnId: string, callId: string, tool: string, startedAt:
   };
 }
 
-/** The row of an item that is one by itself; null for parts of a tool call. */
+/** Row of an item that has its own row; null for parts of a tool call. */
 export function ownRow(item: Item): Row | null {
   const common = base(item.id, item.turnId);
   switch (item.type) {
@@ -175,7 +175,7 @@ export function ownRow(item: Item): Row | null {
 }
 
 export function endRow({ id, status, startedAt, completedAt, tokenUsage, interruptedBy }: Turn): EndRow {
-  // A clock that was set back meanwhile makes no negative time.
+  // The duration is not negative, even if the clock was set back.
   const durationMs =
     completedAt === undefined ? undefined : Math.max(0, Date.parse(completedAt) - Date.parse(startedAt));
   return { ...base(`end:${id}`, id), kind: 'end', status, durationMs, usage: tokenUsage, interruptedBy };

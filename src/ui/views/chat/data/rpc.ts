@@ -26,21 +26,21 @@ export class RpcError extends Error {
 /** Codes that the page distinguishes. */
 export const rpcCodes = { threadNotFound: -32010, restoreConflict: -32019, approvalNotFound: -32021 } as const;
 
-/** Changes of others because of which a restore was refused. */
+/** Changes of others that caused the refusal of a restore. */
 export interface Refusal {
-  /** The first of them. */
+  /** The first conflicts. */
   readonly conflicts: readonly RestoreConflict[];
   readonly conflictsTotal: number;
 }
 
-/** Reads why a restore was refused; null: it failed for another reason. */
+/** Conflicts of a refused restore; null: it failed for another reason. */
 export function conflictsOf(error: unknown): Refusal | null {
   if (!(error instanceof RpcError) || error.code !== rpcCodes.restoreConflict) return null;
   const { conflicts = [], conflictsTotal = 0 } = error.data as Partial<Refusal>;
   return conflicts.length > 0 ? { conflicts, conflictsTotal: Math.max(conflictsTotal, conflicts.length) } : null;
 }
 
-/** One notification, or an approval that the server asks for. */
+/** One notification, or a request for approval. */
 export type Told =
   | {
       readonly [N in RpcNotificationMethod]: { readonly method: N; readonly params: RpcNotificationParams<N> };
@@ -50,7 +50,7 @@ export type Told =
 export interface RpcOptions {
   readonly token: string | null;
   readonly onTold: (told: Told) => void;
-  /** Any frame has arrived. */
+  /** Called for each received frame. */
   readonly onFrame: () => void;
   readonly onClosed: (close: { readonly code: number; readonly reason: string }) => void;
 }
@@ -74,7 +74,7 @@ interface Frame {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** The address of the WebSocket: below the page, wherever that is served. */
+/** Address of the WebSocket, relative to the page. */
 export function socketUrl(base: string = document.baseURI): string {
   const url = new URL(dashboardPaths.socket.slice(1), base);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';

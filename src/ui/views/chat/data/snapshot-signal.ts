@@ -1,7 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import type { ActorRef, EventObject, Snapshot } from 'xstate';
 
-/** The snapshots of an actor from now on, for views that show them. */
+/** Signal with the current snapshot of an actor, for views. */
 export function snapshotSignal<S extends Snapshot<unknown>, E extends EventObject>(
   actor: ActorRef<S, E>,
 ): ReadonlySignal<S> {

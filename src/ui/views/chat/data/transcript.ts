@@ -15,7 +15,7 @@ import {
 import type { Told } from './rpc.ts';
 
 const planTool = 'UpdatePlan';
-/** Characters of the output of a running command that are held; the whole of it comes with its end. */
+/** Most characters of a running command's output; the whole output arrives at its end. */
 const liveOutputChars = 200_000;
 
 /**

@@ -19,7 +19,7 @@ import type { Told } from './rpc.ts';
 export type Model = Extract<ModelListResult, { readonly success: true }>['models'][number];
 export type PromptCommand = RpcResult<'command/list'>['data'][number];
 
-/** More than are shown at once: those that the conversation has named come first. */
+/** More files than are shown at once: files named in the conversation come first. */
 const maxFiles = 16;
 
 /** Name under which the page's threads are listed elsewhere. */
@@ -51,7 +51,7 @@ export class ChatWorkspace {
     return this.#agent;
   }
 
-  /** Agents that a conversation may have; empty of an older server. */
+  /** Agents that a conversation may have; empty from an older server. */
   get agents(): ReadonlySignal<readonly AgentChoice[]> {
     return this.#agents;
   }

@@ -3,7 +3,7 @@ import { Lexer, type MarkedOptions, type Token, Tokenizer } from 'marked';
 /** Longest emphasis. */
 const emphasisChars = 1_000;
 
-/** More quotes and lists in each other than a person writes: reading them overflows the stack. */
+/** Quotes and lists nested more deeply than a person writes: parsing them overflows the stack. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){40}/m;
 
 /**
@@ -19,7 +19,7 @@ class PlainTokenizer extends Tokenizer {
     return undefined;
   }
 
-  /** Each mark of an emphasis is searched for its end: within reach, or a text of marks takes the square of its length. */
+  /** Limits the search for the end of an emphasis: without a limit, a text of marks takes quadratic time. */
   override emStrong(src: string, maskedSrc: string, prevChar?: string) {
     const masked = maskedSrc.slice(maskedSrc.length - src.length, maskedSrc.length - src.length + emphasisChars);
     return super.emStrong(src.slice(0, emphasisChars), masked, prevChar);
@@ -36,7 +36,7 @@ function lex(text: string): readonly Token[] {
   try {
     return new Lexer(options).lex(text);
   } catch (error) {
-    // Nested in a way that the pattern does not find.
+    // The pattern does not find every deep nesting.
     if (error instanceof RangeError) return [asWritten(text)];
     throw error;
   }

@@ -14,7 +14,7 @@ export function Markdown({ blocks }: { readonly blocks: readonly Token[] }) {
   return <div class="prose">{blocks.map(drawnOnce)}</div>;
 }
 
-/** By block: a settled block keeps its element, which Preact does not look into again. */
+/** Elements by block: a settled block keeps its element, which Preact does not compare again. */
 const drawn = new WeakMap<Token, VNode>();
 
 function drawnOnce(block: Token, index: number): ComponentChildren {
@@ -63,7 +63,7 @@ function block(token: Token): ComponentChildren {
   }
 }
 
-/** Items of one list, and rows of one table, that are shown at once. */
+/** Items of one list, and rows of one table, shown initially. */
 const firstItems = 200;
 
 /** The first items, and a button for more. */

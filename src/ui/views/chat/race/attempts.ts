@@ -32,7 +32,7 @@ const failureWords: Readonly<Record<string, string>> = {
   checkFailed: 'Check not started',
 };
 
-/** State of an attempt in words. A race whose command was ended has no result. */
+/** State of an attempt in words. A race with a killed command has no result. */
 export function stateOf({ race, runtime }: Pick<Attempt, 'race' | 'runtime'>): readonly [string, Tone] {
   if (race.restoreId !== undefined) return ['Applied', 'ok'];
   if (race.failure) return [failureWords[race.failure.code] ?? 'Turn failed', 'danger'];

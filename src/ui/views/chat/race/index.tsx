@@ -22,7 +22,7 @@ export interface RaceProps {
   readonly threadId: string;
 }
 
-/** Files of an attempt that are named. */
+/** Most files of an attempt that are listed by name. */
 const maxFiles = 8;
 
 export function Race({ conversation, threads, agents, threadId }: RaceProps) {
@@ -82,7 +82,7 @@ export function Race({ conversation, threads, agents, threadId }: RaceProps) {
 interface CardProps {
   readonly conversation: Conversation;
   readonly attempt: Attempt;
-  /** No attempt is applied. */
+  /** Whether no attempt is applied. */
   readonly isApplicable: boolean;
   readonly review: RaceReview;
 }
@@ -92,7 +92,7 @@ function AttemptCard({ conversation, attempt, isApplicable, review }: CardProps)
   const { restoreId } = race;
   const facts = useFacts(conversation, attempt);
   const isBusy = !review.state.matches('idle');
-  // Without an agent it was not begun.
+  // An attempt without an available agent was not begun, and has no files.
   const hasFiles = config?.workspaceOverride !== undefined;
   const [word, tone] = stateOf(attempt);
   const name = `Attempt ${race.number}`;

@@ -8,15 +8,15 @@ export interface RaceChoices {
   readonly prompt: string;
   readonly check: string;
   readonly attempts: number;
-  /** Separated by commas, used in turn; empty: that of the workspace. */
+  /** Names separated by commas, used in turn; empty: the choice of the workspace. */
   readonly models: string;
   readonly efforts: string;
   readonly agents: string;
-  /** Tools run without asking. */
+  /** Whether tools run without approval. */
   readonly isUnattended: boolean;
 }
 
-/** The command that runs a race; null while a choice is missing. */
+/** Command that runs a race; null while a choice is missing. */
 export function raceCommand(choices: RaceChoices, workspacePath: string): string | null {
   const { prompt, check, attempts, isUnattended } = choices;
   if (prompt.trim() === '' || check.trim() === '') return null;

@@ -10,7 +10,7 @@ interface RaceFormProps {
   readonly workspacePath: string;
   /** Agents that an attempt may have; our own first. */
   readonly agents: readonly AgentChoice[];
-  /** Conversations of the races that there are. */
+  /** Conversations of existing races. */
   readonly races: readonly ThreadSummary[];
 }
 

@@ -12,7 +12,7 @@ import { snapshotSignal } from '../data/snapshot-signal.ts';
 
 type Snapshot = SnapshotFrom<typeof raceReviewMachine>;
 
-/** Applies attempts of a race, and takes this back. */
+/** Applies attempts of a race, and undoes this. */
 export class RaceReview {
   readonly #conversation: Conversation;
   readonly #actor: ActorRefFrom<typeof raceReviewMachine>;

@@ -7,7 +7,7 @@ import { LongText } from './long-text.tsx';
 /** Blocks that are drawn in one frame. */
 const sliceBlocks = 60;
 
-/** An answer of the agent. A long one is read and drawn in slices, one a frame, so that no slice is felt. */
+/** An answer of the agent. A long one is parsed and drawn in slices, one per frame, so that the page stays responsive. */
 export function Answer({ row, version }: { readonly row: TextRow; readonly version: number }) {
   const isProse = row.markdown.chars <= maxMarkdownChars;
   return (

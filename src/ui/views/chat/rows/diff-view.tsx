@@ -6,7 +6,7 @@ import { diffColours } from '../code/diff-colours.ts';
 import type { Stretch } from '../code/languages.ts';
 import type { DiffRow } from '../data/diff-rows.ts';
 
-/** Rows that are shown at once, and that each press adds at least. */
+/** Rows shown initially, and the least number that each press adds. */
 const firstRows = 200;
 
 const signs: Readonly<Record<DiffRow['kind'], string>> = { file: '', hunk: '', same: ' ', added: '+', removed: '−' };
@@ -18,7 +18,7 @@ interface DiffViewProps {
   readonly end?: ComponentChildren;
 }
 
-/** A change line by line; the sign says as much as the colour. */
+/** A change line by line, readable by its signs without colours. */
 export function DiffView({ rows: whole, end }: DiffViewProps) {
   const [limit, setLimit] = useState(firstRows);
   const rows = useMemo(() => whole.map((row) => ({ ...row, text: visible(row.text, { multiline: false }) })), [whole]);

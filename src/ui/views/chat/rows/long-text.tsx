@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
 
-/** Characters of a text that are shown at once, and that each press adds at least. */
+/** Characters of a text shown initially, and the least number that each press adds. */
 const firstChars = 4_096;
 
 /** Unformatted text. Shows a part of a long one, with a button for more. */
@@ -11,7 +11,7 @@ export function LongText({
   isCode = false,
 }: {
   readonly text: string;
-  /** The end is shown first: output that is still written. */
+  /** Whether to show the end first, for growing output. */
   readonly isEnd?: boolean;
   readonly isCode?: boolean;
 }) {

@@ -23,21 +23,21 @@ const guessPx: Readonly<Record<Row['kind'], number>> = {
   error: 60,
   end: 32,
 };
-/** How far from the end still counts as the end. */
+/** Distance from the end that still counts as the end. */
 const endSlackPx = 40;
-/** Rows from the top at which older ones are fetched. */
+/** Distance from the top at which older rows are fetched. */
 const nearTopRows = 12;
 const nearTopPx = 3_000;
 
 interface TranscriptListProps {
   readonly conversation: Conversation;
-  /** The turn that the address names: it is shown instead of the end. */
+  /** Turn in the address, shown instead of the end. */
   readonly turnId: string | undefined;
 }
 
 /**
- * The rows of a conversation, of which only those in sight are in the document. It stays at the end while the end is in sight;
- * a person who has scrolled up is left there, also when rows are added above.
+ * Rows of a conversation, with only the visible ones in the document. The list stays at the end while the end is in sight;
+ * otherwise it keeps its position, also when rows are added above.
  */
 export function TranscriptList({ conversation, turnId }: TranscriptListProps) {
   const { transcript } = conversation;

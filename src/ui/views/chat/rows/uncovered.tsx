@@ -2,7 +2,7 @@ import { visible } from '../../../../lib/browser.ts';
 import { uncoveredWords } from '../../../../protocol/browser.ts';
 import type { Checkpoint } from '../../../../protocol/index.ts';
 
-/** Entries that are named. */
+/** Most entries that are listed by name. */
 const maxListed = 20;
 
 /** Entries that no checkpoint covers, with the reason. */
@@ -11,7 +11,7 @@ export function Uncovered({
   total = entries.length,
 }: {
   readonly entries: Checkpoint['notCovered'];
-  /** `entries` may be the first of more. */
+  /** Number of all entries; `entries` may hold only the first of them. */
   readonly total?: number;
 }) {
   const shown = entries.slice(0, maxListed);

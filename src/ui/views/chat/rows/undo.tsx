@@ -13,7 +13,7 @@ interface UndoProps {
   readonly onClose: () => void;
 }
 
-/** Asks before a turn and those after it are taken back, and before changes of others are overwritten. */
+/** Asks before the undo of a turn and those after it, and before changes of others are overwritten. */
 export function Undo({ conversation, turnId, onClose }: UndoProps) {
   const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [checkpoint, setCheckpoint] = useState<Checkpoint>();

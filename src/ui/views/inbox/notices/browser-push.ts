@@ -10,7 +10,7 @@ interface Policies {
   ): { createScriptURL(url: string): unknown };
 }
 
-/** The one address that the content security policy lets become a worker. */
+/** The only worker address that the content security policy allows. */
 function workerAddress(): string {
   const { trustedTypes } = globalThis as { trustedTypes?: Policies };
   if (!trustedTypes) return pushWorkerPath;
@@ -84,11 +84,11 @@ export function browserPush(api: Api) {
   };
 }
 
-/** Takes the notice of a request away that has been decided. @param id `<workspaceId>/<requestId>` */
+/** Removes the notice of a decided request. @param id `<workspaceId>/<requestId>` */
 export async function closeNotice(id: string): Promise<void> {
   if (!isSecureContext || !('serviceWorker' in navigator)) return;
   const registration = await navigator.serviceWorker.getRegistration('/');
-  // Some browsers show notices and list none: theirs stays until the person takes it away.
+  // Some browsers do not list their notices: such a notice stays until the user removes it.
   if (!registration || !('getNotifications' in registration)) return;
   for (const notice of await registration.getNotifications({ tag: id })) notice.close();
 }

@@ -14,7 +14,7 @@ function wordsOf({ value, context: { obstacle, lastError } }: Snapshot): SwitchW
   return switchWords[value] ?? { text: value };
 }
 
-/** Turns notices of this browser on and off, and says what to do where that is impossible. */
+/** Turns notices of this browser on and off, or explains what to do if that is impossible. */
 export function NoticeSwitch({ api }: { readonly api: Api }) {
   const actor = useMemo(() => {
     const { check, subscribe, unsubscribe } = browserPush(api);
@@ -56,7 +56,7 @@ function followPermission(changed: () => void): () => void {
     const status = await navigator.permissions.query({ name: 'notifications' });
     if (!ended.signal.aborted) status.addEventListener('change', changed, { signal: ended.signal });
   };
-  // A browser that does not report it leaves the button.
+  // Without a report from the browser, the button stays.
   follow().catch(() => {});
   return () => ended.abort();
 }

@@ -23,7 +23,7 @@ export function draftActs(app: App, api: ReviewApi, reload: () => void) {
     reload();
     return worked;
   };
-  /** Resolves to the conflict, null when it was taken, undefined when it was refused otherwise. */
+  /** Resolves with the conflict, with null after a success, or with undefined after another error. */
   const onVersion = async (work: Promise<unknown>, done: string): Promise<Conflict | null | undefined> => {
     try {
       await work;

@@ -148,7 +148,7 @@ interface TraceProps {
   readonly repository: Repository | undefined;
 }
 
-/** Every step of the agent is a session of its workspace's Dashboard. Its address holds a token: it is asked for only when wanted. */
+/** Trace of the agent: a session in its workspace's Dashboard. The address holds a token, so it is fetched only when opened. */
 function Trace({ app, runId, threadId, repository }: TraceProps) {
   const isOpen = useSignal(false);
   return (
@@ -169,11 +169,11 @@ function Trace({ app, runId, threadId, repository }: TraceProps) {
 interface TraceLinkProps {
   readonly app: App;
   readonly runId: string;
-  /** The workspace; undefined: it is not known. */
+  /** Path of the workspace; undefined: unknown. */
   readonly path: string | undefined;
 }
 
-/** The address; without a Dashboard the reason, and the command that serves it. */
+/** Link to the Dashboard; without one, the reason and the command that serves it. */
 function TraceLink({ app, runId, path }: TraceLinkProps) {
   const { data, error } = useResource((signal) => reviewApi(app.api).traceUrl(runId, signal), [runId]);
   if (data.value !== null) {
@@ -198,7 +198,7 @@ interface WritesProps {
   readonly now: number;
 }
 
-/** Writes to the source that did not work: why, and once more. */
+/** Failed writes to the source, each with its error and a button to retry. */
 export function FailedWrites({ writes, acts, now }: WritesProps) {
   const failed = writes.filter(({ status }) => status === 'failed');
   if (failed.length === 0) return null;

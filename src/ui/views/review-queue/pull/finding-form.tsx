@@ -108,7 +108,7 @@ export function FindingForm({ finding, version, acts, onDone }: FormProps) {
   );
 }
 
-/** Sends changed fields only: changes of other users to other fields stay. */
+/** Selects the changed fields: changes of other users to other fields stay. */
 function changeOf(base: Fields, fields: Fields): FindingChange {
   const { severity, title, body, newText } = fields;
   const change: FindingChange = {

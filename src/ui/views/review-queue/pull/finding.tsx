@@ -137,7 +137,7 @@ function Decision({ finding, isOpen, acts, onEdit }: DecisionProps) {
   );
 }
 
-/** A published finding is done with: fixed, or not to be fixed. */
+/** Resolves a published finding as fixed or dismissed. */
 function ResolveDialog({
   finding,
   acts,

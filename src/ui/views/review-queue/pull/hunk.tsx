@@ -6,7 +6,7 @@ type Kind = HunkLine['kind'];
 const marks: Readonly<Record<Kind, string>> = { context: '', removed: '−', added: '+' };
 const words: Readonly<Record<Kind, string>> = { context: '', removed: 'removed', added: 'added' };
 
-/** The diff around a finding, with the numbers of its lines; those that the finding is about are marked. */
+/** The diff around a finding, with line numbers; the lines of the finding are marked. */
 export function Hunk({ hunk, finding }: { readonly hunk: FindingHunk; readonly finding: ReviewFinding }) {
   const { path, lines } = hunk;
   return (

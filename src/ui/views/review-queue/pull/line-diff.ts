@@ -9,7 +9,7 @@ export interface ChangedLine {
 /** Largest comparison, old lines times new lines; a larger one shows all old lines, then all new ones. */
 const maxCells = 250_000;
 
-/** Lines of a text; one line end at its end makes no further line. */
+/** Lines of a text; a line end at its end does not add a line. */
 const linesOf = (text: string): readonly string[] => (text === '' ? [] : text.replace(/\r?\n$/, '').split(/\r?\n/));
 
 /**
@@ -46,7 +46,7 @@ export function lineDiff(before: string, after: string, first: number | undefine
   return result;
 }
 
-/** How many lines the rests of both from (i, j) on have in common, in order. */
+/** Number of common lines, in order, of both texts from (i, j) on. */
 function longestCommon(old: readonly string[], fresh: readonly string[]): (i: number, j: number) => number {
   const width = fresh.length + 1;
   const table = new Uint16Array((old.length + 1) * width);

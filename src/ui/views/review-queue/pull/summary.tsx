@@ -10,7 +10,7 @@ interface SummaryProps {
 
 /** Summary of the review. */
 export function Summary({ draft, isOpen, acts }: SummaryProps) {
-  /** Text being typed, and the version it began from. */
+  /** Edited text, and the version that it is based on. */
   const typed = useSignal<{ readonly text: string; readonly version: number } | null>(null);
   const conflict = useSignal<Conflict | null>(null);
   const isBusy = useSignal(false);

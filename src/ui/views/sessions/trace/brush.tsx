@@ -2,10 +2,10 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { Range } from './scale.ts';
 
-/** A press that moved less than this was a click. */
+/** A press with less movement is a click. */
 const clickPx = 4;
 
-/** Drawing over an element chooses a stretch of the time it stands for; a double click chooses all of it again. */
+/** Drawing over an element selects a part of its time range; a double click selects the whole range again. */
 export function useBrush(
   range: Range,
   choose: (range: Range | undefined) => void,

@@ -16,7 +16,7 @@ export interface Entry {
   readonly durationMs: number | undefined;
   /** Text of the event in one piece, at most `textChars` long. */
   readonly text: string;
-  /** There is more than `text`. */
+  /** Whether `text` is shortened. */
   readonly isShortened: boolean;
   /** End of the turn, or the decision: the one word that some types have. */
   readonly status: string | undefined;
@@ -57,7 +57,7 @@ export const isFailed = ({ type, status }: Pick<Entry, 'type' | 'status'>): bool
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** Text of an event. Of an unknown type: its data as JSON. */
+/** Text of an event; for an unknown type, its data as JSON. */
 export function textOf(type: string, data: Data): string {
   const known = texts[type];
   return known ? known(data) : Object.keys(data).length === 0 ? '' : JSON.stringify(data);

@@ -2,7 +2,7 @@ import type { DashboardSession, EventSummary } from '../../../../protocol/index.
 import { entryOf } from './entry.ts';
 import { isTurn, type Span, type SpanKind, TraceModel, type Turn } from './model.ts';
 
-/** One JSON document per line, the events as the server keeps them. */
+/** Events as one JSON document per line, unchanged. */
 export const toJsonLines = (events: readonly EventSummary[]): string =>
   events.map((event) => `${JSON.stringify(event)}\n`).join('');
 
@@ -27,7 +27,7 @@ export interface ChromeTrace {
 }
 
 const pid = 1;
-/** A track for each kind, and more behind it where two of a kind overlap: slices of one track must not. */
+/** A track for each kind. Overlapping spans of a kind get further tracks, because slices of one track must not overlap. */
 const tracks: Readonly<Record<SpanKind, readonly [first: number, title: string]>> = {
   turn: [100, 'Turns'],
   request: [150, 'Requests'],

@@ -37,7 +37,7 @@ export function parseFilter(text: string): Filter {
   return { terms, fault };
 }
 
-/** Blanks part words, but not between quotation marks. A quotation mark within one is written `\"`. */
+/** Splits at blanks, except between quotation marks. `\"` is a quotation mark within them. */
 const wordsOf = (text: string): string[] => text.match(/-?(?:[\w.]+:)?"(?:\\.|[^"\\])*"?|\S+/g) ?? [];
 
 function termOf(word: string): Term | string {
@@ -74,7 +74,7 @@ export function spellTerm({ name, value, isExcluded }: Term): string {
 
 export const spellFilter = (terms: readonly Term[]): string => terms.map(spellTerm).join(' ');
 
-/** Adds a term unless it is there; takes it out when it is. */
+/** Adds a term, or removes it if it is there. */
 export function toggleTerm(text: string, term: Term): string {
   const { terms } = parseFilter(text);
   const spelt = spellTerm(term);
@@ -96,7 +96,7 @@ interface Subject {
   readonly ids: readonly (number | undefined)[];
 }
 
-/** Ids of events in whose whole text the server has found a text, by that text in small letters. */
+/** Ids of events in which the server has found a text, by this text in lower case. */
 export type Found = ReadonlyMap<string, ReadonlySet<number>>;
 
 export function matchesEntry(terms: readonly Term[], entry: Entry, found: Found): boolean {
@@ -146,7 +146,7 @@ function matches(terms: readonly Term[], subject: Subject, found: Found): boolea
     const isMet = meets(term, subject, found);
     if (term.isExcluded && isMet) return false;
     if (term.isExcluded) continue;
-    // Two texts, or two bounds of a duration, have both to hold.
+    // Two texts, or two bounds of a duration, must both hold.
     const group = term.name === 'text' || term.name === 'dur' ? `${term.name} ${term.value}` : term.name;
     asked.add(group);
     if (isMet) met.add(group);

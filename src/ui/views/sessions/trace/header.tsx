@@ -70,7 +70,7 @@ function Kin({ app, trace }: { readonly app: App; readonly trace: Trace }) {
         children.value = sessions.filter(({ parentSessionKey }) => parentSessionKey === trace.sessionKey);
       },
       () => {
-        // Links to relatives are an extra: the page says elsewhere that the server is away.
+        // Links to relatives are optional: another part of the page reports an unreachable server.
       },
     );
     return () => abort.abort();

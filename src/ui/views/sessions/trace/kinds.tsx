@@ -13,7 +13,7 @@ export const kindWords: Readonly<Record<SpanKind, string>> = {
 
 const firstLine = (text: string): string => text.trim().split('\n', 1)[0] ?? '';
 
-/** Words of a row. A turn has the name of its prompt, where that was recorded. */
+/** Name of a row. A turn is named by the first line of its prompt, if it was recorded. */
 export function nameOf(span: Span): string {
   if (span.kind === 'tool') return span.tool ?? 'Tool';
   if (span.kind === 'approval') return span.end === undefined ? 'Waiting for approval' : `Approval: ${span.label}`;
@@ -22,7 +22,7 @@ export function nameOf(span: Span): string {
   return span.kind === 'moment' ? span.label : kindWords[span.kind];
 }
 
-/** Small texture of a kind, the same as that of its bars, so that colour alone does not distinguish kinds. */
+/** Small texture of a kind, equal to the texture of its bars, so that kinds differ by more than colour. */
 export function KindMark({ span }: { readonly span: Pick<Span, 'kind' | 'state'> }) {
   return <i class={`kind ${span.kind} ${span.state}`} aria-hidden="true" />;
 }

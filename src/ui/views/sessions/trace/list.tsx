@@ -99,7 +99,7 @@ interface ValueProps {
   readonly class?: string;
 }
 
-/** A value that can be filtered by. The keyboard does it in the details of the event. */
+/** Value that filters the list when clicked. Keyboard users filter in the details of the event. */
 export function Value({ trace, name, value, class: more = '' }: ValueProps) {
   if (value === undefined) return null;
   return (

@@ -9,9 +9,9 @@ import { firstEventsPage, maxEventsPerPage } from '../paths.ts';
 import { type Entry, entryOf } from './entry.ts';
 import { TraceModel } from './model.ts';
 
-/** Events that the page holds, some 35 MB; when more come the older half is let go. */
+/** Most events of the page, some 35 MB; beyond it, the page drops the older half. */
 const maxEntries = 60_000;
-/** New events are drawn together that often: smooth to the eye, and half of the time is left for everything else. */
+/** Interval of drawing new events: looks smooth, and leaves half of the time for other work. */
 const drawMs = 150;
 const sessionMs = 1_000;
 /** Events stored while the view is paused; more are fetched again on resume. */
@@ -26,24 +26,24 @@ export type LoadState =
   | { readonly is: 'failed'; readonly message: string };
 
 /**
- * Brings the events of a session, a page after the other, and then every new one as it happens. No event is shown twice
- * or left out: events that the stream missed are fetched.
+ * Loads the events of a session, page by page, and then every new one live. No event is shown twice
+ * or left out: events that the stream dropped are fetched.
  */
 export function createLoader(app: App, sessionKey: string) {
   const model = signal(new TraceModel());
-  /** Counts up when the model has grown: it is changed in place. */
+  /** Counts the changes of the model, which is changed in place. */
   const version = signal(0);
   const session = signal<DashboardSession | undefined>(undefined);
   const state = signal<LoadState>({ is: 'loading' });
   const isPaused = signal(false);
   /** New events that are hidden because the view is paused. */
   const waitingCount = signal(0);
-  /** Whether older events were let go, or never fetched; and whether newer ones wait to be fetched. */
+  /** Whether older events were dropped or never fetched, and whether newer ones are still to be fetched. */
   const omits = signal({ before: false, after: false });
 
   let abort = new AbortController();
   let waiting: Entry[] = [];
-  /** The stream, or the buffer, has left something out. */
+  /** Whether the stream or the buffer has dropped events. */
   let hasGap = false;
   let isFetching = false;
   let drawTimer: ReturnType<typeof setTimeout> | undefined;

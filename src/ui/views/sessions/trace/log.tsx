@@ -12,11 +12,11 @@ import { isTurn, lengthOf, type Span } from './model.ts';
 import type { Trace } from './store.ts';
 import { useTail } from './tail.tsx';
 
-/** Rows that pass by quickly while scrolling are not fetched. */
+/** Time for which a row must be visible before its text is fetched: rows that only scroll past are not. */
 const settleMs = 120;
 const guessPx = 58;
 
-/** Everything that was thought, said and done, in the order in which it was, to be read. */
+/** All thinking, answers and actions, in their order, as a text to read. */
 export function Log({ app, trace, bodies }: { readonly app: App; readonly trace: Trace; readonly bodies: Bodies }) {
   const { rows, matching } = trace.spans.value;
   const tail = useTail(trace, rows.length);
@@ -91,7 +91,7 @@ function Entry({ trace, bodies, span }: EntryProps) {
   );
 }
 
-/** Thinking and answers are read whole: the rest of a long one is fetched once it stays in sight. */
+/** Whole text of thinking or of an answer: the rest of a long one is fetched when it stays in sight. */
 function Said({ bodies, span }: { readonly bodies: Bodies; readonly span: Span }) {
   const body = useBody(bodies, span.isShortened ? span.id : undefined);
   return (
@@ -141,7 +141,7 @@ function Whole({ body, otherwise }: { readonly body: Body | undefined; readonly 
   );
 }
 
-/** The whole event, once the row stays in sight; undefined while it does not have to be fetched. */
+/** Whole event, fetched when the row stays in sight; undefined while it is not needed. */
 function useBody(bodies: Bodies, id: number | undefined): Body | undefined {
   const wanted = useSettled(id);
   return wanted === undefined ? undefined : bodies.of(wanted).value;

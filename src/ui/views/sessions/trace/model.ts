@@ -44,8 +44,8 @@ export interface Turn extends Span {
 }
 
 /**
- * A session as bars: turns, in them segments, tool calls and approvals. Events are added in the order of their ids, as
- * many at a time as come; each costs the same, however many there are. Bars are changed in place.
+ * A session as bars: turns with their segments, tool calls and approvals. Events are added in the order of their ids, in
+ * batches of any size, at a constant cost per event. Bars are changed in place.
  */
 export class TraceModel {
   /** Every event, oldest first. */

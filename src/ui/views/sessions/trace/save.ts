@@ -6,7 +6,7 @@ import { maxEventsPerPage, paths } from '../paths.ts';
 import { toChromeTrace, toJsonLines } from './export.ts';
 import type { Trace } from './store.ts';
 
-/** Every event of the session as the server has it, with whole texts, a page after the other. */
+/** Every event of the session with whole texts, page by page. */
 async function* pagesOf(app: App, sessionKey: string): AsyncGenerator<readonly EventSummary[]> {
   let after: number | undefined;
   do {

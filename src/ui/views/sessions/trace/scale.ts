@@ -7,7 +7,7 @@ export interface Range {
 const shortest = 1;
 export const lengthOfRange = ({ from, to }: Range): number => Math.max(shortest, to - from);
 
-/** Where a moment is within a range: 0 at its beginning, 1 at its end. */
+/** Position of a moment in a range: 0 at its beginning, 1 at its end. */
 export const placeIn = (range: Range, at: number): number => (at - range.from) / lengthOfRange(range);
 
 /** `range` moved and shortened so that it lies within `bounds`. */
@@ -30,7 +30,7 @@ export function moved(bounds: Range, range: Range, share: number): Range {
   return within(bounds, { from: range.from + by, to: range.to + by });
 }
 
-/** Around something, with some room on both sides. */
+/** A range with a margin on both sides. */
 export function around(bounds: Range, { from, to }: Range): Range {
   const room = Math.max((to - from) * 0.1, shortest);
   return within(bounds, { from: from - room, to: to + room });

@@ -28,7 +28,7 @@ export function createSearch(app: App, sessionKey: string, filter: ReadonlySigna
 
   return {
     found: found as ReadonlySignal<Found>,
-    /** The server has not answered yet: there may be more that matches. */
+    /** Whether the search is running: more events may match. */
     isSearching: isSearching as ReadonlySignal<boolean>,
 
     start(): () => void {

@@ -12,7 +12,7 @@ import type { Trace } from './store.ts';
  */
 export function useTail(trace: Trace, count: number) {
   const handle = useRef<ListHandle | null>(null);
-  /** Events there were when the end went out of sight; undefined: it is in sight. */
+  /** Number of events when the end went out of sight; undefined: the end is in sight. */
   const seen = useSignal<number | undefined>(undefined);
   trace.version.value;
   const all = trace.model.value.entries.length;
