@@ -1,4 +1,4 @@
-/** Pure parts of the agent-server machine: its first context, and what its guards and actions compute from a context. */
+/** Pure parts of the agent-server machine: its first context, and the computations of its guards and actions. */
 import type {
   AgentServerContext,
   AgentServerEmitted,
@@ -86,7 +86,7 @@ export const countsAsFailure = (context: AgentServerContext): boolean =>
 
 type SelectedSidecar = Partial<Pick<AgentServerContext, 'sidecar' | 'provenSidecar' | 'pendingSidecar'>>;
 
-/** Applies the sidecar a request names. A request that names none keeps the present one and drops what is pending. */
+/** Applies the sidecar of a request. A request without one keeps the present sidecar and drops the pending one. */
 export function selectedSidecar(event: Extract<AgentServerEvent, { type: 'ENSURE' | 'RESTART' | 'ADOPT' }>) {
   if (event.sidecar === undefined) return { pendingSidecar: null };
   const sidecar = event.sidecar === 'none' ? null : event.sidecar;

@@ -16,7 +16,7 @@ export type Ownership = 'managed' | 'adopted' | 'external';
 /** Why a stop is under way. A stop for `restart` or `unhealthy` is followed by a start. */
 export type StopReason = 'user' | 'idle' | 'hub' | 'restart' | 'unhealthy';
 
-/** Result of `prepare`: who owns the workspace, and what is reserved for a start. */
+/** Result of `prepare`: the owner of the workspace, and the ports, policy and lost sidecar of a start. */
 export interface Preparation {
   readonly ownership: Ownership;
   /** Ports set aside for a server that is to be started. */
@@ -82,7 +82,7 @@ export interface AgentServerContext extends ProbedContext {
   readonly isEnding: boolean;
   /** The request that arrived during an adoption or while the process was ending; applied after that. */
   readonly deferredRequest: Extract<AgentServerEvent, { type: 'ENSURE' | 'STOP' | 'RESTART' }> | null;
-  /** False while adopting: what is not alive any more is not started. */
+  /** False while adopting: a server that is no longer alive is not started. */
   readonly mayStart: boolean;
   /** A start or a process of this incarnation was emitted, and its end was not yet. */
   readonly mustEmitExit: boolean;
@@ -91,7 +91,7 @@ export interface AgentServerContext extends ProbedContext {
 /** Number of a sidecar request, which the Hub holds because it contains a key; `none`: without a sidecar. */
 export type SidecarReference = number | 'none';
 
-/** The sidecar that a request names; absent: it leaves the choice as it is. */
+/** Sidecar that a request names; absent: the choice does not change. */
 type SidecarChoice = { readonly sidecar?: SidecarReference };
 
 export type AgentServerEvent =

@@ -7,10 +7,10 @@
  * 2. The sidecar, when one is requested, must be running before the server is spawned. A server that already runs is
  *    adopted at once, with its sidecar beside it. A request for another sidecar does not disturb a run: it is pending
  *    until a `RESTART` names it. After a failed replacement a start without a request returns to the proven sidecar.
- * 3. The `process` actor lives from spawning until the process group is verified empty, whatever state the machine
- *    is in meanwhile; its events carry the incarnation, and those of an earlier one are ignored.
+ * 3. The `process` actor lives from spawning until the process group is verified empty, in every state of the
+ *    machine; its events carry the incarnation, and events of an earlier one are ignored.
  * 4. `readiness` must answer before `running` is entered. `liveness` then probes; several failures in a row make it
- *    `unhealthy`, one success makes it `running` again, and a spent grace period makes it stop and start anew.
+ *    `unhealthy`, one success makes it `running` again, and a spent grace period makes it stop and start again.
  *    An idle server whose program was replaced by an upgrade is restarted by the first probe that reports it.
  * 5. An exit without a stop request is counted. The policy decides between back-off, rest, and giving up.
  * 6. A stop sends SIGTERM, then SIGKILL, and does not end before the group is empty. Every death is emitted once.

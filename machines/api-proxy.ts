@@ -62,7 +62,7 @@ export interface ApiProxyContext extends ProbedContext {
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly lastError: string | null;
-  /** It has been ready before: from then on an exit is followed by a restart. */
+  /** The sidecar has been ready before: an exit is now followed by a restart. */
   readonly hasServed: boolean;
   /** A start was requested while the process was still ending. */
   readonly startFollows: boolean;

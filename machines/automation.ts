@@ -1,16 +1,16 @@
 /**
  * One cron job or local task: a prompt that is sent to the agent when it is due. At most one run of it is under way; due
- * times that come meanwhile wait, and count as one.
+ * times that come during a run wait, and count as one.
  *
  * Detailed operation
- * 1. `DUE` comes from the scheduler, which alone knows the calendar. This chart only decides what follows, so none of its
+ * 1. `DUE` comes from the scheduler, which alone knows the calendar. This chart only chooses the next step, so none of its
  *    delays is longer than a day.
  * 2. A due time waits for a slot, then becomes a run. Due times that come before the run has begun are merged into it; those
  *    that come while it runs become one run after it.
  * 3. A failed run is tried again after a back-off, as often as the policy allows; the scheduler sends `RETRY` when the pause
- *    is over. Due times that came meanwhile are covered by that try. A run that has begun a call with effects is not tried again
+ *    is over. That try covers the due times of the pause. A run that has begun a call with effects is not tried again
  *    unasked: it would repeat them.
- * 4. `CANCEL` ends what is under way or waits; the schedule continues. `DISABLE` ends the schedule; a run under way continues.
+ * 4. `CANCEL` ends a run that is under way or waits, not the schedule. `DISABLE` ends the schedule; a run under way continues.
  * 5. `RUN.LEFT` reports a run that an earlier process left unfinished. It is tried again at once under the rules of a failed run.
  * 6. A one-off whose due time has passed stays in `finished`. It can be run again by hand, or be given another time.
  */
@@ -29,12 +29,12 @@ export interface AutomationPolicy {
 /** Due times that are taken together. Milliseconds since the epoch. */
 export interface Due {
   readonly first: number;
-  /** The last of them: what the run is called after. */
+  /** Last due time: the run is named after it. */
   readonly scheduledFor: number;
   readonly count: number;
 }
 
-/** One run: what is tried until it succeeds or is given up. */
+/** One run, tried until it succeeds or is given up. */
 export interface AutomationWork {
   readonly scheduledFor: number;
   /** From 1. */
@@ -58,7 +58,7 @@ interface Attempt {
 
 /** The user's decisions that this chart needs. */
 export interface AutomationTerms {
-  /** It is due again and again. */
+  /** Has a recurring schedule. */
   readonly isRecurring: boolean;
   /** A one-off whose due time has been. */
   readonly isSpent: boolean;
@@ -87,7 +87,7 @@ export interface AutomationContext extends AutomationTerms {
   readonly work: AutomationWork | null;
   /** Due times that no run stands for yet. */
   readonly due: Due | null;
-  /** Of the run that has begun: the due times it stands for. */
+  /** Due times that the run under way stands for. */
   readonly covers: Due | null;
   readonly retryAt: number | null;
   readonly delayMs: number;

@@ -3,9 +3,9 @@
  *
  * Detailed operation
  * 1. The start spawns the command. One that cannot be spawned is `failed`.
- * 2. When the command exits, `clearing` ends what it left running.
+ * 2. When the command exits, `clearing` ends its remaining descendants.
  * 3. A stop ends the command with all its descendants: SIGTERM, then SIGKILL after a grace period.
- * 4. The process is `ended` when a search of the process table finds nothing of it any more, or has given up; the survivors are counted.
+ * 4. The process is `ended` when a search of the process table finds no descendant, or has given up; survivors are counted.
  */
 import { assertEvent, assign, fromCallback, fromPromise, setup, spawnChild } from 'xstate';
 

@@ -1,13 +1,13 @@
 /**
- * The page's review of what turns have changed: file by file, the person keeps a change or puts the file back.
+ * The page's review of the changes of turns: file by file, the person keeps a change or puts the file back.
  *
  * Detailed operation
- * 1. `reading` asks the server for the changes, and for the files that are as they were before them. It asks again after each
- *    restore, when a turn ends, and when the person or another page says so: what is shown is what the server found.
+ * 1. `reading` asks the server for the changes, and for the files that are back in their earlier state. It asks again after each
+ *    restore, when a turn ends, and when the person or another page requests it: the page shows the server's findings.
  * 2. Keeping a file changes nothing in the workspace: it marks the change as seen.
  * 3. `restoring` puts one file back, or takes back the restore of one. Changes that others made to the
- *    file since refuse it, and nothing has changed.
- * 4. `conflicted` names these changes and waits: only the person's `FORCE` overwrites them, and `LEAVE` leaves all as it is.
+ *    file since then refuse it, and no file changes.
+ * 4. `conflicted` names these changes and waits: only the person's `FORCE` overwrites them; `LEAVE` changes nothing.
  * 5. One restore runs at a time. One that fails is reported, and the review continues.
  */
 import { assertEvent, assign, fromPromise, setup } from 'xstate';
@@ -19,7 +19,7 @@ export interface ChangeReviewInput {
   readonly turnId: string | null;
 }
 
-/** One file to be put back: as it was before the reviewed turns, or as it was before a restore of this review. */
+/** One file to put back: to its state before the reviewed turns, or before a restore of this review. */
 export interface RestoreOrder {
   readonly path: string;
   /** Null: the state before the turns. */
@@ -44,13 +44,13 @@ export interface RestoreOutcome {
   readonly restoreId: string | null;
 }
 
-/** Decisions that still hold, as they were read. */
+/** Decisions that still hold, from the last reading. */
 export interface ReviewReading {
   readonly kept: readonly string[];
   readonly reverted: readonly RevertedFile[];
 }
 
-/** A file that is as it was before the turns. */
+/** A file whose state is that before the turns. */
 export interface RevertedFile {
   readonly path: string;
   /** Takes the restore back. */

@@ -1,14 +1,14 @@
 /**
- * The checkpoints of one tree of files: one thing at a time, in the order of the requests. A restore that is written down is completed,
+ * The checkpoints of one tree of files: one task at a time, in the order of the requests. A recorded restore is completed,
  * by the next start if a crash interrupts it.
  *
  * Detailed operation
  * 1. `recovering` completes a restore that a crash has interrupted, and ends the turns that it left open.
- * 2. `marking` compares all files with the last checkpoint and commits what changed. Marks that wait share one scan.
- * 3. `pruning` follows the end of a turn: what is too old, or too much, is deleted.
+ * 2. `marking` compares all files with the last checkpoint and commits the changed ones. Waiting marks share one scan.
+ * 3. `pruning` follows the end of a turn: it deletes checkpoints above the limits of age and size.
  * 4. `planning` saves the files once more, plans a restore and stages its contents. Conflicts refuse it, and nothing has changed.
  * 5. `applying` renames the staged contents into their places; `concluding` takes back the turns of the conversation and commits the end.
- * 6. `serving` answers what only reads or forgets: no checkpoint changes meanwhile.
+ * 6. `serving` answers requests that only read or forget; no other task changes a checkpoint until it ends.
  * 7. After a while without requests `releasing` closes the store and ends its thread; in `resting` there is neither a timer nor a thread.
  * 8. A restore that fails half-way makes the tree `unusable` until the next start, which completes it.
  */
@@ -42,7 +42,7 @@ export interface CheckpointContext extends CheckpointInput {
 
 export type CheckpointEvent =
   | { readonly type: 'REQUEST'; readonly request: CheckpointRequest }
-  /** The server ends: what waits is done, then nothing more. */
+  /** The server ends: waiting requests are done, further ones are not. */
   | { readonly type: 'CLOSE' };
 
 export type CheckpointEmitted =
@@ -88,11 +88,11 @@ export const checkpointMachine = setup({
     emitted: {} as CheckpointEmitted,
   },
   actors: {
-    /** Completes what a dead process has begun. */
+    /** Completes the restore and the turns of a dead process. */
     recover: fromPromise<void, CheckpointWork>(notProvided),
     /** Commits the present state of the files, for all these requests. */
     mark: fromPromise<void, CheckpointWork>(notProvided),
-    /** Deletes what is too old or too much. */
+    /** Deletes checkpoints above the limits of age and size. */
     prune: fromPromise<void, CheckpointWork>(notProvided),
     /** Plans and stages a restore, and writes it down. */
     plan: fromPromise<PlannedRestore, CheckpointWork>(notProvided),

@@ -1,9 +1,9 @@
 /**
- * The page's end of one conversation: its connection to the agent server, the turn that it sees, and what the person has
- * written, decided or interrupted.
+ * The page's end of one conversation: its connection to the agent server, the turn that it sees, and the messages, decisions and
+ * interrupts of the person.
  *
  * Detailed operation
- * 1. A connection opens, subscribes to the thread with its recent events, reads the thread and replaces what was shown. Only
+ * 1. A connection opens, subscribes to the thread with its recent events, reads the thread and replaces the shown state. Only
  *    then is the conversation live.
  * 2. When the connection is lost, everything that was known of the turn and of its approvals is dropped, because the next
  *    reading gives all of it. Messages that were not accepted stay, and are sent again unless the thread has them.
@@ -59,7 +59,7 @@ export type ConversationTurnEnd = 'completed' | 'failed' | 'cancelled';
 
 /** Events of the connection. */
 export type ConversationLinkEvent =
-  /** The thread was read, and what is shown was replaced. `accepted`: messages of the outbox that it contains. */
+  /** The thread was read, and the shown state was replaced. `accepted`: messages of the outbox that it contains. */
   | {
       readonly type: 'LINK.READY';
       readonly turnId: string | null;
@@ -375,7 +375,7 @@ export const conversationMachine = setup({
                   on: {
                     'MESSAGE.ACCEPTED': { guard: 'isBeingSent', target: 'empty', actions: 'removeMessage' },
                     'MESSAGE.REFUSED': { guard: 'isBeingSent', target: 'empty', actions: 'removeMessage' },
-                    // It cannot be called back: the server may have it already.
+                    // A message under way cannot be called back: the server may have it already.
                     WITHDRAW: [{ guard: 'isBeingSent' }, { actions: 'removeMessage' }],
                   },
                 },

@@ -1,18 +1,18 @@
 /**
- * An agent of another maker that works in this workspace: one process that speaks the Agent Client Protocol on its pipes, and
- * what it has started. Its sessions are threads. It is restarted under the same policy as an agent server.
+ * An external agent that works in this workspace: one process that speaks the Agent Client Protocol on its pipes, and
+ * the descendants of this process. Its sessions are threads. It is restarted under the same policy as an agent server.
  *
  * Detailed operation
  * 1. It is started when a turn wants it. One that does not introduce itself in time is killed.
  * 2. While it works the processes below it are watched, so that they are found later. Each prompt is counted from its begin to its end; there may be one in each session. A prompt that was cancelled must end
  *    within `cancelGrace`; else, and when a process that does the work has vanished, or when the agent writes without bound, the
- *    agent is `unhealthy` and killed. Some agents end the prompt by themselves when that process has vanished, and start another
- *    one that knows nothing of what the first had started: so the loss counts after the prompt too.
- * 3. The end of the process is not the end of what it has started: a new process life begins only after `PROCESS.SWEPT`. A turn
- *    that wants the agent meanwhile waits and is not failed by the old process.
+ *    agent is `unhealthy` and killed. Some agents end the prompt themselves when that process has vanished, and start another
+ *    one that does not know the work of the first: so the loss counts after the prompt too.
+ * 3. The descendants may outlive the process: a new process life begins only after `PROCESS.SWEPT`. Until then, a turn
+ *    that wants the agent waits, and the old process does not fail it.
  * 4. A person's turn on an agent that rests after too many failures is a manual start.
  * 5. A stop closes its input, then kills. It is over when nothing of it is left.
- * 6. An agent that no thread needs any more is `retiring`: it is ended as by a stop, but a turn that wants it meanwhile waits for a new
+ * 6. An agent that no thread needs any more is `retiring`: it ends as by a stop, but a turn that wants it waits for a new
  *    process.
  */
 import { assertEvent, assign, fromCallback, sendTo, setup, spawnChild, stopChild } from 'xstate';
@@ -55,9 +55,9 @@ export interface ExternalAgentContext extends SupervisedContext {
   readonly facts: ExternalAgentFacts | null;
   /** Prompts without an end. */
   readonly prompts: number;
-  /** Those of them that were cancelled. */
+  /** Cancelled prompts without an end. */
   readonly cancelled: number;
-  /** It has answered that a person must log in. */
+  /** The agent has answered that a person must log in. */
   readonly needsLogin: boolean;
   /** A turn has asked for it since its process ended. */
   readonly isWanted: boolean;
@@ -71,7 +71,7 @@ type OfLife = { readonly incarnation: number };
 /** Events of the driver of a process. Every event names the incarnation it belongs to. */
 export type ExternalAgentProcessEvent =
   | ({ readonly type: 'PROCESS.SPAWNED'; readonly pid: number } & OfLife)
-  /** It has ended, or could not be started. What it has started may still run. */
+  /** The process has ended, or could not be started. Its descendants may still run. */
   | ({
       readonly type: 'PROCESS.EXITED';
       readonly error: string;
@@ -89,7 +89,7 @@ export type ExternalAgentProcessEvent =
   /** A process below it that does the work has vanished. */
   | ({ readonly type: 'WORKER.LOST'; readonly pid: number } & OfLife)
   | ({ readonly type: 'AUTH.REQUIRED' } & OfLife)
-  /** It writes without bound, or does not read. */
+  /** The agent writes without bound, or does not read. */
   | ({ readonly type: 'OUTPUT.FLOODED'; readonly error: string } & OfLife);
 
 export type ExternalAgentEvent =
@@ -140,7 +140,7 @@ const onLostWorker = {
 const onFlood = { guard: 'isThisIncarnation', target: '#external-agent.unhealthy', actions: 'recordFlood' } as const;
 const onWanted = { target: '#external-agent.starting', actions: 'resetForManualStart' } as const;
 
-// It is never asked to end by SIGTERM: some agents leave their tools behind then.
+// SIGTERM is never sent: some agents leave their tools behind after it.
 const { terminateProcess: _, ...agentActions } = supervisedActions<ExternalAgentContext, ExternalAgentEvent>('process');
 
 export const externalAgentMachine = setup({

@@ -5,7 +5,7 @@
  * Detailed operation
  * 1. `boot` makes the private directories and reads the configuration; `claim` asks the operating system for the lock.
  * 2. The winner binds its address. The lock file is published once it answers, so that a reader finds a server there.
- * 3. Requests are served while `recover` still adopts what an earlier Hub left. A failed recovery is only reported.
+ * 3. Requests are served while `recover` still adopts the agent servers that an earlier Hub left. A failure is only reported.
  * 4. While it serves, `watchAddress` reports a lock file that was removed or damaged; it is then published again. A removed
  *    claim is taken again; the Hub ends with its agent servers left running when another Hub has taken it.
  * 5. `SHUTDOWN` drains once: agent servers are stopped or handed over, at most until the deadline. Then streams end.

@@ -1,9 +1,9 @@
 /**
  * The Hub's connection to the inbox of one agent server: from the moment that server serves until it has exited. The agent server
- * stores what waits; the Hub holds a copy, which is compared with the whole state after every connection.
+ * stores the waiting requests; the Hub holds a copy, which is compared with the whole state after every connection.
  *
  * Detailed operation
- * 1. `FEED.SERVED` opens the feed. Its first event is the whole state: what the state does not name has ended meanwhile.
+ * 1. `FEED.SERVED` opens the feed. Its first event is the whole state: a request that the state does not contain has ended.
  * 2. A connection that breaks is made again after a back-off. Requests stay listed: they may be answered elsewhere.
  * 3. An agent server of an earlier version has no inbox, and gets none while it runs.
  * 4. When the agent server has exited, all its requests are withdrawn: the process that asked is gone.
@@ -29,7 +29,7 @@ export interface InboxFeedContext {
   readonly connections: number;
 }
 
-/** Events of the driver of the connection. They carry no request: what waits may hold other people's secrets. */
+/** Events of the driver of the connection. They carry no request: a waiting request may hold other people's secrets. */
 export type InboxFeedDriverEvent =
   | { readonly type: 'FEED.STATE' }
   | { readonly type: 'FEED.BROKEN' }

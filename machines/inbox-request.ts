@@ -4,9 +4,9 @@
  *
  * Detailed operation
  * 1. `ANSWER.SENT` means that the Hub carries an answer. Several may be on their way: the agent server takes the first.
- * 2. An answer without a reply leaves the request `unconfirmed`: the agent server may have taken it. Its next state says so.
+ * 2. An answer without a reply leaves the request `unconfirmed`: the agent server may have taken it. Its next state decides this.
  * 3. `DECISION.REPORTED` ends the request, whichever way the decision was made: in a reply, in the feed, or by the end of the
- *    process that asked. What comes later changes nothing.
+ *    process that asked. Later events change nothing.
  */
 import { assertEvent, assign, setup } from 'xstate';
 

@@ -1,6 +1,6 @@
 /**
- * The catalogue of statecharts: what a newcomer reads first, and what the diagrams, the inspector and the tests are made
- * from. Pure XState v5: no I/O, no clock, no chance, no secret in a context. Never here: anything imported from `src/`.
+ * The catalogue of statecharts: the first reading for a newcomer, and the source of the diagrams, the inspector and the
+ * tests. Pure XState v5: no I/O, no clock, no chance, no secret in a context. Never here: anything imported from `src/`.
  */
 
 export * from './agent-server.ts';

@@ -71,14 +71,14 @@ export type McpConnectionEvent =
       readonly at: number;
     }
   | { readonly type: 'CONNECTION.CHANGED'; readonly incarnation: number; readonly facts: McpServerFacts }
-  /** The conversation has broken off; what is left of the server is being ended. */
+  /** The conversation has broken off; the remaining processes of the server are being ended. */
   | { readonly type: 'CONNECTION.LOST'; readonly incarnation: number }
-  /** It has ended, or never came about; of a process nothing is left. One that was ready is lost first. */
+  /** The connection has ended, or was never made; no process of the server remains. A ready connection is lost first. */
   | {
       readonly type: 'CONNECTION.CLOSED';
       readonly incarnation: number;
       readonly error: string;
-      /** The end of what the server wrote to standard error; may be empty. */
+      /** End of the server's standard error; may be empty. */
       readonly output: string;
       readonly isRetryable: boolean;
       readonly at: number;

@@ -1,6 +1,6 @@
 /**
  * One way to notify the user: ntfy, the desktop, or one browser that subscribed to Web Push. Notices are sent one at a time,
- * oldest first. A notice is worth little when it is late, so that the queue is bounded and what was answered leaves it.
+ * oldest first. A notice is worth little when it is late, so the queue is bounded, and notices of answered requests leave it.
  *
  * Detailed operation
  * 1. `NOTICE.ADDED` queues a notice. A full queue loses its oldest.
@@ -27,7 +27,7 @@ export interface NotificationChannelInput {
 export interface NotificationChannelContext {
   readonly name: string;
   readonly seed: number;
-  /** Ids, oldest first. What they say stays outside. */
+  /** Ids, oldest first. The texts of the notices stay outside. */
   readonly waiting: readonly string[];
   /** The notice that is being sent, or tried again. */
   readonly current: string | null;
@@ -120,7 +120,7 @@ export const notificationChannelMachine = setup({
       const delayMs = Math.min(pauseMs, longestPauseMs);
       return { seed, delayMs, tries: context.tries + 1, lastError: failure.message };
     }),
-    /** The host forgets the channel, and what it has stored of it. */
+    /** Deletes the channel and its stored data at the host. */
     forgetChannel: () => {},
   },
 }).createMachine({

@@ -64,7 +64,7 @@ export const failureKinds = [
 ] as const;
 export type FailureKind = (typeof failureKinds)[number];
 
-/** Reads what an invoked actor rejected with: an object that carries a `failure`, or any other error. */
+/** Reads the rejection of an invoked actor: an object that carries a `failure`, or any other error. */
 export function processFailureOf(error: unknown): ProcessFailure {
   if (typeof error === 'object' && error !== null && 'failure' in error) return error.failure as ProcessFailure;
   const message = messageOf(error);

@@ -1,14 +1,14 @@
 /**
  * The switch of notices in one browser: whether the browser can show notices, may, and does. It lives in the page; the browser and the
- * Hub hold the truth, so that it is read anew whenever the view opens or the permission changes.
+ * Hub hold the truth, so it is read again when the view opens or the permission changes.
  *
  * Detailed operation
- * 1. `check` reads what the browser can do, its permission, and its subscription, which is given to the Hub again: a Hub that has lost
+ * 1. `check` reads the browser's abilities, permission and subscription, and gives the subscription to the Hub: a Hub that has lost
  *    it has it back.
  * 2. `subscribe` asks the person, registers the worker, subscribes at the push service of the browser, then at the Hub. A person who
  *    refuses ends in `denied`, one who closes the question in `off`.
  * 3. `unsubscribe` ends the subscription at the Hub and in the browser.
- * 4. What goes wrong is shown with its reason. The next try begins with `check`.
+ * 4. A failure is shown with its reason. The next try begins with `check`.
  */
 import { assign, fromPromise, setup } from 'xstate';
 import { messageOf } from '../src/lib/browser.ts';
@@ -31,7 +31,7 @@ export interface PushSwitchContext {
 export type PushSwitchEvent =
   | { readonly type: 'TURN.ON' }
   | { readonly type: 'TURN.OFF' }
-  /** The person has changed what the browser permits, or wants another try. */
+  /** The person has changed the browser's permission, or wants another try. */
   | { readonly type: 'CHECK' };
 
 const notProvided = () => Promise.reject(new Error('not provided'));

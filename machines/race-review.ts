@@ -2,9 +2,9 @@
  * The page's view of a race: the person applies one attempt to the workspace, or takes the applied one back.
  *
  * Detailed operation
- * 1. `acting` asks the server for one of both, one at a time. What is applied is what the server says of the attempts.
- * 2. Changes that others made to the same files since refuse it: nothing has changed, and `conflicted` names them.
- * 3. Only the person's `FORCE` overwrites these changes, and `LEAVE` leaves all as it is.
+ * 1. `acting` asks the server for one of both, one at a time. The state of the attempts at the server decides which one is applied.
+ * 2. Changes that others made to the same files since then refuse it: no file changes, and `conflicted` names them.
+ * 3. Only the person's `FORCE` overwrites these changes; `LEAVE` changes nothing.
  * 4. A failure is reported, and the person may try again.
  */
 import { assertEvent, assign, fromPromise, setup } from 'xstate';

@@ -6,7 +6,7 @@
  * 1. The run is entered where an earlier process left it: a draft that was submitted is not asked for again, and one that is being published is not judged again.
  * 2. `watch` renews the lease as long as the chart lives. It reports the loss of the lease, a request to cancel, an agent's silence, and the deadline of the agent's turn.
  * 3. A failure that may pass leads to `backingOff`: the run is given back to the queue with the time of its next attempt, so that the pause outlives this process and holds no place.
- * 4. Writes that take their time lead to `awaitingWrites`: likewise given back, without counting as an attempt.
+ * 4. Slow writes lead to `awaitingWrites`: the run is given back, too, and does not count as an attempt.
  * 5. `CANCEL` ends anything but publishing, in which half a review would stay.
  * 6. In `abandoned` nothing is written: another process has the run.
  */
@@ -18,7 +18,7 @@ export type ReviewResume = 'preparing' | 'drafting' | 'publishing';
 
 export interface ReviewRunInput {
   readonly runId: string;
-  /** Step to resume at: a run that another process left is not begun anew. */
+  /** Step to resume at: a run that another process left is resumed, not restarted. */
   readonly resumeAt: ReviewResume;
   /** From 1. */
   readonly attempt: number;
@@ -106,7 +106,7 @@ export const reviewRunMachine = setup({
     emitted: {} as ReviewRunEmitted,
   },
   actors: {
-    /** Reads the pull request, fetches its head, makes the worktree, finds out what has changed. */
+    /** Reads the pull request, fetches its head, makes the worktree, determines the changes. */
     prepare: fromPromise<Prepared, ReviewRunKey>(notProvided),
     /** One turn of the agent; its draft is stored before this ends. */
     review: fromPromise<void, ReviewRunKey>(notProvided),

@@ -3,9 +3,9 @@
  * and again: neither a laptop's sleep, daylight saving nor the longest delay of a timer can hide a due time.
  *
  * Detailed operation
- * 1. `recover` reads the rows: runs that an ended process left running count as failed; due times that passed meanwhile count
+ * 1. `recover` reads the rows: runs that an ended process left running count as failed; due times that have passed count
  *    as one.
- * 2. `ticker` has one timer, for the next due time but never longer than the tick. Each `TICK` dispatches what is due.
+ * 2. `ticker` has one timer, for the next due time but never longer than the tick. Each `TICK` dispatches the due rows.
  * 3. When the clock was set back, due times that are in the future again are restored. A due time that has had its run gets
  *    no second one.
  * 4. `STOP` dispatches nothing more, and waits for the runs under way to end.

@@ -1,11 +1,11 @@
 /**
- * One change of a review stack: its plan's phases one after the other, and everything back to how it was when one of them
+ * One change of a review stack: its plan's phases one after the other, and the return to the earlier state when one of them
  * fails. The work of each phase is in the journal on disk, so the next process continues after a kill.
  *
  * Detailed operation
- * 1. Phases are carried out in order; a phase that is begun again keeps what is so already.
- * 2. A failure, or `CANCEL`, undoes what this change has done; of one that is to be continued, nothing is undone.
- * 3. Where undoing fails the stack is `damaged`: the report names what is not as it was.
+ * 1. Phases are carried out in order; a phase that is begun again keeps the results that exist.
+ * 2. A failure, or `CANCEL`, undoes the steps of this change; a change that is to be continued undoes nothing.
+ * 3. Where undoing fails the stack is `damaged`: the report names the differences from the earlier state.
  */
 import { assign, fromPromise, setup } from 'xstate';
 import { cancelledFailure, type Failure, failureOf } from './failure.ts';
@@ -35,7 +35,7 @@ export const stackChangeMachine = setup({
   actors: {
     /** Carries out the steps of a phase. */
     carryOut: fromPromise<void, { readonly phase: string }>(notProvided),
-    /** Takes back, last first, what the change has done. */
+    /** Takes back the steps of the change, last first. */
     undo: fromPromise<void, void>(notProvided),
   },
   guards: {

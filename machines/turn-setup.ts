@@ -80,7 +80,7 @@ export const turnSetup = setup({
     secure: fromPromise<void, TurnKey>(notProvided),
     /** Runs the calls that are allowed. */
     runTools: fromPromise<ToolRun, TurnKey>(notProvided),
-    /** Has an agent of another maker do the turn; its messages and calls are streamed. */
+    /** Has an external agent do the turn; its messages and calls are streamed. */
     delegate: fromPromise<Delegated, TurnKey>(notProvided),
     /** Asks the model for an answer without tools. */
     conclude: fromPromise<void, TurnKey>(notProvided),

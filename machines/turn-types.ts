@@ -13,7 +13,7 @@ export interface TurnInput {
   readonly fallbackModels: number;
   /** Times that the hooks of the turn's end may have it continue; 0: no hooks. */
   readonly endChecks: number;
-  /** An agent of another maker does the turn in place of the model. */
+  /** An external agent does the turn in place of the model. */
   readonly isDelegated: boolean;
   /** Seed of the pauses between repetitions. */
   readonly seed: number;
@@ -82,9 +82,9 @@ export interface Inference {
  */
 export type AnswerFlaw = 'empty' | 'lostCall' | 'printedCall';
 
-/** Result of an agent of another maker. */
+/** Result of an external agent. */
 export interface Delegated {
-  /** It has ended the turn as cancelled, for example because a call was declined. */
+  /** The agent has ended the turn as cancelled, for example because a call was declined. */
   readonly isCancelled: boolean;
   readonly finish: TurnFinish;
 }
@@ -107,9 +107,9 @@ export interface ToolRun {
   readonly isCut: boolean;
 }
 
-/** Failures since the last answer, and what was done about them. */
+/** Failures since the last answer, and the reactions to them. */
 export interface TurnPatience {
-  /** Of the next pause. */
+  /** Seed of the next pause. */
   readonly seed: number;
   /** Compactions since the last answer: after the third the conversation counts as too long. */
   readonly compactions: number;
@@ -163,7 +163,7 @@ export type TurnEvent =
   | { readonly type: 'INTERRUPT'; readonly by: TurnInterrupter }
   /** A user, a policy or the timeout decided an approval. */
   | { readonly type: 'DECIDED'; readonly requestId: string }
-  /** An agent of another maker asks for an approval. */
+  /** An external agent asks for an approval. */
   | { readonly type: 'APPROVAL.NEEDED'; readonly requestId: string }
   /** One request to the model ended, with an answer or without. */
   | { readonly type: 'TOKENS.USED'; readonly tokens: TurnTokens }

@@ -14,13 +14,13 @@
  *    unless the calls of the turn are its result. A model that prints a call as text is notified once to call tools. When calls of three
  *    answers in a row are cut off at the output limit, the turn is concluded.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
- *    are saved that a call may change; then `runTools` runs what is allowed.
- * 6. An agent of another maker does the whole turn in `delegating`, after `secure`: no request is sent by us. It asks for
+ *    are saved that a call may change; then `runTools` runs the allowed calls.
+ * 6. An external agent does the whole turn in `delegating`, after `secure`: we send no request. It asks for
  *    approvals while it works.
  * 7. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. Hooks of the user may hold
  *    up the end in `checkingEnd`, a few times at most. At a limit the model is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
  * 8. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
- * 9. What the turn changed is saved, and the end is written, in `storing`; it is published after that, in a final state.
+ * 9. The changes of the turn are saved, and the end is written, in `storing`; it is published after that, in a final state.
  * 10. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
  */
 

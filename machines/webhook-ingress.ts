@@ -1,19 +1,19 @@
 /**
  * Whether a review stack can be reached from the Internet: a gateway before the backend that lets through one kind of
- * request. Enabling it goes step by step, and what fails is taken back whole.
+ * request. Enabling it goes step by step, and a failed change is taken back whole.
  *
  * Detailed operation
  * 1. Nothing is written before host, secret and ports are known to be good.
  * 2. Both configurations are checked before anything is started; the backend is recreated last, to get the secret.
- * 3. Enabling what is enabled goes through the same steps and keeps what is so already.
+ * 3. Enabling an enabled gateway goes through the same steps and keeps the parts that exist.
  * 4. Disabling stops and removes the gateway first, then its files. Secret, certificates, backend and agent server stay.
- * 5. A failure, or `CANCEL`, undoes what was done and leads back to where it began. Where that fails it is `damaged`, and may be enabled or disabled again.
+ * 5. A failure, or `CANCEL`, undoes the steps and leads back to the first state. Where that fails the ingress is `damaged`, and may be enabled or disabled again.
  */
 import { assign, fromPromise, setup } from 'xstate';
 import { cancelledFailure, type Failure, failureOf } from './failure.ts';
 
 export interface WebhookIngressInput {
-  /** Its files are there. */
+  /** The gateway's files exist. */
   readonly isEnabled: boolean;
 }
 
@@ -74,7 +74,7 @@ export const webhookIngressMachine = setup({
   actors: {
     /** Carries out the steps of a phase of the plan. */
     carryOut: fromPromise<void, { readonly phase: WebhookIngressPhase }>(notProvided),
-    /** Takes back, last first, what the change has done. */
+    /** Takes back the steps of the change, last first. */
     undo: fromPromise<void, void>(notProvided),
   },
   guards: {

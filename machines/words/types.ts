@@ -1,4 +1,4 @@
-/** Words of a machine: what its guards check and its actions do, for people. */
+/** Words of a machine: descriptions of its guards and actions, for people. */
 export interface MachineWords {
   /** By name of the guard, a clause that completes “if …”: `no restart is wanted`. */
   readonly guards: Readonly<Record<string, string>>;
