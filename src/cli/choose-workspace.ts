@@ -14,7 +14,7 @@ interface Chosen {
 }
 
 /**
- * The context with the workspace in `--workspace`: the named one, that of the current directory or of one above it. A command
+ * Adds the workspace to the context as `--workspace`: the named one, else that of the current directory or of a parent. A command
  * that may guess falls back to the workspace that the Hub knows or has started last, and reports it. Approval for everything
  * (`--yes`) is never given to a guessed workspace.
  *

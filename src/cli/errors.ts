@@ -6,7 +6,7 @@ export class CliError extends Error {
   readonly exit: ExitName;
   readonly hint: string | null;
   readonly code: string;
-  /** For programs: `details` of the error with `--json`. */
+  /** Facts for programs: `details` of the error with `--json`. */
   readonly details: Readonly<Record<string, unknown>> | null;
 
   constructor(

@@ -31,7 +31,7 @@ const exitByHubCode: Readonly<Record<string, ExitName>> = {
   hubStopping: 'hubUnavailable',
 };
 
-/** The Hub stops and restarts only the servers that it manages: the user must end the one that holds the lock. */
+/** The Hub stops and restarts only the servers that it manages: the user must end another server that holds the lock. */
 function lockedHint({ pid, lockPath }: Readonly<Record<string, unknown>>): string {
   if (typeof pid === 'number') return `Stop it where it was started, or end it: kill ${pid}`;
   const file = typeof lockPath === 'string' ? quoted(lockPath) : '<workspace>/.oratorio/appserver.mutex';

@@ -26,7 +26,7 @@ export async function serve(options: RunOptions): Promise<number> {
 const heldHint = (workspace: string): string =>
   `End that one first: oratorio stop ${quoted(canonical(workspace))}, or Ctrl-C where it was started by hand.`;
 
-/** The process of an agent server has exit codes of its own, for the Hub; people get those of this tool. */
+/** Exit of this tool for an error of an agent server, whose process has other exit codes for the Hub. */
 function exitOf(code: number): ExitName {
   switch (code) {
     case startupCodes.held:

@@ -18,7 +18,7 @@ const Threads = v.looseObject({
   ),
 });
 
-/** Runs `work` with the conversation that `--thread` names, or with the last one that worked in the files of the workspace. */
+/** Runs `work` with the conversation of `--thread`, else with the last conversation that worked in the files of the workspace. */
 export async function withThread<T>(
   context: CommandContext,
   work: (server: AppServerClient, threadId: string) => Promise<T>,

@@ -50,7 +50,7 @@ export function ageOf(at: string | null, now: number): string {
   return `${Math.max(0, Math.floor(ms / length))} ${unit}`;
 }
 
-/** When the present state began: the start of a server that runs, the end of one that does not. */
+/** Start of the present state: the start of a running server, the end of a stopped one. */
 export const sinceOf = ({ state, lastStartedAt, lastExitedAt }: RecordAnswer): string | null =>
   state === 'stopped' || state === 'exited' ? (lastExitedAt ?? lastStartedAt) : lastStartedAt;
 

@@ -138,7 +138,7 @@ export async function* readStream(
   }
 }
 
-/** A refusal is final, but for those of a Hub that is going away and, when another address may turn up, of a stale token. */
+/** Whether to reconnect. Refusals are final, except from a Hub that is shutting down, or of a token that a new address replaces. */
 function isWorthRetrying(error: unknown, everOpen: boolean, canMove: boolean): boolean {
   if (!everOpen) return false;
   if (error instanceof HubUnavailableError) return true;

@@ -43,9 +43,9 @@ export interface StartThreadOptions extends RequestOptions {
 }
 
 export interface StartTurnOptions extends RequestOptions {
-  /** For this turn only; default: that of the thread. */
+  /** Policy of this turn only; default: the policy of the thread. */
   readonly approvalPolicy?: ApprovalPolicy;
-  /** For this turn only; default: that of the thread. */
+  /** Mode of this turn only; default: the mode of the thread. */
   readonly mode?: TurnMode;
 }
 

@@ -49,6 +49,6 @@ function serviceLine(service: ServiceState, { green, red, yellow, dim }: Command
   return `${sign} ${service.service.padEnd(16)} ${facts.join(', ')}  ${dim(`${shortImage(image, imageId)} ${published}`)}`;
 }
 
-/** By its name, where it has one. */
+/** Short name of an image, or its short id if it has no name. */
 const shortImage = (image: string, id: string): string =>
   image.startsWith('sha256:') ? id.slice(0, 19) : image.replace(/(@sha256:\w{12})\w*$/, '$1');

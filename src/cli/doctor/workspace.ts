@@ -71,7 +71,7 @@ const checkedElsewhere: ReadonlySet<string> = new Set([
 
 const levels = { danger: fail, warn, progress: ok, ok, neutral: ok } as const;
 
-/** State of the agent server in the words of the Hub, how often it has ended by itself, and each problem. */
+/** State of the agent server in the words of the Hub, its number of restarts after failures, and each problem. */
 export function server(record: RecordAnswer | undefined, workspace: string): readonly Seen[] {
   const id = 'server';
   if (!record) return [skip(id, 'no Hub reports about it', { next: `oratorio up ${quoted(workspace)}` })];

@@ -26,7 +26,7 @@ export interface InForce {
   readonly fallbackModels: readonly string[];
   /** In US dollars; 0 sets no limit. */
   readonly budget: { readonly turnUsd: number; readonly sessionUsd: number; readonly dayUsd: number };
-  /** Where commands of the agent run. */
+  /** Sandbox of the agent's commands. */
   readonly sandbox: SandboxStatus & { readonly network: 'allow' | 'deny' };
   readonly restrictedSettings: readonly string[];
 }

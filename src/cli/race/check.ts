@@ -48,7 +48,7 @@ export async function checkOf(context: CommandContext, workspacePath: string, co
   };
   const { Sandbox: mode } = Tools.Shell;
   const { state, reason } = sandboxStateOf(await trySandbox(settings, workspacePath));
-  // With "off" the user has agreed for all commands, with --yes for those of this race.
+  // With "off", the user has agreed for all commands; with --yes, for the commands of this race.
   if (state === 'failed' || (state === 'off' && mode !== 'off' && options['yes'] !== true)) {
     throw new CliError(
       'failure',

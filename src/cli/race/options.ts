@@ -6,7 +6,7 @@ import { CliError, usageError } from '../errors.ts';
 import { inLine } from '../render.ts';
 import { commandIn } from '../restores.ts';
 
-/** Agent, model and effort of one attempt; an empty text: that of the workspace. */
+/** Agent, model and effort of one attempt; an empty text: the setting of the workspace. */
 export interface AttemptChoice {
   readonly agent: string;
   readonly model: string;

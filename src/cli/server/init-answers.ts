@@ -154,7 +154,7 @@ class Interview {
     return byDefault;
   }
 
-  /** From a file or the environment. */
+  /** Key of the provider from a file or the environment; undefined: none is given. */
   async #givenKey(): Promise<string | undefined> {
     const file = given(this.#context, 'api-key-file');
     const text =

@@ -8,7 +8,7 @@ import {
 import type { PageInfo } from '../../protocol/index.ts';
 import type { Api } from './api.ts';
 
-/** Views of the review backend's page; the others are those of the Hub and of workspaces. */
+/** Views of the review backend's page; the Hub and workspaces have the other views. */
 export const reviewViews = ['queue', 'deliveries', 'sources'] as const;
 export const viewNames = [...pageViews, ...reviewViews] as const;
 export type ViewName = PageView | (typeof reviewViews)[number];

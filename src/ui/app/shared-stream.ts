@@ -37,7 +37,7 @@ type Message =
       readonly events: readonly StreamEvent[];
     }
   | { readonly type: 'open'; readonly place: Place; readonly resumed: boolean }
-  /** Without events: a sign of life of the leader. */
+  /** Events of the leader; an empty list is a sign of life. */
   | { readonly type: 'events'; readonly place: Place; readonly events: readonly StreamEvent[] }
   | { readonly type: 'connection'; readonly connection: Connection };
 

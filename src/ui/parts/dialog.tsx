@@ -19,7 +19,7 @@ export function Dialog({
 }) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  // Before the next key press arrives: a letter typed right after the one that opened it belongs to the dialog.
+  // Before the next key press arrives: a letter typed right after the opening key belongs to the dialog.
   useLayoutEffect(() => {
     const dialog = element.current;
     if (dialog && !dialog.open) dialog.showModal();

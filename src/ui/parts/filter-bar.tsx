@@ -34,9 +34,9 @@ export interface FilterBarProps {
   readonly pills?: readonly Pill[];
   /** Parts of the text that are not understood. */
   readonly fault?: string | undefined;
-  /** How many match: `12 of 3 410`. */
+  /** Number of matches: `12 of 3 410`. */
   readonly summary?: string | undefined;
-  /** Where `/` puts the focus. */
+  /** Input that `/` focuses. */
   readonly box?: { current: HTMLInputElement | null };
   /** More tools at the end. */
   readonly children?: ComponentChildren;

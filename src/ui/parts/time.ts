@@ -33,7 +33,7 @@ export const bothTimes = (at: number): string => `${whole.format(at)} (${zone()}
 const zoneOfThisClock = Intl.DateTimeFormat().resolvedOptions().timeZone;
 export const zone = (): string => zoneOfThisClock;
 
-/** How far away a moment is, in its largest unit: `in 3 h`, `12 s ago`, `now`. */
+/** Distance of a moment from now, in its largest unit: `in 3 h`, `12 s ago`, `now`. */
 export function distance(at: number, now: number): string {
   const away = Math.abs(at - now);
   const [name, ms] = units.find(([, unit]) => away >= unit) ?? ['', 0];

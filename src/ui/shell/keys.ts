@@ -7,7 +7,7 @@ const isMac = /Mac|iP(hone|ad)/.test(navigator.platform);
 /** Name of `Mod` on this keyboard. */
 export const modKey = isMac ? '⌘' : 'Ctrl';
 
-/** How long the second key of a sequence may take. */
+/** Longest pause before the second key of a sequence. */
 const sequenceMs = 1_200;
 
 /** A key press as commands name it: `j`, `Shift+J`, `Mod+k`, `ArrowDown`. */

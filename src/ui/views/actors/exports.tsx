@@ -128,7 +128,7 @@ function ownRecords(store: Store): unknown[] {
 /** Mermaid of the chart, its active states marked. */
 export function mermaidOfChart(chart: Chart, active: readonly string[]): string {
   const edges = chart.edges.map((edge) => ({ ...edge, internal: edge.points.length === 0 }));
-  // The identifiers are those of `mermaidOf`.
+  // `mermaidOf` uses the same identifiers.
   const marked = active.map((state) => `s_${state.replace(/\W/g, '_')}`);
   const marks = marked.length === 0 ? '' : `  classDef active stroke-width:4px\n  class ${marked.join(',')} active\n`;
   return `${mermaidOf({ ...chart, edges })}${marks}`;

@@ -45,7 +45,7 @@ export interface Actor {
   readonly projection: ActorRecord['projection'];
   /** When it entered its present state. */
   readonly since: Date;
-  /** By state id. Active states are counted up to `countedAt`: `since`, or the end of an ended actor. */
+  /** Statistics by state id. Active states are counted up to `countedAt`: `since`, or the end of an ended actor. */
   readonly statistics: Statistics;
   readonly countedAt: number;
   /** Number of earlier actors with the same id. */

@@ -32,7 +32,7 @@ const mostLanes = 8;
 /** Events that an actor raises itself: its timers, and the ends and errors of its invoked actors. */
 const isOwn = (event: string): boolean => /^(always$|after\(|done\(|error\(|snapshot\()/.test(event);
 
-/** Events that an actor received and sent, in order: its own records, and those of the receivers of its events. */
+/** Events that an actor received and sent, in order: from its own records, and from the records of the receivers. */
 export function sequenceOf(actors: Actors, actor: Actor): Sequence {
   const messages: Message[] = [];
   for (const each of actors.byId.values()) {

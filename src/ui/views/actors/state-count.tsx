@@ -7,7 +7,7 @@ interface CountProps {
   readonly statistics: Statistics;
 }
 
-/** How often a state was entered and for how long it was active, above its box. */
+/** Visits of a state and its active time, above its box. */
 export function Count({ id, box, statistics }: CountProps) {
   const counted = statistics[id];
   if (!counted || counted.visits === 0) return null;

@@ -6,7 +6,7 @@ export type Order = 'name' | 'time' | 'failures';
 
 /** Filter of the tree. */
 export interface Filter {
-  /** Words, all of which must be in the title, the machine or a state. */
+  /** Words that must all be in the title, the machine or a state. */
   readonly text: string;
   readonly tone: Tone | null;
   readonly machine: string | null;

@@ -7,7 +7,7 @@ export interface Reason {
   readonly entry: LogEntry;
   /** Number of this event among equal events in a row: the third failed probe. */
   readonly nth: number;
-  /** Guards that held, and those of transitions tried before that did not: `reachesFailureThreshold`, `not hasProcess`. */
+  /** Guards that held, and negated guards of transitions tried before: `reachesFailureThreshold`, `not hasProcess`. */
   readonly because: readonly string[];
   /** Later transitions that changed no state, with their number. */
   readonly after: readonly { readonly event: string; readonly times: number }[];

@@ -33,7 +33,7 @@ export function judge(
   return evaluate(guard);
 }
 
-/** `not`, `and` and `or` of guards of which some are unknown. */
+/** `not`, `and` and `or` of partly unknown guards. */
 function combined(kind: string, parts: readonly Judgement[]): Judgement {
   const [first] = parts;
   const opposite = { yes: 'no', no: 'yes', unknown: 'unknown' } as const;

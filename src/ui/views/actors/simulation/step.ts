@@ -61,7 +61,7 @@ export function regionOf(top: AnyStateNode, active: ReadonlySet<AnyStateNode>) {
   return { chain, regions };
 }
 
-/** The state inside of which a transition stays; undefined: the whole machine is entered again. */
+/** Innermost state that contains a transition and stays active; undefined: the whole machine is entered again. */
 function domainOf({ source, target = [], reenter }: AnyTransitionDefinition): AnyStateNode | undefined {
   if (!reenter && target.every((each) => each === source || isBelow(each, source))) return source;
   return around(source)

@@ -30,7 +30,7 @@ export class ChangeReview {
     if (key === this.#key) this.send({ type: 'READ' });
   };
 
-  /** @param turnId null: all turns of the thread that were not taken back */
+  /** @param turnId null: all turns of the thread that were not undone */
   constructor(conversation: Conversation, threadId: string, turnId: string | null) {
     this.#conversation = conversation;
     const machine = changeReviewMachine.provide({
@@ -97,7 +97,7 @@ export class ChangeReview {
     }
   }
 
-  /** The oldest turn that was not taken back and may have changed files. */
+  /** The oldest turn that was not undone and may have changed files. */
   async #firstTurn(threadId: string): Promise<string | undefined> {
     const { data } = await this.#conversation.call('checkpoint/list', { threadId });
     return data.find(({ kind, isUndone }) => kind === 'turn' && !isUndone)?.turnId;

@@ -220,7 +220,7 @@ export class Conversation {
   }
 
   /**
-   * Takes back this turn and those after it, with their files. Conflicting changes of others prevent this: resolves with
+   * Undoes this turn and the later ones, with their files. Conflicting changes of others prevent this: resolves with
    * them, else with null. `force` overwrites them.
    */
   async undo(turnId: string, force: boolean): Promise<Refusal | null> {
@@ -239,7 +239,7 @@ export class Conversation {
     }
   }
 
-  /** Checkpoint that an undo of this turn and those after it restores; files that it does not cover stay unchanged. */
+  /** Checkpoint that an undo of this turn and the later ones restores; files that it does not cover stay unchanged. */
   async checkpointBefore(turnId: string): Promise<Checkpoint | undefined> {
     if (this.threadId === null) return undefined;
     const { data } = await this.call('checkpoint/list', { threadId: this.threadId });
@@ -247,7 +247,7 @@ export class Conversation {
     return checkpointBefore(data, turns.slice(turns.indexOf(turnId)));
   }
 
-  /** Reads the turns before the first one that is shown. */
+  /** Reads the turns before the first shown one. */
   async loadOlder(turnLimit = this.#actor.getSnapshot().context.pageTurns): Promise<void> {
     const beforeTurnId = this.transcript.oldestTurnId;
     if (this.threadId === null || beforeTurnId === undefined || this.transcript.isAtBeginning) return;

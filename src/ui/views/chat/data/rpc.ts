@@ -101,7 +101,7 @@ export function openRpc({ token, onTold, onFrame, onClosed }: RpcOptions): Promi
   socket.onmessage = ({ data }: MessageEvent<string>) => {
     onFrame();
     const frame = JSON.parse(data) as Frame;
-    // The server is the one that this page came from, and has proved itself.
+    // The page came from this server, which has proved itself.
     if (frame.method !== undefined) return onTold({ method: frame.method, params: frame.params } as Told);
     const asked = waiting.get(Number(frame.id));
     waiting.delete(Number(frame.id));

@@ -5,9 +5,9 @@ import type { AgentInUse, ThreadConfig } from '../../../../protocol/index.ts';
 export type OtherAgent = Pick<AgentInUse, 'kind' | 'name' | 'version' | 'approvals'> | null;
 
 /**
- * The agent of a thread: the one that it names, or that of the workspace.
+ * The agent of a thread: the named one, or the agent of the workspace.
  *
- * @returns with `isOfWorkspace` when the models and modes of the workspace are those of the thread
+ * @returns `isOfWorkspace` is true if the models and modes of the workspace apply to the thread
  */
 export function agentOfThread(
   ofWorkspace: AgentInUse | null,

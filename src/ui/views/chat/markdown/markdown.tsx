@@ -79,7 +79,7 @@ function useShown<T>(items: readonly T[]): readonly [readonly T[], ComponentChil
   return [items.slice(0, limit), more];
 }
 
-/** The headings of an answer stand below those of the page. */
+/** Heading of an answer, two levels lower, because the page has its own headings. */
 function Heading({ token }: { readonly token: Tokens.Heading }) {
   const Name = `h${Math.min(6, token.depth + 2)}` as 'h3';
   return <Name>{inline(token.tokens)}</Name>;

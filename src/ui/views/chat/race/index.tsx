@@ -1,4 +1,4 @@
-/** A race: attempts at the same prompt side by side, of which one is applied to the workspace. */
+/** A race: attempts at the same prompt side by side. The user applies one of them to the workspace. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { dollars, visible } from '../../../../lib/browser.ts';
 import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';

@@ -62,7 +62,7 @@ interface PartProps {
   readonly version: number;
 }
 
-/** Whole arguments where the line above does not show them. */
+/** Whole arguments, unless the line above shows them. */
 function Arguments({ row }: PartProps) {
   const { target } = wordsOf(row);
   const command = row.tool === 'Exec' && target.length < 120 && !target.includes('\n');

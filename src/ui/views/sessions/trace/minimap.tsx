@@ -7,7 +7,7 @@ import type { Trace } from './store.ts';
 
 const buckets = 240;
 const height = 36;
-/** From top to bottom. */
+/** Lanes from top to bottom. */
 const lanes: readonly SpanKind[] = ['thinking', 'response', 'tool', 'approval'];
 const laneHeight = height / lanes.length;
 
