@@ -19,7 +19,7 @@ export interface HubEvents {
   /** How many events of each kind were published so far. */
   counts(): ReadonlyMap<string, number>;
   subscribers(): number;
-  /** Delivers what is pending and ends every reader's stream. */
+  /** Delivers the pending events and ends every reader's stream. */
   end(): void;
 }
 

@@ -99,7 +99,7 @@ interface Held {
 }
 
 /**
- * Runs a Hub in this process until it is shut down. What happens when is decided by the `hub` machine; this function
+ * Runs a Hub in this process until it is shut down. The `hub` machine decides the order of the steps; this function
  * provides its actors. Never throws: the outcome reports a failure.
  */
 export function startHub(options: HubOptions): Hub {
@@ -345,8 +345,8 @@ function follow(actor: ActorRefFrom<typeof hubMachine>, winner: () => ReturnType
 }
 
 /**
- * Everything an earlier Hub knew is under supervision before the first request is answered, so that no request can start
- * a second server of a workspace. Returns what is still to be waited for.
+ * Puts every workspace that an earlier Hub knew under supervision before the first request is answered, so no request can start
+ * a second server of a workspace. Returns a promise for each recovery.
  */
 function restoreKnown({ registry, services, store }: Held, logger: Logger): readonly Promise<boolean>[] {
   const { workspaces, damage } = store.load();
@@ -371,7 +371,7 @@ function restoreKnown({ registry, services, store }: Held, logger: Logger): read
   return workspaces.map(recover);
 }
 
-/** Adopts what still lives of what an earlier Hub started, and ends a sidecar that was left without its server. */
+/** Adopts the agent server that an earlier Hub started, and ends a sidecar that was left without its server. */
 async function recoverWorkspace(registry: Registry, workspace: Workspace, logger: Logger): Promise<boolean> {
   const { server, external, proxy } = workspace.facts.stored;
   if (server || external || proxy?.identity) {

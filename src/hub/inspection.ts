@@ -12,11 +12,11 @@ import type { Logger } from '../log/index.ts';
 /** The Hub's actors as a viewer sees them: the Hub on top, every workspace below it (design §3). */
 export interface Inspection {
   readonly source: SseSource;
-  /** The same for Stately's tools; the machines are loaded for the first of them. */
+  /** Stream for Stately's tools; the machines are loaded for the first tool. */
   readonly stately: () => Promise<SseSource>;
   readonly viewers: () => number;
   observeHub(actor: AnyActorRef): void;
-  /** Called before the actor starts. Its end is noticed by itself. */
+  /** Called before the actor starts. Its end is noticed automatically. */
   observeWorkspace(actor: AnyActorRef, path: string): void;
   /** The connection to the inbox of a workspace's agent server. Called before it starts. */
   observeInboxFeed(actor: AnyActorRef, path: string): void;
@@ -32,7 +32,7 @@ export interface Inspection {
 const hubId = 'hub';
 
 /**
- * Records from the start, with or without a viewer: the question why a workspace is as it is comes after the events that
+ * Records from the start, with or without a viewer: a user asks for the reason of a workspace's state after the events that
  * explain it.
  */
 export function createInspection(logger: Logger): Inspection {

@@ -4,7 +4,7 @@ import type { HubServices } from './facts.ts';
 import type { StoredProcess } from './store.ts';
 
 /**
- * Ends what is left of an earlier start of a process whose workspace lock is free. Resolves when nothing that carries the
+ * Ends the remaining processes of an earlier start whose workspace lock is free. Resolves when no process that carries the
  * start's marker is left, or when the rest was not signalled because it is not proved to be ours.
  */
 export async function endLeftovers(logger: Logger, { identity, marker }: StoredProcess): Promise<void> {
@@ -13,7 +13,7 @@ export async function endLeftovers(logger: Logger, { identity, marker }: StoredP
   if (uncertain) reportUnverified(logger, identity.pid);
 }
 
-/** Ends what an agent of another maker has left, whose agent server has died: by the identities that the server has recorded. */
+/** Ends the remaining processes of external agents after the death of their agent server: by the identities that it recorded. */
 export async function endRecordedProcesses(
   { home, logger }: Pick<HubServices, 'home' | 'logger'>,
   canonicalWorkspacePath: string,

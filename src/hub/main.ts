@@ -40,7 +40,7 @@ function obeySignals(hub: Hub): () => void {
 
 /**
  * Runs the Hub in this process until it has ended, by request, by signal, or because another one serves this home.
- * Never throws: what went wrong is in the outcome.
+ * A failure, such as an invalid configuration, is in the outcome.
  */
 export async function runHub(options: RunHubOptions): Promise<HubOutcome> {
   const { home, environment, logger, agentServer = ownAgentServer(), policy = {}, onServing } = options;

@@ -27,7 +27,7 @@ export interface MetricsSources {
 
 /**
  * The Prometheus text of `GET /v1/metrics`. Everything is counted where it happens and only read here, so metrics that are
- * not scraped cost nothing. No label contains a path: a scrape does not reveal what the user works on.
+ * not scraped cost nothing. No label contains a path: a scrape does not reveal the user's projects.
  */
 export function renderMetrics({
   registry,
@@ -50,7 +50,7 @@ export function renderMetrics({
   ]);
 }
 
-/** Health and last turn of each workspace, by its id: a path would reveal what the user works on. */
+/** Health and last turn of each workspace, by its id: a path would reveal the user's projects. */
 function healthFamilies(records: readonly AppServerRecord[]): Family[] {
   const each = records.map((record) => ({ record, workspace: workspaceId(record.canonicalWorkspacePath) }));
   const known = each.filter(({ record: { health } }) => health !== 'unknown');

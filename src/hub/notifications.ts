@@ -39,7 +39,7 @@ export function parseNotification(body: unknown): Request {
   if (!parsed.success) {
     const [issue] = parsed.issues;
     const field = v.getDotPath(issue);
-    // The words of a failed type check quote what was received.
+    // The message of a failed type check quotes the received value.
     const isTypeCheck = issue.kind === 'schema';
     return invalid(isTypeCheck ? `Notification ${field ?? 'body'} is invalid.` : issue.message, field);
   }
@@ -64,7 +64,7 @@ function severityOf(value: string | null | undefined): string {
 }
 
 /**
- * The notification as it is published (specification §2.5): severity normalised, a missing kind named.
+ * Returns the published form of a notification (specification §2.5): severity normalised, a missing kind filled in.
  *
  * @param workspacePath canonical path of the workspace; null without one
  */

@@ -6,7 +6,7 @@ import type { HubServices } from './facts.ts';
 /**
  * The supervision policy of a configuration. Durations are in milliseconds.
  *
- * @param overrides fields that the program that embeds the Hub sets, whatever the configuration contains
+ * @param overrides fields that the embedding program sets; they override the configuration
  */
 export function policyOf(config: Config, overrides: Partial<SupervisionPolicy>): SupervisionPolicy {
   const { Supervision: settings } = config;

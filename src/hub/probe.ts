@@ -16,7 +16,7 @@ export interface Introduction {
  * Opens the WebSocket and performs the handshake of specification §4.2 rule 2, as any client would.
  *
  * @param timeoutMs for the whole exchange; a server that accepts and never answers costs no more
- * @throws Error saying what did not happen. The URL, which carries a token, is never in the message.
+ * @throws Error naming the step that failed. The URL, which carries a token, is never in the message.
  */
 export async function introduce(
   url: string,

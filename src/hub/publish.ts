@@ -23,7 +23,7 @@ function exitData(event: Emitted<'appserver.exited'>, facts: WorkspaceFacts): Hu
   };
 }
 
-/** Publishes what the machine emits, with the endpoints and the standard error that never enter a machine. */
+/** Publishes the events of the machine, with the endpoints and the standard error that never enter a machine. */
 export function publishEvents(
   actor: ActorRefFrom<typeof agentServerMachine>,
   hub: HubServices,

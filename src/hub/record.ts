@@ -42,7 +42,7 @@ function tailSince(logDirectory: string, from: number | null, secrets: Iterable<
   if (from === null) return null;
   const file = logFiles(logDirectory).stderr;
   const size = sizeOf(file);
-  // A log that has become shorter was cut, and what is left of it is of this run.
+  // A log that has become shorter was cut, and its rest is of this run.
   const ours = size < from ? size : size - from;
   const bytes = Math.min(ours, defaults.supervise.recentStderrBytes);
   if (bytes === 0) return null;
@@ -54,7 +54,7 @@ export function recentStderr(facts: WorkspaceFacts): string | null {
   return tailSince(facts.logDirectory, facts.stderrFrom, facts.secrets);
 }
 
-/** The same of the sidecar. */
+/** Last standard error of the sidecar, secrets removed; null without output or without a sidecar. */
 export function sidecarStderr(facts: WorkspaceFacts): string | null {
   return tailSince(`${facts.logDirectory}/sidecar`, facts.sidecarStderrFrom, facts.secrets);
 }

@@ -53,7 +53,7 @@ export interface Registry {
   byId(id: string): Workspace | undefined;
   /** Puts a workspace that an earlier Hub knew under supervision, at rest. */
   restore(stored: StoredWorkspace): Workspace;
-  /** Takes over what still runs of a restored workspace. */
+  /** Adopts the running processes of a restored workspace. */
   adopt(workspace: Workspace): void;
   /** `POST /v1/appservers/ensure`. Synchronous when the server already runs. */
   ensure(request: EnsureOptions): Workspace | AppServerRecord | Promise<Workspace | AppServerRecord>;
@@ -61,7 +61,7 @@ export interface Registry {
   inspect(path: unknown): Promise<AppServerRecord> | AppServerRecord;
   /** Records of all known workspaces as this Hub supervises them. */
   list(): AppServerRecord[];
-  /** The same, with the servers that run without this Hub. */
+  /** Records of all known workspaces, with the servers that run without this Hub. */
   listAll(): Promise<AppServerRecord[]>;
   stop(path: unknown): Promise<AppServerRecord>;
   restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord>;
@@ -147,7 +147,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       seed: options.seed(),
       observe: options.observe,
     });
-    // Its key is not known any more, so what it wrote could not be shown safely.
+    // Without the sidecar's key its old log cannot be shown safely.
     if (!stored.proxy) rmSync(join(workspace.facts.logDirectory, 'sidecar'), { recursive: true, force: true });
     workspaces.set(path, workspace);
     byId.set(facts.id, workspace);
@@ -335,7 +335,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     find: (path) => workspaces.get(resolveKnown(path).canonical),
     stopAll,
     releaseAll() {
-      // They stay known: a write of the state that waits for its turn collects them after this.
+      // The workspaces stay known: a queued write of the state collects them after this.
       for (const workspace of workspaces.values()) workspace.release();
     },
   };

@@ -104,14 +104,14 @@ export type HubRouteResponse =
 
 export interface HubRoute {
   readonly method: 'GET' | 'POST';
-  /** As OpenAPI writes it: `/v1/things/{id}`. */
+  /** Path in the notation of OpenAPI: `/v1/things/{id}`. */
   readonly path: string;
-  /** Whether `Authorization: Bearer <HUB_TOKEN>` is asked for. */
+  /** Requires `Authorization: Bearer <HUB_TOKEN>`. */
   readonly auth: boolean;
   /** The page token opens it, too. */
   readonly isForPage?: true;
   readonly summary: string;
-  /** Of the names in braces in the path. */
+  /** Parameters for the names in braces in the path. */
   readonly params?: readonly HubQueryParameter[];
   readonly query?: readonly HubQueryParameter[];
   readonly headers?: readonly HubQueryParameter[];

@@ -33,7 +33,7 @@ function isRegularFile(path: string): boolean {
   try {
     return statSync(path).isFile();
   } catch {
-    // A file that cannot be seen, for whatever reason, cannot be used.
+    // A file that cannot be examined, for any reason, cannot be used.
     return false;
   }
 }

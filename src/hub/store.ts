@@ -44,10 +44,10 @@ export interface ListDamage {
 export interface WorkspaceStore extends OwnedFile {
   /** Workspaces that the last Hub left. A damaged file is moved aside, so that no write replaces it. */
   load(): { readonly workspaces: readonly StoredWorkspace[]; readonly damage: ListDamage | null };
-  /** Resolves once everything true at the time of the call is on disk. Calls made meanwhile share one write. */
+  /** Resolves once everything true at the time of the call is on disk. Calls during a write share the next one. */
   save(): Promise<void>;
   /**
-   * Resolves when no write is under way, whatever became of it. None begins afterwards: the process may end in the middle of it, and
+   * Resolves when no write is under way, also after a failed one. No write begins afterwards: the process may end during it, and
    * the file belongs to the next holder of the lock.
    */
   end(): Promise<void>;

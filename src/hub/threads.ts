@@ -1,4 +1,4 @@
-/** The conversations of all workspaces, read from their databases: no agent server is asked, so a stopped one is no different. */
+/** The conversations of all workspaces, read from their databases: this works for stopped agent servers, too. */
 import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -51,7 +51,7 @@ interface Stored {
   readonly threads: readonly ListedThread[];
 }
 
-/** Lists conversations. Equal requests that come together share one reading; what has not changed is not read again. */
+/** Lists conversations. Equal requests that come together share one reading; unchanged lists are not read again. */
 export class ThreadLists {
   readonly #options: ThreadListsOptions;
   /** The last reading of each workspace without a search, the latest last. */

@@ -10,9 +10,9 @@ const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 
  * Opens a WebSocket (RFC 6455), sends one text and gives the first message that comes back. That is all a Hub ever asks of
  * a server; a whole client library would cost it 10 MiB.
  *
- * @param url `ws:`, with whatever token it carries
+ * @param url `ws:`, with any token it carries
  * @param signal ends it; the caller's deadline
- * @throws Error saying what did not happen, never quoting the URL
+ * @throws Error naming the step that failed, never quoting the URL
  */
 export function askOnce(url: string, text: string, signal: AbortSignal): Promise<string> {
   const { protocol, hostname, host, port, pathname, search } = new URL(url);
@@ -57,7 +57,7 @@ export function askOnce(url: string, text: string, signal: AbortSignal): Promise
 /** Reads frames from the beginning of the bytes and returns the number of bytes read: 0 when more must come first. */
 type Reader = (bytes: Buffer) => number;
 
-/** RFC 6455, section 4.2.2: what the server makes of our key, to show that it means a WebSocket. */
+/** RFC 6455, section 4.2.2: the server's answer to our key, which proves that it accepts the WebSocket. */
 const acceptOf = (key: string): string =>
   createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
 

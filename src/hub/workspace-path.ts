@@ -3,7 +3,7 @@ import { isAbsolute } from 'node:path';
 import { findWorkspace, WorkspaceError } from '../config/index.ts';
 import { hubError } from './errors.ts';
 
-/** A workspace as it was asked for and as it really is. */
+/** Requested and real path of a workspace. */
 export interface WorkspacePath {
   readonly requested: string;
   /** The real path: every spelling and symlink of a workspace has the same one. */
@@ -31,7 +31,7 @@ function faultOf(path: string): string | null {
 
 const shown = (path: string) => ({ workspacePath: path });
 
-/** ENOTDIR, EACCES, ELOOP and the like mean for us what ENOENT means: there is no such workspace. */
+/** ENOTDIR, EACCES, ELOOP and similar errors count as ENOENT: the workspace does not exist. */
 function statsOf(path: string, stat: typeof lstatSync): Stats | undefined {
   try {
     return stat(path, { throwIfNoEntry: false });
@@ -52,9 +52,9 @@ function isSame(before: Stats, now: Stats | undefined): boolean {
 }
 
 /**
- * Makes the resolver of workspace paths (specification §7.1, design §5): 400 `workspaceNotFound` for what cannot be a
- * path, 404 for what is not a workspace of this user, with `ownerUid` when it is another user's. A spelling seen before is
- * recognised at the cost of one `stat` and one `lstat`, which is what keeps a warm `ensure` cheap.
+ * Makes the resolver of workspace paths (specification §7.1, design §5): 400 `workspaceNotFound` for a value that cannot be a
+ * path, 404 for a directory that is not a workspace of this user, with `ownerUid` when it is another user's. A known spelling
+ * costs one `stat` and one `lstat`, which keeps a warm `ensure` cheap.
  *
  * @param home user home of Oratorio
  */

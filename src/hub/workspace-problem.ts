@@ -1,7 +1,7 @@
 import { ConfigError, findWorkspace, loadConfig, WorkspaceError } from '../config/index.ts';
 import type { HubServices } from './facts.ts';
 
-/** Why a workspace cannot be started as it is now: not this user's, or settings that cannot be used. */
+/** Reason why a workspace cannot be started: not this user's, or settings that cannot be used. */
 export interface WorkspaceProblem {
   readonly kind: 'workspaceGone' | 'invalidConfig';
   readonly message: string;

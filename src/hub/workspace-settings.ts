@@ -33,7 +33,7 @@ export interface SettingsProblem {
 export interface SettingsView {
   /** @returns the same object until something changes */
   now(): WorkspaceSettings;
-  /** As `now`, at most `staleMs` old: without a system call most of the time. */
+  /** Settings at most `staleMs` old: without a system call most of the time. */
   recent(): WorkspaceSettings;
 }
 

@@ -42,7 +42,7 @@ export interface Workspace {
   send(event: AgentServerEvent): void;
   /** Takes the report of an agent server of this workspace; false for one of an earlier start. */
   takeReport(report: HealthReport): boolean;
-  /** Trust and settings as they are on the disk now. */
+  /** Current trust and settings on the disk. */
   settings(): WorkspaceSettings;
   /** Resolves at the first snapshot, this one included, with nothing under way and `until` true. */
   settled(until?: (snapshot: AgentServerSnapshot) => boolean): Promise<AgentServerSnapshot>;

@@ -121,7 +121,7 @@ export function probeRegularly({ facts, incarnation, ask, report, contact }: Pro
     return idleStopMs > 0 && idleMs >= idleStopMs;
   }
 
-  /** Milliseconds until the contact has been silent for too long. What answered a probe was not silent. */
+  /** Milliseconds until the contact has been silent for too long. An answer to a probe ends the silence. */
   function toleratedMs(): number {
     if (!contact) return Number.POSITIVE_INFINITY;
     return contactSilenceMs - Math.min(contact.connection.silentMs, monotonicMs() - askedAt);

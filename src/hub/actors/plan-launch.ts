@@ -73,8 +73,8 @@ function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts): numb
 }
 
 /**
- * Plans one start: ports for every enabled service, a fresh WebSocket token, and the launch document. Writes what is
- * secret into `facts` and returns the rest.
+ * Plans one start: ports for every enabled service, a fresh WebSocket token, and the launch document. Writes the
+ * secrets into `facts` and returns the rest.
  *
  * @throws StartError `invalidConfig`, `portUnavailable`
  */

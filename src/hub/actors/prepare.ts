@@ -24,7 +24,7 @@ function unusable(facts: WorkspaceFacts, { mutexPath, lockPath }: WorkspaceFiles
   return new StartError('workspaceLocked', message, false);
 }
 
-/** @throws StartError workspaceGone, when the directory is no workspace of this user (any more) */
+/** @throws StartError workspaceGone, when the directory is not, or is no longer, a workspace of this user */
 async function checkWorkspace(hub: HubServices, { stored }: WorkspaceFacts): Promise<void> {
   try {
     openWorkspace(stored.canonicalWorkspacePath, { home: hub.home });
@@ -57,7 +57,7 @@ function takeOver(facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): 
   facts.lockOwner = null;
   facts.external = isOurs ? null : lock.identity;
   facts.stored.external = !isOurs;
-  // Of a server that no Hub of this user has started nothing is stored by which a later Hub could signal it.
+  // A server that no Hub of this user has started is not stored: a later Hub must not be able to signal it.
   facts.stored.server = isOurs ? { marker: lock.incarnation ?? '', identity: lock.identity } : null;
 }
 
@@ -115,8 +115,8 @@ async function endedUnseen(hub: HubServices, facts: WorkspaceFacts): Promise<Sta
 }
 
 /**
- * The `prepare` actor: finds the owner of the workspace; without one, ends what a crash may have left, plans ports and
- * tokens, and has the intention on disk before anything is spawned.
+ * The `prepare` actor: finds the owner of the workspace; without one, ends remaining processes of a crash, plans ports and
+ * tokens, and writes the intention to disk before it spawns a process.
  */
 export function prepare(hub: HubServices, factsOf: FactsOf) {
   return fromPromise<Preparation, PrepareInput>(async ({ input, signal }) => {

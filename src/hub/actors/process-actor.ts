@@ -10,9 +10,9 @@ export interface ProcessSource {
   readonly adopt: () => ManagedProcess | null;
   /** Calls `listener` whenever an adopted process may have ended. Returns a function that removes it. */
   readonly watch?: (listener: () => void) => () => void;
-  /** Ends what has left the process, its group and its marker; called when nothing else is left. */
+  /** Ends descendants that have left the group and lost the marker; called when no other process is left. */
   readonly sweep?: () => Promise<void>;
-  /** The process has ended and nothing of it is left. */
+  /** The process and all its descendants have ended. */
   readonly onGone: () => void;
   /** The process was not signalled, because it is not proved to be ours. */
   readonly onUnverified: (pid: number) => void;

@@ -49,7 +49,7 @@ function listenerCheck(facts: WorkspaceFacts, sidecar: Sidecar): ListenerCheck {
 const otherListener = (otherProgram: string, { endpoint }: Sidecar): string =>
   `${otherProgram} listens at ${endpoint}, and is not the sidecar. End it, or choose another apiProxy.endpoint.`;
 
-/** Asks for the model list with the key; some proxies serve it under /v1 only. Null: answered; else what failed. */
+/** Asks for the model list with the key; some proxies serve it under /v1 only. Null: answered; else the failure. */
 async function problemOf(
   { endpoint, apiKey }: Sidecar,
   options: Pick<HttpProbeOptions, 'timeoutMs' | 'signal' | 'connection'>,

@@ -35,7 +35,7 @@ export interface InboxReader {
 }
 
 /**
- * Reads the feed until it ends. Resolves with the status of an answer that is no feed, or null when the stream has ended.
+ * Reads the feed until it ends. Resolves with the status of an answer that is not a feed, or null when the stream has ended.
  *
  * @throws Error when the connection fails or is silent for too long
  */

@@ -15,7 +15,7 @@ export class ChunkDecoder {
   /**
    * Calls `onData` with each piece of the body. The pieces are views of `bytes`.
    *
-   * @throws Error for bytes that are no chunk
+   * @throws Error for bytes that are not a chunk
    */
   push(bytes: Buffer, onData: (piece: Buffer) => void): void {
     for (let at = 0; at < bytes.length && !this.#isOver; ) {

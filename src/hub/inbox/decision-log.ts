@@ -11,8 +11,8 @@ const maxFileBytes = 1_048_576;
 const Line = v.pipe(v.string(), v.parseJson(), InboxHistoryEntry);
 
 /**
- * The record of decisions: who decided what, when and over which face, one JSON object a line, in `<home>/hub/inbox.jsonl` (0600).
- * It answers a question of the user; no decision waits for it, and none is taken from it.
+ * The record of decisions: author, decision, time and client of each, one JSON object a line, in `<home>/hub/inbox.jsonl` (0600).
+ * The user reads it; no decision waits for it, and none is taken from it.
  */
 export class DecisionLog {
   readonly #file: string;

@@ -24,7 +24,7 @@ const headBytes = 16_384;
 const isPlainToken = /^[\x21-\x7e]*$/;
 const endOfHead = '\r\n\r\n';
 
-/** Every socket reads into it: what arrives is taken in before the next read. */
+/** Buffer of every socket: its bytes are taken in before the next read. */
 const received = Buffer.allocUnsafeSlow(65_536);
 
 /**
@@ -47,7 +47,7 @@ export function readFeed(request: FeedRequest, { onSign, onData }: FeedHandlers)
       if (body) chunks.push(body, onData);
       if (chunks.isOver) finish(null);
     };
-    /** @returns what follows the head; undefined as long as it is not complete, and for an answer without a feed */
+    /** @returns the bytes after the head; undefined while the head is incomplete, and for an answer without a feed */
     const takeHead = (bytes: Buffer): Buffer | undefined => {
       const before = head.length;
       head += bytes.toString('latin1');

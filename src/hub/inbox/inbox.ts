@@ -158,7 +158,7 @@ export class Inbox {
     });
   }
 
-  /** The whole state of an agent server: what it does not name has ended while it could not be heard. */
+  /** Takes the whole state of an agent server: a request that it does not contain has ended while the connection was down. */
   replace(workspace: InboxWorkspace, open: readonly ApprovalRequest[], resolved: readonly ResolvedRequest[]): void {
     for (const each of resolved) this.resolve(workspace, each);
     const named = new Set(open.map(({ requestId }) => requestId));
@@ -166,7 +166,7 @@ export class Inbox {
     for (const request of open) this.add(workspace, request);
   }
 
-  /** The agent server has ended, and what it asked with it. */
+  /** Withdraws all requests of an agent server that has ended. */
   withdrawAll(workspace: InboxWorkspace): void {
     this.#withdraw(workspace, () => true);
   }
@@ -194,7 +194,7 @@ function stateOf(actor: RequestActor): InboxItem['state'] {
   return snapshot.matches('unconfirmed') ? 'unconfirmed' : 'open';
 }
 
-/** Of an agent server that does not name the reason. */
+/** Reason of a decision whose agent server does not name it. */
 function reasonOf({ decision, decidedBy }: InboxDecision): InboxReason {
   if (decidedBy === 'timeout') return 'expired';
   return decidedBy === 'policy' && decision === 'cancel' ? 'turnEnded' : 'answered';

@@ -1,4 +1,4 @@
-/** Approvals and questions of all workspaces: what their agent servers report, and the answers to it. */
+/** Approvals and questions of all workspaces: the reports of their agent servers, and the answers to them. */
 export { type AnswerOutcome, answerRequest } from './agent-server.ts';
 export { DecisionLog } from './decision-log.ts';
 export { inboxFollower } from './follow.ts';

@@ -1,6 +1,6 @@
 import type { DeliveryFailure } from '../../../machines/index.ts';
 
-/** One notice for the user: that a workspace waits, never what it asks for. */
+/** One notice for the user: that a workspace waits, never the request itself. */
 export interface Notice {
   /** `<workspaceId>/<requestId>` */
   readonly id: string;

@@ -15,7 +15,7 @@ export interface Forwarder {
    * Asks the Dashboard of a workspace for `path` and passes the answer on as it comes. The end of the client ends the inner
    * request, and so does the deadline of the route.
    *
-   * @throws HttpError 502 `badGateway` when the agent server breaks off or answers with what does not pass
+   * @throws HttpError 502 `badGateway` when the agent server breaks off or its answer must not pass
    */
   forward(context: RequestContext<never>, target: Target, path: string): Promise<Reply>;
   close(): void;

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Header, RequestContext } from '../../http/index.ts';
 
 /**
- * Headers of a request that the agent server gets as the page sent them. A list of what passes, not of what does not: tokens,
- * cookies, origins and whatever a browser or a proxy adds stay at the Hub.
+ * Headers of a request that the agent server gets unchanged. This is an allow list: tokens,
+ * cookies, origins and headers that a browser or a proxy adds stay at the Hub.
  */
 const passedIn = ['accept', 'content-type', 'if-match', 'if-none-match', 'last-event-id', 'range'] as const;
 
@@ -27,7 +27,7 @@ export function innerHeaders(request: Pick<RequestContext, 'header'>, token: str
 }
 
 /** Control characters other than a tab: uWebSockets.js would write them. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for control characters
 const control = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 
 export function outerHeaders(answer: IncomingHttpHeaders): Header[] {
@@ -39,7 +39,7 @@ export function outerHeaders(answer: IncomingHttpHeaders): Header[] {
   return headers;
 }
 
-/** Types that a browser only shows as what they are. A page of the Hub's origin runs nothing that an agent has written. */
+/** Types that a browser only displays, and never runs. A page of the Hub's origin runs nothing that an agent has written. */
 const inert =
   /^(?:application\/(?:json|problem\+json|x-ndjson|schema\+json)|text\/(?:plain|event-stream|csv)|image\/(?:png|jpeg|gif|webp))(?:\s*;|$)/i;
 

@@ -87,7 +87,7 @@ export function workspacePages(options: PagesOptions): Pages {
       const host = request.header('host') ?? '';
       const site = request.header('sec-fetch-site');
       const origin = request.header('origin');
-      // Both, where both are there: an Origin that is not ours is not made better by what stands beside it.
+      // Checks both headers where both are sent: a Sec-Fetch-Site of ours does not excuse a foreign Origin.
       const isOurs = site !== 'none' && !isForeign(host, site, origin) && !isForeign(host, undefined, origin);
       if (!isOurs && !isDocument(request.path))
         throw new HttpError(403, 'originNotAllowed', 'The request comes from a page of another origin.');

@@ -36,7 +36,7 @@ export function innerPathOf(rest: string): string | undefined {
   return closed.has(decoded.join('/').toLowerCase()) ? undefined : rest;
 }
 
-/** For the judgement only: what is passed on stays as it was written, `%2f` included. */
+/** Segments for the check only: the forwarded path stays unchanged, `%2f` included. */
 function decodedSegments(path: string): readonly string[] | undefined {
   const segments = path.split('/');
   if (!path.includes('%')) return segments;

@@ -7,7 +7,7 @@ import { phaseOf, publicState } from '../record.ts';
 import type { Registry } from '../registry.ts';
 import type { Workspace } from '../workspace.ts';
 
-/** Where the Dashboard of a workspace answers now, and what opens it. Never shown to a client. */
+/** Current address of a workspace's Dashboard, and the token that opens it. Never shown to a client. */
 export interface Target {
   /** `http://127.0.0.1:41236` */
   readonly origin: string;
@@ -16,13 +16,13 @@ export interface Target {
   readonly port: number;
   readonly token: string;
   /**
-   * To be called before a connection is opened. One that stands needs it not: at its other end is the process that
+   * Called before a connection is opened. An open connection does not need it: at its other end is the process that
    * was there when it was opened.
    *
    * @throws HttpError 503 `workspaceUnavailable` when that process is gone, for another one may have its port
    */
   confirm(): void;
-  /** It did not answer: it must prove itself again before it gets another token. */
+  /** Called when the process did not answer: it must prove itself again before it gets another token. */
   doubt(): void;
 }
 

@@ -50,7 +50,7 @@ export function inboxRoutes(bind: Bind, { registry, inbox, decisions, logger }: 
         throw unavailable(workspace);
       });
     if (outcome.kind === 'unknown') {
-      // It has ended, and the report of that is under way.
+      // The request has ended, and the report of its end is under way.
       inbox.requireOpen(workspaceId, requestId);
       throw hubError('notFound', 'No such request waits for a decision.');
     }

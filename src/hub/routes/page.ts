@@ -9,7 +9,7 @@ import type { Bind } from './bind.ts';
 export interface PageRoutesOptions {
   readonly registry: Registry;
   readonly inspection: SseSource;
-  /** The same for Stately's tools. */
+  /** Stream for Stately's tools. */
   readonly stately: () => Promise<SseSource>;
   /** The token of a workspace's dashboard. */
   readonly dashboardToken: (canonicalPath: string) => string;

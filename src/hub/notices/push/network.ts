@@ -28,7 +28,7 @@ export async function publicInternet(): Promise<PushNetwork> {
 /** Why an address is not that of a push service. */
 export class EndpointError extends Error {
   override readonly name = 'EndpointError';
-  /** The same address may pass later. */
+  /** True: the address may pass a later check. */
   readonly mayPass: boolean;
 
   constructor(message: string, { mayPass = false }: { readonly mayPass?: boolean } = {}) {

@@ -54,7 +54,7 @@ export class PushSubscriptions implements OwnedFile {
     return true;
   }
 
-  /** Resolves when no write is under way, whatever became of it. */
+  /** Resolves when no write is under way, also after a failed one. */
   flush(): Promise<void> {
     return this.#writing;
   }
