@@ -15,7 +15,7 @@ export interface ActorsHost extends Pick<AutomationsOptions, 'settings' | 'obser
   readonly row: (id: string) => StoredAutomation | undefined;
   readonly requestSlot: (id: string) => void;
   readonly releaseSlot: (id: string) => void;
-  /** After every transition. */
+  /** Called after every transition. */
   readonly changed: (id: string, snapshot: AutomationSnapshot) => void;
   readonly dropped: (id: string, event: AutomationEmitted) => void;
   /** Whether an actor that rests may stay. */
@@ -29,7 +29,7 @@ export const termsOf = (row: StoredAutomation) => ({
   vanishes: row.deleteAfterRun,
 });
 
-/** The actors of automations: made when they are needed, let go when they rest and there are too many. */
+/** The actors of automations: made when they are needed, released when they rest and there are too many. */
 export class AutomationActors {
   readonly #host: ActorsHost;
   readonly #machine: typeof automationMachine;
@@ -62,18 +62,18 @@ export class AutomationActors {
     return this.#living.get(id)?.getSnapshot();
   }
 
-  /** The last due time that its actor has heard of and that may not be in its row yet. */
+  /** The last due time sent to the actor, which may not be in its row yet. */
   toldOf(id: string): number | undefined {
     const context = this.#living.get(id)?.getSnapshot().context;
     return (context?.due ?? context?.covers)?.scheduledFor;
   }
 
-  /** Notifies its actor, and creates a missing one. A removed automation gets nothing. */
+  /** Notifies the actor of an automation, and creates a missing one. A removed automation gets nothing. */
   send(id: string, event: AutomationEvent): void {
     this.wake(id)?.send(event);
   }
 
-  /** Notifies its actor if it exists: the others read the change from the row. */
+  /** Notifies an existing actor: other automations read the change from their rows. */
   tell(id: string, event: AutomationEvent): void {
     this.#living.get(id)?.send(event);
   }
@@ -86,7 +86,7 @@ export class AutomationActors {
     return row && this.#begin(row);
   }
 
-  /** Stops all; current runs are ended. */
+  /** Stops all actors, which ends their current runs. */
   stop(): void {
     this.#isStopped = true;
     for (const [id, actor] of this.#living) this.#forget(id, actor);
@@ -137,7 +137,7 @@ export class AutomationActors {
     return actor;
   }
 
-  /** Not within its own transition, and not when it has something to do again. */
+  /** Releases an actor, but not within its own transition, and not when it has work again. */
   #release(id: string, actor: AutomationActor): void {
     if (this.#host.keepsResting()) return;
     setImmediate(() => {

@@ -27,12 +27,12 @@ export class Automations {
     if (this.#options.settings.isEnabled && this.#exist()) await this.#load();
   }
 
-  /** Something will be due by itself, or is under way: a server that is stopped as idle would miss it. */
+  /** Whether a run is in progress, or will become due: a server that is stopped as idle would miss it. */
   get isExpecting(): boolean {
     return this.#book?.isExpecting ?? (this.#loading !== undefined && !this.#isClosed);
   }
 
-  /** For health. */
+  /** Facts for health. */
   describe(): Readonly<Record<string, unknown>> {
     if (!this.#options.settings.isEnabled) return { scheduler: 'disabled' };
     return this.#book?.describe() ?? { scheduler: 'notStarted' };
@@ -94,7 +94,11 @@ export class Automations {
     return (await this.#writer(id)).cancel(id);
   }
 
-  /** With its history; a run that is under way is cancelled. @returns whether there was one. @throws AgentError automationsDisabled */
+  /**
+   * Removes an automation with its history, and cancels its run.
+   * @returns whether there was one
+   * @throws AgentError automationsDisabled
+   */
   async remove(id: string): Promise<boolean> {
     return this.#options.schedules.automation(id) ? (await this.#writer(id)).remove(id) : false;
   }
@@ -117,7 +121,7 @@ export class Automations {
     return this.#options.schedules.count() > 0;
   }
 
-  /** Actors with newer facts than the rows. */
+  /** Loads the actors, which have newer facts than the rows; undefined when automations are disabled or absent. */
   async #reader(): Promise<Book | undefined> {
     if (!this.#options.settings.isEnabled || this.#isClosed) return undefined;
     return this.#loading !== undefined || this.#exist() ? this.#load() : undefined;

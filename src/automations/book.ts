@@ -64,7 +64,7 @@ export class Book {
     return this.#view(this.#row(id));
   }
 
-  /** In the order in which they were made. The event loop gets its turns meanwhile. */
+  /** Lists automations in the order of their creation. Yields to the event loop in between. */
   async list(kind?: Automation['kind']): Promise<Automation[]> {
     const all: Automation[] = [];
     let from = performance.now();
@@ -81,14 +81,14 @@ export class Book {
     return all;
   }
 
-  /** Kept until something changes. */
+  /** Returns the state of all automations, cached until something changes. */
   async state(): Promise<AutomationsState> {
     for (;;) {
       if (this.#state?.isRunning === this.#runner.isRunning) return this.#state;
       if (this.#state) this.#revise();
       const revision = this.#revision;
       const all = await this.list();
-      // Something may have changed while it was put together.
+      // A change may have come while the state was built.
       if (revision !== this.#revision) continue;
       this.#state = stateOf(all, { revision, isRunning: this.#runner.isRunning }, this.#now());
     }
@@ -140,20 +140,20 @@ export class Book {
     return this.#replace(row, { ...row, enabled, nextAt, updatedAt: now, version: row.version + 1 });
   }
 
-  /** @throws AgentError automationNotFound, automationInvalid when it runs or is about to */
+  /** @throws AgentError automationNotFound, automationInvalid when a run is in progress or about to begin */
   run(id: string): Automation {
     this.#row(id);
     if (!this.#runner.isRunning) throw invalid('stopping', 'nothing is run now');
     const state = this.#runner.stateOf(id);
     if (state === 'running' || state === 'queued') throw invalid('running', `it is ${state} already`);
     let at = this.#now();
-    // A run is called after its time.
+    // A run is named by its time.
     while (this.#schedules.run(id, at)) at += 1;
     this.#runner.run(id, at);
     return this.read(id);
   }
 
-  /** @throws AgentError automationNotFound, automationInvalid when nothing of it is under way */
+  /** @throws AgentError automationNotFound, automationInvalid when no run is in progress */
   cancel(id: string): Automation {
     this.#row(id);
     const state = this.#runner.stateOf(id);
@@ -164,7 +164,7 @@ export class Book {
     return this.read(id);
   }
 
-  /** A run that is under way is cancelled. @returns whether there was one */
+  /** Removes an automation and cancels its run. @returns whether there was one */
   remove(id: string): boolean {
     const row = this.#schedules.automation(id);
     if (!row) return false;
@@ -236,7 +236,7 @@ export class Book {
     this.#state = undefined;
   }
 
-  /** Reported soon: an answer precedes its effects, and several changes in a row are reported once. */
+  /** Reports a change soon: a response precedes its effects, and several changes in a row are reported once. */
   #changed(id: string): void {
     this.#views.delete(id);
     this.#revise();

@@ -3,7 +3,7 @@ import type { Due } from '../../machines/index.ts';
 import type { StoredAutomation } from '../agent/index.ts';
 import type { Schedule } from '../protocol/index.ts';
 
-/** When something is due: pure arithmetic, nothing here reads a clock. Times are milliseconds since the epoch. */
+/** Due times of a schedule: pure arithmetic, nothing here reads a clock. Times are milliseconds since the epoch. */
 export interface Calculator {
   readonly isRecurring: boolean;
   /** The first due time after `after`; null: never. */
@@ -13,7 +13,7 @@ export interface Calculator {
 /** Due times of a schedule and its anchor. */
 export type Scheduled = Pick<StoredAutomation, 'schedule' | 'anchorAt'>;
 
-/** Due times that passed are counted up to here; more are as many. */
+/** Passed due times are counted up to this number. */
 export const countedDues = 100;
 
 /**
@@ -76,7 +76,7 @@ function lastBefore({ next }: Calculator, known: number, now: number): number {
 
 const once = (at: number): Calculator => ({ isRecurring: false, next: (after) => (at > after ? at : null) });
 
-/** Anchored: a late run does not make the next one late. */
+/** Due times of an interval. They are anchored: a late run does not make the next one late. */
 function every(first: number, everyMs: number): Calculator {
   return {
     isRecurring: true,

@@ -16,7 +16,7 @@ export class Calendar {
   readonly #retries = new DueIndex();
   readonly #held = new Map<string, Held>();
 
-  /** Reports nothing, ever. */
+  /** Whether no report is pending. */
   get isEmpty(): boolean {
     return this.#dues.size === 0 && this.#retries.size === 0 && this.#held.size === 0;
   }

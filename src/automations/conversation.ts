@@ -104,7 +104,7 @@ async function whenFree<T>(threads: Runtime, threadId: string, signal: AbortSign
       if (!(error instanceof AgentError && error.reason === 'turnInProgress')) throw error;
     }
     await unlessAborted(threads.runningTurn(threadId)?.ended, signal);
-    // The queue of the thread, and a deletion of it, come before the automation.
+    // The thread's queue, and a deletion of the thread, come before the automation.
     await setImmediate();
   }
 }

@@ -4,7 +4,7 @@ import { defaults } from '../protocol/index.ts';
 import { calculatorOf, passedDues } from './calculator.ts';
 import { isRecurring } from './rows.ts';
 
-/** A run whose row says that it runs. */
+/** A run whose row has the status `running`. */
 export interface BegunRun {
   readonly row: StoredAutomation;
   readonly run: StoredRun;
@@ -19,8 +19,8 @@ export class Ledger {
   }
 
   /**
-   * Begins a run by writing it down, in one commit with the due times it stands for. Undefined: another process has
-   * begun it, or there is nothing to run any more.
+   * Begins a run by storing it, in one commit with the due times that it stands for.
+   * @returns undefined: another process has begun it, or there is nothing to run any more
    */
   begin({ automationId, work, covers }: AutomationRunInput, now: number): BegunRun | undefined {
     return this.#schedules.transaction(() => {
@@ -52,17 +52,17 @@ export class Ledger {
     });
   }
 
-  /** Stores its end, and removes the oldest run beyond the limit. A removed automation is left alone. */
+  /** Stores the end of a run, and removes the oldest run beyond the limit. Ignores a removed automation. */
   end(run: StoredRun): void {
     this.#schedules.updateRun(run);
     this.#schedules.trimRuns(run.automationId, defaults.automations.runsPerAutomation);
   }
 
-  /** Due times without a run: the schedule continues after them. */
+  /** Stores due times as missed or cancelled, without a run. The schedule continues after them. */
   drop(automationId: string, due: Due, status: 'missed' | 'cancelled', now: number): void {
     this.#schedules.transaction(() => {
       const row = this.#schedules.automation(automationId);
-      // A one-off that is switched off when its time has come waits for its user, not for its time.
+      // A one-off that is switched off at its due time waits for its user, not for another due time.
       if (!row || (status === 'missed' && !isRecurring(row.schedule))) return;
       this.#note(row, due.first, due.count, status, now);
       this.#passed(row, due.scheduledFor);
@@ -80,7 +80,7 @@ export class Ledger {
     return rows.filter(isFresh);
   }
 
-  /** Due times that come again because the clock was set back. One that has had its run has no second. */
+  /** Finds due times that come again because the clock was set back. A due time that has had its run gets no second one. */
   findAgain(now: number): void {
     for (const row of this.#schedules.handledAfter(now)) {
       if (!isRecurring(row.schedule)) continue;
@@ -101,7 +101,7 @@ export class Ledger {
     return calculatorOf(row).next(time);
   }
 
-  /** The due times that a run stands for are noted, and are over. `own`: the one that the run is called after. */
+  /** Stores the due times that a run stands for, and ends them. `own`: the due time that names the run. */
   #cover(row: StoredAutomation, covers: Due | null, own: number | undefined): StoredAutomation {
     const settled = { ...row, progress: { ...row.progress, retry: null } };
     if (!covers) {
@@ -113,7 +113,7 @@ export class Ledger {
     return this.#passed(settled, covers.scheduledFor);
   }
 
-  /** One row for due times without a run. One that has a row already (the clock was set back) is not noted twice. */
+  /** Stores one row for due times without a run, at the first without a row: after the clock was set back, one may have a row. */
   #note(row: StoredAutomation, first: number, count: number, status: 'missed' | 'cancelled', now: number | undefined) {
     let at: number | null = first;
     for (let coalesced = count; coalesced > 0 && at !== null; coalesced -= 1) {

@@ -17,7 +17,7 @@ export interface RunHost extends Pick<AutomationsOptions, 'threads' | 'schedules
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly turnTimeoutMs: number;
-  /** A run has begun, or ended; `undefined` resolves when all there is to do for it is done. */
+  /** Receives the work of a try: closing waits for it. */
   readonly track: (work: Promise<void>) => void;
   /** The row that is to be written with the machine's next state. */
   readonly ended: (run: StoredRun) => void;
@@ -25,7 +25,7 @@ export interface RunHost extends Pick<AutomationsOptions, 'threads' | 'schedules
   readonly progressed: (run: StoredRun) => void;
 }
 
-/** Why we interrupted it. */
+/** Reason of our interruption. */
 class Interrupted extends Error {
   readonly reason: AutomationRunCommand['reason'] | 'removed';
 
@@ -42,7 +42,7 @@ export const runActor = (host: RunHost) =>
     receive(({ reason }) => interruption.abort(new Interrupted(reason)));
     const report = (event: AutomationRunEvent) => sendBack(event);
     const one = new Run(host, input, interruption.signal, report);
-    // Not before the answer to the request that caused it: that comes first.
+    // Only after the response to the request that caused the run.
     host.track(nextTurn().then(() => one.drive()));
     return () => {
       if (!one.isOver) interruption.abort(new Interrupted('removed'));
@@ -77,7 +77,7 @@ class Run {
     this.#report({ type: 'RUN.ENDED', outcome: outcomeOf(end), at });
   }
 
-  /** @returns undefined when it is not ours to run */
+  /** @returns undefined when the run is not ours */
   async #attempt(): Promise<TurnEnd | undefined> {
     const { threads, ledger, clock, workspacePath } = this.#host;
     this.#begun = ledger.begin(this.#input, clock.now());
@@ -133,7 +133,7 @@ class Run {
     if (row) schedules.put({ ...row, progress: { ...row.progress, threadId } });
   }
 
-  /** A turn, or a wait for it, that ended early: by this server, which knows the reason; or by a user of the conversation. */
+  /** End of an interrupted turn, or of the wait for one. This server, which knows the reason, or a user has interrupted it. */
   #interrupted(result?: string): TurnEnd {
     const { reason } = this.#signal;
     if (!(reason instanceof Interrupted) || reason.reason !== 'timeout') return { status: 'cancelled', result };

@@ -16,9 +16,9 @@ import { type Living, restOf } from './views.ts';
 const keepActorsUpTo = 256;
 
 export interface RunnerOptions extends AutomationsOptions {
-  /** Something of this automation has changed. */
+  /** Called when an automation has changed. */
   readonly onChange: (id: string) => void;
-  /** A one-off has completed that was to go then. */
+  /** Called when a one-off has completed that was to be removed then. */
   readonly onVanished: (id: string) => void;
 }
 
@@ -33,7 +33,7 @@ export class Runner {
   readonly #actors: AutomationActors;
   readonly #scheduler: Actor<typeof schedulerMachine>;
   readonly #underWay = new Set<Promise<void>>();
-  /** Ends of runs, written together with the state that follows. They stay here while the disk does not take them. */
+  /** Ends of runs, written together with the state that follows. They stay here while the disk refuses them. */
   readonly #ends = new Map<string, StoredRun>();
   #count = 0;
 
@@ -48,7 +48,7 @@ export class Runner {
     this.#scheduler = this.#createScheduler();
   }
 
-  /** Resolves when due times are watched, or when that has failed and is tried again later. */
+  /** Resolves when due times are watched, or when that has failed and is to be retried later. */
   async start(): Promise<void> {
     const settled = Promise.withResolvers<void>();
     this.#scheduler.subscribe({
@@ -70,7 +70,7 @@ export class Runner {
     return this.#scheduler.getSnapshot().hasTag('running');
   }
 
-  /** Something will be due by itself, or is under way. */
+  /** Whether a run is in progress, or will become due. */
   get isExpecting(): boolean {
     return !this.#calendar.isEmpty || this.#slots.busy > 0;
   }
@@ -108,14 +108,14 @@ export class Runner {
     this.#scheduler.send({ type: 'WAKE' });
   }
 
-  /** A row is new. */
+  /** Takes up a new row. */
   added(row: StoredAutomation): void {
     this.#count += 1;
     if (this.#keepsResting()) this.#actors.wake(row.id);
     this.#expect(row, row.nextAt);
   }
 
-  /** A user has changed a row. Due times that were handed out already stay so, unless the schedule is another. */
+  /** Takes up a user's change of a row. Due times that were handed out already stay so, unless the schedule has changed. */
   changed(before: StoredAutomation, row: StoredAutomation): void {
     const isRescheduled = row.nextAt !== before.nextAt || (row.enabled && !before.enabled);
     const nextAt = isRescheduled ? row.nextAt : (this.#calendar.dueOf(row.id) ?? row.nextAt);
@@ -140,7 +140,7 @@ export class Runner {
     this.#actors.send(id, { type: 'CANCEL' });
   }
 
-  /** Begins nothing more. Resolves when every run has ended; the runtime ends their turns. */
+  /** Begins no more runs. Resolves when every run has ended; the runtime ends their turns. */
   async close(): Promise<void> {
     this.#slots.close();
     const stopped = Promise.withResolvers<void>();
@@ -260,7 +260,7 @@ export class Runner {
     this.#index();
   }
 
-  /** Due times from the rows. Those that an actor has received already are left out. */
+  /** Indexes due times from the rows, without those that an actor has received already. */
   #index(): void {
     this.#count = this.#schedules.count();
     this.#calendar.clearDues();
@@ -302,7 +302,7 @@ export class Runner {
     }
     const row = this.#schedules.automation(id);
     if (!row) return;
-    // That a retry has begun is written with its run.
+    // The start of a retry is written with its run.
     const retry = snapshot && !snapshot.hasTag('running') ? retryOf(snapshot) : row.progress.retry;
     const failures = snapshot?.context.failures ?? row.progress.failures;
     const end = this.#ends.get(id);
@@ -318,7 +318,7 @@ export class Runner {
   }
 }
 
-/** The retry that this automation waits for, in its pause or in line. */
+/** The retry of an automation that pauses or waits in line for it. */
 function retryOf({ context }: AutomationSnapshot): StoredRetry | null {
   const { work, retryAt } = context;
   return work && retryAt !== null ? { ...work, at: retryAt } : null;

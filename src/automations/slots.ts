@@ -1,4 +1,4 @@
-/** Limits concurrency, the others wait in line: first come, first served. Known by id, so that a second release is harmless. */
+/** Limits concurrency; the others wait in line: first come, first served. Slots have ids, so that a second release is harmless. */
 export class Slots {
   readonly #limit: number;
   readonly #busy = new Set<string>();
@@ -13,7 +13,7 @@ export class Slots {
     return this.#busy.size;
   }
 
-  /** Calls `grant` when there is room, perhaps at once. */
+  /** Calls `grant` when a slot is free, perhaps at once. */
   ask(id: string, grant: () => void): void {
     this.#line.set(id, grant);
     this.#serve();

@@ -42,7 +42,7 @@ export class StoredAutomations {
     return historyOf(this.#schedules, id, range);
   }
 
-  /** @throws AgentError automationsDisabled, as the others that follow */
+  /** @throws AgentError automationsDisabled, like the methods that follow */
   async run(id: string): Promise<Automation> {
     throw refused(id);
   }
@@ -55,7 +55,7 @@ export class StoredAutomations {
     throw refused(id);
   }
 
-  /** Nothing changes here. */
+  /** Returns a subscription without notifications: nothing changes here. */
   subscribe(): () => void {
     return () => undefined;
   }

@@ -6,7 +6,7 @@ import { isSpent } from './rows.ts';
 /** Live state, beside the stored one: for rows without an actor, the state in the row. */
 export interface Living {
   readonly state: Automation['state'];
-  /** The next due time that was not handed out yet. */
+  /** Next due time that has not been handed out yet. */
   readonly nextAt: number | null;
 }
 
@@ -32,7 +32,7 @@ export function runView(run: StoredRun): AutomationRun {
   };
 }
 
-/** An automation as clients get it. */
+/** An automation in its form for clients. */
 export function automationView(row: StoredAutomation, living: Living, runs: readonly StoredRun[]): Automation {
   const nextAt = row.enabled ? living.nextAt : null;
   const later = nextAt === null ? [] : upcomingDues(calculatorOf(row), nextAt, defaults.automations.upcoming - 1);
@@ -65,7 +65,7 @@ export function restOf(row: StoredAutomation): Living {
   return { state, nextAt: row.nextAt };
 }
 
-/** The next one first, those that are never due last. */
+/** Order of automations: the next one first, those that are never due last. */
 export function byNextRun(one: Automation, other: Automation): number {
   if (one.nextRunAt === other.nextRunAt) return 0;
   if (one.nextRunAt === undefined) return 1;

@@ -1,6 +1,9 @@
 import type { Schedule } from '../protocol/index.ts';
 
-/** A schedule for people: "At 07:30, Monday through Friday (Europe/Berlin)". The library that reads expressions is loaded when one is to be read. */
+/**
+ * A schedule for people: "At 07:30, Monday through Friday (Europe/Berlin)". Loads the library that reads expressions when there is
+ * one to read.
+ */
 export async function scheduleText(schedule: Schedule | undefined): Promise<string> {
   switch (schedule?.kind) {
     case undefined:

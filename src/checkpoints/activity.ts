@@ -22,8 +22,8 @@ export interface LastActivity {
 export const activityIn = (directory: string): string => join(directory, 'activity');
 
 /**
- * Notes in a file when turns work in a tree: when a call begins, when it ends, and every 250 ms while one runs. After a crash, a later change
- * of a file is not the turn's. One small write each, without a flush: the note survives the process, not the machine.
+ * Notes in a file when turns work in a tree: when a call begins, when it ends, and every 250 ms while one runs. After a crash, a
+ * later change of a file is not the turn's. One small write each, without a flush: the note survives the process, not the machine.
  */
 export class ActivityNotes {
   readonly #file: string;

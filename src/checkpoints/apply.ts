@@ -35,7 +35,7 @@ export interface ApplyOptions {
 
 /** Results of a restore's operations. */
 export interface Applied {
-  /** Paths that are as wanted. */
+  /** Paths in their wanted state. */
   readonly done: readonly BytePath[];
   /** Paths that another program has changed since the plan: not touched. */
   readonly left: readonly BytePath[];
@@ -49,7 +49,7 @@ const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
 /** Removes the files that an earlier restore staged. */
 export function clearStaging(tree: Tree): void {
   try {
-    // Through descriptors, and without going deeper: a repository may have put links there.
+    // Through descriptors, and not recursively: a repository may have put links there.
     for (const name of readdirSync(tree.at(`${staging}/.`), { encoding: 'latin1' })) {
       try {
         unlinkSync(tree.at(`${staging}/${name}`));
@@ -65,7 +65,10 @@ export function clearStaging(tree: Tree): void {
   }
 }
 
-/** Writes all contents beside their places, on the same file system, so that applying only renames. @throws CheckpointError for a damaged store */
+/**
+ * Writes all contents beside their places, on the same file system, so that applying only renames.
+ * @throws CheckpointError for a damaged store
+ */
 export function stage({ tree, contents, ops, onStep }: ApplyOptions): void {
   clearStaging(tree);
   onStep?.('stage');
@@ -95,7 +98,7 @@ function stageFile(tree: Tree, contents: Contents, { hash, mode }: Entry, number
     for (const piece of contents.read(hash ?? '')) {
       for (let done = 0; done < piece.length; ) done += writeSync(fd, piece, done);
     }
-    // The mode that `open` takes is cut by the umask.
+    // The umask reduces the mode given to `open`.
     fchmodSync(fd, mode);
   } finally {
     closeSync(fd);
@@ -127,7 +130,7 @@ class Application {
     const numbered = ops.map((op, number) => ({ ...op, number }));
     const byDepth = numbered.toSorted((a, b) => depthOf(a.path) - depthOf(b.path));
     try {
-      // Modes of directories come last: one without `w` takes nothing.
+      // Modes of directories come last: a directory without `w` takes no entry.
       this.#openParents();
       for (const op of byDepth.toReversed()) this.#step(op, () => this.#remove(op));
       for (const op of byDepth) if (op.want?.kind === 'directory') this.#step(op, () => this.#makeDirectory(op));
@@ -214,7 +217,7 @@ class Application {
     return path === '' ? statSync(place) : lstatSync(place, { throwIfNoEntry: false });
   }
 
-  /** Whether a path is as the plan found it. */
+  /** Whether a path has the state that the plan found. */
   #isPlanned({ have }: RestoreOp, found: Stats): boolean {
     if (!have) return false;
     if (have.kind === 'directory') return found.isDirectory();
@@ -276,5 +279,5 @@ const refusals = new Set([
   'EBUSY',
   'EXDEV',
 ]);
-/** A path that cannot be changed as things are: the others are restored all the same, and this one is reported. */
+/** Whether an error means that a path cannot be changed at present: the others are still restored, and this one is reported. */
 const isRefusal = (error: unknown): boolean => refusals.has(codeOf(error) ?? '');

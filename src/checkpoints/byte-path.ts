@@ -16,7 +16,7 @@ export const systemPath = (path: BytePath): string | Buffer => (isAscii(path) ? 
 /** Path for people and JSON; bytes that are not UTF-8 become U+FFFD. */
 export const shownPath = (path: BytePath): string => (isAscii(path) ? path : Buffer.from(path, 'latin1').toString());
 
-/** @param text as people and JSON write it */
+/** @param text path in the form for people and JSON */
 export const bytePath = (text: string): BytePath => (isAscii(text) ? text : Buffer.from(text).toString('latin1'));
 
 export const childOf = (directory: BytePath, name: BytePath): BytePath =>

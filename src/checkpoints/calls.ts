@@ -35,7 +35,7 @@ export interface TreePlace {
   readonly treeId: string;
   /** Canonical path of the tree. */
   readonly root: string;
-  /** Directory of the store; it is made. */
+  /** Directory of the store; created when it is missing. */
   readonly directory: string;
   readonly limits: CheckpointLimits;
   /** Absolute paths that are not part of the tree. */

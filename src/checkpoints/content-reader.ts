@@ -22,7 +22,7 @@ const damaged = 'a content of the store is damaged';
 export class ContentReader {
   readonly directory: string;
   readonly database: CheckpointDatabase;
-  /** Read last: the next small content is often in it, too. */
+  /** Group that was read last: the next small content is often in it, too. */
   #group: { readonly pack: number; readonly start: number; readonly bytes: Buffer } | undefined;
 
   /** @param directory of the packs */
@@ -51,7 +51,7 @@ export class ContentReader {
     return row;
   }
 
-  /** Bytes of a content as the pack has them. */
+  /** Stored bytes of a content in its pack. */
   protected packed(row: Row): Buffer {
     const fd = openSync(join(this.directory, nameOfPack(Number(row['pack']))), 'r');
     try {
@@ -68,7 +68,7 @@ export class ContentReader {
     return content;
   }
 
-  /** Another group may take the place of the one that was read last. */
+  /** Forgets the group that was read last: another one may take its place. */
   protected forgetGroup(): void {
     this.#group = undefined;
   }

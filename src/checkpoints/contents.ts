@@ -13,7 +13,7 @@ interface NewBlob {
   readonly hash: string;
   readonly size: number;
   readonly pieces: readonly string[];
-  /** Undefined: the group that it belongs to is not written yet. */
+  /** Undefined: the content's group is not written yet. */
   readonly place: Place | undefined;
 }
 
@@ -23,12 +23,12 @@ interface NewBlob {
  */
 export class Contents extends ContentReader {
   readonly #packs: PackWriter;
-  /** Stored since the last commit. */
+  /** Contents stored since the last commit. */
   readonly #fresh = new Map<string, NewBlob>();
   /** Members of the next group. */
   #small: Small[] = [];
   #smallBytes = 0;
-  /** Nothing is committed: a new content need not be looked for. */
+  /** True while nothing is committed: no lookup of a new content is needed. */
   #isEmpty = false;
 
   /** @param directory of the packs */
@@ -101,7 +101,7 @@ export class Contents extends ContentReader {
     if (this.#fresh.size > 0) this.#packs.writeRow();
   }
 
-  /** The commit is done: the next contents are new ones. */
+  /** Ends a commit: the next contents are new ones. */
   settle(): void {
     if (this.#fresh.size > 0) this.#isEmpty = false;
     this.#fresh.clear();
@@ -113,7 +113,7 @@ export class Contents extends ContentReader {
     this.open();
   }
 
-  /** Bytes of all contents that are needed. */
+  /** Bytes of all needed contents. */
   get storedBytes(): number {
     return Number(this.database.get('SELECT total(length) AS bytes FROM blobs WHERE refs > 0')?.['bytes'] ?? 0);
   }
@@ -164,7 +164,7 @@ export class Contents extends ContentReader {
     return !this.#isEmpty && this.database.get('SELECT 1 FROM blobs WHERE hash = ?', hash) !== undefined;
   }
 
-  /** Writes the group that has been collected. */
+  /** Writes the collected group. */
   #writeSmall(): void {
     const members = this.#small;
     this.#small = [];

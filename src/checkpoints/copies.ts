@@ -4,7 +4,7 @@ import type { CheckpointDatabase } from './database.ts';
 import type { RunGit } from './ignored.ts';
 
 /**
- * Copies of the tree that are being made, each from before its directory is made until a conversation that works in it is stored. The next
+ * Copies of the tree in the making, each from before its directory exists until a conversation that works in it is stored. The next
  * start removes those that a killed process left without one.
  */
 export class Copies {
@@ -53,7 +53,7 @@ export class Copies {
     }
   }
 
-  /** A conversation works in a copy: it stays. */
+  /** Keeps a copy in which a conversation works. */
   keep(target: string): void {
     this.#database.run('DELETE FROM copies WHERE target = ?', target);
   }
@@ -63,7 +63,10 @@ export class Copies {
     return this.#database.all('SELECT target FROM copies').map((row) => String(row['target']));
   }
 
-  /** Removes a copy that is not kept, with its entry among the worktrees of git; a directory that took its place stays. @throws the system's error */
+  /**
+   * Removes a copy that is not kept, with its entry among the worktrees of git; a directory that took its place stays.
+   * @throws the system's error
+   */
   async remove(target: string): Promise<void> {
     const row = this.#database.get('SELECT dev, ino FROM copies WHERE target = ?', target);
     if (!row) return;
@@ -79,13 +82,13 @@ export class Copies {
   }
 }
 
-/** Whether a directory is the one of a copy. One that was announced only has no identity: its name was free. */
+/** Whether a directory is the one of a copy. A copy that was only announced has no identity: its name was free. */
 function isOwn(stats: Stats, noted: { readonly dev: number; readonly ino: number }): boolean {
   if (!stats.isDirectory() || stats.uid !== process.getuid?.()) return false;
   return noted.ino === 0 || (stats.dev === noted.dev && stats.ino === noted.ino);
 }
 
-/** Gives this user the directories that take no entries. */
+/** Gives this user the rights on directories that take no entries. */
 function open(directory: string): void {
   chmodSync(directory, 0o700);
   for (const entry of readdirSync(directory, { withFileTypes: true })) {

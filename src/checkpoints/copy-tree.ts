@@ -58,7 +58,7 @@ export function copyTree(options: CopyOptions): number {
       if (entry.kind === 'file') copyFile(options, to, entry);
       copied += 1;
     }
-    // A directory without `w` takes nothing: modes come last.
+    // A directory without `w` takes no entry: modes come last.
     for (const { path, mode } of directories.toReversed()) chmodSync(to.at(path), mode);
   } finally {
     to.close();
@@ -81,7 +81,7 @@ function copyFile(options: CopyOptions, to: Tree, entry: StampedEntry): void {
   }
 }
 
-/** @returns false: the file is not as the checkpoint has it, or the system knows no path of an open file */
+/** @returns false: the file differs from the checkpoint, or the system knows no path of an open file */
 function clone({ history, from }: CopyOptions, to: Tree, entry: StampedEntry): boolean {
   const present = history.current(entry.path);
   if (!present || !isSame(plainEntry(present), plainEntry(entry as Entry)) || !existsSync(descriptors)) return false;

@@ -3,7 +3,7 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { enableWriteAheadLog, loadSqlite } from '../supervise/index.ts';
 import { CheckpointError } from './errors.ts';
 
-/** The first has no groups of small contents, the second leaves out the repositories in directories. */
+/** Version 1 has no groups of small contents, version 2 leaves out the repositories in directories. */
 const version = 3;
 const busyMs = 5_000;
 /** Pages of 4 KiB. */
@@ -100,13 +100,13 @@ const schema = `
   PRAGMA user_version = ${version};
 `;
 
-/** Directories are read again, because their `.git` counts now. */
+/** Makes the next scan read directories again, because their `.git` counts now. */
 const upgrade = `
   UPDATE entries SET mtime = -1 WHERE kind = 'directory' AND toSeq IS NULL;
   PRAGMA user_version = ${version};
 `;
 
-/** Came with a later version than the first. */
+/** Tables of later versions. */
 const laterTables = `
   CREATE TABLE IF NOT EXISTS copies (
     target TEXT PRIMARY KEY,
@@ -133,8 +133,8 @@ const laterTables = `
 `;
 
 /**
- * Indexes, made and removed whenever a store is opened. Contents have none: keeping one costs most of a first checkpoint, and a table of
- * contents is read whole only when something is deleted.
+ * Indexes, made and removed whenever a store is opened. Contents have none: keeping one costs most of a first checkpoint, and a
+ * table of contents is read whole only when something is deleted.
  */
 const indexes = `
   DROP INDEX IF EXISTS blobsByPack;
@@ -165,7 +165,7 @@ export class CheckpointDatabase {
       const found = Number(this.get('PRAGMA user_version')?.['user_version']);
       if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');
       if (found === 0) this.transaction(() => this.#sqlite.exec(schema));
-      // A program that knows no groups must not take them for damaged contents.
+      // A program that knows no groups must not take groups for damaged contents.
       if (found === 1 || found === 2) this.transaction(() => this.#sqlite.exec(upgrade));
       this.#sqlite.exec(`${laterTables}${indexes}`);
     } catch (error) {
@@ -191,7 +191,7 @@ export class CheckpointDatabase {
     return this.#statement(sql).iterate(...values);
   }
 
-  /** @param isLarge it changes thousands of rows */
+  /** @param isLarge whether the transaction changes thousands of rows */
   transaction<T>(work: () => T, isLarge = false): T {
     if (isLarge) this.#sqlite.exec(`PRAGMA cache_size = -${largeCacheKiB}`);
     this.#sqlite.exec('BEGIN IMMEDIATE');

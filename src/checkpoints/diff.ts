@@ -23,9 +23,9 @@ export interface ChangedFile {
 
 export interface TurnDiff extends Uncovered {
   readonly files: readonly ChangedFile[];
-  /** Unified; undefined: a summary was asked for. */
+  /** Unified diff; undefined: a summary was requested. */
   readonly diff: string | undefined;
-  /** More changed than is shown. */
+  /** Whether more paths changed than the diff shows. */
   readonly isCut: boolean;
   readonly putBack: readonly PutBack[];
 }
@@ -40,7 +40,7 @@ export interface DiffRequest {
 const maxFiles = 2_000;
 const maxTextBytes = 512 * 1_024;
 const maxDiffChars = 1_000_000;
-/** Different lines after which two texts count as different as a whole: looking for more would block. */
+/** Different lines after which two texts count as different as a whole: a longer search would block. */
 const maxEditLength = 4_000;
 /** Bytes at the start of a file that show whether it is binary, as in git. */
 const binaryProbeBytes = 8_000;
@@ -91,7 +91,7 @@ export async function diffOf(
     const patchOf = (old: Entry | undefined, now: Entry | undefined) => {
       const [one, two] = [textOf(contents, old), textOf(contents, now)];
       if (one === undefined || two === undefined) return undefined;
-      // Undefined: the texts differ in more places than are looked for.
+      // Undefined: the texts differ in more places than the search allows.
       return structuredPatch('a', 'b', one, two, undefined, undefined, { maxEditLength });
     };
     const patch = patchOf(before, after);

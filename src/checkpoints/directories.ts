@@ -5,7 +5,7 @@ import type { Conflict, RestoreOp } from './plan.ts';
 
 export interface PlannedTree {
   readonly history: History;
-  /** Completed and corrected in place. */
+  /** Operations, completed and corrected in place. */
   readonly ops: Map<BytePath, RestoreOp>;
   /** Overwrites conflicting entries. */
   readonly force: boolean;
@@ -16,7 +16,7 @@ export interface PlannedTree {
 const usualMode = 0o755;
 
 /**
- * Makes a plan fit the directories that are there: missing ones are made, and one that others put something into stays.
+ * Makes a plan fit the present directories: creates missing ones, and spares one into which others put something.
  *
  * @returns entries that stand in the way; without `force` their operations are gone from the plan
  */

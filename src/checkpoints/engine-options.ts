@@ -6,7 +6,7 @@ import type { CheckpointLimits } from './limits.ts';
 export interface EngineOptions {
   /** Canonical path of the tree. */
   readonly root: string;
-  /** Directory of the store; it is made. */
+  /** Directory of the store; created when it is missing. */
   readonly directory: string;
   readonly limits: CheckpointLimits;
   /** Absolute paths that are not part of the tree: the user's home of Oratorio may lie in it. */

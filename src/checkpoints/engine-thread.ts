@@ -26,8 +26,8 @@ export type ThreadReply = { readonly id: number } & (
 const resourceLimits = { maxOldGenerationSizeMb: 1_024, maxYoungGenerationSizeMb: 32 };
 
 /**
- * Runs a bundle from its text. Node would look for a file by the directory of this process, which may have been deleted, and find
- * that of another version after an upgrade in place.
+ * Runs a bundle from its text. Node would look for a file by the directory of this process, which may have been deleted, and after
+ * an upgrade in place it would find the file of another version.
  */
 const runBundle = `
 const { workerData: { file, source } } = require('node:worker_threads');
@@ -40,7 +40,7 @@ const { dirname } = require('node:path');
 compileFunction(source, names, options)(module_.exports, createRequire(file), module_, file, dirname(file));
 `;
 
-/** The program of this build: a source beside sources, a bundle in `dist`. */
+/** Program of this build: a source beside sources, a bundle in `dist`. */
 function program(): string {
   const isSource = import.meta.url.endsWith('.ts');
   if (isSource) return fileURLToPath(new URL('thread-main.ts', import.meta.url));
@@ -50,13 +50,13 @@ function program(): string {
 export interface EngineThreadOptions {
   /** Program of the thread; another one for tests. */
   readonly file?: string | URL;
-  /** The thread stays when the last store is released: for a process of many servers, one after the other. */
+  /** Whether the thread stays when the last store is released: for a process of many servers, one after the other. */
   readonly isKept?: boolean;
 }
 
 /**
- * Engines in a thread of their own, so that nothing they do blocks the event loop. The thread begins with the first call, ends when the last
- * store is released, and keeps the process alive only while it works.
+ * Engines in a thread of their own, so that none of their work blocks the event loop. The thread begins with the first call, ends
+ * when the last store is released, and keeps the process alive only while it works.
  */
 export class EngineThread implements Engines {
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
@@ -83,7 +83,7 @@ export class EngineThread implements Engines {
 
   prepare(): void {
     if (this.#worker || this.#waiting.length > 0) return;
-    // Nothing waits for it yet.
+    // No caller waits for the thread yet.
     this.#begin()?.unref();
   }
 
@@ -102,7 +102,7 @@ export class EngineThread implements Engines {
     this.#pending.set(id, reply);
     const request = make(id);
     if (this.#worker) this.#post(this.#worker, request);
-    // To start a thread takes milliseconds: in a turn of the event loop of its own, others are served before.
+    // Starting a thread takes milliseconds: in a separate turn of the event loop, other requests are served before.
     else if (this.#waiting.push(request) === 1) setImmediate(() => this.#begin());
     return reply.promise;
   }

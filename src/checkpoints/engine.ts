@@ -38,7 +38,7 @@ interface WrittenRestore extends Pick<StoredRestore, 'turns' | 'conversation' | 
   readonly beforeSeq: number;
 }
 
-/** The checkpoints of one tree: does one thing at a time, as its machine says. It blocks its thread. */
+/** The checkpoints of one tree: does one thing at a time, as its machine decides. It blocks its thread. */
 export class Engine {
   readonly #options: EngineOptions;
   readonly #tree: Tree;
@@ -93,9 +93,9 @@ export class Engine {
   }
 
   /**
-   * Ends the turns that a dead process left open, at their last sign of life. Later changes are the user's; while a call ran at that moment, its
-   * command may have made them as well, so an undo asks, as for a missing entry whose removal has no time. Without any sign of life all changes are
-   * uncertain.
+   * Ends the turns that a dead process left open, at their last sign of life. Later changes are the user's; while a call ran at
+   * that moment, its command may have made them as well, so an undo asks, as for a missing entry whose removal has no time. Without
+   * any sign of life all changes are uncertain.
    */
   async endCrashed(): Promise<number> {
     const open = this.#history.openTurns;
@@ -176,7 +176,7 @@ export class Engine {
     return this.#restores.interrupted();
   }
 
-  /** Applies a restore that is written down; also one that was applied in part. @returns paths that were left */
+  /** Applies a restore that is written down, even one that was applied in part. @returns paths that it left */
   apply(number: number, isRecovery = false): readonly BytePath[] {
     const { ops, closed } = this.#restores.get(number).stored;
     const options = { ...this.#applying(ops), closed: new Map(closed) };
@@ -209,7 +209,7 @@ export class Engine {
     });
     clearStaging(this.#tree);
     const { kept, conflicts } = stored;
-    // A restore that an earlier version has written down has all of them, and no numbers.
+    // A restore of an earlier version has the full lists, and no numbers.
     const { keptTotal = kept.length, conflictsTotal = conflicts.length } = stored;
     const leftOver = new Set(left);
     const done = stored.ops.map(({ path }) => path).filter((path) => !leftOver.has(path));
@@ -226,7 +226,7 @@ export class Engine {
     };
   }
 
-  /** Changes of turns. In the middle of one the files are saved first, so that its changes so far can be seen. */
+  /** Changes of turns. Saves the files first while a turn runs, so that its changes so far can be seen. */
   async diff(request: DiffRequest): Promise<TurnDiff> {
     const { thread, turn } = request;
     const isOpen = this.#running.some((each) => each.thread === thread && (turn === undefined || each.turn === turn));
@@ -258,7 +258,7 @@ export class Engine {
     return copied;
   }
 
-  /** A conversation works in a copy: it stays. */
+  /** Keeps a copy in which a conversation works. */
   keepCopy(target: string): void {
     this.#copies.keep(target);
   }
@@ -291,7 +291,7 @@ export class Engine {
     return turnsFrom(this.#history, thread, turn);
   }
 
-  /** Forgets a turn that has changed nothing. */
+  /** Forgets a turn without changes. */
   dropTurn(turn: Owner): void {
     this.#history.dropTurn(turn);
   }

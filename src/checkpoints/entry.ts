@@ -1,7 +1,7 @@
 import type { BytePath } from './byte-path.ts';
 import { maxListedPaths } from './limits.ts';
 
-/** Why an entry is in no checkpoint. */
+/** Reason why an entry is in no checkpoint. */
 export type SkipReason =
   | 'tooLarge'
   | 'ignoredTooLarge'
@@ -21,13 +21,13 @@ export interface Entry {
   /** Permissions; 0 for links. */
   readonly mode: number;
   readonly size: number;
-  /** SHA-256 of a file's content, in hexadecimal digits; of a long one that of the hashes of its pieces. */
+  /** SHA-256 of a file's content, in hexadecimal digits; for a long file, the SHA-256 of the hashes of its pieces. */
   readonly hash: string | null;
   /** Target of a link as a byte text; reason of a skipped entry. */
   readonly target: string | null;
 }
 
-/** Facts of an entry by which a later scan sees that it is unchanged. */
+/** Facts of an entry that show a later scan that it is unchanged. */
 export interface Stamp {
   readonly mtime: number;
   /** Null: too young to prove anything. */
@@ -68,7 +68,7 @@ export const repositoryNotCovered = (directory: string): NotCovered => ({
   size: 0,
 });
 
-/** Whether two checkpoints say the same about a path; undefined: nothing is there. */
+/** Whether two checkpoints agree about a path; undefined: nothing is there. */
 export function isSame(a: Entry | undefined, b: Entry | undefined): boolean {
   if (!a || !b) return a === b;
   if (a.kind !== b.kind || a.mode !== b.mode || a.target !== b.target) return false;

@@ -17,8 +17,8 @@ const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
 const maxExcludeBytes = 1_048_576;
 
 /**
- * Adds patterns to `info/exclude` of the repository in which a directory lies, once for all of its worktrees. Only a repository that proves
- * that the directory is its own is changed, and only files of this user; a link is never followed.
+ * Adds patterns to `info/exclude` of the repository in which a directory lies, once for all of its worktrees. Changes only a
+ * repository that proves that the directory is its own, and only files of this user; never follows a link.
  *
  * @param root canonical
  * @param heading comment above the patterns
@@ -49,7 +49,10 @@ export function excludeFromGit(root: string, heading: string, patterns: readonly
 
 const isOwn = ({ uid }: Stats): boolean => uid === (process.getuid?.() ?? uid);
 
-/** Directory with the `info` of the repository in which git looks for a path; undefined: none, or one that may belong to another tree. */
+/**
+ * Directory with the `info` of the repository in which git looks for a path; undefined: none, or one that may belong to another
+ * tree.
+ */
 function repositoryOf(root: string): string | undefined {
   for (let at = root, below = ''; at !== below; below = at, at = dirname(at)) {
     const place = placeIn(at, '');

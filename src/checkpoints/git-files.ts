@@ -16,12 +16,12 @@ import { codeOf } from './errors.ts';
 import type { GitWay } from './git-place.ts';
 import { Tree } from './tree.ts';
 
-/** After the name of a file: the name that git itself takes before it changes the file, and the next content before it has its place. */
+/** Suffixes of git's own lock, taken before a file changes, and of the next content before it has its place. */
 const [lockSuffix, stagedSuffix] = ['.lock', '.oratorio'];
 const defaultMode = 0o644;
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
 
-/** Which directory of a repository has a file: that of the worktree, or the one that all worktrees share. */
+/** Directory of a repository that has a file: the worktree's own, or the one that all worktrees share. */
 export type GitSide = 'directory' | 'common';
 
 /** Files of a repository, reached through descriptors and replaced under git's locks. */
@@ -54,7 +54,7 @@ export class GitFiles {
       rmSync(this.at(staged, side), { force: true });
       isStaged = true;
       this.#stage(name, pieces ?? [], side);
-      // A name of the staged file: the lock of a process that was killed here is known by it.
+      // The lock is a name of the staged file: this identifies the lock of a process that was killed here.
       linkSync(this.at(staged, side), this.at(lock, side));
       onLocked?.();
       if (pieces === null) {
@@ -70,7 +70,7 @@ export class GitFiles {
     }
   }
 
-  /** Removes the lock of a process that was killed while it held it. */
+  /** Removes the lock of a process that was killed while it held the lock. */
   clearLock(name: BytePath, side: GitSide = 'directory'): void {
     const [staged, lock] = [`${name}${stagedSuffix}`, `${name}${lockSuffix}`];
     try {

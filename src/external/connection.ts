@@ -16,14 +16,14 @@ import { InitializeResult } from './messages.ts';
 import { Peer, type PeerOptions } from './peer.ts';
 import type { AgentExport } from './telemetry/exported.ts';
 
-/** Version 1 exactly: some agents speak a draft when asked for more, and echo any number. */
+/** Version 1 exactly: some agents answer a higher version with a draft, and echo any number. */
 const protocolVersion = 1;
 
 export interface ConnectionOptions {
   /** Program and arguments. */
   readonly command: readonly string[];
   readonly cwd: string;
-  /** The whole environment but the marker. */
+  /** The whole environment except the marker. */
   readonly env: Readonly<Record<string, string>>;
   readonly parentMarker: string | undefined;
   readonly incarnation: number;
@@ -44,15 +44,15 @@ export interface ConnectionOptions {
 export class Connection {
   readonly peer: Peer;
   readonly incarnation: number;
-  /** Set when the agent has introduced itself. */
+  /** Set when the agent has answered `initialize`. */
   info: InitializeResult | undefined;
   readonly #options: ConnectionOptions;
-  /** Sentence about its end, once it has exited. */
+  /** Sentence about the end of the agent, once it has exited. */
   exit: string | undefined;
   #process: PipedProcess | undefined;
   #isKilled = false;
   #isFlooded = false;
-  /** Processes below it that do its work. */
+  /** Descendants of the agent that do its work, by identity. */
   readonly #workers = new Map<string, number>();
   #looks: Promise<void> = Promise.resolve();
   /** Whether another start may help. */
@@ -70,7 +70,7 @@ export class Connection {
     void this.#run().catch(options.onBug);
   }
 
-  /** Reads the processes below it, again and again, until the returned function is called, which reads them a last time. */
+  /** Polls the descendants until the returned function is called, which polls them a last time. */
   watch(): () => void {
     let isLooking = false;
     const timer = setInterval(() => {
@@ -88,7 +88,7 @@ export class Connection {
     };
   }
 
-  /** Reads the processes below it once; reads run one at a time, as each compares with the last. Never rejects. */
+  /** Polls the descendants once. Polls run one at a time, as each compares with the last. Never rejects. */
   #look(): Promise<void> {
     this.#looks = this.#looks
       .then(async () => this.#noteWorkers((await this.#process?.descendants?.look()) ?? []))
@@ -96,7 +96,7 @@ export class Connection {
     return this.#looks;
   }
 
-  /** An adapter lives on when the process has died that does its work, and may never answer again. */
+  /** Reports lost workers: an adapter outlives the process that does its work, and may never answer again. */
   #noteWorkers(living: readonly ProcessIdentity[]): void {
     const { worker, report } = this.#options;
     if (worker === undefined) return;
@@ -111,7 +111,7 @@ export class Connection {
     }
   }
 
-  /** Ends its input: an agent that behaves well ends. */
+  /** Ends the agent's input: a well-behaved agent then exits. */
   close(): void {
     this.#process?.input.end();
   }
@@ -211,7 +211,7 @@ export class Connection {
     for (const stream of [process.output, process.input]) stream.on('error', () => {});
   }
 
-  /** An agent that cannot be heard any more is of no use, even if it lives. */
+  /** Ends an agent that can no longer be read: it is useless even if it lives. */
   async #breakOff(): Promise<void> {
     const isRunning = await Promise.race([
       this.#process?.exited.then(() => false),

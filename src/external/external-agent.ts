@@ -17,18 +17,18 @@ import type { Dialect } from './telemetry/dialects.ts';
 import { AgentExport } from './telemetry/exported.ts';
 
 export interface ExternalAgentOptions extends AgentSettings {
-  /** The whole environment of its process but the marker. */
+  /** The whole environment of the agent's process except the marker. */
   readonly env: Readonly<Record<string, string>>;
-  /** Our own marker: its begins with it. */
+  /** Our own marker: the agent's marker begins with it. */
   readonly parentMarker: string | undefined;
   /** See `Connection`. */
   readonly worker: RegExp | undefined;
   readonly workspacePath: string;
   /** Directory for files of the processes below it, which outlive this process. */
   readonly records: string;
-  /** Form of its telemetry; undefined: it is not asked to export any. Called at each start. */
+  /** Form of the agent's telemetry; undefined: the agent is not asked to export any. Called at each start. */
   readonly dialect: () => Dialect | undefined;
-  /** Takes a secret out of everything that is written from now on. */
+  /** Removes a secret from everything that is written from now on. */
   readonly protect: (secret: string) => void;
   readonly policy: ExternalAgentPolicy;
   readonly logger: Logger;
@@ -51,7 +51,7 @@ export class ExternalAgent implements Delegate {
   #connection: Connection | undefined;
   /** Turns without an end. */
   #runs = 0;
-  /** Threads for whose next turn it was started. */
+  /** Threads for whose next turn the agent was started. */
   readonly #prepared = new Set<string>();
 
   constructor(options: ExternalAgentOptions) {
@@ -102,7 +102,7 @@ export class ExternalAgent implements Delegate {
     if (this.#runs === 0 && this.#sessions.isEmpty) this.#actor.send({ type: 'AGENT.UNNEEDED' });
   }
 
-  /** For health and records. */
+  /** Facts for health and records. */
   describe() {
     const snapshot = this.#actor.getSnapshot();
     const { facts, lastError, pid } = snapshot.context;
@@ -113,7 +113,7 @@ export class ExternalAgent implements Delegate {
     return { kind: 'acp' as const, name, version, state: state ?? 'absent', approvals, pid, lastError };
   }
 
-  /** Resolves when nothing of it is left, or when it survived SIGKILL, which is logged. */
+  /** Resolves when no process of the agent is left, or when one survived SIGKILL, which is logged. */
   async close(): Promise<void> {
     this.#actor.send({ type: 'AGENT.STOP' });
     const { name, logger } = this.#options;
@@ -122,11 +122,11 @@ export class ExternalAgent implements Delegate {
     else logger.error('an agent cannot be ended', { agent: name });
   }
 
-  /** Starts it unless it runs or was started for this turn. @throws AgentFailure agentUnavailable */
+  /** Starts the agent unless it runs or was started for this turn. @throws AgentFailure agentUnavailable */
   async #usable(threadId: string, signal: AbortSignal): Promise<Connection> {
     signal.throwIfAborted();
     const isStarted = this.#prepared.delete(threadId) && !this.#isAway;
-    // A turn starts it once: a start that has failed since is the turn's failure.
+    // A turn starts the agent once: a start that has failed since is the turn's failure.
     if (!isStarted) this.#actor.send({ type: 'AGENT.WANTED' });
     await this.#until((snapshot) => usableOrDown(snapshot), signal);
     signal.throwIfAborted();
@@ -146,7 +146,7 @@ export class ExternalAgent implements Delegate {
     return snapshot.matches('absent') || snapshot.matches('retiring');
   }
 
-  /** Resolves at the first snapshot for which this is so, when there will be no other, or when `signal` aborts. */
+  /** Resolves at the first snapshot for which `isSo` holds, when there will be no other, or when `signal` aborts. */
   #until(isSo: (snapshot: State) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const isOver = (snapshot: State) => snapshot.status !== 'active' || isSo(snapshot);

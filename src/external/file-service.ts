@@ -7,10 +7,10 @@ import { PeerError } from './failure.ts';
 import { ReadTextFile, shapedAs, WriteTextFile } from './messages.ts';
 
 const notFound = -32_002;
-/** Not -32000, which agents take for a request to log in. */
+/** Code for invalid parameters; not -32000, which agents take for a request to log in. */
 const invalidParams = -32_602;
 
-/** Paths that were allowed to be written in a session, for a while: agents ask first, and then have us write. */
+/** Paths that a session may write for a while: agents ask first, and then have us write. */
 export class WriteGrants {
   readonly #until = new Map<string, number>();
   readonly #now: () => number;
@@ -63,7 +63,7 @@ export class FileService {
   /**
    * Finds the files that an allowed call may write. Called before the question, as the agent may change the call while people think.
    *
-   * @returns grants it
+   * @returns a function that grants the writes
    */
   async prepareGrant(kind: string, paths: readonly string[]): Promise<() => void> {
     const { files, workspacePath, grants } = this.#options;
@@ -76,13 +76,13 @@ export class FileService {
     };
   }
 
-  /** Resolves when nothing is written any more. */
+  /** Resolves when all writes have ended. */
   async end(): Promise<void> {
     this.#ended.abort();
     await Promise.allSettled(this.#writing);
   }
 
-  /** An agent that asks faster than it is answered is refused. */
+  /** Refuses an agent that asks faster than it is answered. */
   async #bounded<T>(answer: () => Promise<T>): Promise<T> {
     if (this.#requests >= defaults.externalAgent.fileRequests) refuse('Too many requests for files wait already.');
     this.#requests += 1;
@@ -99,7 +99,7 @@ export class FileService {
     }
   }
 
-  /** One after the other: each holds its whole file. */
+  /** Reads files one after the other: each holds its whole file. */
   #read({ path, line, limit }: v.InferOutput<typeof ReadTextFile>): Promise<{ readonly content: string }> {
     const { files, workspacePath, report } = this.#options;
     const answer = this.#reading.then(async () => {

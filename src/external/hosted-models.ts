@@ -4,9 +4,9 @@ import { readUntrustedJson, userHome } from '../lib/index.ts';
 import type { SessionState } from './messages.ts';
 import { valuesOf } from './offers.ts';
 
-/** Models of a maker's own cloud, which its agent takes by itself when the user has set up no provider. */
+/** Models of a maker's own cloud, which its agent chooses automatically when the user has set up no provider. */
 export interface HostedModels {
-  /** Begins their names. */
+  /** Prefix of the models' names. */
   readonly prefix: string;
   /** Variable with the user's key for them. */
   readonly key: string;
@@ -14,7 +14,7 @@ export interface HostedModels {
   readonly login: { readonly file: string; readonly provider: string };
 }
 
-/** Whether the session would use a hosted model for no other reason than that the user has set up nothing. */
+/** Whether the session would use a hosted model only because the user has set up nothing. */
 export function isUnasked(
   { prefix, key, login }: HostedModels,
   { configOptions = [] }: SessionState,

@@ -37,7 +37,7 @@ export class KnownCall {
     this.callId = callId;
   }
 
-  /** Takes in an update. @returns output of a command that is new */
+  /** Merges an update. @returns new output of a command */
   merge({ title, kind, status, rawInput, rawOutput, content, locations, _meta }: ToolCallUpdate): string {
     if (title) this.title = title.slice(0, maxTitle);
     if (kind) this.#kind = kind;
@@ -45,7 +45,7 @@ export class KnownCall {
     if (isObject(rawInput) && Object.keys(rawInput).length > 0) this.#input = rawInput;
     if (rawOutput !== undefined && rawOutput !== null) this.#output = rawOutput;
     if (locations) this.#paths = locations.flatMap(({ path }) => (path ? [path] : []));
-    // Most updates add a piece: the whole is not compared again for each of them.
+    // Most updates add a piece: comparing the whole for each of them would be slow.
     if (!content && this.#terminal !== '' && !isObject(_meta?.['terminal_output'])) return this.#takePiece(_meta ?? {});
     if (!content && !_meta) return '';
     const before = this.#shownOutput;
@@ -79,7 +79,7 @@ export class KnownCall {
     return this.status === 'completed' || this.status === 'failed';
   }
 
-  /** The command that it runs; undefined: none. */
+  /** Command of the call; undefined: none. */
   get command(): string | undefined {
     return this.kind === 'execute' ? (this.#given ?? this.title) : undefined;
   }
@@ -102,7 +102,7 @@ export class KnownCall {
     return text.slice(0, maxResult);
   }
 
-  /** For the thread. */
+  /** The call in its form for the thread. */
   shown(): DelegatedCall {
     const { command, callId } = this;
     const [diff] = this.#diffs;

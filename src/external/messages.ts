@@ -1,6 +1,6 @@
 /**
  * Parts of the messages of an agent that are read (Agent Client Protocol, version 1). An agent is not trusted: messages of
- * another shape are passed over, unknown ones are ignored, and text is bounded where it is used.
+ * another shape and unknown messages are ignored, and text is bounded where it is used.
  */
 import * as v from 'valibot';
 import { PeerError } from './failure.ts';
@@ -69,7 +69,7 @@ export type Usage = v.InferOutput<typeof Usage>;
 
 const Count = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(1e9));
 
-/** `_meta.quota` is of this prompt only, as gemini sends it. */
+/** Result of a prompt. `_meta.quota` is of this prompt only, as gemini sends it. */
 export const PromptResult = v.object({
   stopReason: v.string(),
   usage: loose(Usage),

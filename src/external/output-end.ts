@@ -1,9 +1,9 @@
-/** The last bytes of a text, whole characters. Costs the same however much is added. */
+/** The last bytes of a text, in whole characters. Costs the same for any amount of added text. */
 export class OutputEnd {
   readonly #maxBytes: number;
   #pieces: string[] = [];
   #bytes = 0;
-  /** Something was left out. */
+  /** Whether the start of the text was dropped. */
   isCut = false;
 
   constructor(maxBytes: number) {

@@ -4,9 +4,9 @@ import { PeerClosedError, PeerError } from './failure.ts';
 export interface PeerOptions {
   /** Sends one line. */
   readonly write: (line: string) => void;
-  /** Answers a request of the agent, until it withdraws it (`signal`). A `PeerError` becomes its error answer. */
+  /** Answers a request of the agent, until the agent withdraws it (`signal`). A `PeerError` becomes its error response. */
   readonly onRequest: (method: string, params: unknown, signal: AbortSignal) => Promise<unknown>;
-  /** @param bytes length of its line */
+  /** @param bytes length of the notification's line */
   readonly onNotification: (method: string, params: unknown, bytes: number) => void;
   readonly onBug: (error: unknown) => void;
 }
@@ -22,8 +22,8 @@ const requestCancelled = -32_800;
 const cancelMethod = '$/cancel_request';
 
 /**
- * One JSON-RPC conversation over lines. Lines that hold no message are passed over, answers to unknown requests are ignored, and
- * every request of the other side is answered.
+ * One JSON-RPC conversation over lines. Lines without a message and answers to unknown requests are ignored, and every request of
+ * the other side is answered.
  */
 export class Peer {
   readonly #options: PeerOptions;
@@ -87,7 +87,7 @@ export class Peer {
     else if (typeof id === 'string' || typeof id === 'number') void this.#answer(id, method, params);
   }
 
-  /** Rejects every request without an answer; nothing is sent or taken any more. */
+  /** Rejects every request without an answer; sends and takes nothing more. */
   close(): void {
     this.#isClosed = true;
     for (const answering of this.#answering.values()) answering.abort(new PeerClosedError());

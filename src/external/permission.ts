@@ -16,7 +16,7 @@ const kindsOf: Readonly<Record<string, { readonly kind: ApprovalKind; readonly o
 };
 const otherKind = { kind: 'remoteResource', operation: 'call' } as const;
 
-/** Approval that a call of an agent needs, with the agent's own words for the answers. Undefined: none, it only reads. */
+/** Approval that a call of an agent needs, with the agent's own words for the answers. Undefined: none, the call only reads. */
 export function needOf(
   agent: string,
   call: KnownCall,
@@ -39,7 +39,7 @@ export function needOf(
 
 const maxNameChars = 80;
 
-/** Names that the agent gives to the options which an answer can choose. Its quotes are removed: they would end ours. */
+/** Names of the options that an answer can choose, in the agent's words. Removes their quotes, which would end ours. */
 function namesOf(options: readonly PermissionOption[]): string[] {
   const named = (['accept', 'decline'] as const).flatMap((decision) => {
     const name = plainText(chosen(decision, options)?.name ?? '')

@@ -1,6 +1,6 @@
 import { shellWord } from '../lib/index.ts';
 
-/** A word without quotes, in single quotes, or in double quotes in which nothing is expanded. Words of any other form are not understood. */
+/** A word without quotes, in single quotes, or in double quotes without expansions. Words of other forms are not parsed. */
 const word = /[ \t]*(?:([\w@%+:,./=-]+)|'([^']*)'|"([^"\\$`!]*)")(?=[ \t]|$)/y;
 const shells = /^(?:\/(?:usr\/)?bin\/)?(?:ba|da|z)?sh$/;
 const commandFlags: ReadonlySet<string> = new Set(['-c', '-lc']);
@@ -11,7 +11,7 @@ const commandFlags: ReadonlySet<string> = new Set(['-c', '-lc']);
  */
 export function plainCommand(command: string): string {
   const words = wordsOf(command.trim());
-  // The first word may set a variable, or name a program that is called so.
+  // The first word may set a variable, or name a program with such a name.
   if (!words?.[0] || words[0].includes('=')) return command.trim();
   const [program = '', flag = '', script] = words;
   const isWrapped = words.length === 3 && shells.test(program) && commandFlags.has(flag) && script !== undefined;

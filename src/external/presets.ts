@@ -10,23 +10,23 @@ export { type PresetName, presetNames };
 export interface Preset {
   /** npm package that holds the program. */
   readonly package: string;
-  /** Version that was tested. */
+  /** Tested version. */
   readonly tested: string;
   readonly program: string;
   readonly args: readonly string[];
-  /** Makes it ask before it acts, and keeps it quiet. */
+  /** Variables that make the agent ask before it acts, and keep it quiet. */
   readonly env: Readonly<Record<string, string>>;
   /** Modes in which the agent asks before it acts; absent: it never asks. */
   readonly askingModes?: readonly string[];
-  /** Variables of the user that it may need: keys and its own directories. */
+  /** Variables of the user that the agent may need: keys and its own directories. */
   readonly passes: readonly string[];
-  /** Command line of the process that does the work, where that is another than the one we start. */
+  /** Command line of the process that does the work, when we start another one. */
   readonly worker?: RegExp;
   /** Completes "log in: …". */
   readonly login: string;
-  /** Works with our MCP servers. */
+  /** Whether the agent works with our MCP servers. */
   readonly takesMcpServers: boolean;
-  /** Models that it must not choose by itself. */
+  /** Models that the agent must not choose automatically. */
   readonly hosted?: HostedModels;
 }
 
@@ -65,7 +65,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     tested: '0.61.0',
     program: agentPresets.gemini.program,
     args: ['--acp'],
-    // One process less: a signal then reaches the one that works.
+    // Saves a process: a signal then reaches the one that works.
     env: { GEMINI_CLI_NO_RELAUNCH: '1' },
     askingModes: ['default', 'plan'],
     passes: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GEMINI_BASE_URL', 'GOOGLE_CLOUD_PROJECT'],

@@ -9,7 +9,7 @@ export interface PromptTurnOptions {
   readonly agent: string;
   readonly workspacePath: string;
   readonly report: DelegatedReport;
-  /** Called before a question; the returned function when a user, a rule or the policy has allowed the call. */
+  /** Called before a question. The returned function is called when a user, a rule or the policy has allowed the call. */
   readonly prepareGrant: (call: KnownCall) => Promise<() => void>;
 }
 
@@ -34,7 +34,7 @@ export class PromptTurn {
     this.#options.report.received(bytes);
   }
 
-  /** @returns false: an update of an unknown kind or shape, which is passed over */
+  /** @returns false: an update of an unknown kind or shape, which is ignored */
   update(update: { readonly sessionUpdate: string } & Readonly<Record<string, unknown>>): boolean {
     switch (update.sessionUpdate) {
       case 'agent_message_chunk':
@@ -54,7 +54,7 @@ export class PromptTurn {
     }
   }
 
-  /** Decides a question of the agent, until it withdraws it. */
+  /** Decides a question of the agent, until the agent withdraws it. */
   async permit({ toolCall, options }: v.InferOutput<typeof PermissionRequest>, signal: AbortSignal) {
     const { agent, workspacePath, report } = this.#options;
     const call = this.#known(toolCall.toolCallId);

@@ -13,11 +13,11 @@ export class Session {
   readonly incarnation: number;
   /** Absent: no prompt runs, and an update belongs to no turn. */
   turn: PromptTurn | undefined;
-  /** There while a prompt runs. */
+  /** Present while a prompt runs. */
   files: FileService | undefined;
   terminals: TerminalService | undefined;
   readonly offers = new SessionOffers();
-  /** A model that it does not offer, and that a notice has named. */
+  /** A model that the agent does not offer, and that a notice has named. */
   unknownModel: string | undefined;
   readonly grants = new WriteGrants();
   readonly commandGrants = new CommandGrants();

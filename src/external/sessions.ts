@@ -32,19 +32,19 @@ export interface AgentSettings {
   readonly name: string;
   /** Program and arguments. */
   readonly command: readonly string[];
-  /** Servers of tools for new sessions, as the protocol names them. */
+  /** MCP servers for new sessions, in the form of the protocol. */
   readonly mcpServers: () => readonly unknown[];
-  /** Completes "log in: …" for an agent that wants it. */
+  /** Completes "log in: …" for an agent that needs a log-in. */
   readonly loginHint: string;
   /** Whether a session would use a model that the user has not chosen. */
   readonly isRefused: (session: SessionState) => boolean;
-  /** Whether a mode is one in which the agent asks before it acts as far as it ever does. */
+  /** Whether an agent that asks at all asks before it acts in this mode. */
   readonly mayUse: (mode: string) => boolean;
   /** Sentence for an agent that is missing. */
   readonly installHint: string;
-  /** Reads and writes files for it. */
+  /** Reads and writes files for the agent. */
   readonly files: DelegateFiles;
-  /** Runs commands for it. */
+  /** Runs commands for the agent. */
   readonly commands: DelegateCommands;
 }
 
@@ -60,7 +60,7 @@ const finishes = {
   refusal: 'contentFilter',
 } as const;
 
-/** The sessions of one agent: one for each thread, made with its first turn and taken up again after a restart. */
+/** The sessions of one agent: one for each thread, made with its first turn and resumed after a restart. */
 export class Sessions {
   readonly #settings: AgentSettings;
   readonly #send: (event: ExternalAgentEvent) => void;
@@ -95,7 +95,7 @@ export class Sessions {
     }
   }
 
-  /** No thread has a session, in this life of the process or an earlier one. */
+  /** Whether no thread has a session, in this life of the process or an earlier one. */
   get isEmpty(): boolean {
     return this.#byThread.size === 0;
   }
@@ -114,8 +114,8 @@ export class Sessions {
   }
 
   /**
-   * Adds requests to a model, as the process of this life has exported them, to their turns: by the session that they name, or to
-   * the only one with a turn.
+   * Adds requests to a model, exported by the process of this life, to their turns: by the session that they name, or to the only
+   * session with a turn.
    *
    * @returns how many belong to no turn
    */
@@ -133,19 +133,19 @@ export class Sessions {
     for (const session of this.#byId.values()) if (session.incarnation === incarnation) session.closeAccounts();
   }
 
-  /** Answers a request of the agent, until it withdraws it. @throws PeerError */
+  /** Answers a request of the agent, until the agent withdraws it. @throws PeerError */
   async request(method: string, params: unknown, signal: AbortSignal): Promise<unknown> {
     if (/^(fs|terminal)\//.test(method)) return this.#serve(method, params, signal);
     if (method !== 'session/request_permission') throw new PeerError(methodNotFound, `There is no method ${method}.`);
     const parsed = v.safeParse(PermissionRequest, params);
     if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
     const turn = this.#byId.get(parsed.output.sessionId)?.turn;
-    // A question of a turn that has ended.
+    // The turn of this question has ended.
     if (!turn) return { outcome: { outcome: 'cancelled' } };
     return { outcome: await turn.permit(parsed.output, signal) };
   }
 
-  /** Files are read and written, and commands run, only while a prompt of the session runs. */
+  /** Serves file and command requests, but only while a prompt of the session runs. */
   #serve(method: string, params: unknown, signal: AbortSignal): Promise<unknown> {
     const parsed = v.safeParse(AboutSession, params);
     if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
@@ -221,7 +221,7 @@ export class Sessions {
     }
   }
 
-  /** Also of a session from before: the user may have logged out since. @throws AgentFailure agentLoginRequired */
+  /** Refuses a hosted model, also in a resumed session: the user may have logged out. @throws AgentFailure agentLoginRequired */
   #refuseHosted(state: SessionState): void {
     const { name, isRefused, loginHint } = this.#settings;
     if (!isRefused(state)) return;
@@ -271,7 +271,7 @@ export class Sessions {
     session.files = service;
     session.terminals = terminals;
     this.#send({ type: 'PROMPT.BEGUN', incarnation });
-    // After those of the turn, which answer the open questions first: some agents wait for the answers.
+    // After the listeners of the turn, which answer the open questions first: some agents wait for the answers.
     signal.addEventListener('abort', cancel, { once: true });
     try {
       const prompt = promptOf(order.input);
@@ -317,6 +317,6 @@ export class Sessions {
   }
 }
 
-/** The agent does not know the session of a prompt any more. */
+/** Whether the agent no longer knows the session of a prompt. */
 const isLostSession = (error: unknown): boolean =>
   error instanceof PeerError && (error.code === notFound || /session not found/i.test(error.message));

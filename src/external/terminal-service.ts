@@ -8,10 +8,10 @@ import { AboutTerminal, CreateTerminal, shapedAs } from './messages.ts';
 import { OutputEnd } from './output-end.ts';
 import { plainCommand } from './plain-command.ts';
 
-/** Not -32000, which agents take for a request to log in. */
+/** Code for invalid parameters; not -32000, which agents take for a request to log in. */
 const invalidParams = -32_602;
 
-/** Commands that were allowed to be run in a session, each once and for a while: agents ask first, and then have us run them. */
+/** Commands that a session may run, each once and for a while: agents ask first, and then have us run them. */
 export class CommandGrants {
   readonly #of = new Map<string, { readonly callId: string; readonly until: number }>();
   readonly #now: () => number;
@@ -21,13 +21,13 @@ export class CommandGrants {
     this.#now = now;
   }
 
-  /** @param callId call of the agent that was allowed */
+  /** @param callId allowed call of the agent */
   add(command: string, callId: string): void {
     for (const [each, { until }] of this.#of) if (until <= this.#now()) this.#of.delete(each);
     this.#of.set(plainCommand(command), { callId, until: this.#now() + defaults.externalAgent.grantMs });
   }
 
-  /** Uses up a grant. @returns the call that was allowed; undefined: none was */
+  /** Uses up a grant. @returns the allowed call; undefined: none */
   take(command: string): string | undefined {
     const key = plainCommand(command);
     const grant = this.#of.get(key);
@@ -61,7 +61,7 @@ interface Terminal {
   exitStatus: ExitStatus | undefined;
 }
 
-/** `terminal/*` for one prompt: runs commands where and as our own run, by our rules and approvals. They end with the prompt. */
+/** `terminal/*` for one prompt: runs commands like our own tools, by our rules and approvals. They end with the prompt. */
 export class TerminalService {
   readonly #options: TerminalServiceOptions;
   readonly #ended = new AbortController();
@@ -93,7 +93,7 @@ export class TerminalService {
   /**
    * Called before the question, as the agent may change the call while people think.
    *
-   * @returns grants the command
+   * @returns a function that grants the command
    */
   prepareGrant(command: string | undefined, callId: string): () => void {
     return () => {
@@ -101,7 +101,7 @@ export class TerminalService {
     };
   }
 
-  /** Resolves when nothing runs any more. */
+  /** Resolves when no command runs any more. */
   async end(): Promise<void> {
     this.#ended.abort();
     await Promise.all([...this.#terminals.values()].map(({ ended }) => ended));
@@ -228,7 +228,7 @@ export class TerminalService {
 
 const { terminalBytes } = defaults.externalAgent;
 
-/** One line for a shell, so that people and rules see all of it. A command without arguments is one already. */
+/** One line for a shell, so that people and rules see all of it. A command without arguments is already one. */
 function commandLineOf({ command, args, env }: v.InferOutput<typeof CreateTerminal>): string {
   const line = args.length === 0 ? command : [command, ...args].map(shellWord).join(' ');
   return [...env.map(({ name, value }) => `export ${name}=${shellWord(value)}`), line].join('; ');

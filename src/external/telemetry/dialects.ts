@@ -11,12 +11,12 @@ import type { ExportedRecord, Signal } from './otlp.ts';
 export interface Dialect {
   /** Variables for its process. @param address of the receiver, without a slash at its end */
   readonly variables: (address: string) => Readonly<Record<string, string>>;
-  /** Variables by which a user has it export elsewhere. */
+  /** Variables by which a user has the agent export elsewhere. */
   readonly own: RegExp;
-  /** Settings files in the home or the workspace in which a user may have it export elsewhere; variables would win over them. */
+  /** Settings files in the home or the workspace by which a user may have it export elsewhere; variables would win over them. */
   readonly settings: readonly string[];
   readonly signal: Signal;
-  /** Records of requests to the model have one of these names. */
+  /** Names of the records of requests to a model. */
   readonly events: readonly string[];
   /** Names of attributes. */
   readonly session: string;
@@ -56,7 +56,7 @@ export const dialects: Readonly<Partial<Record<PresetName, Dialect>>> = {
       OTEL_LOG_TOOL_DETAILS: '0',
     }),
     own: /^(OTEL_|CLAUDE_CODE_ENABLE_TELEMETRY$)/,
-    // The variables in its settings win over those of its process.
+    // The variables in the agent's settings win over those of its process.
     settings: [],
     signal: 'logs',
     events: ['api_request', 'claude_code.api_request'],
@@ -109,7 +109,7 @@ export function exportsElsewhere(
   return directories.some((directory) => settings.some((file) => namesTelemetry(join(directory, file))));
 }
 
-/** Settings that cannot be read may name it. */
+/** Whether a settings file names telemetry; true also for a file that cannot be read. */
 function namesTelemetry(file: string): boolean {
   try {
     return /"telemetry"\s*:/.test(readBoundedFile(file, { owner: 'any', links: 'follow' }) ?? '');

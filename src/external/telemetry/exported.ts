@@ -15,9 +15,9 @@ export interface ExportOptions {
   readonly dialect: Dialect;
   readonly logger: Logger;
   readonly protect: (secret: string) => void;
-  /** @returns how many belong to no turn */
+  /** @returns number of requests that belong to no turn */
   readonly take: (requests: readonly ExportedRequest[]) => number;
-  /** Called when it exports nothing any more. */
+  /** Called when the agent exports nothing more. */
   readonly onClosed: () => void;
 }
 

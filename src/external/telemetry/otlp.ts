@@ -1,6 +1,6 @@
 /**
  * The parts of OTLP that are read: names, times and attributes of log records and spans, in the JSON mapping of the protocol.
- * A body comes from an agent, which is not trusted: another shape is refused, and unknown fields are passed over.
+ * A body comes from an agent, which is not trusted: another shape is refused, and unknown fields are ignored.
  */
 import * as v from 'valibot';
 import { HttpError } from '../../http/index.ts';
@@ -108,7 +108,7 @@ function span(given: v.InferOutput<typeof Span>): ExportedRecord {
   return { name: given.name, attributes: attributesOf(given.attributes), endedAt, durationMs };
 }
 
-/** Lists and nested values are passed over. */
+/** Scalar attributes; lists and nested values are ignored. */
 function attributesOf(given: v.InferOutput<typeof Attributes>): ExportedRecord['attributes'] {
   const known = new Map<string, string | number | boolean>();
   for (const { key, value } of given) {

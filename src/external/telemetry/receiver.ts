@@ -24,7 +24,7 @@ export interface ReceiverOptions {
   readonly logger: Logger;
   /** Milliseconds of a clock that never goes back. Default: that of the process. */
   readonly now?: () => number;
-  /** Called with its key. */
+  /** Called with the receiver's key. */
   readonly protect: (secret: string) => void;
 }
 
@@ -57,7 +57,7 @@ export class TelemetryReceiver {
     return receiver;
   }
 
-  /** The key is in it: for the environment of the process only. */
+  /** Address with the key: for the environment of the process only. */
   get address(): string {
     return this.#address;
   }

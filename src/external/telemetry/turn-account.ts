@@ -13,7 +13,7 @@ export const plus = (sum: Tokens, request: DelegatedUse): Tokens => ({
   reasoningTokens: sum.reasoningTokens + (request.reasoningTokens ?? 0),
 });
 
-/** Below a part of a cent two ways of adding the same prices differ. */
+/** Below a part of a cent, two ways of adding the same prices differ. */
 const leastUsd = 1e-6;
 
 /**
@@ -34,7 +34,7 @@ export class TurnAccount {
     this.#report = report;
   }
 
-  /** @returns false: it takes no more */
+  /** @returns false: the account takes no more requests */
   add(request: DelegatedRequest): boolean {
     if (this.#isClosed || this.#requests >= defaults.externalAgent.telemetry.turnRequests) return false;
     this.#requests += 1;
@@ -50,10 +50,10 @@ export class TurnAccount {
   }
 
   /**
-   * The prompt has ended. When ACP reports no tokens, waits for the export of its last request.
+   * Ends the prompt. When ACP reports no tokens, waits for the export of its last request.
    *
    * @param reported by ACP
-   * @param isExporting it has exported something before; undefined: nothing is listened to
+   * @param isExporting whether the agent has exported telemetry before; undefined: no receiver is open
    * @returns tokens and cost of the turn
    */
   async settle(reported: DelegatedUse, isExporting: boolean | undefined, signal?: AbortSignal): Promise<DelegatedUse> {
@@ -85,12 +85,12 @@ export class TurnAccount {
     };
     const hasCost = (beyond.costUsd ?? 0) > leastUsd;
     if (beyond.inputTokens + beyond.outputTokens === 0 && !hasCost) return;
-    // Without any request of its own the whole prompt is the one that is known.
+    // Without any exported request, the whole prompt counts as one.
     const durationMs = this.#requests === 0 ? Math.max(0, endedAt - this.startedAt) : 0;
     this.#report.requested({ ...beyond, model: undefined, endedAt, durationMs });
   }
 
-  /** Takes no more requests: its thread is gone. */
+  /** Takes no more requests: the thread is gone. */
   discard(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);

@@ -11,7 +11,7 @@ export interface Participant {
   readonly onTool: (call: DynamicToolCall) => Promise<DynamicToolResult>;
 }
 
-/** One connection to an agent server, for all reviews that it does. */
+/** One connection to an agent server, for all its reviews. */
 export class AgentConnection {
   /** Resolves with the reason when the connection ends. */
   readonly closed: Promise<Error>;
@@ -38,8 +38,8 @@ export class AgentConnection {
   }
 
   /**
-   * @param connectMs for opening
-   * @param requestMs for every request after that
+   * @param connectMs time for opening
+   * @param requestMs time for every later request
    * @throws AppServerConnectionError, JsonRpcError
    */
   static async open(url: string, connectMs: number, requestMs: number): Promise<AgentConnection> {
@@ -65,7 +65,7 @@ export class AgentConnection {
 
   /**
    * Rejects when the connection ends; `stop` ends the wait. A connection outlives many reviews: a handler on `closed`
-   * itself would stay in memory as long as it.
+   * itself would stay in memory as long as the connection.
    */
   lost(): { readonly promise: Promise<never>; readonly stop: () => void } {
     const { promise, reject } = Promise.withResolvers<never>();

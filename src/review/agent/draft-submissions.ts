@@ -13,7 +13,7 @@ export class DraftSubmissions {
   readonly #assignment: Pick<ReviewAssignment, 'diffFiles' | 'prepared' | 'openFindings'>;
   readonly #maxSubmissions: number;
   readonly #resolved = new Map<string, ReviewSubmission['resolved'][number]>();
-  /** By call: one that is asked again is answered as before. */
+  /** Answers by call: a repeated call gets its earlier answer. */
   readonly #answers = new Map<string, Promise<DynamicToolResult>>();
   readonly #handlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
     [submitTool, (args) => this.#submit(args)],
@@ -40,12 +40,12 @@ export class DraftSubmissions {
     return [...this.#resolved.values()];
   }
 
-  /** The model was reminded: it may hand in as often as at first. */
+  /** Allows all submissions again, after a reminder of the model. */
   reopen(): void {
     this.#submissions = 0;
   }
 
-  /** Answers one call, one after the other. */
+  /** Answers calls one after the other. */
   answer({ turnId, callId, tool, arguments: args }: DynamicToolCall): Promise<DynamicToolResult> {
     const handler = this.#handlers.get(tool);
     if (!handler) return Promise.resolve(refused('toolUnknown', `There is no tool ${tool}.`));

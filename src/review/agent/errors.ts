@@ -3,7 +3,7 @@ import type { ReviewAgentFailure } from './types.ts';
 
 export type ReviewAgentErrorCode = 'agentUnavailable' | 'agentConnectionLost' | 'turnFailed' | 'draftMissing';
 
-/** A review came to nothing. The message is for people and holds no token. */
+/** A review without a result. The message is for people and holds no token. */
 export class ReviewAgentError extends Error implements ReviewAgentFailure {
   override readonly name = 'ReviewAgentError';
   readonly code: ReviewAgentErrorCode;
@@ -22,7 +22,7 @@ export class ReviewAgentError extends Error implements ReviewAgentFailure {
   }
 }
 
-/** Errors of a connection as reviews know them. */
+/** Turns errors of a connection into those of reviews. */
 export function asFailure(error: unknown): unknown {
   if (error instanceof AppServerConnectionError) {
     return new ReviewAgentError('agentConnectionLost', error.message, { cause: error });

@@ -13,7 +13,7 @@ export function fenced(label: string, text: string): string {
   return `${fence}${label}\n${shown}${shown.endsWith('\n') ? '' : '\n'}${fence}`;
 }
 
-/** No more than `limit` characters, and said when there were more. */
+/** Cuts a text to `limit` characters, and marks the cut. */
 export function bounded(text: string, limit: number): string {
   if (text.length <= limit) return text;
   return `${text.slice(0, limit)}\n… (${text.length - limit} more characters were left out)`;

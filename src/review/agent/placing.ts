@@ -12,7 +12,7 @@ import {
 import type { AnchoredFinding, ReviewAssignment } from './types.ts';
 import { fromVisible } from './visible.ts';
 
-/** A finding of a draft with its place, and why it has no better one. */
+/** A finding of a draft with its place, and the reason why it has no better one. */
 export interface PlacedFinding extends AnchoredFinding {
   readonly error?: AnchorError;
 }
@@ -23,13 +23,13 @@ interface Try {
   readonly result: AnchorResult;
 }
 
-/** Finds the place of every finding of a draft; one without stands at its file, or in the summary when there is no such file. */
+/** Finds the place of every finding of a draft; one without stands at its file, or in the summary when the file is missing. */
 export async function placeFindings(
   { diffFiles, prepared }: Pick<ReviewAssignment, 'diffFiles' | 'prepared'>,
   findings: readonly SubmittedFinding[],
 ): Promise<PlacedFinding[]> {
   const wanted = new Set<string>();
-  // First only to learn which files have to be read: all of them at once.
+  // A first pass, to learn which files have to be read: all of them at once.
   for (const finding of findings) {
     tryBoth(diffFiles, finding, (path) => {
       wanted.add(path);

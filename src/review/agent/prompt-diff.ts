@@ -1,7 +1,7 @@
 import { commentableRanges, type DiffFile } from '../anchors/index.ts';
 import { fenced, plainPath } from './fence.ts';
 
-/** Part of a change in the prompt, and files that the model has to read by itself. */
+/** Part of a change in the prompt, and files that the model has to read. */
 export interface ShownDiff {
   /** In the order of the change. */
   readonly shown: readonly { readonly file: DiffFile; readonly text: string }[];
@@ -31,7 +31,7 @@ export function fitDiff(files: readonly DiffFile[], maxBytes: number): ShownDiff
   };
 }
 
-/** About as many characters as it has, and not more. */
+/** Approximate length of a file's text, never more than the real one. */
 const lengthOf = ({ hunks }: DiffFile): number =>
   hunks.reduce((sum, { lines }) => sum + lines.reduce((all, { text }) => all + text.length, 0), 0);
 

@@ -27,7 +27,7 @@ export function reviewPrompt(assignment: ReviewAssignment, options: PromptOption
   return { instructions: instructionsOf(assignment, options), task: taskOf(assignment, options) };
 }
 
-/** Said once to a model that ended its turn without handing in. */
+/** Sent once to a model that ended its turn without a submission. */
 export const reminder = [
   `You ended without handing in. A review counts only when it is handed in with ${submitTool}.`,
   'Call it now, with what you have found so far; with an empty list if you found nothing. Then stop.',
@@ -88,7 +88,7 @@ function instructionsOf({ instructions, maxFindings }: ReviewAssignment, options
 }
 
 function taskOf(assignment: ReviewAssignment, { limits, maxDiffBytes }: PromptOptions): string {
-  // An attempt before may have failed because it was too long for the model.
+  // An earlier attempt may have failed because its prompt was too long for the model.
   const budget = Math.floor(Math.min(maxDiffBytes, limits.promptDiffBytes) / 2 ** (assignment.run.attempt - 1));
   return [
     aboutPull(assignment, limits),

@@ -15,12 +15,12 @@ export interface AgentServersOptions {
   readonly logger: Logger;
 }
 
-/** The agent server of a workspace: where it is, or why it is not there. */
+/** The agent server of a workspace: its address, or the reason why it cannot be reached. */
 export type AgentServerState =
   | { readonly state: 'reachable' }
   | { readonly state: 'unreachable'; readonly message: string };
 
-/** Connections to agent servers: one per server, made when it is first needed and again after it was lost. */
+/** Connections to agent servers: one per server, made when it is first needed and again after a loss. */
 export class AgentServers {
   readonly #options: AgentServersOptions;
   readonly #connections = new Map<string, Promise<AgentConnection>>();
@@ -39,7 +39,7 @@ export class AgentServers {
     return signal ? abortable(opening, signal) : opening;
   }
 
-  /** Whether it can be reached; nothing is started. */
+  /** Whether the agent server can be reached; starts nothing. */
   async status(workspacePath: string): Promise<AgentServerState> {
     try {
       if (this.#configuredUrl() !== undefined) await this.connect(workspacePath);
@@ -51,8 +51,8 @@ export class AgentServers {
   }
 
   /**
-   * Address of the page of the agent server of a workspace; undefined when it has none, or does not run. Nothing is started.
-   * Without its token: a user who may see reviews may not therefore see, and delete, everything else of that workspace.
+   * Address of the page of the agent server of a workspace; undefined when it has none, or does not run. Starts nothing.
+   * The address has no token: a user who may see reviews may not therefore see, and delete, everything else of that workspace.
    */
   async dashboard(workspacePath: string): Promise<string | undefined> {
     if (this.#configuredUrl() !== undefined) {
@@ -76,7 +76,7 @@ export class AgentServers {
     opening.then((connection) => connection.closed.then(forget), forget);
   }
 
-  /** Undefined: the Hub knows. The address holds a token: it is never shown. */
+  /** Configured address of the agent server; undefined: the Hub knows it. Never show the address: it holds a token. */
   #configuredUrl(): string | undefined {
     const { AppServerUrl, AppServerToken } = this.#options.settings().AgentServer;
     if (AppServerUrl === '' || !URL.canParse(AppServerUrl)) return AppServerUrl === '' ? undefined : AppServerUrl;
@@ -96,7 +96,7 @@ export class AgentServers {
     }
   }
 
-  /** Finds the agent server of a workspace through the Hub, or has it started. */
+  /** Finds the agent server of a workspace through the Hub, or starts it. */
   async #ensure(workspacePath: string): Promise<string> {
     const hub = await this.#connectedHub(true);
     const signal = AbortSignal.timeout(this.#options.limits.ensureMs);
@@ -126,7 +126,7 @@ export class AgentServers {
   }
 }
 
-/** `status` reports why it cannot be reached. */
+/** Reachability error as undefined: `status` reports the reason. */
 const notThere = (): undefined => undefined;
 
 const abortable = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
@@ -140,7 +140,7 @@ const abortable = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
 function unavailable(error: unknown): ReviewAgentError {
   if (error instanceof ReviewAgentError) return error;
   const reason = messageOf(error);
-  // Nothing changes by itself about a workspace that is not there.
+  // A missing workspace does not come back without a user.
   const isRetryable = !(error instanceof HubRequestError && error.code === 'workspaceNotFound');
   const message = `The agent server cannot be used: ${reason}`;
   return new ReviewAgentError('agentUnavailable', message, { isRetryable, cause: error });

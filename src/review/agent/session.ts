@@ -58,7 +58,7 @@ async function startThread({
     approvalPolicy: 'interrupt',
     workspaceOverride: worktreePath,
     readOnly: true,
-    // Only this one is bound to read, whichever agent does the turns of the workspace.
+    // Only our own agent is bound to read, whichever agent does the turns of the workspace.
     agent: ownAgent,
     enabledTools: [...readingTools],
     agentInstructions: prompt.instructions,
@@ -71,7 +71,7 @@ async function startThread({
       throw cannotStart(error, worktreePath);
     });
   const { thread } = v.parse(Started, answer);
-  // A server that does not know these would work in the workspace itself.
+  // A server that does not know these settings would work in the workspace itself.
   const { config: taken } = thread;
   const isConfined = taken?.readOnly === true && taken.agent === ownAgent;
   if (isConfined && taken.workspaceOverride === worktreePath) return thread.id;
@@ -92,7 +92,7 @@ class Session {
   readonly #options: SessionOptions;
   readonly #threadId: string;
   readonly #leave: () => void;
-  /** Turns of this thread that have ended, and who waits for one. */
+  /** Ended turns of this thread, and the waits for one. */
   readonly #ended = new Map<string, PromiseWithResolvers<v.InferOutput<typeof Ended>>>();
   readonly #lost: ReturnType<AgentConnection['lost']>;
   #usage: TokenUsage | undefined;
@@ -123,11 +123,11 @@ class Session {
     this.#leave();
     this.#lost.stop();
     const { server, limits } = this.#options;
-    // The thread of a server that has gone cannot be archived, and does no harm.
+    // The thread of a server that is gone cannot be archived, and does no harm.
     await endThread(server, this.#threadId, limits).catch(() => undefined);
   }
 
-  /** The submitted draft counts, also when the turn failed after it. */
+  /** Result of the session. The submitted draft counts, also when the turn failed after it. */
   #outcome(turn: Turn): ReviewSubmission {
     const { submissions } = this.#options;
     const { draft, resolved } = submissions;
@@ -138,7 +138,7 @@ class Session {
     throw failureOf(turn);
   }
 
-  /** One turn, to its end. */
+  /** Runs one turn to its end. */
   async #ask(text: string): Promise<Turn> {
     const { hooks, server } = this.#options;
     const { signal } = hooks;
@@ -172,7 +172,7 @@ class Session {
     }
   }
 
-  /** Interrupts, and waits until the turn is over, but not for ever. */
+  /** Interrupts a turn and waits for its end, for a limited time. */
   async #endTurn(turnId: string): Promise<void> {
     const { server, limits } = this.#options;
     const threadId = this.#threadId;
@@ -234,7 +234,7 @@ const lostTurn = (threadId: string, id: string): Turn => ({
   startedAt: '',
 });
 
-/** Codes of turns that fail the same way however often they are tried. The next prompt of one that was too long is shorter. */
+/** Codes of turns that fail in the same way at each attempt. The next prompt after one that was too long is shorter. */
 const lastingFailures = new Set(['upstreamUnauthorized', 'upstreamRejected', 'agentUnsuited']);
 
 function failureOf({ status, error, interruptedBy }: Turn): ReviewAgentError {

@@ -3,22 +3,22 @@ import type { Anchor, DiffFile, Selection, SuggestionObstacle } from '../anchors
 import type { PreparedReview } from '../git/index.ts';
 import type { StoredFinding, StoredItem, StoredRun } from '../store/index.ts';
 
-/** Task of the agent, with everything it knows of the change. */
+/** Task of the agent, with all facts about the change. */
 export interface ReviewAssignment {
   readonly run: StoredRun;
   readonly item: StoredItem;
-  /** The route's workspace: whose agent server does the work. */
+  /** The route's workspace, whose agent server does the work. */
   readonly workspacePath: string;
   readonly prepared: PreparedReview;
   /** The whole change, parsed: findings are anchored in it. */
   readonly diffFiles: readonly DiffFile[];
   readonly selection: Selection;
-  /** From the settings and from the base commit; never from the head. */
+  /** Instructions from the settings and from the base commit; never from the head. */
   readonly instructions: readonly string[];
-  /** Reported before and not resolved: not to be reported again, to be resolved when fixed. */
+  /** Reported findings that are not resolved: they are not reported again, and are resolved when fixed. */
   readonly openFindings: readonly StoredFinding[];
   readonly maxFindings: number;
-  /** Less severe findings are not asked for. Default: as the settings say. */
+  /** Less severe findings are not requested. Default: the setting. */
   readonly minSeverity?: Severity;
 }
 
@@ -51,13 +51,13 @@ export interface ReviewSubmission {
 export interface ReviewHooks {
   /** Aborted: the turn is interrupted and the promise rejects with the reason. */
   readonly signal: AbortSignal;
-  /** Called before the model is asked; awaited, so that another process knows what to interrupt. */
+  /** Called before the model is prompted; awaited, so that another process knows the turn that it has to interrupt. */
   readonly onTurn: (turn: { readonly threadId: string; readonly turnId: string | null }) => Promise<void>;
-  /** Something was heard from the agent: it is not stalled. */
+  /** Called at each message of the agent, which is therefore not stalled. */
   readonly onActivity: () => void;
 }
 
-/** Why a review by an agent came to nothing. Codes: agentUnavailable, agentConnectionLost, turnFailed, draftMissing. */
+/** Reason why a review by an agent has no result. Codes: agentUnavailable, agentConnectionLost, turnFailed, draftMissing. */
 export interface ReviewAgentFailure {
   readonly code: string;
   readonly message: string;
@@ -65,15 +65,15 @@ export interface ReviewAgentFailure {
   readonly retryAfterMs?: number;
 }
 
-/** Agent servers, as reviews use them. */
+/** Agent servers in the form that reviews use. */
 export interface ReviewAgent {
   /**
-   * One turn in a thread of its own, in the worktree, read-only. Resolves when a draft was handed in and the turn is over.
+   * Runs one turn in a separate thread, in the worktree, read-only. Resolves when a draft was submitted and the turn is over.
    *
    * @throws ReviewAgentError (a ReviewAgentFailure), or the signal's reason
    */
   review(assignment: ReviewAssignment, hooks: ReviewHooks): Promise<ReviewSubmission>;
-  /** Ends the turn that is under way in a thread, which another process may have begun. A thread that is gone is fine. */
+  /** Ends the running turn of a thread, which another process may have begun. A missing thread is not an error. */
   interrupt(workspacePath: string, threadId: string): Promise<void>;
   /**
    * Address of the Dashboard page of a thread. When the Dashboard is this user's, the fragment holds the key that opens it: never

@@ -10,9 +10,9 @@ export type Anchor =
   | {
       readonly placement: 'inline';
       readonly side: Side;
-      /** The last line it is about. */
+      /** Last line of the finding. */
       readonly line: number;
-      /** The first one, when there are several. */
+      /** First line of the finding, when there are several. */
       readonly startLine?: number;
       /** Whole lines that take the place of `startLine` to `line`, '' for none: a suggestion. */
       readonly replacement?: string;
@@ -27,9 +27,9 @@ type Finding = Pick<SubmittedFinding, 'path' | 'oldText' | 'newText' | 'line' | 
 type Runs = readonly (readonly NumberedLine[])[];
 
 /**
- * Finds out where a finding belongs. The text that the model copied is trusted, its line number is not: a line is only a hint
- * among several places with the same text. A comment may stand on a line of a hunk only, and all of its lines in the same
- * hunk: everything else GitHub refuses, and with it the whole review (REST, "Create a review for a pull request"; 422).
+ * Finds the place of a finding. The text that the model copied is trusted, its line number is not: a line is only a hint
+ * among several places with the same text. A comment may stand only on lines of one and the same hunk: GitHub refuses any
+ * other place, and with it the whole review (REST, "Create a review for a pull request"; 422).
  *
  * @param readHead the text of a file at the head, null when it is missing
  */
@@ -74,7 +74,7 @@ function wantedTexts({ oldText, newText, line }: Finding): Wanted[] {
 }
 
 export const withoutLineEnd = (text: string): string => text.replaceAll('\r\n', '\n').replace(/\n$/, '');
-/** A suggestion cannot say it: nothing between its fences means no line at all. */
+/** Whether a text is one empty line. A suggestion cannot express it: an empty one removes the lines. */
 const isOneEmptyLine = (text: string | undefined): boolean => text === '\n' || text === '\r\n';
 
 function trimLineEnds(text: string, before: number, after: number): string {
@@ -92,8 +92,8 @@ function place(
   const runs = sideRuns(file, side);
   const whole = findLines(runs, wanted.oldText);
   if (side === 'RIGHT' && whole.some(({ isExact }) => !isExact)) {
-    // The exact text elsewhere in the file is the one that was copied, not lines of the diff that differ in white space,
-    // unless the given line names those.
+    // The exact text elsewhere in the file is the copied one, not lines of the diff that differ in white space, unless the given
+    // line names those.
     const exact = findLines(headLines(readHead(file.path)), wanted.oldText).filter(({ isExact }) => isExact);
     const isNamed = whole.some((match) => covers(match, wanted.line));
     if (exact.some(({ first }) => !isNamed || first.line === wanted.line)) return outside(file);
@@ -103,10 +103,10 @@ function place(
   const head: Runs = file.status === 'deleted' ? [] : headLines(readHead(file.path));
   const inHead = findLines(head, wanted.oldText);
   if (whole.length > 0) {
-    // The very line that was given has this text, and it is not in the diff: that one is meant.
+    // The given line has this text, but is not in the diff: the finding means that line.
     return inHead.some(({ first }) => first.line === wanted.line) ? outside(file) : decide(file, side, whole, wanted);
   }
-  // A whole line that is elsewhere in the file is rather meant than a part of another one.
+  // The finding rather means a whole line elsewhere in the file than a part of another line.
   if (inHead.length > 0) return outside(file);
   const parts = findParts(runs, wanted.oldText);
   if (parts.length > 0) return decide(file, side, parts, wanted);
@@ -117,7 +117,7 @@ const headLines = (text: string | null): Runs => (text === null ? [] : [numbered
 const covers = ({ first, last }: TextMatch, line: number | undefined): boolean =>
   line !== undefined && first.line <= line && line <= last.line;
 
-/** Text that is in the file but not in the diff can be spoken of, but not at its line. */
+/** Place of a text that is in the file but not in the diff: a comment on the file. */
 const outside = (file: DiffFile): AnchorResult => ({ anchor: { placement: 'file', reason: 'outsideDiff' }, file });
 
 /** The side of the finding does not hold the text. A removed text can be commented on, but not changed. */
@@ -171,7 +171,7 @@ function byLine(file: DiffFile, side: Side, line: number | undefined): AnchorRes
   return { error: notCommentable(file, side, line) };
 }
 
-/** The only place, or the one that is nearest to the hint. */
+/** The only place, or the one nearest to the hint. */
 function choose(matches: readonly TextMatch[], hint: number | undefined): TextMatch | undefined {
   if (matches.length <= 1) return matches[0];
   if (hint === undefined) return undefined;

@@ -10,8 +10,8 @@ const isBlank = (line: string): boolean => /^[ \t\n]*$/.test(line);
 const tableRule = /^[\s>*+]*(?:\d{1,9}[.)] )?\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/;
 
 /**
- * Lines of prose, parted into code spans (CommonMark, section 6.1) and the rest. A span over several lines, or whose back-ticks
- * may have other partners than it seems, is prose, and so is all from there to the next empty line, where paragraphs end.
+ * Splits lines of prose into code spans (CommonMark, section 6.1) and the rest. A span over several lines, or with back-ticks that
+ * may have other partners than it seems, is prose, and so is the rest of its paragraph up to the next empty line.
  */
 export function proseParts(lines: readonly string[]): MarkdownPart[] {
   const hasTable = lines.some((line) => /[|:]/.test(line) && tableRule.test(line.trimEnd()));
@@ -47,7 +47,7 @@ function codeSpans(line: string, hasTable: boolean): MarkdownPart[] | undefined 
   return [...parts, { isCode: false, text: line.slice(from) }];
 }
 
-/** For each run the next one of the same length. */
+/** For each run, the index of the next one of the same length. */
 function partnersOf(runs: readonly string[]): (number | undefined)[] {
   const next = new Map<string, number>();
   const partners: (number | undefined)[] = [];
@@ -60,7 +60,7 @@ function partnersOf(runs: readonly string[]): (number | undefined)[] {
 }
 
 /**
- * A URL reaches to the next space, back-ticks and all (GFM, section 6.9): also past a `<` that will be spelled out, and past a comment
- * that will be taken out from between the URL and the back-tick.
+ * Whether a URL may reach a back-tick: a URL ends only at the next space (GFM, section 6.9), past back-ticks, past a `<` that will
+ * be spelled out, and past a comment that will be removed from between the URL and the back-tick.
  */
 const endsInUrl = (text: string): boolean => /:\/\/|www\.|mailto:|xmpp:|-->/i.test(text.split(/\s/).at(-1) ?? '');

@@ -1,8 +1,8 @@
-/** A kind of credential that is known by its look. */
+/** A kind of credential that is known by its form. */
 export interface CredentialKind {
   readonly name: string;
   /**
-   * Matches no more than it takes to be sure, and nothing of unlimited length: so a text of any shape is read in linear time.
+   * Matches just enough to be sure, and nothing of unlimited length: so a text of any shape is read in linear time.
    */
   readonly pattern: RegExp;
   /** Decides the cases that the pattern alone cannot: gets the matched groups. */
@@ -81,7 +81,7 @@ export const credentialKinds: readonly CredentialKind[] = [
 const commonPasswords =
   /^(?:pass(?:word|wd)?|pwd|pw|secret|token|change_?me|hunter2|test|root|admin|postgres|123456?)\d{0,3}$/i;
 
-/** Examples give away nothing: `postgres://user:password@host`, `https://user:${TOKEN}@…`. */
+/** Whether the password of a URL is real, unlike those of `postgres://user:password@host` and `https://user:${TOKEN}@…`. */
 function isUrlPassword(_ = '', user = '', password = '', host = ''): boolean {
   if (user === password || commonPasswords.test(password) || /^[$%{*.]/.test(password)) return false;
   return !/^(?:[\w.-]*\.)?example\b/i.test(host) && !/x{3}|\*{3}|\.{3}/i.test(password);

@@ -1,7 +1,7 @@
 /** One line of a hunk. A removed line has no place in the new file, an added one none in the old. */
 export interface DiffLine {
   readonly kind: 'context' | 'added' | 'removed';
-  /** Without the mark in front and without the line end; a carriage return that belongs to the line stays. */
+  /** Text without the mark in front and without the line end; a carriage return that belongs to the line stays. */
   readonly text: string;
   readonly oldLine: number | null;
   readonly newLine: number | null;
@@ -21,7 +21,7 @@ export interface DiffFile {
   readonly oldPath: string | null;
   readonly status: 'added' | 'modified' | 'deleted' | 'renamed';
   readonly isBinary: boolean;
-  /** A link to another repository: there is nothing to read in it. */
+  /** Whether the entry is a link to another repository, which has nothing to read. */
   readonly isSubmodule: boolean;
   readonly isSymlink: boolean;
   readonly hunks: readonly DiffHunk[];

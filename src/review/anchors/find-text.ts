@@ -21,8 +21,9 @@ const readings: readonly ((line: string) => string)[] = [
 ];
 
 /**
- * Where `text` stands as whole lines of a run: exactly, else without regard to white space at the ends of lines, else without
- * indentation, else in Unicode's composed form. The first way that finds anything, in whichever run, is the way: a loose match never stands beside an exact one.
+ * Finds the places where `text` stands as whole lines of a run: exactly, else without regard to white space at the ends of lines,
+ * else without indentation, else in Unicode's composed form. The first way with a result in any run decides: a loose match never
+ * stands beside an exact one.
  */
 export function findLines(runs: readonly (readonly NumberedLine[])[], text: string): TextMatch[] {
   const wanted = text.split('\n');
@@ -46,7 +47,7 @@ function matchOf(lines: readonly NumberedLine[], wanted: readonly string[]): Tex
   return [{ first, last, lines, isExact }];
 }
 
-/** Every index at which `wanted` begins in `all` (Knuth, Morris and Pratt: linear, however much the lines repeat). */
+/** Every index at which `wanted` begins in `all` (Knuth, Morris and Pratt: linear, even when the lines repeat). */
 function occurrences(all: readonly string[], wanted: readonly string[]): number[] {
   const fallback = [0];
   for (let at = 1, length = 0; at < wanted.length; ) {
@@ -79,7 +80,7 @@ function partsOf(lines: readonly NumberedLine[], part: string): TextMatch[] {
   let index = 0;
   let start = 0;
   for (let at = whole.indexOf(part); at >= 0; at = whole.indexOf(part, at + 1)) {
-    // Places come in order, so the lines are walked through once.
+    // Places come in order, so one walk through the lines is enough.
     for (let length = lines[index]?.text.length ?? 0; at > start + length; length = lines[index]?.text.length ?? 0) {
       start += length + 1;
       index += 1;

@@ -4,7 +4,7 @@ import { quotedLength, unquotePath } from './quoted-path.ts';
 
 /** A .gitattributes of the base commit. */
 export interface AttributesFile {
-  /** '' for the root, else as `packages/a`. */
+  /** '' for the root, else a path such as `packages/a`. */
   readonly directory: string;
   readonly text: string;
 }

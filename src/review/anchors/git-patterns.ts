@@ -11,7 +11,7 @@ export function gitPatternTest(pattern: string): PathTest {
   return (path) => tests.some((test) => test(path));
 }
 
-/** Returns a test that is true for paths that are ignored: the last pattern that matches decides, and `!` takes a path out again. */
+/** Returns a test that is true for ignored paths: the last pattern that matches decides, and `!` takes a path out again. */
 export function ignoreTest(patterns: readonly string[]): PathTest {
   const rules = patterns.map((pattern) => {
     const isNegated = pattern.startsWith('!');

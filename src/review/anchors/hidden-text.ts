@@ -5,5 +5,5 @@
  */
 export const invisible =
   /(?!\u200c|\u200d|[\ufe00-\ufe0f])\p{Default_Ignorable_Code_Point}|[\u2028\u2029\ufff9-\ufffb]|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]/gu;
-/** Control characters but for the line feed and the tab. */
+/** Control characters except the line feed and the tab. */
 export const control = /[^\P{Cc}\n\t]/gu;

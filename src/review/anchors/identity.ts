@@ -33,7 +33,7 @@ export interface KnownFinding extends FindingIdentity {
    * could not be compared, so `path` and `lines` are those of the earlier head.
    */
   readonly place: 'present' | 'gone' | 'unknown';
-  /** A person skipped or dismissed it. */
+  /** True when a person skipped or dismissed the finding. */
   readonly isRefused: boolean;
 }
 

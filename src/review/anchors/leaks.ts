@@ -2,13 +2,13 @@ import { shortestUncertainSecret } from '../../lib/index.ts';
 import { credentialIn } from './credentials.ts';
 import { invisible } from './hidden-text.ts';
 
-/** Letters and digits of the shortest secret that is sought between other characters. */
+/** Letters and digits of the shortest secret that is searched for between other characters. */
 const shortestBare = 16;
-/** So many letters and digits in a row of a longer secret are a part of it, and no accident. */
+/** Length of a part of a longer secret, in letters and digits: so many in a row are not an accident. */
 const partLength = 24;
 /** Length of the pieces that are looked up first. */
 const seedLength = 8;
-/** Pieces of a text are looked up at multiples of this number: wherever a part begins, one of them lies within it. */
+/** Pieces of a text are looked up at multiples of this number: one of them lies within any part. */
 const seedStep = partLength - seedLength + 1;
 
 /**
@@ -29,7 +29,7 @@ export function leakIn(text: string, secrets: readonly string[]): string | undef
   return undefined;
 }
 
-/** The text as a reader could read it. */
+/** Forms of the text in which a reader could read it. */
 function viewsOf(text: string): string[] {
   const plain = text
     .normalize('NFKC')
@@ -52,7 +52,7 @@ const referencesDecoded = (text: string): string =>
     return code <= 0x10ffff ? String.fromCodePoint(code) : all;
   });
 
-/** The text that is encoded may begin anywhere within a run: at one of its first few letters it decodes. */
+/** Decodes a run from each of its first few letters, because the encoded text may begin anywhere within it. */
 function decodedFrom(run: string, encoding: 'base64' | 'hex', shifts: number): string[] {
   const decoded = Array.from({ length: shifts }, (_, shift) =>
     Buffer.from(run.slice(shift), encoding).toString('latin1'),
@@ -67,13 +67,13 @@ interface Sought {
   readonly secrets: readonly string[];
   /** Letters and digits of the secrets that have enough of them. */
   readonly wholes: readonly string[];
-  /** Pieces of those that are long enough to have parts. */
+  /** Pieces of the secrets that are long enough to have parts. */
   readonly seeds: ReadonlySet<string>;
 }
 
 let sought: Sought = { secrets: [], wholes: [], seeds: new Set() };
 
-/** Prepared once for as long as the secrets are the same: a review scans dozens of texts for the same ones. */
+/** Returns the forms of the secrets, prepared once for equal secrets: a review scans dozens of texts for them. */
 function soughtOf(secrets: readonly string[]): Sought {
   const isSame = secrets.length === sought.secrets.length && secrets.every((each, at) => each === sought.secrets[at]);
   if (isSame) return sought;

@@ -10,9 +10,9 @@ interface Blocks {
   fence: Fence | undefined;
   /** Open list items, by the columns where their content begins. */
   items: number[];
-  /** Whether those are all, and all of them open. */
+  /** Whether `items` holds all open list items. */
   isSure: boolean;
-  /** No paragraph can continue on this line: one takes in lines that are not indented like its item. */
+  /** Whether no paragraph can continue on this line: a paragraph takes in lines that are not indented like its item. */
   isFresh: boolean;
 }
 
@@ -99,7 +99,7 @@ function readProse(blocks: Blocks, line: string): MarkdownPart {
     if (blocks.isFresh && indent < 2) blocks.isSure = true;
     else if (isOver && !blocks.isFresh) blocks.isSure = false;
     blocks.items = open;
-    // An item without a text of its own has content, too, if only in the next line.
+    // An item without text on its first line may have content in the next one.
     if (container.test(line.trimStart()) && !line.trimStart().startsWith('>')) blocks.isSure = false;
     return { isCode: false, text: line };
   }
@@ -113,7 +113,7 @@ function readProse(blocks: Blocks, line: string): MarkdownPart {
   return fence ? readFence(blocks, fence, before) : { isCode: false, text: line };
 }
 
-/** In columns: a tab reaches to the next multiple of four (CommonMark, section 2.2). */
+/** Indentation in columns: a tab reaches to the next multiple of four (CommonMark, section 2.2). */
 function indentOf(line: string): number {
   let column = 0;
   for (const char of line) {

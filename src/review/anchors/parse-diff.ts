@@ -119,7 +119,7 @@ function nameOf(text: string): string | null {
 
 const withoutPrefix = (name: string): string => name.replace(/^[a-z]\//, '');
 
-/** `a/x b/x`, for a file whose content has no lines: both names are the same then, so the middle parts them. */
+/** Path in `a/x b/x`, for a file whose content has no lines: both names are equal then, so the middle separates them. */
 function nameInHeader(header: string): string {
   if (header.startsWith('"')) return withoutPrefix(unquotePath(header.slice(0, quotedLength(header))));
   return withoutPrefix(header.slice(0, (header.length - 1) / 2));

@@ -1,7 +1,7 @@
 const escapes: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13, '"': 34, '\\': 92 };
 
 /**
- * A path as git prints it (git-config(1), `core.quotePath`): plain, or in quotes with the escapes of C, its bytes being UTF-8.
+ * Reads a path as git prints it (git-config(1), `core.quotePath`): plain, or in quotes with the escapes of C for its UTF-8 bytes.
  */
 export function unquotePath(text: string): string {
   if (!text.startsWith('"')) return text;

@@ -24,7 +24,7 @@ const visible = (text: string): string =>
     .replace(invisible, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
     .replace(control, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
 
-/** The text within `room` characters: ends with a whole line where one is near, with its fences closed. */
+/** Cuts a text to `room` characters: ends with a whole line where one is near, with its fences closed. */
 export function cut(text: string, room: number): string {
   if (text.length <= room) return text;
   const end = '\n\n…';

@@ -61,9 +61,9 @@ export interface SummaryFacts {
   readonly itemId: string;
   readonly headSha: string;
   readonly summary: string;
-  /** Published in this review, at their place. */
+  /** Findings published in this review, at their place. */
   readonly inline: number;
-  /** Published only here: findings without a line, and those beyond the limit. */
+  /** Findings published only here: those without a line, and those beyond the limit. */
   readonly listed: readonly RenderedFinding[];
   readonly stillOpen: number;
   readonly resolved: number;
@@ -73,9 +73,9 @@ export interface SummaryFacts {
   readonly sinceSha: string | null;
 }
 
-/** Files that are named; how many more there are is said. */
+/** Names of files in the summary, which counts the rest. */
 const shownFiles = 30;
-/** For the model's own words, so that there is room for findings. */
+/** Characters of the model's own summary, so that there is room for findings. */
 const longestSummary = 10_000;
 
 /** The summary that is edited in place: scope, state, and findings without a place in the diff. */
@@ -123,7 +123,7 @@ function skippedList(skipped: SummaryFacts['skipped']): string {
   return `<details><summary>Not reviewed: ${skipped.length}</summary>\n\n${[...lines, ...more].join('\n')}\n\n</details>`;
 }
 
-/** Findings as long as there is room: first with all they say, then by their titles, then by their number. */
+/** Lists findings within the room: first with their full text, then by their titles, then by their number. */
 function findingList(findings: readonly RenderedFinding[], room: number): string {
   const items: string[] = [];
   let left = room - 40;

@@ -2,13 +2,13 @@ import { control, invisible } from './hidden-text.ts';
 import { leakIn } from './leaks.ts';
 import { markdownParts } from './markdown.ts';
 
-/** Why a text is not published. */
+/** Reason why a text is not published. */
 export interface Blocked {
   readonly code: 'draftContainsSecret';
   readonly message: string;
 }
 export interface ScannedText {
-  /** '' when it is blocked. */
+  /** Empty when the text is blocked. */
   readonly text: string;
   readonly blockedBy: Blocked | null;
   /** Descriptions of removed and neutralised parts. */

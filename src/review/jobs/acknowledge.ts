@@ -27,13 +27,13 @@ async function put(
   const { repositoryKey, owner, name } = repository;
   const write = {
     kind: what.kind,
-    // Comments of each place have ids of their own.
+    // Comments of each place have separate ids.
     dedupeKey: `${what.kind}:${repositoryKey}:${place === 'conversation' ? '' : `${place}:`}${commentId}:${what.name}`,
     repositoryKey,
     runId: null,
     request: { owner, name, ...what.request },
   };
-  // A key of its own, so that a reply does not wait for the writes of a review.
+  // A separate key, so that a reply does not wait for the writes of a review.
   await store.putWrite(write, (writeId) => ({
     kind: 'write',
     key: `answer:${repositoryKey}#${number}`,
@@ -59,7 +59,7 @@ export async function react(
 /**
  * Answers a command: in its thread, or else in the conversation.
  *
- * @param refusal code of a refusal, because a command that is sent again can be refused first and answered later
+ * @param refusal code of a refusal, because a command sent again can be refused first and answered later
  */
 export const reply = (
   context: Pick<JobContext, 'store' | 'settings'>,

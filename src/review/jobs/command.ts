@@ -57,7 +57,7 @@ async function outcomeOf(
   attempt: Pick<CommandContext, 'deliveryId' | 'isRepeated'>,
 ): Promise<Outcome> {
   const done: Outcome = { outcome: 'processed', reason: null };
-  // An earlier attempt executed it, but did not complete the job.
+  // An earlier attempt executed the command, but did not complete the job.
   if (known.status === 'dispatched') return done;
   const repository = await enabledRepository(context, known.repositoryKey);
   if (!repository) return refused(context, known, undefined, 'githubCommentCommandRepositoryNotConfigured');
@@ -158,7 +158,7 @@ const verbs: Readonly<Record<CommandVerb, Verb>> = {
   }),
   resolve: confirmed(async ({ context, item, target: { threadId }, command: { actor } }) => {
     const open = await context.store.openFindings(item.itemId);
-    // In a thread it means the finding of this thread.
+    // In a thread, the command means the finding of this thread.
     const meant = threadId === null ? open : open.filter(({ commentId }) => commentId === threadId);
     if (threadId !== null && meant.length === 0) throw new CommandRefusal('githubCommentCommandThreadUnknown');
     for (const { findingId } of meant)

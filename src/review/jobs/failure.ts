@@ -23,7 +23,7 @@ export function jobFailureOf(error: unknown): JobFailure {
   return isBug ? { ...common, code: 'internalError', isRetryable: true, isBug } : common;
 }
 
-/** How long until a job is tried again; `dead`: it is given up. */
+/** Time until a job is retried; `dead`: the job is given up. */
 export function pauseAfter(
   { kind, attempt }: Pick<Job, 'kind' | 'attempt'>,
   failure: Failure & { readonly isOutage?: boolean },

@@ -21,7 +21,7 @@ export const cleanup: JobKind = {
 
 const factName = 'github.reconcile';
 
-/** Requests the redelivery of missed deliveries from the source. Requested ones are stored as a fact. */
+/** Requests the redelivery of missed deliveries from the source. Stores the requests as a fact. */
 export const reconcile: JobKind = {
   async work(_, context) {
     const { store, source, logger } = context;

@@ -5,19 +5,19 @@
 import { type AnyRoute, empty, type Handler, HttpError } from '../../http/index.ts';
 import { pageFiles } from '../../inspect/index.ts';
 
-/** Where the page is: it asks the review backend's API because of this path. */
+/** Path of the page, by which the page knows that it belongs to the review backend. */
 export const reviewPagePath = '/review';
 
 export interface ReviewPageOptions {
-  /** A built page; absent: the one that the build made. */
+  /** Directory of a built page; absent: the one of this build. */
   readonly directory?: string;
 }
 
 /**
- * Routes of the page and its files, open to everybody: there is no data in them and no token. `/` leads to the page; a browser
+ * Routes of the page and its files, open to everybody: they hold no data and no token. `/` redirects to the page; a browser
  * takes the fragment with the token along.
  *
- * @throws HttpError 503 `pageNotBuilt`, when asked, in a checkout that has not been built
+ * @throws HttpError 503 `pageNotBuilt` at a request, in a checkout that has not been built
  */
 export function reviewPageRoutes(options: ReviewPageOptions = {}): AnyRoute[] {
   const files = pageFiles(options.directory);

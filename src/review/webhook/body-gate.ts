@@ -3,10 +3,10 @@ import { limits } from './limits.ts';
 
 export interface GateLimits {
   readonly firstByteMs: number;
-  /** Received bytes of bodies that are not taken in yet: of all, and of one address. */
+  /** Received bytes of bodies that are not taken in yet: of all addresses, and of one. */
   readonly bytes: number;
   readonly bytesPerAddress: number;
-  /** Bodies of one address that are not complete yet. */
+  /** Incomplete bodies of one address. */
   readonly unfinishedPerAddress: number;
 }
 
@@ -37,14 +37,14 @@ export class DeliveryGate implements BodyGate {
   readonly #bytesOf = new Map<string, number>();
   #bytes = 0;
 
-  /** @param addressOf the address a request counts for */
+  /** @param addressOf returns the address for which a request counts */
   constructor(addressOf: (request: Parameters<BodyGate['open']>[0]) => string, gateLimits: Partial<GateLimits> = {}) {
     this.#limits = { ...defaultLimits, ...gateLimits };
     this.firstByteMs = this.#limits.firstByteMs;
     this.#addressOf = addressOf;
   }
 
-  /** Received bytes that are held now. */
+  /** Received bytes held now. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -80,7 +80,7 @@ export class DeliveryGate implements BodyGate {
     if (oldest) this.#refuse(oldest);
   }
 
-  /** @returns whether there was one */
+  /** Refuses the largest unfinished body. @returns whether there was one */
   #refuseLargest(address?: string): boolean {
     let largest: Unfinished | undefined;
     for (const each of this.#all) {

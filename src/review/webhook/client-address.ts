@@ -4,15 +4,15 @@ import type { RequestContext } from '../../http/index.ts';
 
 type Request = Pick<RequestContext, 'header' | 'remoteAddress'>;
 
-/** How long the addresses of a named proxy are used before the name is resolved again. */
+/** Time for which the addresses of a named proxy are used before the name is resolved again. */
 const resolvedMs = 10_000;
 
 const plain = (address: string): string => (address.startsWith('::ffff:') ? address.slice(7) : address);
 const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.');
 
 /**
- * The address that a request counts for. `X-Forwarded-For` is believed only from loopback and from the configured proxies
- * (`Server.TrustedProxies`), and of it only the last entry, which that proxy has appended itself.
+ * The address for which a request counts. `X-Forwarded-For` is believed only from loopback and from the configured proxies
+ * (`Server.TrustedProxies`), and only its last entry, which that proxy has appended itself.
  */
 export class ClientAddresses {
   readonly #proxies: () => readonly string[];
@@ -31,7 +31,7 @@ export class ClientAddresses {
     return isIP(last) === 0 ? peer : plain(last);
   }
 
-  /** Resolves the names of proxies. Until it has, a proxy that is named counts as an ordinary client. */
+  /** Resolves the names of proxies. Before the first resolution, a named proxy counts as an ordinary client. */
   async resolve(): Promise<void> {
     this.#resolvedAt = performance.now();
     const names = this.#proxies().filter((each) => isIP(each) === 0);

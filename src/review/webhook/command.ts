@@ -25,10 +25,10 @@ export type ParsedCommand =
   | { readonly kind: 'invalid'; readonly verb: CommandVerb | null; readonly errorCode: CommandSyntaxError }
   | { readonly kind: 'parsed'; readonly command: Command };
 
-/** Format characters: zero-width ones, soft hyphens, marks that turn the direction of the text round. */
+/** Format characters: zero-width ones, soft hyphens, marks that reverse the direction of the text. */
 const invisible = /\p{Cf}/gu;
 const lineBreak = /[\n\r\v\f\u0085\u2028\u2029]/;
-/** Everything but the blanks between words. */
+/** Control characters except the tab. */
 const control = /[^\P{Cc}\t]/u;
 
 /** Verbs by their words in lower case. */
@@ -64,7 +64,7 @@ function isQuotation(below: string): boolean {
   return attribution.length === 0 || (quote !== -1 && attribution.at(-1)?.endsWith(':') === true);
 }
 
-/** First line of a reply by mail; all of a text with other lines below. */
+/** First line of a reply by mail; the whole text when it has other lines below. */
 function withoutQuotation(text: string): string {
   const [, first = '', below = ''] = /^([^\n\r]*)[\n\r]([\s\S]*)$/.exec(text) ?? [];
   return first !== '' && isQuotation(below) ? first.trim() : text;
@@ -75,7 +75,7 @@ function withoutQuotation(text: string): string {
  * `cancel`, `status`, `help`. Verb and handle in any case, with punctuation as in prose, on one line with at most the mail that it
  * replies to below, NFKC, invisible characters taken out.
  *
- * @param body the comment as the source gave it
+ * @param body unchanged comment of the source
  * @param handle name after the @ of a mention
  */
 export function parseCommand(body: string, handle: string): ParsedCommand {

@@ -17,7 +17,7 @@ import {
 
 /** Settings that the intake applies. */
 export interface IntakeRules {
-  /** Secrets that a delivery may be signed with; none: nothing is taken in. */
+  /** Secrets by which a delivery may be signed; none: no delivery is taken in. */
   readonly secrets: readonly string[];
   readonly instance: string;
   readonly handle: string;
@@ -104,7 +104,7 @@ export function decide(event: string, envelope: Envelope, payload: unknown, rule
   return judge ? judge(payload, rules, `${event}.${action}`) : ignored('actionIgnored');
 }
 
-/** The key of the repository a payload is about; undefined when its host is not the one that is configured. */
+/** The key of a payload's repository; undefined when its host is not the configured one. */
 export function repositoryOf(
   repository: { readonly full_name: string; readonly html_url?: string | undefined },
   { instance }: Pick<IntakeRules, 'instance'>,
@@ -129,7 +129,7 @@ function configured(repository: Parameters<typeof repositoryOf>[0], rules: Intak
   return repositoryKey === undefined || !found ? undefined : { repositoryKey, ...found };
 }
 
-/** Everything about one pull request is done in the order in which it came. */
+/** Key of the jobs of one pull request: they run in the order of their arrival. */
 const keyOf = (repositoryKey: string, number: number): string => `${repositoryKey}#${number}`;
 
 function pullRequest(payload: unknown, rules: IntakeRules, reason: string): Decision {
@@ -147,7 +147,7 @@ function pullRequest(payload: unknown, rules: IntakeRules, reason: string): Deci
   return { kind: 'queued', job, number, command: null };
 }
 
-/** Another base is another change; a title may take a pull request out of review, or into it. */
+/** Judges an edit: another base is another change; a title may take a pull request out of review, or into it. */
 function editedPullRequest(payload: unknown, rules: IntakeRules, reason: string): Decision {
   const { changes } = read(PullRequest, payload);
   if (changes?.base === undefined && changes?.title === undefined) return ignored('editIgnored');
@@ -223,7 +223,7 @@ interface TextPlace {
   readonly threadId: number | null;
 }
 
-/** Judges a text of a person as a command, the same wherever it was written. */
+/** Judges a person's text as a command, in the same way for each place. */
 function commandIn(text: Written, { repository, number, place, threadId }: TextPlace, rules: IntakeRules): Decision {
   const parsed = parseCommand(text.body, rules.handle);
   if (parsed.kind === 'notCommand') return ignored('notACommand');
@@ -258,7 +258,7 @@ function commandIn(text: Written, { repository, number, place, threadId }: TextP
     payload: { commentId: text.id, association: text.author_association, place, threadId },
   };
   if (errorCode === null) return { kind: 'queued', job, number, command };
-  // A reply to a program may be answered by it, and so on for ever.
+  // A reply to a program may be answered by it, and so on forever.
   return { kind: 'rejected', errorCode, number, command, job: facts.isBot ? null : job };
 }
 

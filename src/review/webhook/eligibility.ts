@@ -1,11 +1,11 @@
-/** Why a command is not followed. Stable: they are stored, shown and replied. */
+/** Reason why a command is not followed. Stable: reasons are stored, shown and replied. */
 export type CommandRejection =
   | 'githubCommentCommandBotRejected'
   | 'githubCommentCommandActorUnauthorized'
   | 'githubCommentCommandRepositoryNotConfigured'
   | 'githubCommentCommandWorkspaceNotConfigured';
 
-/** Facts of a command's author and place that need no query. */
+/** Facts about the author and place of a command that need no query. */
 export interface CommandFacts {
   readonly isBot: boolean;
   /** The source's `author_association`. */
@@ -16,7 +16,7 @@ export interface CommandFacts {
 
 /** Verdict that needs no query to the source. */
 export type EarlyVerdict =
-  /** Nothing refuses it yet. The source has the last word: an association says who belongs, not who may write. */
+  /** No rule refuses the command yet. The source decides: an association names the members, not the users with write access. */
   { readonly kind: 'askSource' } | { readonly kind: 'rejected'; readonly errorCode: CommandRejection };
 
 export type Eligibility = { readonly kind: 'eligible' } | Extract<EarlyVerdict, { readonly kind: 'rejected' }>;

@@ -1,7 +1,7 @@
 /**
  * Intake of GitHub's deliveries: signature, the table of answers, the consequence of each event, the grammar of mention
  * commands and their permitted authors. Called by the backend (`webhookRoute`) and by the work on commands (`decideCommand`).
- * Never here: a call to GitHub, the work that a delivery leads to, anything that is not stored before it is answered.
+ * Never here: a call to GitHub, the work that a delivery causes, state that is not stored before the answer.
  */
 export { DeliveryGate, type GateLimits } from './body-gate.ts';
 export { ClientAddresses } from './client-address.ts';

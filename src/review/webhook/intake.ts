@@ -11,12 +11,12 @@ import { rulesOf } from './rules.ts';
 import { isSignedBy, parseSignature } from './signature.ts';
 import { WrongSignatures } from './wrong-signatures.ts';
 
-/** A request as the intake sees it. */
+/** A request in the form that the intake needs. */
 export interface WebhookRequest {
-  /** By lower-case name. */
+  /** Header by its name in lower case. */
   readonly header: (name: string) => string | undefined;
   readonly remoteAddress: string;
-  /** The body as it came over the wire; not asked for when the answer is clear without it. */
+  /** The body in the bytes of the wire; read only when the answer depends on it. */
   readonly bytes: () => Promise<Uint8Array>;
 }
 
@@ -27,14 +27,14 @@ export interface WebhookAnswer {
 }
 
 export interface IntakeOptions {
-  /** The settings that hold now. */
+  /** Current settings. */
   readonly settings: () => BackendSettings;
   readonly store: Pick<ReviewStore, 'takeDelivery' | 'publish'>;
   readonly logger: Logger;
   readonly wrongSignatures?: WrongSignatures;
 }
 
-/** Ends the judging of a request with an answer. */
+/** Ends the check of a request with an answer. */
 class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly answer: WebhookAnswer;
@@ -52,8 +52,8 @@ const deliveryId = /^[A-Za-z0-9-]{1,64}$/;
 const eventName = /^[a-z0-9_]{1,64}$/;
 
 /**
- * Takes in GitHub's deliveries. The order is the contract: secret configured, signature valid, and only then anything that would
- * show how this backend is configured. A delivery that is answered with 202 is on the disk.
+ * Takes in GitHub's deliveries. The order is the contract: secret configured, signature valid, and only then any answer that
+ * shows how this backend is configured. A delivery answered with 202 is on the disk.
  */
 export class WebhookIntake {
   readonly #options: IntakeOptions;
@@ -202,7 +202,7 @@ function recordOf(
   }
 }
 
-/** The job knows its delivery: its worker records the outcome there. */
+/** Links the job with its delivery: its worker records the outcome there. */
 const pick = ({ number, job, command }: Exclude<Decision, { kind: 'ignored' }>, deliveryId: string) => ({
   number,
   job: job && { ...job, payload: { ...job.payload, deliveryId } },

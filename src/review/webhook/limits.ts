@@ -1,12 +1,12 @@
 /** Limits of the intake. Units are in the names. */
 export const limits = {
-  /** GitHub drops payloads that are larger itself. */
+  /** GitHub itself drops larger payloads. */
   bodyBytes: 25 * 1_048_576,
   /** GitHub gives up after 10 s. */
   deadlineMs: 9_000,
   /** The first byte of a body comes within this time after the headers. */
   firstByteMs: 2_000,
-  /** Complete deliveries that are being taken in at once; more are answered 503 and come again. */
+  /** Complete deliveries taken in at once; more are answered 503 and come again. */
   inFlight: 2_000,
   /** Received bytes of bodies together: their signature is not checked yet. */
   bytesInFlight: 256 * 1_048_576,
@@ -19,9 +19,9 @@ export const limits = {
   /** Wrong signatures of one address in one window before they are answered 429. */
   wrongSignatures: 30,
   wrongSignatureWindowMs: 60_000,
-  /** Addresses that are counted at once; the one that has been quiet longest is forgotten. */
+  /** Addresses counted at once; the one without requests for the longest time is forgotten. */
   countedAddresses: 4_096,
-  /** Deliveries come in bursts: one event reports all that came in this time. */
+  /** Deliveries come in bursts: one event reports all deliveries of this time. */
   newsMs: 250,
   newsIds: 50,
 } as const;

@@ -4,12 +4,15 @@ import { limits } from './limits.ts';
 
 export interface DeliveryNews {
   readonly deliveryId: string;
-  /** Known on arrival; an event about the outcome lacks it. */
+  /** Event name, known on arrival; an event about the outcome lacks it. */
   readonly event?: string;
   readonly outcome: string;
 }
 
-/** Publishes deliveries, and their outcomes, in one event per moment: a write of its own for each would cost as much as the delivery itself. */
+/**
+ * Publishes deliveries, and their outcomes, in one event per moment: a separate write for each would cost as much as the delivery
+ * itself.
+ */
 export class News {
   readonly #store: Pick<ReviewStore, 'publish'>;
   readonly #logger: Logger;

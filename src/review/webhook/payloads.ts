@@ -1,6 +1,6 @@
 /**
  * Fields of GitHub's payloads that the intake reads, and nothing more: a field that is not named here may be missing, new or of any
- * type. The content of a payload about a pull request is a hint only; the pull request is read fresh before anything is done.
+ * type. A payload's facts about a pull request are only a hint: every action reads the pull request again first.
  */
 import * as v from 'valibot';
 
@@ -50,7 +50,7 @@ export const SubmittedReview = v.object({
   review: v.object({ ...written, body: v.nullish(body, '') }),
 });
 
-/** Fields of a text by which its author is known. */
+/** Fields of a text that identify its author. */
 export type Written = v.InferOutput<typeof IssueComment>['comment'];
 
 export const PullRequest = v.object({

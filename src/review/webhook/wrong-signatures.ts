@@ -6,19 +6,19 @@ interface Window {
 }
 
 /**
- * Counts wrong signatures by address. Soft: a valid signature is never delayed, because behind a gateway everybody has
- * the gateway's address. Bounded: an address that is new pushes out the one that was counted longest ago.
+ * Counts wrong signatures by address. Soft: a valid signature is never delayed, because behind a gateway all clients have the
+ * gateway's address. Bounded: a new address pushes out the one that was counted longest ago.
  */
 export class WrongSignatures {
   readonly #windows = new Map<string, Window>();
   readonly #now: () => number;
 
-  /** @param now milliseconds that never go back */
+  /** @param now milliseconds on a clock that never goes back */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /** Counts one. @returns seconds to wait when there were too many, else undefined */
+  /** Counts one wrong signature. @returns seconds to wait when there were too many, else undefined */
   count(address: string): number | undefined {
     const now = this.#now();
     const known = this.#windows.get(address);
