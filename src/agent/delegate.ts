@@ -40,7 +40,7 @@ export interface DelegatedQuestion {
   readonly need: ApprovalNeed | undefined;
   /** The call names a tool of ours and its arguments: it is judged as our own call of it. */
   readonly isOurs?: boolean | undefined;
-  /** The same was allowed just now: only a rule that denies it holds. */
+  /** An equal call was allowed just now: only a denying rule applies. */
   readonly isGranted?: boolean | undefined;
 }
 
@@ -48,7 +48,7 @@ export interface DelegatedQuestion {
 export interface DelegatedReport {
   /** The prompt is about to be sent; when this throws, it must not be. */
   readonly prompting: () => void;
-  /** Bytes of a message of the agent, whatever it holds: they count against the limits of the turn. */
+  /** Bytes of any message of the agent: they count against the limits of the turn. */
   readonly received: (bytes: number) => void;
   /** Text of an answer or of thoughts, as it comes. */
   readonly text: (type: 'agentMessage' | 'reasoningContent', text: string) => void;
@@ -112,7 +112,7 @@ export interface DelegateOffers {
   }[];
 }
 
-/** Of an agent that has opened no session. */
+/** Offers of an agent that has opened no session. */
 export const noOffers: DelegateOffers = { models: [], modes: [], commands: [] };
 
 /** Why a thread cannot have an agent, as far as this can be seen without a start. */
@@ -143,18 +143,18 @@ export const unknownAgent = (name: string, isTrusted: boolean): Delegate => ({
 });
 
 /**
- * An agent of another maker that does turns in place of the model. `run` rejects with a `DelegateError`, or with the reason of
+ * External agent that does turns in place of the model. `run` rejects with a `DelegateError`, or with the reason of
  * `signal` once it has stopped working.
  */
 export interface Delegate {
   readonly name: string;
-  /** A turn of the thread will run soon: its process is started meanwhile. What fails is reported by the turn. */
+  /** Starts the agent's process, because a turn of the thread will run soon. The turn reports a failure. */
   prepare(threadId: string): void;
   run(
     order: DelegatedOrder,
     signal: AbortSignal,
   ): Promise<{ readonly isCancelled: boolean; readonly finish: 'stop' | 'length' | 'contentFilter' }>;
-  /** Those that were named last; nothing before the very first session. */
+  /** Latest offers of the agent; empty before its very first session. */
   offers(): DelegateOffers;
   /** A thread is deleted. */
   forget(threadId: string): void;

@@ -80,7 +80,7 @@ export interface Additions {
 /** States of answers by the last item of each. */
 export type States = ReadonlyMap<string, ModelState>;
 
-/** Notices of failed requests: what the model had said until then is no part of the conversation. */
+/** Notices of failed requests: the conversation excludes the model's text before such a notice. */
 export const discardingNotices: ReadonlySet<string> = new Set(['requestRepeated', 'modelReplaced']);
 
 /** Kind of the notice that names messages whose pictures the service of the model has refused: the model no longer gets them. */
@@ -103,7 +103,7 @@ export const hookMessage = (text: string): ModelMessage => ({
 /** A part of an answer that broke off and was requested again. */
 export const isDiscarded = (item: Item): boolean => 'discarded' in item && item.discarded === true;
 
-/** The same of items in a row. */
+/** Builds the messages of consecutive items. */
 export function messagesOf(items: readonly Item[], additions: Additions = {}): ModelMessage[] {
   const { images, states } = additions;
   const refused = refusedIn(items, additions);

@@ -2,7 +2,7 @@ import type { FinishReason } from '../protocol/index.ts';
 import type { ModelEvent, ModelProvider, ModelRequest, ModelUsage } from './model.ts';
 import { costOf } from './providers/index.ts';
 
-/** Facts of one request to a model, whatever came of it. */
+/** Facts of one request to a model, failed or not. */
 export interface ModelCall {
   /** Configured name of the provider. */
   readonly provider: string;
@@ -29,7 +29,7 @@ export interface CallListeners {
   readonly onFailed?: (call: ModelCall, error: unknown) => void;
 }
 
-/** Streams one answer as `provider.stream` does, and reports what became of the request. */
+/** Streams one answer as `provider.stream` does, and reports the outcome of the request. */
 export async function streamCounted(
   provider: ModelProvider,
   request: ModelRequest,

@@ -8,7 +8,7 @@ export type ModelEvent =
   | { readonly type: 'text'; readonly text: string }
   /** All text of the answer so far was a thought: only the end of it was marked. */
   | { readonly type: 'textWasThinking' }
-  /** A piece of the arguments of call number `index` of this answer, as it is being written. */
+  /** A piece of the growing arguments of call number `index` of this answer. */
   | {
       readonly type: 'toolCallDelta';
       readonly index: number;
@@ -18,7 +18,7 @@ export type ModelEvent =
     }
   /** The whole call, after its last piece; `arguments` is the JSON text as the model wrote it, perhaps broken. */
   | { readonly type: 'toolCall'; readonly call: ModelToolCall }
-  /** At most once, before `finish`: what the provider wants back with this answer, unchanged. */
+  /** At most once, before `finish`: state that the provider wants back, unchanged, with this answer. */
   | { readonly type: 'state'; readonly state: ModelState }
   /** At most once, near the end. */
   | ({ readonly type: 'usage' } & ModelUsage)
@@ -95,7 +95,7 @@ export interface ModelTool {
 
 export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string };
 
-/** Passed on as they are to a provider that knows them; names of the chat-completions interface. */
+/** Passed on unchanged to a provider that knows them; names of the chat-completions interface. */
 export type Sampling = Readonly<Record<string, unknown>>;
 
 export interface ModelRequest {
@@ -208,7 +208,7 @@ export class ModelError extends Error {
   readonly code: ModelErrorCode;
   /** Pause that the upstream asked for, in milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** The same request may succeed later. */
+  /** A repeat of this request may succeed later. */
   readonly isRetryable: boolean;
   /** The request may succeed without the state of earlier answers. */
   readonly refusesState: boolean;

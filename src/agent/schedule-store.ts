@@ -3,7 +3,7 @@ import type { AutomationInput, AutomationRun, Schedule } from '../protocol/index
 /** A retry that waits, so that it outlives the process. Times here are milliseconds since the epoch. */
 export interface StoredRetry {
   readonly scheduledFor: number;
-  /** Of the try to come, from 2. */
+  /** Number of the next try, from 2. */
   readonly attempt: number;
   readonly trigger: AutomationRun['trigger'];
   readonly at: number;
@@ -16,11 +16,11 @@ export interface AutomationProgress {
   /** The last due time that became a run or was recorded as missed or cancelled. */
   readonly lastDueAt: number | null;
   readonly retry: StoredRetry | null;
-  /** Its own conversation (binding `own`). */
+  /** Thread of the automation's own conversation (binding `own`). */
   readonly threadId: string | null;
 }
 
-/** A job or task as it is stored. */
+/** A stored job or task. */
 export interface StoredAutomation {
   readonly id: string;
   readonly kind: 'cron' | 'task';
@@ -91,9 +91,9 @@ export interface ScheduleStore extends ScheduleReader {
 
   /** When those that are enabled are due next. */
   dues(): readonly { readonly id: string; readonly nextAt: number }[];
-  /** Those that wait for a retry, enabled or not. */
+  /** Automations that wait for a retry, enabled or not. */
   retrying(): readonly StoredAutomation[];
-  /** Those whose last due time is after `time`: the clock was set back since. */
+  /** Automations whose last due time is after `time`: the clock was set back since. */
   handledAfter(time: number): readonly StoredAutomation[];
 
   /** @returns undefined when this due time has a row already: the process that inserted it runs it */

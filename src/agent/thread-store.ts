@@ -11,9 +11,9 @@ import type {
 import type { DelegatedSession } from './delegate.ts';
 import type { ModelState } from './model.ts';
 
-/** A thread as it is stored: without the fields that are stored beside it. */
+/** A stored thread: without the fields that are stored beside it. */
 export type StoredThread = Omit<Thread, 'turns' | 'hasOlderTurns' | 'queuedInputs' | 'contextUsage'>;
-/** A turn as it is stored: its items are rows of their own. */
+/** A stored turn: its items are rows of their own. */
 export type StoredTurn = Omit<Turn, 'items'>;
 
 /** Which turns: the newest, or those right before one; at most `limit`. The result is oldest first. */
@@ -45,7 +45,7 @@ export interface Instructions {
 }
 
 /**
- * Facts that a thread starts with. They are stored with it and stay as they are, so that the beginning of every request is the
+ * Facts that a thread starts with. They are stored with it and never change, so that the beginning of every request is the
  * same and the caches of providers find it.
  */
 export interface Briefing {
@@ -87,7 +87,7 @@ export interface ThreadStore {
   turnCount(threadId: string): number;
   /** Number of the next turn id (`turn_001`): one more than the highest ever used in this thread, also after a rollback. */
   nextTurnNumber(threadId: string): number;
-  /** The same for items. */
+  /** Number of the next item of a thread. */
   nextItemNumber(threadId: string): number;
   /** With their items. */
   turns(threadId: string, range: TurnRange): readonly Turn[];
@@ -102,14 +102,14 @@ export interface ThreadStore {
   putAnswerState(threadId: string, itemId: string, state: ModelState): void;
   /** Deletes the states of all answers. */
   deleteAnswerStates(threadId: string): void;
-  /** Cost of the thread's ended turns in US dollars, as far as it is known. */
+  /** Known cost of the thread's ended turns in US dollars. */
   threadCost(threadId: string): number;
   /** Takes back the last `count` turns. */
   deleteLastTurns(threadId: string, count: number): void;
   /** Takes back these turns; those that are missing already count as taken back. */
   deleteTurns(threadId: string, turnIds: readonly string[]): void;
 
-  /** Inserts, or replaces the item with the same id; also what `appendItemText` added to it so far. */
+  /** Inserts the item, or replaces the item with the same id, including the text that `appendItemText` added to it. */
   putItem(threadId: string, item: Item): void;
   /** Adds to the text of an item that is still growing (`text`, for a command `output`). Cheap: called per piece. */
   appendItemText(threadId: string, itemId: string, delta: string): void;
@@ -126,7 +126,7 @@ export interface ThreadStore {
   briefing(threadId: string): Briefing | undefined;
   putBriefing(threadId: string, briefing: Briefing): void;
 
-  /** Its conversation at an agent of another maker; a fork has none of its own. */
+  /** Session of the thread at an external agent; a fork has no session of its own. */
   agentSession(threadId: string): DelegatedSession | undefined;
   putAgentSession(threadId: string, session: DelegatedSession): void;
 
@@ -174,7 +174,7 @@ export interface SessionRange {
 
 /** Reads traces. Changes nothing. */
 export interface TraceReader {
-  /** Of all sessions; does not get slower with the number of events. */
+  /** Totals of all sessions; the time does not grow with the number of events. */
   totals(): TraceTotals;
   sessions(range: SessionRange): readonly TraceSession[];
   session(sessionKey: string): TraceSession | undefined;
@@ -192,9 +192,9 @@ export interface TraceReader {
 export interface TraceStore extends TraceReader {
   /** Buffers, and writes soon in one transaction (bounded; when the disk does not take it, the oldest are dropped and counted). */
   append(event: NewTraceEvent): void;
-  /** Writes what is buffered, now. */
+  /** Writes the buffered events now. */
   flush(): void;
-  /** Called with every event once it is stored. Returns what ends that. */
+  /** Calls `listener` with every stored event. Returns a function that ends this. */
   subscribe(listener: (events: readonly TraceEvent[]) => void): () => void;
   /** How many were lost because the disk did not take them. */
   readonly dropped: number;
@@ -205,7 +205,7 @@ export interface TraceStore extends TraceReader {
   close(): void;
 }
 
-/** The disk did not take it, or what is on it cannot be read. The message is for people. */
+/** Error of a write that the disk refused, or of stored data that cannot be read. The message is for people. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
   /** `busy`: another program holds the database; a later try may succeed. */

@@ -10,16 +10,16 @@ export interface ApprovalNeed {
   readonly target: string;
   /** Real directory that a command runs in. */
   readonly workingDirectory?: string;
-  /** Key of what `acceptForSession` and `acceptAlways` cover, e.g. `file:write:/ws/src/a.ts`. Equal keys mean the same thing. */
+  /** Scope key of `acceptForSession` and `acceptAlways`, e.g. `file:write:/ws/src/a.ts`. Calls with equal keys share a scope. */
   readonly scopeKey: string;
-  /** The same in words that complete "allow …", e.g. `this command in /ws`. */
+  /** Words for the scope that complete "allow …", e.g. `this command in /ws`. */
   readonly covers: string;
   readonly reason?: string;
   /** No rule, grant or policy answers in place of the user: where no user is asked, the call does not run. */
   readonly isAskedAlways?: boolean;
   /** Rule that `acceptAlways` saves in place of a grant. */
   readonly proposedRule?: ProposedRule;
-  /** Makes the unified diff of what the call would change, for the user who decides. Undefined: it cannot be known. */
+  /** Makes the unified diff of the call's changes, for the user who decides. Undefined: the changes cannot be known. */
   readonly preview?: () => Promise<string | undefined>;
   /** The made preview. */
   readonly diff?: string;
@@ -42,9 +42,9 @@ export interface ToolContext {
   readonly onlyReads?: boolean | undefined;
   /** Output of a command as it comes; ignored by tools that have none. */
   readonly onOutput: (text: string) => void;
-  /** Whether the policy or an earlier grant allows what a `scopeKey` names, without a question. */
+  /** Whether the policy or an earlier grant allows the scope of a `scopeKey` without a question. */
   readonly isApproved: (scopeKey: string) => boolean;
-  /** Runs a sub-agent and gives back what it said last. Only for `SpawnSubagent`. */
+  /** Runs a sub-agent and returns its last message. Only for `SpawnSubagent`. */
   readonly spawnSubagent: (order: SubagentOrder) => Promise<ToolResult>;
 }
 
@@ -55,9 +55,9 @@ export interface SubagentOrder {
   readonly label: string | undefined;
   /** `explore`, `work`, or a type of the user or the project; undefined: `work`. */
   readonly type: string | undefined;
-  /** It works in a git worktree of its own. */
+  /** The sub-agent works in a git worktree of its own. */
   readonly worktree?: boolean;
-  /** Agent of another maker that does it; absent: our own. */
+  /** External agent that does the task; absent: our own. */
   readonly agent?: string | undefined;
 }
 
@@ -75,7 +75,7 @@ export interface ToolResult {
 
 /** A tool the model can call. Stateless; one object serves all threads. */
 export interface Tool {
-  /** As the model sees it, unique among the tools of a turn: 1 to 64 of A–Z a–z 0–9 _ -. */
+  /** Name for the model, unique among the tools of a turn: 1 to 64 of A–Z a–z 0–9 _ -. */
   readonly name: string;
   readonly source: ToolSource;
   readonly description: string;
@@ -83,11 +83,11 @@ export interface Tool {
   readonly inputSchema: Readonly<Record<string, unknown>>;
   /** Changes nothing anywhere: such calls run in parallel, the others one after the other. */
   readonly isReadOnly: boolean;
-  /** Offered only to callers that show what it does, or that name it. */
+  /** Offered only to callers that show its effects, or that name it. */
   readonly isExtra?: boolean | undefined;
   /**
-   * Checks and completes what the model wrote. Tolerates aliases (`file_path`, `filePath` for `path`).
-   * @returns the arguments, or what is wrong with them as a sentence for the model
+   * Checks and completes the arguments of the model. Tolerates aliases (`file_path`, `filePath` for `path`).
+   * @returns the arguments, or their problem as a sentence for the model
    */
   readonly parse: (
     args: unknown,

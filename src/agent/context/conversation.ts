@@ -4,9 +4,9 @@ import type { ModelMessage } from '../model.ts';
 import type { Compaction } from '../thread-store.ts';
 
 /**
- * Builds the conversation for a model: requests of the user word for word and the summary in the place of what was summarised,
- * then everything later.
- * @param turns without what the compaction covers
+ * Builds the conversation for a model: for summarised turns the user's requests word for word and the summary,
+ * then all later turns.
+ * @param turns turns that the compaction does not cover
  */
 export function conversationOf(
   compaction: Compaction | undefined,

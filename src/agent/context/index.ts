@@ -1,4 +1,4 @@
-/** The context window: what a conversation takes of it, and how it is made to fit. */
+/** The context window: counts the tokens of a conversation and makes it fit. */
 export { conversationOf } from './conversation.ts';
 export { reserveOf, TokenCount } from './count.ts';
 export { cutOf, sizeOfItems } from './cut.ts';

@@ -9,7 +9,7 @@ requests, which stay word for word. Write these sections, facts only:
 Goal. Constraints (what the user asked for or ruled out). Done (with names of files and what was changed in them, commands and their
 outcome). Under way (the step that was interrupted, exactly). Decisions and their reasons. Next steps.`;
 
-/** Limits of the summary: in tokens, and as a share of what it may read. */
+/** Limits of the summary: in tokens, and as a share of its largest input. */
 const summaryTokens = 4_096;
 const summaryShare = 1 / 8;
 /** Characters of one result, and of the arguments of one call, in the transcript. */

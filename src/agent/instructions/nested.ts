@@ -4,13 +4,13 @@ import { instructionsBlock, nestedInstructions, nestedPaths, showsInstructions }
 export interface NestedInstructionsOptions {
   readonly read: ReadText;
   readonly workspacePath: string;
-  /** Texts of the results in the conversation so far: what they show is not shown again. */
+  /** Texts of the results in the conversation so far: instructions in them are not shown again. */
   readonly shown: () => Iterable<string>;
 }
 
 /**
  * Instructions of the directories that calls touch: each is shown once in a conversation, with the result of the first call that
- * touches its directory. What a compaction removes is shown again.
+ * touches its directory. Instructions that a compaction removes are shown again.
  */
 export class NestedInstructions {
   readonly #options: NestedInstructionsOptions;

@@ -14,9 +14,9 @@ export interface AgentType {
   readonly instructions: string;
   /** Names of its tools, of those that its parent has; absent: all of those. */
   readonly tools?: readonly string[] | undefined;
-  /** Only from a file of the user: a repository must not choose what is paid. */
+  /** Only from a file of the user: a repository must not choose a model that the user pays for. */
   readonly model?: string | undefined;
-  /** Its sub-agents work in git worktrees of their own. */
+  /** Sub-agents of this type work in git worktrees of their own. */
   readonly worktree?: boolean | undefined;
 }
 
@@ -69,11 +69,11 @@ interface FoundFile {
   readonly name: string;
   readonly path: string;
   readonly headed: HeadedText | string;
-  /** It is the user's. */
+  /** The file belongs to the user, not to the repository. */
   readonly isOwn: boolean;
 }
 
-/** @returns what is wrong, as a text */
+/** @returns the problem as a text */
 function typeOf({ name, path, headed, isOwn }: FoundFile): AgentType | string {
   if (!nameWords.test(name)) return 'its name must be 1 to 64 of a–z, 0–9 and -';
   if (builtinAgentTypes.some((known) => known === name)) return `${name} is a type of Oratorio`;

@@ -72,7 +72,7 @@ const oneLine = (text: string): string => (text.trim().split('\n', 1)[0] ?? '').
 /** Longest expansion, in characters. */
 const maxExpansion = 200_000;
 
-/** Puts arguments into a template, in one pass: what an argument says is never expanded. Missing ones are empty. */
+/** Puts arguments into a template, in one pass: the text of an argument is never expanded. Missing arguments are empty. */
 export function expand(template: string, argumentsText: string): string {
   const words = splitWords(argumentsText);
   let text = '';

@@ -27,7 +27,7 @@ export class HeadReader {
 /**
  * Separates the head of a file from its body. A file without a head has an empty one.
  *
- * @returns what is wrong with the head, as a text
+ * @returns the problem with the head as a text
  */
 export function readHead(text: string): HeadedText | string {
   const plain = text.replace(/^\uFEFF/, '');

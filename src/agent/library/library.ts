@@ -61,7 +61,7 @@ export class Library {
 
   /**
    * Gives references the text that they stand for, once and for all: the model gets the same text in later turns. A text that begins
-   * with a known command becomes a reference; any other text stays as it is.
+   * with a known command becomes a reference; any other text stays unchanged.
    */
   resolve(input: readonly InputPart[], workspacePath: string): readonly InputPart[] {
     return input.map((part) => this.#resolved(part, workspacePath));

@@ -6,7 +6,7 @@ import { type LibraryPlace, namesIn, readFileIn } from './places.ts';
 export interface Skill {
   readonly name: string;
   readonly description: string;
-  /** Its `SKILL.md`. Absolute. */
+  /** Path of the skill's `SKILL.md`. Absolute. */
   readonly path: string;
 }
 
@@ -63,7 +63,7 @@ function skillIn(place: LibraryPlace, name: string, heads: HeadReader): Found | 
     : { name, description: described.description, path, place };
 }
 
-/** @returns what is wrong, as a text */
+/** @returns the problem as a text */
 function describe(directory: string, headed: HeadedText | string): { readonly description: string } | string {
   if (typeof headed === 'string') return headed;
   const { name, description } = headed.head;

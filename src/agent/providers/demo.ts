@@ -19,7 +19,7 @@ type Emit = (event: ModelEvent) => void;
 
 /**
  * The built-in provider (design §7): no network, no chance, no memory, the same answer to the same request. It follows the
- * sentences of `demo/forms.ts`, calls the tools it is offered and reports what they said. Every answer says what it is.
+ * sentences of `demo/forms.ts`, calls the tools it is offered and reports their results. Every answer names itself a demo.
  */
 export class DemoProvider implements ModelProvider {
   readonly name = 'demo';

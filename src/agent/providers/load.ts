@@ -50,7 +50,7 @@ export interface LoadOptions {
 
 /**
  * Loads the code of one provider and gets its key.
- * @throws ModelError for an end point that is no URL, or a command that gives no key
+ * @throws ModelError for an end point that is not a URL, or a command that gives no key
  */
 export async function loadProvider(options: LoadOptions): Promise<ModelProvider> {
   const { name, provider, model, settings, factsOf, onKey } = options;

@@ -49,7 +49,7 @@ export class OpenAiProvider implements ModelProvider {
   /** The upstream ends its answers with a finish reason or `[DONE]`. */
   #finishesAnswers = false;
 
-  /** @throws ModelError when the end point is no http or https URL */
+  /** @throws ModelError when the end point is not an http or https URL */
   constructor({ endPoint, apiKey, model, ...options }: OpenAiOptions) {
     this.model = model;
     this.#apiKey = apiKey.trim();

@@ -20,7 +20,7 @@ export type ModelList =
 
 /** Catalogues, the stronger one first. */
 export interface Catalogues {
-  /** As `oratorio model list --refresh` fetched it. */
+  /** Catalogue that `oratorio model list --refresh` fetched. */
   readonly refreshed: Catalogue | undefined;
   readonly catalogue: Catalogue;
 }

@@ -130,7 +130,7 @@ const hosts: Readonly<Record<string, ProviderKind>> = {
   'generativelanguage.googleapis.com': 'google',
 };
 
-/** Host that answers for a model; null for the demo provider, and for an end point that is no URL. */
+/** Host that answers for a model; null for the demo provider, and for an end point that is not a URL. */
 export function modelHost({
   main,
   providers,

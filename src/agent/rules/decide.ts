@@ -35,7 +35,7 @@ const strictness: readonly RuleDecision[] = ['deny', 'ask', 'allow'];
 
 /**
  * Decides about a command. Every part of a compound command is decided alone, and the strictest holds; a script that cannot be judged
- * is never allowed. Denying rules also hold for nested commands, and for what shells and wrappers run.
+ * is never allowed. Denying rules also apply to nested commands, and to commands that shells and wrappers run.
  */
 export async function decideCommand(
   text: string,
@@ -91,7 +91,7 @@ async function forbidding(
 /** Scripts in the words of scripts that are read. */
 const maxNesting = 2;
 
-/** Whether a script whose commands are not all known may run what a rule names. */
+/** Whether a script whose commands are not all known may run a command that a rule names. */
 function occursIn(rule: SourcedRule, text: string): boolean {
   const words = prefixOf(rule);
   const spaced = ` ${text.replace(/["'\\]/g, '').replace(/[\s;&|(){}<>]+/g, ' ')} `;

@@ -22,11 +22,11 @@ const withSubcommand: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
-/** Subcommands that run whatever follows. */
+/** Subcommands that run any following command. */
 const runners: ReadonlySet<string> = new Set(
   'exec x dlx run-script create init install add i ci publish login'.split(' '),
 );
-/** Subcommands whose next word names what is run. */
+/** Subcommands whose next word names a script or a task. */
 const withName: ReadonlySet<string> = new Set(['run', 'task']);
 const plainWord = /^[\w.:/@+-]+$/;
 

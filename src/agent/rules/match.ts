@@ -53,7 +53,7 @@ const wrappers: ReadonlySet<string> = new Set(
 );
 const shells: ReadonlySet<string> = new Set(['sh', 'bash', 'dash', 'zsh', 'ksh', 'eval']);
 
-/** Commands that forbidding rules are compared with: the words themselves, with the program's bare name, and what a wrapper may run. */
+/** Commands that denying rules are compared with: the words, also with the program's bare name, and the commands of a wrapper. */
 export function forbiddenReadings(words: readonly string[]): readonly (readonly string[])[] {
   const bare = bareOf(words);
   const inside = wrappers.has(bare[0] ?? '') ? words.slice(1).map((_, index) => bareOf(words.slice(index + 1))) : [];

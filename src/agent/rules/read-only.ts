@@ -1,6 +1,6 @@
 /**
- * Commands that only read, and only what ReadFile may read without approval. After codex, `is_safe_command.rs`; without git, which
- * runs what a repository configures.
+ * Commands that only read, and only files that ReadFile may read without approval. After codex, `is_safe_command.rs`; without git,
+ * which runs programs that a repository configures.
  */
 import { resolve } from 'node:path';
 
@@ -15,7 +15,7 @@ function parted(args: readonly string[]): readonly [before: readonly string[], b
   return border < 0 ? [args, []] : [args.slice(0, border), args.slice(border + 1)];
 }
 
-/** Words that may name files: all but options, and what is attached to an option with `=`. */
+/** Words that may name files: all but options, and the values attached to options with `=`. */
 const files: Operands = (args) => {
   const [before, behind] = parted(args);
   const named = before.flatMap((word) => {
@@ -34,7 +34,7 @@ const without =
     args.some((word) => refused.test(word)) ? undefined : then(args);
 
 /**
- * Only these options. Programs of GNU take every unambiguous beginning of a long option for it, so that no list of what is refused
+ * Only these options. Programs of GNU accept every unambiguous beginning of a long option, so no list of refused options
  * would be complete.
  *
  * @param letters short options, alone or together, also with a number behind them
@@ -116,10 +116,10 @@ export interface ReadOnlyPlace {
   readonly hasBlockedPaths: boolean;
 }
 
-/** Whether commands only read what may be read without approval. @param commands of a plain script */
+/** Whether commands only read files that may be read without approval. @param commands of a plain script */
 export async function isReadOnly(commands: readonly (readonly string[])[], place: ReadOnlyPlace): Promise<boolean> {
   if (!commands.every(([program = '']) => Object.hasOwn(programs, program))) return false;
-  // A `cd` may fail, or move a part of a pipeline only: what follows must be right in every directory.
+  // A `cd` may fail, or move a part of a pipeline only: the commands that follow must be right in every directory.
   const directories = new Set([await place.cwd()]);
   for (const [program = '', ...args] of commands) {
     if (!builtins.has(program) && !place.isTrustedProgram(program)) return false;

@@ -94,7 +94,10 @@ export class RuleBook {
     };
   }
 
-  /** A process that reads input may be a shell: what rules forbid as a command is forbidden as input. None is allowed by being a command. */
+  /**
+   * Judges the input of a process, which may be a shell: rules that deny a command or ask about it also apply to input. A rule
+   * that allows a command does not allow it as input.
+   */
   async #judgeInput(args: unknown, rules: readonly SourcedRule[]): Promise<Verdict> {
     const { text } = args as { readonly text: string };
     const strict = rules.filter(({ Decision }) => Decision !== 'allow');
@@ -114,7 +117,7 @@ export class RuleBook {
   learn(rule: ProposedRule): void {
     const { stateDirectory } = this.#options;
     const { rules, problem } = readSavedRules(stateDirectory);
-    // A damaged file is the user's to repair: writing would lose what it forbids.
+    // A damaged file is the user's to repair: writing would lose its denying rules.
     if (problem !== undefined) throw new Error(problem);
     const added = learnedRule(rule);
     if (rules.some((each) => JSON.stringify(each) === JSON.stringify(added))) return;
@@ -128,7 +131,7 @@ export class RuleBook {
     return [
       ...configured.map((rule) => ({ ...rule, source: 'config' as const })),
       ...rules.map((rule) => ({ ...rule, source: 'saved' as const })),
-      // It may have forbidden something.
+      // A damaged file may have forbidden something.
       ...(problem === undefined ? [] : [{ Tool: '*', Decision: 'ask' as const, source: 'saved' as const }]),
     ];
   }

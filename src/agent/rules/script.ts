@@ -3,7 +3,7 @@ import { bashParser } from './grammar.ts';
 
 /**
  * A shell script as far as it can be judged.
- * `plain`: these programs run with these words, in this order, and nothing else. `opaque`: what runs is not known.
+ * `plain`: these programs run with these words, in this order, and nothing else. `opaque`: the commands that run are not known.
  */
 export interface Script {
   readonly kind: 'plain' | 'opaque';
@@ -27,8 +27,8 @@ const plainOperators: ReadonlySet<string> = new Set(['&&', '||', ';', '|', '|&',
 const harmlessRedirects = /^(2>&1|1>&2|>&2|[12]?>\s*\/dev\/null|&>\s*\/dev\/null)$/;
 
 /**
- * Parses a script. Accepts as `plain` only what every shell understands the same way; the grammar is laxer than bash, so what could be
- * read in two ways (backslashes, expansions, unusual blanks) is opaque.
+ * Parses a script. Accepts as `plain` only scripts that every shell understands the same way; the grammar is laxer than bash, so
+ * an ambiguous text (backslashes, expansions, unusual blanks) is opaque.
  */
 export async function parseScript(text: string): Promise<Script> {
   if (text.length > maxLength) return { kind: 'opaque', commands: [], isBroken: true };
@@ -41,8 +41,8 @@ export async function parseScript(text: string): Promise<Script> {
   });
 }
 
-/** Carriage returns, NUL, other control characters, and blanks that are no blanks for the shell. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+/** Carriage returns, NUL, other control characters, and blanks that the shell does not treat as blanks. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression looks for them
 const odd = /[\0-\x08\x0b-\x1f\x7f\u0085\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]/;
 
 const hasOddCharacters = (text: string): boolean => odd.test(text) || !text.isWellFormed();
@@ -75,7 +75,7 @@ function isPlainCommand(node: Node): boolean {
   return name !== undefined && /^[\w./+-][\w./+:@%-]*$/.test(name) && !keywords.has(name);
 }
 
-/** Words that change how the shell reads what follows. */
+/** Words that change how the shell reads the following words. */
 const keywords: ReadonlySet<string> = new Set([
   ...[
     'if',
@@ -97,7 +97,7 @@ const keywords: ReadonlySet<string> = new Set([
   ...['time', 'coproc', '[[', ']]', '{', '}', '!'],
 ]);
 
-/** Between the leaves all must be blank: the grammar passes over what it does not know. */
+/** Between the leaves all must be blank: the grammar skips unknown text. */
 function onlyBlanksBetween(root: Node, text: string): boolean {
   let at = 0;
   const isBlank = (end: number): boolean => /^[ \t\n]*$/.test(text.slice(at, end));

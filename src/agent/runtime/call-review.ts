@@ -48,7 +48,7 @@ export interface ReviewOptions {
   readonly rules?: Pick<RuleBook, 'judge' | 'propose' | 'isReading'> | undefined;
   /** The thread changes nothing: no rule allows it more. */
   readonly isReadOnly?: boolean;
-  /** The turn only plans: what may change something is refused. */
+  /** The turn only plans: calls that may change something are refused. */
   readonly isPlanning?: boolean;
   /** End of the answer that made the call. */
   readonly end?: AnswerEnd | undefined;

@@ -24,7 +24,7 @@ export class Feed {
   readonly #approvalListeners = new Set<Listener>();
   readonly #onFault: (error: unknown) => void;
 
-  /** @param onFault called when a listener throws; the others receive the event nevertheless */
+  /** @param onFault called when a listener throws; the others still receive the event */
   constructor(onFault: (error: unknown) => void) {
     this.#onFault = onFault;
   }

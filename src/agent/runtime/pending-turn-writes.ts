@@ -2,7 +2,7 @@ import type { Turn } from '../../protocol/index.ts';
 import type { ThreadStore } from '../thread-store.ts';
 
 /**
- * Ended turns that could not be written because the disk was full or failed: at most one per thread, as it was reported to
+ * Ended turns that could not be written because the disk was full or failed: at most one per thread, in the form reported to
  * clients. Reads return it until it is written, which must happen before the next turn of its thread.
  */
 export class PendingTurnWrites {

@@ -10,7 +10,7 @@ export const planNote =
 /** The end of a turn that plans without a plan. */
 export const planMissing = 'The turn has no plan yet. Give it with UpdatePlan.';
 
-/** Tools that change nothing by themselves: what they start or show obeys the mode, too. */
+/** Tools that change nothing themselves: their sub-agents and processes obey the mode, too. */
 const harmless: ReadonlySet<string> = new Set(['UpdatePlan', 'ExecOutput', 'SpawnSubagent']);
 
 /** @returns the refusal of a call that may change something; undefined: it only reads */

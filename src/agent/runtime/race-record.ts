@@ -7,7 +7,7 @@ export interface RaceRecordOptions {
   readonly feed: Feed;
 }
 
-/** Saves what became of an attempt of a race, and notifies every client. */
+/** Saves the outcome of an attempt of a race, and notifies every client. */
 export function recordRace({ registry, feed }: RaceRecordOptions, threadId: string, race: RaceAttempt): void {
   registry.update(threadId, { config: { ...registry.get(threadId).config, race } });
   if (!registry.isEphemeral(threadId)) feed.broadcast({ method: 'thread/raceUpdated', params: { threadId, race } });

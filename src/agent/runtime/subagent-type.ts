@@ -11,7 +11,7 @@ export interface ChildSettings {
 }
 
 export interface TypeScene {
-  /** Of the parent. */
+  /** Configuration of the parent. */
   readonly config: ThreadConfig;
   readonly tools: readonly Tool[];
   readonly library: Pick<Library, 'agentTypes'> | undefined;
@@ -24,10 +24,10 @@ const exploring =
   'You explore: find out what the task asks for and report it, with paths and lines. You change nothing.';
 
 /**
- * Finds what the type of a sub-agent decides.
+ * Finds the settings that the type of a sub-agent decides.
  *
- * @param type as the model names it; undefined: `work`
- * @returns what is wrong, as a text for the model
+ * @param type name that the model wrote; undefined: `work`
+ * @returns the settings, or the problem as a text for the model
  */
 export function childSettings(type: string | undefined, scene: TypeScene): ChildSettings | string {
   const { config, tools, library, workspacePath, exploreModel } = scene;

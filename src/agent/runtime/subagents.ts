@@ -78,7 +78,7 @@ export class Subagents {
       });
       const { approvalPolicy, approvalTimeoutMs, tools, beforeEffects } = parent.options;
       const options = {
-        // The models of another maker's agent are its own.
+        // An external agent has its own models.
         model: order.agent === undefined ? own.model || settings.subAgent.model || parent.options.model : undefined,
         approvalPolicy,
         approvalTimeoutMs,

@@ -48,7 +48,7 @@ interface RestoreOrder {
   readonly conversation: readonly string[];
 }
 
-/** Takes back turns with their files, and shows what they have changed. */
+/** Takes back turns with their files, and shows their changes. */
 export class ThreadFiles {
   readonly #options: ThreadFilesOptions;
 
@@ -223,7 +223,7 @@ export class ThreadFiles {
     return { ...restored, ...(runningProcesses.length > 0 && { runningProcesses }) };
   }
 
-  /** They may write to the files again. */
+  /** Background processes that still run: they may write to the files again. */
   #runningProcesses(threadId: string): BackgroundProcessInfo[] {
     const all = this.#options.processes?.list(threadId) ?? [];
     return all.filter(({ state }) => state !== 'ended' && state !== 'failed');

@@ -37,9 +37,9 @@ export interface ThreadServiceOptions {
   readonly isTracing?: boolean;
   /** See `providerSource`. */
   readonly provider: () => Promise<ModelProvider>;
-  /** Agent of another maker that does the turns; absent: the model does. */
+  /** External agent that does the turns; absent: the model does them. */
   readonly delegate?: Delegate | undefined;
-  /** Agents of other makers that threads and sub-agents may name; absent: none. */
+  /** External agents that threads and sub-agents may name; absent: none. */
   readonly agentOf?: ((name: string) => Delegate | undefined) | undefined;
   /** Why a fork cannot have this agent; absent: the workspace is not trusted. */
   readonly agentProblem?: ((name: string) => AgentProblem | undefined) | undefined;

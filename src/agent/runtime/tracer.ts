@@ -55,7 +55,7 @@ interface TracedCall {
 }
 
 /**
- * Records what a session does, segment by segment (specification §2.8): one event for a whole stretch of thinking or of
+ * Records the activity of a session, segment by segment (specification §2.8): one event for a whole stretch of thinking or of
  * answer, when it has ended. Known tokens and keys are redacted first.
  */
 export class Tracer {
@@ -116,7 +116,7 @@ export class Tracer {
     this.#append('tokens.used', place, { durationMs, data });
   }
 
-  /** One request that an agent of another maker has made to its model. */
+  /** Records one request of an external agent to its model. */
   agentRequested(place: Place, agent: string, { endedAt, durationMs, model, ...use }: DelegatedRequest): void {
     const name = model === undefined ? undefined : this.#text(model);
     const data = { ...use, provider: agent, model: name, finishReason: 'stop' };

@@ -31,7 +31,7 @@ export interface TurnWork {
   secure(signal: AbortSignal): Promise<void>;
   runTools(signal: AbortSignal): Promise<ToolRun>;
   checkEnd(signal: AbortSignal): Promise<CheckedEnd>;
-  /** Has the agent of another maker do the turn. */
+  /** Lets the external agent do the turn. */
   delegate(signal: AbortSignal): Promise<Delegated>;
   /** Asks the model for an answer without tools. */
   conclude(signal: AbortSignal): Promise<void>;

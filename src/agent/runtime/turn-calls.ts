@@ -215,7 +215,7 @@ export class TurnCalls {
     };
   }
 
-  /** Appends output up to the limit of the item; the result for the model states what was left out. */
+  /** Appends output up to the limit of the item; the result for the model names the omitted part. */
   #output(callId: string, text: string): void {
     const open = this.#commands.get(callId);
     if (!open || open.length >= defaults.agent.commandOutputChars) return;

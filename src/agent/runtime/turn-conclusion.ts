@@ -18,8 +18,8 @@ export interface ConclusionParts {
 }
 
 /**
- * Asks the model of a turn at its limit for an answer without tools. Calls that were not run, or that it makes nevertheless, end
- * without having run.
+ * Asks the model of a turn at its limit for an answer without tools. Calls that were not run, and calls that the
+ * model still makes, end without having run.
  *
  * @throws ModelError; BudgetError when a budget is used up; the reason of `signal` when it aborts
  */

@@ -54,7 +54,7 @@ export class TurnControl {
     // The directory may be missing, or a link, since the last turn.
     if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, this.#worktreeRoots));
     const workspacePath = thread.config?.workspaceOverride ?? this.#workspacePath;
-    // The chat API hands on what its callers say as it is.
+    // The chat API passes the texts of its callers on unchanged.
     const resolved = options?.tools === undefined ? this.#resolve(input, workspacePath) : input;
     const run = this.#turns.start(thread, resolved, asker, options);
     return { turn: run.snapshot(), begin: () => run.begin(), ended: run.ended };

@@ -132,7 +132,7 @@ export class TurnConversation {
     return this.#host.tools().filter(({ name, isExtra }) => isExtra !== true || named.has(name.toLowerCase()));
   }
 
-  /** Records what another model than that of the newest answer cannot read. */
+  /** Records states that a model other than the one of the newest answer cannot read. */
   #traceForeignStates(): void {
     const newest = this.#messages.findLast((message) => message.role === 'assistant' && message.state !== undefined);
     const { host, turnId } = this.#options;
@@ -254,7 +254,7 @@ export class TurnConversation {
     }
   }
 
-  /** Adds what hooks of the user say to the model. */
+  /** Adds the texts of the user's hooks for the model. */
   addHookText(text: string): void {
     this.#messages.push(hookMessage(text));
   }
@@ -265,7 +265,7 @@ export class TurnConversation {
     this.addNote(text);
   }
 
-  /** Adds words to the model that are no item of the thread. */
+  /** Adds words for the model that are not an item of the thread. */
   addNote(text: string): void {
     this.#messages.push({ role: 'user', content: [{ type: 'text', text }] });
   }

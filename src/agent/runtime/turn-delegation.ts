@@ -57,7 +57,7 @@ interface Asked {
 }
 
 /**
- * A turn that an agent of another maker does: its reports become items, and its questions become approvals of the thread.
+ * A turn of an external agent: its reports become items, and its questions become approvals of the thread.
  * Its text is redacted and bounded as the text of our own tools.
  */
 export class TurnDelegation {
@@ -86,7 +86,7 @@ export class TurnDelegation {
     const refuse = (why: string) => {
       throw new DelegateError('agentUnsuited', `The agent ${delegate.name} cannot do this turn: ${why}.`);
     };
-    // It asks, or does not, as it pleases: only the agent of this product is bound to read.
+    // An external agent need not ask before a change: only our own agent is restricted to reading.
     if (host.config.readOnly) refuse('this conversation is read-only, and nothing keeps it from changing files');
     if (isPlanning) refuse('the turn only plans, and nothing keeps it from changing files');
     if ((options.clientTools ?? []).length > 0) refuse('it does not call tools of the client');
@@ -103,7 +103,7 @@ export class TurnDelegation {
     const images = await new TurnImages(host).read(imagePathsIn(input));
     const kept = store.agentSession(threadId);
     if (kept?.agent !== delegate.name) this.#noteUnseen();
-    // Its questions are withdrawn before it is asked to stop: some agents wait for the answers.
+    // Withdraws the agent's questions before the request to stop: some agents wait for the answers.
     const withdraw = () => this.#withdraw();
     signal.addEventListener('abort', withdraw, { once: true });
     try {

@@ -13,7 +13,7 @@ export interface TurnEndingOptions {
   readonly onBug: (error: unknown) => void;
 }
 
-/** End of a turn, in the order files, store, clients: what a user changes on hearing of it is the user's. */
+/** End of a turn, in the order files, store, clients: changes that a user makes after the event count as the user's. */
 export class TurnEnding {
   readonly #options: TurnEndingOptions;
   readonly #ended = Promise.withResolvers<Turn>();

@@ -34,7 +34,7 @@ export class TurnFiles {
     return this.#options.host.checkpoints?.recovered();
   }
 
-  /** Resolves when the files are saved as they were before the turn changed them. Never rejects. */
+  /** Resolves when the files are saved in their state before the turn changed them. Never rejects. */
   async secure(): Promise<void> {
     if (!this.#hasFailed) await this.#try(() => this.#options.host.checkpoints?.secure(this.#place));
   }

@@ -38,9 +38,9 @@ export class TurnHooks {
   }
 
   /**
-   * Shows a prompt to the hooks; its item is the latest one. What they print becomes an item behind it.
+   * Shows a prompt to the hooks; its item is the latest one. The output of the hooks becomes an item after it.
    *
-   * @returns what they print; empty: nothing
+   * @returns the output of the hooks; empty: none
    * @throws PromptBlockedError
    */
   async submitPrompt(input: readonly InputPart[], signal: AbortSignal): Promise<string> {
@@ -70,7 +70,7 @@ export class TurnHooks {
     );
   }
 
-  /** @returns what the model reads with the result of a call; empty: nothing */
+  /** @returns a text that the model reads with the result of a call; empty: none */
   async afterCall(
     { tool, args }: ReviewedCall,
     { text, isError = false, exitCode }: ToolResult,
@@ -83,7 +83,7 @@ export class TurnHooks {
     return reasons.map((reason) => `\n\n[hook of the user] ${reason}`).join('');
   }
 
-  /** @param lastMessage what the model said at the end @returns why the turn continues; empty: it ends */
+  /** @param lastMessage last message of the model @returns why the turn continues; empty: it ends */
   async endTurn(lastMessage: string, signal: AbortSignal): Promise<string> {
     const { reasons } = await this.#run('TurnEnd', { last_message: lastMessage }, signal);
     const text = this.#clean(reasons);

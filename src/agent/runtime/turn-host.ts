@@ -27,7 +27,7 @@ export interface RuntimeSettings {
     readonly keepRecentTurns: number;
   };
   readonly subAgent: {
-    /** Of those that explore; empty: `model`. */
+    /** Model of sub-agents that explore; empty: `model`. */
     readonly exploreModel: string;
     readonly maxDepth: number;
     readonly maxConcurrency: number;
@@ -44,7 +44,7 @@ export interface RuntimeSettings {
   readonly budget: { readonly turnUsd: number; readonly sessionUsd: number; readonly dayUsd: number };
 }
 
-/** Money that was spent, in US dollars, as far as it is known. */
+/** Known spending in US dollars. */
 export interface TurnSpending {
   /** Counts a request. */
   readonly add: (usd: number) => void;

@@ -62,7 +62,7 @@ export class TurnItems {
     this.#number = options.firstNumber;
   }
 
-  /** All items as they are now, open ones included. */
+  /** All current items, open ones included. */
   snapshot(): Item[] {
     return this.#items.map((item) => {
       const open = this.#open.get(item.id);

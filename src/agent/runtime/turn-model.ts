@@ -4,7 +4,7 @@ import type { ModelFacts } from '../model.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnOptions } from './types.ts';
 
-/** Window to assume after a refusal, as a part of what was refused, and the least one: no useful model has less. */
+/** Window to assume after a refusal, as a part of the refused size, and the least window: no useful model has less. */
 const shrink = 0.8;
 const leastWindow = 4_096;
 

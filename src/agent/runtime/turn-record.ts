@@ -18,7 +18,7 @@ export interface TurnRecordOptions {
 }
 
 /**
- * The turn as it is stored and published: its row, its items and their events, each written before it is published. It accepts
+ * The stored and published turn: its row, its items and their events, each written before it is published. It accepts
  * nothing after `saveEnd` or `refuseWrites`, so that late output of a tool or a model is dropped.
  */
 export class TurnRecord implements JournalOwner {

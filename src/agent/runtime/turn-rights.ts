@@ -2,13 +2,13 @@ import type { ApprovalPolicy, TurnMode } from '../../protocol/index.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnOptions } from './types.ts';
 
-/** Rights of one turn, from what its caller asked for, its thread and the configuration. */
+/** Rights of one turn, from its caller's request, its thread and the configuration. */
 export interface TurnRights {
   readonly policy: ApprovalPolicy;
   readonly mode: TurnMode;
 }
 
-/** A read-only thread declines what needs approval, whatever its caller requests. */
+/** Returns the rights of a turn. A read-only thread declines calls that need approval, also when its caller requests otherwise. */
 export function rightsOf(
   { config, settings }: Pick<TurnHost, 'config' | 'settings'>,
   options: Pick<TurnOptions, 'approvalPolicy' | 'mode'>,

@@ -32,13 +32,13 @@ export interface TurnRoomOptions {
   readonly tokens: () => number;
   readonly messages: () => readonly ModelMessage[];
   readonly replace: (messages: ModelMessage[]) => void;
-  /** Collects the conversation anew, from what is stored. */
+  /** Collects the conversation again from the store. */
   readonly collect: (signal: AbortSignal) => Promise<void>;
 }
 
 /** Part of the window that stays unchanged in a compaction. */
 const keptShare = 0.25;
-/** The same once the provider has found the conversation too long, and as a part of that conversation. */
+/** Unchanged part once the provider has found the conversation too long: of the window, or of the conversation if that is less. */
 const leastKeptShare = 0.1;
 const leastKeptPart = 0.25;
 const { olderRequestTokens, transcriptShare } = compactionLimits;

@@ -46,8 +46,8 @@ export interface TurnRunOptions {
 }
 
 /**
- * One turn from its start to its end. The turn machine decides what happens (`TurnDriver`); this class provides its effects and
- * performs what it emits.
+ * One turn from its start to its end. The turn machine decides the steps (`TurnDriver`); this class provides its effects and
+ * handles its emitted events.
  */
 export class TurnRun implements TurnWork, RunningTurn {
   readonly turnId: string;
@@ -193,7 +193,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     return this.#input.length > 0 ? [...results, items.make(userMessage(this.#input))] : results;
   }
 
-  /** The turn as it is now. */
+  /** Current state of the turn. */
   snapshot(): Turn {
     return this.#record.snapshot();
   }
@@ -217,7 +217,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       if (item.type === 'toolResult') tracer?.toolEnded(threadId, item);
     }
     const isReading = this.#isPlanning || this.#host.config.readOnly === true || this.#options.tools === 'none';
-    // An agent of another maker waits for the saved files, whatever it does: the sooner they are, the sooner it begins.
+    // An external agent always waits for the saved files: the sooner they are saved, the sooner it begins.
     this.#files.begin(isReading ? 'none' : this.#delegation ? 'certain' : 'possible');
     void this.#driver.start();
   }
@@ -227,7 +227,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#driver.send({ type: 'INTERRUPT', by });
   }
 
-  /** Agent of another maker that does the turn and cannot be steered; undefined: the model does it. */
+  /** External agent that does the turn and cannot be steered; undefined: the model does it. */
   get delegateName(): string | undefined {
     return this.#host.delegate?.name;
   }

@@ -45,7 +45,7 @@ export interface TurnsOptions {
   readonly provider: () => Promise<ModelProvider>;
   /** Absent: the model does the turns. */
   readonly delegate: Delegate | undefined;
-  /** Agent of another maker by its name; absent: the user does not trust this workspace. */
+  /** External agent by its name; absent: the user does not trust this workspace. */
   readonly agentOf: ((name: string) => Delegate | undefined) | undefined;
   readonly storageOf: (threadId: string) => ThreadStorage;
   /** Permanent grants belong to the workspace. */

@@ -39,7 +39,7 @@ export interface ThreadProcesses {
   readonly stop: (threadId: string, processId: string) => Promise<boolean>;
   /** Ends and forgets all of a thread. */
   readonly endThread: (threadId: string) => Promise<void>;
-  /** A turn has ended: what runs no process may go. */
+  /** A turn has ended: an agent that runs no process may be released. */
   readonly rest?: (threadId: string) => void;
 }
 
@@ -61,11 +61,11 @@ export type ExpectedChanges = 'none' | 'possible' | 'certain';
 
 /** Checkpoints of files before and after turns. A method that rejects does so with a message for users. */
 export interface FileCheckpoints {
-  /** Resolves when what a crash has interrupted is completed. Undefined: nothing was. Never rejects. */
+  /** Resolves when work that a crash interrupted is completed. Undefined: no work was interrupted. Never rejects. */
   recovered(): Promise<void> | undefined;
   /** A turn begins. */
   begin(place: FilePlace, changes: ExpectedChanges): void;
-  /** Resolves when the files are saved as they were before any tool of the turn changed them. */
+  /** Resolves when the files are saved in their state before any tool of the turn changed them. */
   secure(place: FilePlace): Promise<void>;
   /** A call that may change files begins; `secure` has resolved. @returns reports its end */
   working(place: FilePlace): () => void;
@@ -89,7 +89,7 @@ export interface FileCheckpoints {
     turnId: string | undefined,
     isUnified: boolean,
   ): Promise<Omit<Frozen<FileDiff>, 'format'>>;
-  /** Brings what a fork has changed in its own tree into the tree of another thread. */
+  /** Merges the changes of a fork's own tree into the tree of another thread. */
   merge(
     fork: { readonly threadId: string; readonly workspacePath: string },
     into: { readonly threadId: string; readonly workspacePath: string },
@@ -99,9 +99,9 @@ export interface FileCheckpoints {
   announceCopy(target: string, workspacePath: string): Promise<void>;
   /** The copy stays: a thread that works in it is stored. */
   keepCopy(target: string, workspacePath: string): Promise<void>;
-  /** Removes a copy that was announced, as far as it was made. */
+  /** Removes an announced copy, complete or not. */
   removeCopy(target: string, workspacePath: string): Promise<void>;
-  /** Copies the files into an empty directory: as they were at the end of a turn, or as they are now. */
+  /** Copies the files into an empty directory: their state at the end of a turn, or their current state. */
   copyTo(
     target: string,
     workspacePath: string,
@@ -113,7 +113,7 @@ export interface FileCheckpoints {
 export interface ForkThread {
   /** Last turn of the fork. Default: the last one that has ended. */
   readonly atTurnId?: string | undefined;
-  /** It works in a directory of its own. */
+  /** The fork works in a directory of its own. */
   readonly worktree: boolean;
   readonly displayName?: string | undefined;
   /** Default: that of the original. */
@@ -221,7 +221,12 @@ export interface Runtime {
   rollback(threadId: string, numTurns: number): Thread;
   /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, agentUnavailable, checkpointFailed, workspaceLost, workspaceOverrideRefused */
   fork(threadId: string, options: ForkThread): Promise<{ readonly thread: Thread; readonly announce: () => void }>;
-  /** Brings the files of a fork into the workspace of its original. @param force overwrites what both changed @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed, workspaceLost */
+  /**
+   * Merges the files of a fork into the workspace of its original.
+   *
+   * @param force overwrites files that both changed
+   * @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed, workspaceLost
+   */
   merge(threadId: string, force: boolean): Promise<Frozen<RestoredFiles>>;
   /** Takes back the last turns with their files. @throws AgentError turnInProgress, restoreConflict, checkpointFailed */
   undo(
@@ -231,7 +236,11 @@ export interface Runtime {
   ): Promise<{ readonly thread: Thread } & Frozen<RestoredFiles>>;
   /** Checkpoints of a thread, oldest first. @throws AgentError checkpointFailed */
   checkpoints(threadId: string): Promise<readonly Frozen<Checkpoint>[]>;
-  /** Restores files as they were before a turn, or before a restore; the conversation stays. @throws AgentError turnNotFound, turnInProgress, restoreConflict, checkpointFailed */
+  /**
+   * Restores files to their state before a turn, or before a restore; the conversation stays.
+   *
+   * @throws AgentError turnNotFound, turnInProgress, restoreConflict, checkpointFailed
+   */
   restoreFiles(
     threadId: string,
     turnId: string,

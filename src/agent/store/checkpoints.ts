@@ -22,7 +22,7 @@ export class Checkpoints {
     this.#file = file;
   }
 
-  /** Whether the disk is being flushed: what is written meanwhile may have to wait for that. */
+  /** Whether the disk is being flushed: a write during the flush may have to wait. */
   get isAtWork(): boolean {
     return this.#isUsable && Atomics.load(this.#state, 0) === 1;
   }
@@ -34,7 +34,7 @@ export class Checkpoints {
     this.wrotePages(pages);
   }
 
-  /** The same where it is known how much. */
+  /** Called after a write of a known number of pages. */
   wrotePages(pages: number): void {
     this.#pages += pages;
     if (this.#pages >= defaults.agent.checkpointPages) this.#begin();
@@ -103,7 +103,7 @@ function checkpointer(): void {
     Atomics.store(state, 0, now);
     Atomics.notify(state, 0);
   };
-  // A concurrent writer is followed a few times: only a log that is moved whole begins anew.
+  // A concurrent writer is followed a few times: only a log that is moved whole starts again at its beginning.
   const moveAll = () => {
     for (let times = 0; times < 4; times += 1) {
       const { busy, log, checkpointed } = checkpoint.get() ?? {};

@@ -60,7 +60,7 @@ export class Database implements Rows {
     return this.#guard(() => this.#statements.of(sql).all(...values));
   }
 
-  /** All of `work`'s writes or none. What `work` throws is thrown on. After a statement has failed, nothing else is written. */
+  /** Makes all writes of `work` or none. Rethrows an error of `work`. After a failed statement, writes nothing else. */
   transaction<T>(work: () => T): T {
     if (this.#isInTransaction) throw new Error('A transaction cannot begin inside of another');
     this.#guard(() => this.#statements.of('BEGIN IMMEDIATE').run());
@@ -78,17 +78,17 @@ export class Database implements Rows {
     }
   }
 
-  /** As `transaction`; inside of one, part of that. */
+  /** Runs `work` in a transaction: the open one, or a new `transaction`. */
   together<T>(work: () => T): T {
     return this.#isInTransaction ? work() : this.transaction(work);
   }
 
-  /** Whether what is written now may have to wait for the disk. */
+  /** Whether a write may have to wait for the disk now. */
   get isCheckpointing(): boolean {
     return this.#checkpoints.isAtWork;
   }
 
-  /** Pages of the file that nothing is on. */
+  /** Unused pages of the file. */
   get freePages(): number {
     return Number(this.get('PRAGMA freelist_count')?.['freelist_count']);
   }
@@ -100,12 +100,12 @@ export class Database implements Rows {
     this.#checkpoints.wrotePages(pages);
   }
 
-  /** Moves what is in the log into the database, on the other thread, and makes the file of the log empty. */
+  /** Moves the log into the database, on the other thread, and empties the log's file. */
   truncateLog(): void {
     this.#checkpoints.truncate();
   }
 
-  /** Moves what is in the log into the database and ends. May be called again. */
+  /** Moves the log into the database and ends. May be called again. */
   close(): void {
     if (!this.#sqlite.isOpen) return;
     this.#checkpoints.close();
@@ -113,7 +113,7 @@ export class Database implements Rows {
     this.#guard(() => this.#sqlite.close());
   }
 
-  /** A disk that is full makes SQLite end the transaction by itself: what came after would be written outside of it. */
+  /** A full disk makes SQLite end the transaction automatically: later statements would write outside of it. */
   #guard<T>(work: () => T): T {
     if (this.#fault !== undefined) throw this.#fault;
     try {
@@ -134,12 +134,12 @@ export class Database implements Rows {
 }
 
 /**
- * WAL with synchronous=NORMAL: what is committed is in the page cache of the kernel, so `kill -9` loses none of it. A power
+ * WAL with synchronous=NORMAL: a commit is in the page cache of the kernel, so `kill -9` loses none of it. A power
  * cut may lose the commits since the last checkpoint, but leaves a sound database: FULL would cost a flush for every
- * word of a model. What SQLite notes to take one statement back goes to memory: in a file it doubles the cost of a write.
+ * word of a model. SQLite's notes for undoing one statement go to memory: in a file it doubles the cost of a write.
  *
- * A new file holds nothing that a power cut could take, so it is made without a flush: six of them were half of what an agent server
- * does before it is ready.
+ * A new file holds nothing that a power cut could take, so it is made without a flush: six flushes took half of the time until
+ * an agent server was ready.
  */
 function open(file: string): DatabaseSync {
   const sqlite = new (loadSqlite().DatabaseSync)(file, {

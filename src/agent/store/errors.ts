@@ -30,7 +30,7 @@ interface SystemError {
 }
 
 /**
- * Converts an error of SQLite or the file system about `file`. Any other error is a bug and is returned as it is.
+ * Converts an error of SQLite or the file system about `file`. Any other error is a bug and is returned unchanged.
  * SQLite's messages name tables and files, never values.
  */
 export function storageError(error: unknown, file: string): unknown {
@@ -64,7 +64,7 @@ function explain(code: StorageError['code'], file: string, message: string): str
   }
 }
 
-/** The answers of every store to what it does not know. */
+/** The errors of every store for an unknown id. */
 export const noThread = (threadId: string) => new StorageError('failed', `There is no thread ${threadId} in the store`);
 export const noTurn = (threadId: string, turnId: string) =>
   new StorageError('failed', `There is no turn ${turnId} of thread ${threadId} in the store`);

@@ -16,7 +16,7 @@ export interface ImportOptions {
   readonly from: string;
   /** Directory of the state that takes the history. Its `state.db` is created if it is missing. */
   readonly into: string;
-  /** Of the workspace, canonical. */
+  /** Canonical path of the workspace. */
   readonly workspacePath: string;
 }
 
@@ -28,8 +28,8 @@ export interface ImportedHistory {
 }
 
 /**
- * Copies history into a state: conversations, traces, and automations switched off. What gives a right is left behind:
- * grants, approval policies, queued input, working directories. One transaction, and what is there already stays as it is, so
+ * Copies history into a state: conversations, traces, and automations switched off. Rights are left behind:
+ * grants, approval policies, queued input, working directories. One transaction that does not change existing rows, so
  * it may be interrupted and repeated.
  *
  * @throws StorageError corrupt (not a database of ours, a symlink, another user's), failed, diskFull, readOnly
@@ -175,7 +175,7 @@ function copyThread(source: Source, database: Database, thread: { from: SQLInput
 
 const sessionColumns = ['key', 'sessionKey', 'startedAt', 'lastActivityAt', ...facts, ...counters].join(', ');
 
-/** Counts the sums of all sessions anew; otherwise every write updates them. */
+/** Counts the sums of all sessions again; otherwise every write updates them. */
 const countTotals = `UPDATE traceTotals SET sessionCount = (SELECT count(*) FROM traceSessions),
   ${sums.map((name) => `${name} = (SELECT ifnull(sum(${name}), 0) FROM traceSessions)`).join(', ')},
   maxToolDurationMs = (SELECT ifnull(max(maxToolDurationMs), 0) FROM traceSessions)`;

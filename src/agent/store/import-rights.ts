@@ -6,7 +6,7 @@ const { runtime: _, ...stored } = ThreadSummary.entries;
 const ImportedThread = v.object(stored);
 
 /**
- * A stored thread without what gives rights, as JSON: its approval policy is the default again, and it works in the workspace. One
+ * A stored thread without its rights, as JSON: its approval policy is the default again, and it works in the workspace. One
  * that worked in another directory is archived instead, because its next turn would work in the wrong place.
  *
  * @returns undefined for a row that is not a thread

@@ -6,7 +6,7 @@ export function canGrow(item: Item): boolean {
   return 'text' in item || 'output' in item;
 }
 
-/** The item with `delta` at the end of its text; one that has none as it is. */
+/** The item with `delta` at the end of its text; an item without a text is returned unchanged. */
 export function withText(item: Item, delta: string): Item {
   if ('output' in item) return { ...item, output: item.output + delta };
   return 'text' in item ? { ...item, text: item.text + delta } : item;

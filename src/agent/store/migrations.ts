@@ -4,11 +4,11 @@ import made from './schema.generated.json' with { type: 'json' };
 import { checkSchema, objectText, type Schema, schemaAfter } from './schema-check.ts';
 
 /**
- * Migrations of the database: number n takes it from `user_version` n to n + 1. What is released is never
+ * Migrations of the database: number n takes it from `user_version` n to n + 1. A released migration is never
  * edited, only followed by another; then `npm run docs` renews `schema.generated.json`.
  *
  * Keys are SQLite's row ids: they grow in the order of insertion, which is the order of a conversation. `json` is the
- * document as the protocol has it; columns beside it are what is searched by. `number` is the one in `turn_001`.
+ * document in the form of the protocol; the columns beside it are for searches. `number` is the one in `turn_001`.
  */
 export const migrations: readonly string[] = [
   `
@@ -281,7 +281,7 @@ function schemaAt(version: number, steps: readonly string[] = migrations): Schem
 }
 
 /**
- * Sees whether a database can be read as it is.
+ * Checks whether a database can be read without a migration.
  * @throws StorageError failed, for one that a newer or an older version made; corrupt, for one that is not ours
  */
 export function checkVersion(sqlite: DatabaseSync, file: string): void {
@@ -297,7 +297,7 @@ export function checkVersion(sqlite: DatabaseSync, file: string): void {
 }
 
 /**
- * Compares a database of any version up to ours with what its migrations make.
+ * Compares a database of any version up to ours with the schema of its migrations.
  * @throws StorageError failed, for one that a newer version made; corrupt, for one that is not ours
  */
 export function checkSchemaOf(sqlite: DatabaseSync, file: string): void {

@@ -24,7 +24,7 @@ const isStatistics = (name: string): boolean => /^sqlite_stat\d$/.test(name);
 
 const objects = "SELECT type, name, tbl_name AS of, ifnull(sql, '') AS sql FROM sqlite_schema";
 
-/** Every object by name, with what it is. */
+/** Definition of every object, by its name. */
 export type Schema = ReadonlyMap<string, string>;
 
 function schemaOf(sqlite: DatabaseSync): Schema {
@@ -64,7 +64,7 @@ function schemaMadeBy(script: string): Schema {
 
 /**
  * Compares the objects of a database with those that our own migrations make, before any statement reads from one: a view
- * or a trigger in the place of a table runs what its author wrote.
+ * or a trigger in the place of a table runs statements of its author.
  *
  * @param expected schema after the migrations that the database says it has had
  * @throws StorageError corrupt

@@ -24,8 +24,8 @@ export function beginShrinkable(sqlite: DatabaseSync): void {
 }
 
 /**
- * Makes a database that an earlier version made one whose file can get smaller, by writing it anew. One that is large stays
- * as it is: its free pages are used again. So does one for which there is no room to do it.
+ * Rewrites a database of an earlier version, so that its file can get smaller. A large database stays
+ * unchanged: its free pages are used again. So does a database that the disk has no room to rewrite.
  */
 export function makeShrinkable(sqlite: DatabaseSync, file: string): void {
   if (canShrink(sqlite)) return;
@@ -33,7 +33,7 @@ export function makeShrinkable(sqlite: DatabaseSync, file: string): void {
   try {
     sqlite.exec('PRAGMA auto_vacuum = INCREMENTAL; VACUUM');
   } catch (error) {
-    // It is as it was, and what can be read of it can be read. It is tried again at the next start.
+    // The database is unchanged and as readable as before. The next start tries again.
     if (!(storageError(error, file) instanceof StorageError)) throw error;
   }
 }

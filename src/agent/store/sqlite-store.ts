@@ -203,7 +203,7 @@ export class SqliteStore implements ThreadStore {
     throw this.turn(threadId, item.turnId) ? movedItem(threadId, item.id) : noTurn(threadId, item.turnId);
   }
 
-  /** As JSON: a piece may end in the middle of a character, which SQLite's UTF-8 could not hold. */
+  /** Stores pieces as JSON: a piece may end in the middle of a character, which SQLite's UTF-8 could not hold. */
   appendItemText(threadId: string, itemId: string, delta: string): void {
     const { changes } = this.#database.run(
       `INSERT INTO pieces (item, number, json)

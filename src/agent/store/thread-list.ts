@@ -5,7 +5,7 @@ import type { StoredThread, StoredTurn } from '../thread-store.ts';
 import { folded, parseColumn, type Row } from './rows.ts';
 import { ReadOnlyDatabase } from './trace-reader.ts';
 
-/** A thread with what a list of threads shows beside it. */
+/** A thread and the further fields of a list of threads. */
 export interface ListedThread {
   readonly thread: StoredThread;
   /** Beginning of its first request; null before one. */

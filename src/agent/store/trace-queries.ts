@@ -182,7 +182,7 @@ interface Walk {
   readonly order: string;
   /** Ends it at an id, that included. */
   readonly upTo: string;
-  /** Of `where`, from a cursor on. */
+  /** Values for `where`, from a cursor on. */
   readonly values: (cursor: number) => readonly SQLInputValue[];
   readonly start: number;
   readonly limit: number;

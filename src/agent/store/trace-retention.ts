@@ -1,7 +1,7 @@
 import { defaults } from '../../protocol/index.ts';
 import type { Expiry } from './trace-table.ts';
 
-/** Traces that can forget what is old. */
+/** Traces that can delete old sessions. */
 export interface Expirable {
   /** Deletes at most `limit` sessions, the longest inactive first. @returns how many: `limit` when there may be more */
   expire(expiry: Expiry, limit: number): number;
@@ -11,7 +11,7 @@ export interface Expirable {
 export interface RetentionClock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Calls `work` after `ms` milliseconds, unless what it returns is called before. Keeps no process alive. */
+  /** Calls `work` after `ms` milliseconds, unless the returned function is called before. Keeps no process alive. */
   after(ms: number, work: () => void): () => void;
 }
 

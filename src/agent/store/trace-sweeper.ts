@@ -25,7 +25,7 @@ export class TraceSweeper {
     this.start();
   }
 
-  /** Starts to sweep. The next start removes what remains when the process ends or the disk refuses. */
+  /** Starts to sweep. When the process ends or the disk refuses, the next start removes the rest. */
   start(): void {
     this.#timer ??= setTimeout(() => this.#step(), defaults.agent.traceSweepPauseMs).unref();
   }

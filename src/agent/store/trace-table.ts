@@ -3,7 +3,7 @@ import type { Database } from './database.ts';
 import type { Row } from './rows.ts';
 import { addCounts, type Counts, counters, facts, noCounts, plus, SessionChange, sums } from './trace-counters.ts';
 
-/** An event that waits to be written, and its JSON text without what is in columns. */
+/** An event that waits to be written, and its JSON text without the fields that have columns. */
 export interface PendingEvent {
   readonly event: NewTraceEvent;
   readonly json: string;
@@ -13,12 +13,12 @@ export interface PendingEvent {
 export interface Expiry {
   /** Not active since; absent: however active. */
   readonly before?: string | undefined;
-  /** As many as have to go until no more events than this are left. */
+  /** Most events to leave: sessions are forgotten until no more events remain. */
   readonly maxEvents?: number | undefined;
 }
 
 /**
- * Events of one INSERT: most of what a statement costs is paid once for all of them. OR ROLLBACK: a statement that fails
+ * Events of one INSERT: they share most of the cost of a statement. OR ROLLBACK: a statement that fails
  * fails the transaction, so SQLite need not note how to take back half of one.
  */
 const rowsPerInsert = 20;
@@ -29,7 +29,7 @@ const insertMany = insertOf(rowsPerInsert);
 
 const marks = (names: readonly string[]): string => names.map(() => '?').join(', ');
 
-/** Names may change and the rest becomes known; but what was said first stays. */
+/** A fact takes its newest known value, but `firstInput` retains its first one. */
 const upsertSession = `
   INSERT INTO traceSessions (sessionKey, startedAt, lastActivityAt, ${facts.join(', ')}, ${counters.join(', ')})
   VALUES (?, ?, ?, ${marks(facts)}, ${marks(counters)})
@@ -74,7 +74,7 @@ export class TraceTable {
     });
   }
 
-  /** Its events are out of sight at once, and off the disk when `sweep` was there. */
+  /** Deletes a session. Its events are hidden at once, and `sweep` removes them from the disk. */
   deleteSession(sessionKey: string): boolean {
     return this.#forget('sessionKey = ?', sessionKey) > 0;
   }

@@ -1,6 +1,6 @@
 /**
- * The same value with every text in it cut to `limit` UTF-16 units, and a note of how many were left out. What needs no
- * cutting is handed back as it is, not copied.
+ * Cuts every text in the value to `limit` UTF-16 units, and adds the number of omitted units. Returns a value that needs no
+ * cutting unchanged, not copied.
  */
 export function cutTexts<T>(value: T, limit: number): T {
   return cut(value, limit) as T;

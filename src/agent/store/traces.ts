@@ -16,7 +16,7 @@ export interface TracesOptions {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Traces in the database of a workspace. What is appended is written some milliseconds later, many events at a time. */
+/** Traces in the database of a workspace. Appended events are written some milliseconds later, many at a time. */
 export class SqliteTraces extends TraceQueries implements TraceStore {
   readonly #database: Database;
   readonly #table: TraceTable;
@@ -63,7 +63,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
   }
 
   flush(): void {
-    // Without what a listener appends meanwhile: that could take for ever.
+    // Leaves out events that a listener appends during the flush: they might never end.
     let left = this.#buffer.length;
     while (left > 0) {
       const written = this.#writeSlice();
@@ -80,7 +80,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     return () => this.#listeners.delete(own);
   }
 
-  /** Also what is not yet written of it. @throws StorageError */
+  /** Deletes a session with its unwritten events. @throws StorageError */
   deleteSession(sessionKey: string): boolean {
     const isDeleted = this.#table.deleteSession(sessionKey);
     const wasBuffered = this.#forget((key) => key === sessionKey);
@@ -88,7 +88,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     return isDeleted || wasBuffered;
   }
 
-  /** Also what is not yet written. @throws StorageError */
+  /** Deletes all sessions except `keep`, with their unwritten events. @throws StorageError */
   deleteAllSessions(keep: readonly string[] = []): number {
     this.flush();
     const count = this.#table.deleteAllSessions(keep);
@@ -97,7 +97,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     return count;
   }
 
-  /** See `TraceTable.expire`. Does nothing while the disk refuses: who knows what runs. @throws StorageError */
+  /** See `TraceTable.expire`. Does nothing while the disk refuses writes: the active sessions are unknown. @throws StorageError */
   expire(expiry: Expiry, limit: number): number {
     this.flush();
     if (this.#buffer.length > 0) return 0;

@@ -27,7 +27,7 @@ export async function builtInCatalogue(): Promise<Catalogue> {
   return data as Catalogue;
 }
 
-/** Names that a model may have in a catalogue: as it is, without a date, without its vendor. */
+/** Names that a model may have in a catalogue: unchanged, without a date, without its vendor. */
 export function namesOf(model: string): readonly string[] {
   const bare = model.slice(model.lastIndexOf('/') + 1);
   const names = [model, undated(model), bare, undated(bare)];

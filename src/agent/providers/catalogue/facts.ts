@@ -31,7 +31,7 @@ export interface FactsQuery {
   readonly settings: FactsOfModel | undefined;
   /** Window for every model, from the settings; 0: none. */
   readonly contextWindow: number;
-  /** As the service lists the model. */
+  /** Limits in the service's list of models. */
   readonly service:
     | { readonly contextWindow?: number | undefined; readonly maxOutputTokens?: number | undefined }
     | undefined;

@@ -47,7 +47,7 @@ export interface RefreshOptions {
 }
 
 /**
- * Fetches the public list of models into `<home>/models.json`. What is not understood is left out; a list without a known
+ * Fetches the public list of models into `<home>/models.json`. Skips unknown entries; a list without a known
  * provider changes nothing.
  * @throws CatalogueError
  */

@@ -9,7 +9,7 @@ export type Step =
   | { readonly kind: 'think' | 'say'; readonly text: string }
   | {
       readonly kind: 'call';
-      /** As the user sees it. */
+      /** Step as the user sees it. */
       readonly title: string;
       readonly tool: string;
       readonly arguments: readonly Argument[];

@@ -8,7 +8,7 @@ const longestPlan = 1_048_576;
 const mostSteps = 50;
 const callId = /_(\d+)$/;
 
-/** A step and what became of it. */
+/** A step and its outcome. */
 export interface PlannedStep {
   /** From 1. */
   readonly number: number;
@@ -26,7 +26,7 @@ export interface Plan {
   readonly asked: string;
   readonly images: number;
   readonly steps: readonly PlannedStep[];
-  /** Lines that are no steps, in a message with steps. */
+  /** Lines that are not steps, in a message with steps. */
   readonly leftOut: readonly string[];
   /** Number of the last step that a call was made for. */
   readonly reached: number;
@@ -34,8 +34,8 @@ export interface Plan {
 }
 
 /**
- * The plan is made anew from every request, and nothing else is remembered: the steps from the last user message, what
- * they came to from the calls and results behind it. The id of a call names its step.
+ * Makes the plan from the request alone, without a memory: the steps from the last user message, their
+ * results from the calls and results behind it. The id of a call names its step.
  */
 export function planOf(request: ModelRequest): Plan {
   const { messages } = request;
@@ -95,7 +95,7 @@ function doneSince({ messages }: ModelRequest, from: number) {
   return { calls, results };
 }
 
-/** Tools begin what went wrong with `Error:`; Exec ends with a note when a command failed. */
+/** Tools begin an error with `Error:`; Exec ends with a note when a command failed. */
 export function isFailed({ step, result }: PlannedStep): boolean {
   if (step.kind !== 'call' || result === undefined) return false;
   return (

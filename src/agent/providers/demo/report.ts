@@ -61,7 +61,7 @@ function measured(result: string): string {
 
 const linesOf = (result: string): string[] => (result.trim() === '' ? [] : result.trimEnd().split('\n'));
 
-/** Indented, so that it is shown as it is. */
+/** Indented, so that it is shown unchanged. */
 function excerpt(result: string): string[] {
   const lines = linesOf(result);
   const shown = lines.slice(0, mostLines).map((line) => `    ${oneLine(line)}`);

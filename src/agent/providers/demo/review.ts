@@ -61,7 +61,7 @@ export interface ReviewAnswer {
   readonly calls: readonly ReturnType<typeof callFor>[];
 }
 
-/** The next answer of a review: reads the changed files, then hands in what it knows, then ends. Undefined for any other request. */
+/** The next answer of a review: reads the changed files, then submits its comments, then ends. Undefined for any other request. */
 export function reviewAnswer(request: ModelRequest): ReviewAnswer | undefined {
   if (!toolOf(request, submitTool)) return undefined;
   const task = request.messages

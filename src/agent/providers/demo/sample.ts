@@ -3,7 +3,7 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Schemas may refer to themselves. */
 const deepest = 12;
 const longestList = 20;
-/** Of the values in it: a schema that branches and refers to itself would never end. */
+/** Most values of a sample: a schema that branches and refers to itself would never end. */
 const largest = 1_000;
 
 const formats: Readonly<Record<string, string>> = {

@@ -23,7 +23,7 @@ export function pieces(text: string, isStep: (piece: string) => boolean): string
   return found.map(tidy).filter((piece) => piece !== '');
 }
 
-/** `hidden` is `line` without what is quoted, equally long. */
+/** `hidden` is `line` with its quoted text blanked, equally long. */
 function cutLine(line: string, hidden: string, isStep: (piece: string) => boolean): string[] {
   const found: string[] = [];
   let begin = 0;

@@ -17,7 +17,7 @@ export interface SdkAnswerOptions {
   readonly owner: string;
   /** Estimates the tokens of the request, for an upstream that does not count. */
   readonly inputTokens: () => number;
-  /** Removes the key from what an upstream says. */
+  /** Removes the key from a text of an upstream. */
   readonly clean: (text: string) => string;
   /** Thoughts in the text count as reasoning. Default true. */
   readonly thoughtTags?: boolean | undefined;

@@ -4,8 +4,8 @@ import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 const mark = { anthropic: { cacheControl: { type: 'ephemeral' } } } as const;
 
 /**
- * Marks what later requests repeat: the system prompt and the last two messages that are not the model's own, because a mark
- * finds only what lies at most 20 blocks before it. At most four marks are allowed; a thought takes none.
+ * Marks the parts that later requests repeat: the system prompt and the last two messages that are not the model's own, because
+ * a mark finds only content at most 20 blocks before it. At most four marks are allowed; a thought takes none.
  */
 export function markCached(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   const marked = new Set<number>();

@@ -6,7 +6,7 @@ export interface EventRules {
   readonly known?: ReadonlySet<string>;
   /** Types of events that carry a piece of a text. */
   readonly pieces: ReadonlySet<string>;
-  /** Finds the text in the data of such an event, and what it is a piece of; undefined: it stays as it is. */
+  /** Finds the text in the data of such an event, and the whole that it is a piece of; undefined: the event stays unchanged. */
   pieceIn(data: Json): { readonly of: string; readonly text: string } | undefined;
   /** Data of an event with another text. */
   withText(data: Json, text: string): Json;
@@ -21,7 +21,7 @@ interface Run {
   readonly texts: string[];
 }
 
-/** Longest event that is waited for, in characters: a longer one passes as it is, and its reader judges it. */
+/** Longest event that is waited for, in characters: a longer event passes unchanged, and its reader judges it. */
 const maxEventChars = 4 * 1_048_576;
 
 /**
@@ -112,13 +112,13 @@ class Joined {
   }
 }
 
-/** Place after the next event; 0: none is complete. */
+/** Place after the next event; 0: no event is complete. */
 function endOfPlain(text: string, from: number): number {
   const at = text.indexOf('\n\n', from);
   return at < 0 ? 0 : at + 2;
 }
 
-/** The same for a stream with carriage returns. */
+/** Place after the next event of a stream with carriage returns; 0: no event is complete. */
 function endOfAny(text: string, from: number): number {
   const blank = /\r?\n\r?\n|\r\r/g;
   blank.lastIndex = from;
@@ -143,7 +143,7 @@ function dataOf(event: string): Json | undefined {
     const data: unknown = JSON.parse(event.slice(at + '\ndata:'.length, end < 0 ? undefined : end));
     return isRecord(data) ? data : undefined;
   } catch {
-    // The library reports what is wrong with it.
+    // The library reports the problem.
     return undefined;
   }
 }

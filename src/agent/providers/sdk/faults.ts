@@ -7,7 +7,7 @@ import { isRecord, wordOf } from '../upstream/json.ts';
 const maxCauses = 5;
 
 /**
- * The typed fault behind what a library threw or reported: our own connection's, a refusal, or an error inside the stream.
+ * The typed fault behind an error that a library threw or reported: our own connection's, a refusal, or an error inside the stream.
  * Anything else means that the answer was not in the form of its wire.
  */
 export function libraryFault(thrown: unknown, clean: (text: string) => string): Error {

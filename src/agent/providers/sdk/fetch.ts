@@ -17,7 +17,7 @@ interface AnswerHead {
 
 export interface UpstreamFetchOptions {
   readonly upstream: Upstream;
-  /** Removes the key from what an upstream says. */
+  /** Removes the key from a text of an upstream. */
   readonly clean: (text: string) => string;
   /** Preparation of event streams; absent: none. */
   readonly events: EventRules | undefined;
@@ -27,7 +27,7 @@ export interface UpstreamFetchOptions {
 
 /**
  * `fetch` for a library, over our own connections: redirects are not followed, silence and size are bounded, and a request
- * reaches the configured upstream only. An answer that is no success is thrown as the typed error it stands for.
+ * reaches the configured upstream only. An unsuccessful answer is thrown as its typed error.
  */
 export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchOptions): typeof fetch {
   const ask = (url: string | URL | Request, init: RequestInit = {}) =>

@@ -71,7 +71,7 @@ function callOf({ callId, name, arguments: args }: ModelToolCall): AnswerPart {
   return { type: 'tool-call', toolCallId: safeCallId(callId), toolName: name, input: inputOf(args) };
 }
 
-/** Arguments as an object, as every service wants them; the model still sees what it wrote. */
+/** Arguments as an object, as every service wants them; the model still sees its own text. */
 export function inputOf(args: string): unknown {
   if (args.trim() === '') return {};
   // A library may write them as JSON within JSON, where the repair of a whole request does not reach.

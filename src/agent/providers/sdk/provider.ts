@@ -51,7 +51,7 @@ export class SdkProvider implements ModelProvider {
   readonly #apiKey: string;
   #library: Promise<Library> | undefined;
 
-  /** @throws ModelError when the end point is no http or https URL */
+  /** @throws ModelError when the end point is not an http or https URL */
   constructor(options: SdkProviderOptions) {
     const { wire, headers, idleMs = defaults.upstream.idleMs } = options;
     this.name = options.name;

@@ -32,7 +32,7 @@ export class TextBody {
 const leastEventBytes = 5;
 
 /**
- * The body of an answer: an event stream, or one JSON document, whatever was requested and whatever its header says. The
+ * The body of an answer: an event stream, or one JSON document. The request and the header do not count: the
  * first byte decides.
  */
 export class AnswerBody {
@@ -45,7 +45,7 @@ export class AnswerBody {
   #whole: TextBody | undefined;
   #hasBegun = false;
   #hasEvents = false;
-  /** It began with a comment, as only event streams do. */
+  /** The body began with a comment, as only event streams do. */
   #hasComment = false;
   #isDone = false;
   #isEnding = false;

@@ -10,13 +10,13 @@ import { ToolCallAssembly } from './tool-calls.ts';
 
 export interface ChatAnswerOptions {
   readonly emit: (event: ModelEvent) => void;
-  /** Estimates what was asked, for an upstream that does not count. */
+  /** Estimates the tokens of the request, for an upstream that does not count. */
   readonly inputTokens: () => number;
   /** Owner of the state of this answer. */
   readonly owner: string;
   /** Ids of the calls in the conversation so far. */
   readonly takenIds: () => ReadonlySet<string>;
-  /** Takes the key out of what an upstream says. */
+  /** Removes the key from a text of an upstream. */
   readonly clean: (text: string) => string;
   /** Thoughts in the text count as reasoning. Default true. */
   readonly thoughtTags?: boolean | undefined;
@@ -51,7 +51,7 @@ export class ChatAnswer {
     return this.#finish !== undefined;
   }
 
-  /** Whether what came so far can be the whole answer of an upstream that never says that it is done. */
+  /** Whether the answer so far can be the whole answer of an upstream that never marks its end. */
   get canEndHere(): boolean {
     return this.#hasSpoken && !this.#calls.isTorn;
   }

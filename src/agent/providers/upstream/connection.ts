@@ -40,7 +40,7 @@ export interface Exchange {
   readonly signal: AbortSignal;
   /** Must not throw. */
   readonly onHead: (status: number, headers: IncomingHttpHeaders) => void;
-  /** Gives back whether the answer is complete already, whatever its connection still carries. What it throws ends the exchange. */
+  /** Returns true once the answer is complete, even if the connection carries more. An error that it throws ends the exchange. */
   readonly onBytes: (chunk: Buffer) => boolean;
 }
 
@@ -52,17 +52,17 @@ export class Upstream {
   readonly place: Place;
   readonly #options: UpstreamOptions;
   readonly #url: URL;
-  /** Of every path. */
+  /** Prefix of every path. */
   readonly #prefix: string;
   readonly #module: Pick<typeof http, 'request' | 'Agent'>;
   readonly #agent: Agent;
   readonly #proxy: HttpProxy | undefined;
-  /** Of every request. */
+  /** Options of every request. */
   readonly #base: RequestOptions;
   readonly #headers: Readonly<Record<string, string>>;
   #isClosed = false;
 
-  /** @throws ModelError when the end point is no http or https URL */
+  /** @throws ModelError when the end point is not an http or https URL */
   constructor(options: UpstreamOptions) {
     this.#options = options;
     this.#url = baseUrl(options.endPoint);
@@ -80,7 +80,7 @@ export class Upstream {
     });
     this.#base = { ...urlToHttpOptions(this.#url), timeout: options.idleMs };
     this.#headers = {
-      // Some gateways turn away who does not say what it is.
+      // Some gateways reject a client without a `user-agent`.
       'user-agent': 'oratorio',
       'accept-encoding': 'identity',
       ...options.headers,
@@ -101,7 +101,7 @@ export class Upstream {
   /**
    * Sends one request and takes in its answer; resolves when the answer has ended or `onBytes` said so.
    * @returns whether the upstream marked the end of its answer; false: it just closed the connection
-   * @throws ModelError, the reason of `signal`, or what `onBytes` threw
+   * @throws ModelError, the reason of `signal`, or the error of `onBytes`
    */
   async run(exchange: Exchange): Promise<boolean> {
     const first = new Attempt(this.#send(exchange, this.#agent), exchange, this);
@@ -135,7 +135,7 @@ export class Upstream {
       },
     };
     try {
-      // As a text, it is written together with the head.
+      // A text is written together with the head.
       return this.#module.request(options).end(payload);
     } catch {
       // Node refuses characters that no header can carry; its error would quote the header.
@@ -245,7 +245,7 @@ class Attempt {
     if (this.#drained > defaults.upstream.errorBytes) this.#request.destroy();
   }
 
-  /** Reads what has arrived already: some upstreams count tokens after their last word. */
+  /** Reads the bytes that have arrived already: some upstreams count tokens after their last word. */
   #finishEarly(): void {
     this.#request.setTimeout(defaults.upstream.drainMs);
     setImmediate(() => this.#succeed(true));

@@ -5,7 +5,7 @@ import { ModelError } from '../../model.ts';
 
 /**
  * The body of a response without its `Content-Encoding`: some gateways compress although the request asks for `identity`. Pieces
- * arrive as soon as they are sent. The receiver bounds the decoded size.
+ * arrive without a delay. The receiver bounds the decoded size.
  * @throws ModelError for an unknown encoding
  */
 export function decoded(response: IncomingMessage): Readable {

@@ -41,7 +41,7 @@ const models: readonly (readonly [RegExp, Dialect])[] = [
   [/(^|\/)(mistral|ministral|magistral|codestral|devstral|pixtral)/i, { isMistral: true, refusesReasoning: true }],
 ];
 
-/** Refusals that say what a service is like, for hosts and models that are not known. */
+/** Refusals that reveal the dialect of a service, for unknown hosts and models. */
 const lessons: readonly (readonly [RegExp, Dialect])[] = [
   [/stream_options|include_usage/, { refusesUsageOption: true }],
   [/use 'max_completion_tokens'|'max_tokens' is not supported/i, { limitField: 'max_completion_tokens' }],

@@ -122,7 +122,7 @@ export interface RefusalContext {
   readonly place?: Place;
 }
 
-/** An answer whose status is no success. */
+/** Error of an answer with an unsuccessful status. */
 export function refusedFault(
   status: number,
   headers: IncomingHttpHeaders,

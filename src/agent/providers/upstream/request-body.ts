@@ -21,7 +21,7 @@ export interface BodyOptions {
   readonly owner: string;
 }
 
-/** Fields of `sampling` that would contradict what the contract says, and ones that this interface has given up. */
+/** Fields of `sampling` that would contradict the contract, and fields that this interface has given up. */
 const notPassedOn = new Set([
   'messages',
   'model',
@@ -74,7 +74,7 @@ function samplingOf({ sampling = {} }: ModelRequest, hasTools: boolean): Record<
   );
 }
 
-/** The same tools are offered with every request, and are most of its text. */
+/** JSON text of each tool: every request offers these tools, and they are most of its text. */
 const wireTools = new WeakMap<ModelTool, string>();
 
 function wireTool(tool: ModelTool): string {

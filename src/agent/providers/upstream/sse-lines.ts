@@ -13,7 +13,7 @@ export interface Shortcut {
 }
 
 /**
- * Reads an event stream (WHATWG HTML, section 9.2.6) that is pushed into it, and hands on the `data` of every event as soon as
+ * Reads an event stream (WHATWG HTML, section 9.2.6) that is pushed into it, and hands on the `data` of every event once
  * it is whole, in the same call. Bytes may be cut anywhere: a line is decoded only when it is complete. Other fields
  * and comments are left out. More lenient than the standard in one thing: `end` delivers an event whose blank line is
  * missing, because some upstreams forget it.
@@ -32,7 +32,7 @@ export class SseLines {
     this.#shortcut = shortcut;
   }
 
-  /** @throws ModelError (upstreamProtocol) when one event exceeds 4 MiB; whatever the receiver throws */
+  /** @throws ModelError (upstreamProtocol) when one event exceeds 4 MiB; any error of the receiver */
   push(chunk: Buffer): void {
     const cut = endOfLastLine(chunk);
     if (cut === 0) {

@@ -1,6 +1,6 @@
 import { isRecord, type Json } from './json.ts';
 
-/** A piece of what a model says. */
+/** A piece of a model's text. */
 export interface Spoken {
   readonly type: 'text' | 'thinking';
   readonly text: string;
@@ -17,8 +17,8 @@ const mostTries = 16;
 
 /**
  * Reads the chunks of a stream that differ from the one before in their text alone, as nearly all do, without parsing
- * them: parsing is most of what a chunk costs. A chunk is learnt from only if it says a text and nothing else, so another
- * with the same letters before and after its text says nothing else either.
+ * them: parsing is most of a chunk's cost. A chunk becomes the template only if it holds a text and nothing else, so another
+ * with the same letters before and after its text holds nothing else either.
  */
 export class TextTemplate {
   #before = '';

@@ -43,7 +43,7 @@ export class ToolCallAssembly {
     );
   }
 
-  /** Of names and arguments. */
+  /** Bytes of names and arguments. */
   get outputBytes(): number {
     return this.#outputBytes;
   }
