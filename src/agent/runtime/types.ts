@@ -39,7 +39,7 @@ export interface ThreadProcesses {
   readonly stop: (threadId: string, processId: string) => Promise<boolean>;
   /** Ends and forgets all of a thread. */
   readonly endThread: (threadId: string) => Promise<void>;
-  /** A turn has ended: an agent that runs no process may be released. */
+  /** Called at the end of a turn: ends the idle sandboxes of the thread, those without a process. */
   readonly rest?: (threadId: string) => void;
 }
 
