@@ -10,16 +10,16 @@ export interface ToolDefinition<P extends Parameters> {
   readonly description: string;
   readonly isReadOnly: boolean;
   readonly isExtra?: boolean;
-  /** Messages complete the sentence "<parameter> must be …"; descriptions are what the model reads. */
+  /** Messages complete the sentence "<parameter> must be …"; the model reads the descriptions. */
   readonly parameters: P;
   /** Other names of a parameter that models write, by its own name. Spellings (`old_text`, `OldText`) need not be listed. */
   readonly aliases?: Readonly<Partial<Record<keyof P['entries'] & string, readonly string[]>>>;
-  /** As `Tool.approvalFor`; absent: nothing needs approval. */
+  /** See `Tool.approvalFor`; absent: nothing needs approval. */
   readonly approvalFor?: (
     args: v.InferOutput<P>,
     context: Pick<ToolContext, 'workspacePath'>,
   ) => Promise<ApprovalNeed | undefined>;
-  /** As `Tool.placeOf`. */
+  /** See `Tool.placeOf`. */
   readonly placeOf?: (args: v.InferOutput<P>) => string;
   readonly run: (args: v.InferOutput<P>, context: ToolContext) => Promise<ToolResult>;
 }
@@ -27,7 +27,7 @@ export interface ToolDefinition<P extends Parameters> {
 type Parsed<T> = { readonly ok: true; readonly args: T } | { readonly ok: false; readonly error: string };
 
 /**
- * Makes a tool of a definition. What models get wrong about arguments without meaning anything else by it is put right:
+ * Makes a tool of a definition. Corrects mistakes of models in arguments whose meaning is clear:
  * other names of parameters, numbers and booleans as text, null for an absent one, parameters that do not exist.
  */
 export function defineTool<P extends Parameters>(definition: ToolDefinition<P>): Tool {
@@ -52,7 +52,7 @@ export function defineTool<P extends Parameters>(definition: ToolDefinition<P>):
       return inputSchema;
     },
     parse: (args) => parseArguments(name, parameters, names, args),
-    // The contract of `Tool`: all get what `parse` gave.
+    // The contract of `Tool`: all get the result of `parse`.
     placeOf: placeOf && ((args) => placeOf(args as v.InferOutput<P>)),
     approvalFor: async (args, context) => approvalFor?.(args as v.InferOutput<P>, context),
     run: (args, context) => run(args as v.InferOutput<P>, context),
@@ -78,7 +78,7 @@ function shortened(node: SchemaNode): SchemaNode {
   return Object.fromEntries(
     kept.map(([key, value]) => {
       if (!isNode(value)) return [key, value];
-      // Its keys are names of parameters, not words of the schema.
+      // Keys of `properties` are names of parameters, not words of the schema.
       if (key === 'properties')
         return [
           key,
@@ -173,7 +173,7 @@ function itemEntriesOf(schema: unknown): v.ObjectEntries | undefined {
   return pipe?.[0] === schema || pipe === undefined ? undefined : itemEntriesOf(pipe[0]);
 }
 
-/** `number`, `string` …, whatever is wrapped around it. */
+/** Type of a schema without its wrappers: `number`, `string` …. */
 function typeOf(schema: unknown): string | undefined {
   const { type, wrapped } = (schema ?? {}) as { readonly type?: string; readonly wrapped?: unknown };
   return wrapped === undefined ? type : typeOf(wrapped);
@@ -205,7 +205,7 @@ const typeWords: Readonly<Record<string, string>> = {
   Object: 'an object',
 };
 
-/** The author's own words, else what valibot expected. */
+/** The author's own words, else the type that valibot expected. */
 function expected({ message, expected }: v.BaseIssue<unknown>): string {
   if (!message.startsWith('Invalid ')) return message;
   return typeWords[expected ?? ''] ?? expected ?? 'valid';

@@ -58,7 +58,7 @@ export interface ToolSettings {
   readonly passEnvironment: readonly string[];
   /** Keys and tokens of the configuration and of the launch: no command, address or query may hold one. */
   readonly secrets: readonly string[];
-  /** Ours, usually `process.env`: what commands inherit from, and where programs are looked for. */
+  /** Our environment, usually `process.env`: commands inherit from it, and its `PATH` finds programs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The user's home of Oratorio. Absolute. No tool touches it. */
   readonly home: string;
@@ -74,7 +74,7 @@ export interface ToolSettings {
   readonly processes?: BackgroundProcesses;
   /** Variables of the workspace for commands. Absent: none. */
   readonly shell?: ShellEnvironment;
-  /** Agents of other makers that sub-agents may be. Absent: none. */
+  /** External agents that sub-agents may use. Absent: none. */
   readonly agents?: readonly string[];
   /** Absent: as this machine resolves names. */
   readonly resolve?: Resolver;
@@ -96,11 +96,11 @@ export const imageReader = (settings: PathSettings): ReadImage => createImageRea
 export const pathSearch = (settings: PathSettings, workspacePath: string): PathSearch =>
   createPathSearch({ workspacePath, rules: rulesOf(settings) });
 
-/** Reads and writes files for an agent of another maker, by the rules of the file tools. */
+/** Reads and writes files for an external agent, by the rules of the file tools. */
 export const delegateFiles = (settings: PathSettings & { readonly maxFileBytes: number }): DelegateFiles =>
   createDelegateFiles({ ...rulesOf(settings), maxFileBytes: settings.maxFileBytes });
 
-/** Runs commands for an agent of another maker, where and as `Exec` does. */
+/** Runs commands for an external agent, where and as `Exec` does. */
 export const delegateCommands = (settings: ToolSettings): DelegateCommands =>
   createDelegateCommands(execSettingsOf(settings));
 
@@ -146,7 +146,8 @@ export const placeRules = (
 export const textReader = (settings: PathSettings): ReadText => createTextReader(rulesOf(settings));
 
 /**
- * All of them: the nine of design §6 in their order, then the extra ones. Cheap: what costs anything is loaded or looked for when a tool is first used.
+ * Makes all builtin tools: the nine of design §6 in their order, then the extra ones. Cheap: a tool loads its expensive parts
+ * when it is first used.
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
@@ -193,7 +194,7 @@ export function selectTools(tools: readonly Tool[], names: readonly string[]): r
   return tools.filter(({ name }) => enabled.has(name));
 }
 
-/** The same for names of tools. */
+/** Selects names of tools by the same rule as `selectTools`. */
 export function selectToolNames(tools: readonly string[], names: readonly string[]): readonly string[] {
   if (names.length === 0) return tools;
   const enabled = new Set(names.map((name) => name.toLowerCase()));

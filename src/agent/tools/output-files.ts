@@ -9,7 +9,7 @@ import { namesIn, ThreadDirectories } from './thread-directories.ts';
 
 /** Longest whole output, in bytes. */
 export const maxOutputFileBytes = 32 * 1024 * 1024;
-/** Of all outputs of a thread, in bytes; the oldest are removed first. */
+/** Most bytes of all outputs of a thread; the oldest are removed first. */
 const maxThreadBytes = 8 * maxOutputFileBytes;
 
 /** Whole outputs of the commands of all threads. */

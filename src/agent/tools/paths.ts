@@ -1,6 +1,6 @@
 /**
- * Resolves the real target of a path that a model wrote (design §5a). Nothing is opened by the name that was given, only by what
- * `resolveInWorkspace` made of it, and what was opened is compared with that once more (`files/handles.ts`), because a
+ * Resolves the real target of a path that a model wrote (design §5a). Nothing is opened by the given name, only by the result of
+ * `resolveInWorkspace`, and the opened file is compared with that result once more (`files/handles.ts`), because a
  * symlink can be swapped in between. Not visible in a path: a hard link is as good a name of a file as any other.
  */
 
@@ -46,7 +46,7 @@ export interface ForbiddenPlace {
   readonly sparesWorkspace: boolean;
 }
 
-/** Whether a search may show what it found at this absolute path. */
+/** Whether a search may show its result at this absolute path. */
 export type PathFilter = (path: string) => Promise<boolean>;
 
 /** A path that we do not open. The message is a sentence for the model. */
@@ -56,21 +56,21 @@ export class PathError extends Error {
 
 /** Longest path the operating systems we run on accept. */
 const maxPathLength = 4096;
-/** As many symlinks in a row as Linux follows. */
+/** Number of symlinks in a row that Linux follows. */
 const maxLinks = 40;
 /** Directories whose files are the kernel's: processes' environments, memory, devices. */
 const kernelDirectories = process.platform === 'linux' ? ['/proc', '/sys', '/dev'] : [];
 const ownState = "belongs to Oratorio's own state";
 const isWindows = process.platform === 'win32';
-/** There names usually mean the same whatever their case and normal form; to block too much is safe. */
+/** File systems there usually ignore the case and normal form of names; to block too much is safe. */
 const hasFoldedNames = isWindows || process.platform === 'darwin';
 
 /**
  * Finds out where `given` leads and whether that is allowed. Nothing is, in place of a root directory that is gone.
  *
- * @param workspacePath canonical and absolute; what is relative is relative to it
+ * @param workspacePath canonical and absolute; the base of relative paths
  * @param given as the model wrote it; `~` is the user's home
- * @param purpose `read`: nothing is changed there, and what `readableDirectory` holds counts as inside
+ * @param purpose `read`: nothing is changed there, and the content of `readableDirectory` counts as inside
  * @throws PathError
  */
 export async function resolveInWorkspace(
@@ -131,7 +131,7 @@ export function displayPath(workspacePath: string, path: string): string {
 /** A path in a list of one path a line: quoted as JSON when a line break or another control character is in it. */
 export const listedPath = (path: string): string => (/[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path);
 
-/** All places out of bounds, so that a search can go round them. Each is listed as it was written and as it really is. */
+/** All places out of bounds, so that a search can go round them. Each is listed with its written path and its real path. */
 export const forbiddenPlaces = (workspacePath: string, rules: PathRules): Promise<ForbiddenPlace[]> =>
   placesOutOfBounds(workspacePath, rules, new PlainPaths());
 
@@ -198,8 +198,8 @@ function isSpecialOnWindows(path: string): boolean {
 }
 
 /**
- * The real path of what exists, and the rest of the name as it is. A symlink that leads nowhere yet is followed all the same:
- * who writes there would make its target.
+ * The real path of the existing part, followed by the rest of the name. A symlink to a missing target is followed, too:
+ * a write there would make its target.
  */
 async function realPathOf(path: string, links = 0): Promise<string> {
   try {
@@ -244,7 +244,7 @@ function notAPath(path: string, error: unknown): PathError {
 
 interface Candidate {
   readonly workspacePath: string;
-  /** Its identity. */
+  /** Identity of the workspace directory. */
   readonly workspace: string;
   readonly named: string;
   readonly path: string;

@@ -8,7 +8,7 @@ import { displayPath, isWithin, type PathRules, resolveInWorkspace } from './pat
 export interface PlaceRules {
   /** Whether a path may be read without approval. @param path absolute */
   readonly mayRead: (path: string, workspacePath: string) => Promise<boolean>;
-  /** Real path of what a model named: relative to the workspace inside of it, else absolute. */
+  /** Real path of a file that a model named: relative to the workspace inside of it, else absolute. */
   readonly nameOf: (given: string, workspacePath: string) => Promise<string | undefined>;
   /** Real directory that a command would run in. */
   readonly directoryOf: (given: string, workspacePath: string) => Promise<string>;

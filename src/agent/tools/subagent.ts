@@ -41,7 +41,7 @@ const orderOf = ({ task, label, type, worktree }: Given): SubagentOrder => ({
 /**
  * `SpawnSubagent`: hands a task to an agent of its own; limits, policy and tools are the runtime's business.
  *
- * @param agents agents of other makers that can do it. The parameter exists only where there are some: each request shows it
+ * @param agents external agents that can do the task. The parameter exists only where there are some: each request shows it
  */
 export function createSpawnSubagent(agents: readonly string[] = []): Tool {
   const spawn = (order: SubagentOrder, context: ToolContext) => context.spawnSubagent(order);
@@ -64,7 +64,7 @@ export function createSpawnSubagent(agents: readonly string[] = []): Tool {
   });
 }
 
-/** It gets the task and the files, and spends what its own account has: the user decides once for a conversation, or for good. */
+/** Approval for an agent that gets the task and the files and spends from its own account: for one conversation, or for good. */
 const needOf = (agent: string): ApprovalNeed => ({
   ...({ kind: 'remoteResource', operation: 'delegate' } as const),
   target: agent,

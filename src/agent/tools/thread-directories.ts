@@ -12,7 +12,7 @@ export class ThreadDirectories {
     this.directory = directory;
   }
 
-  /** Directory of a thread, whether it exists or not. @returns undefined for an id that is no name of a file */
+  /** Directory of a thread, whether it exists or not. @returns undefined for an id that is not a file name */
   of(threadId: string): string | undefined {
     return threadName.test(threadId) ? join(this.directory, threadId) : undefined;
   }

@@ -5,7 +5,7 @@ export class GitFailure extends Error {
   override readonly name = 'GitFailure';
 }
 
-/** Runs git and returns what it prints. @throws GitFailure */
+/** Runs git and returns its output. @throws GitFailure */
 export type Git = (
   args: readonly string[],
   options: {

@@ -13,7 +13,7 @@ export interface OpenedWorktree {
    * Ends it.
    *
    * @param isComplete the changes are wanted: they are put into the workspace, all or none; changes that cannot be stay in the worktree
-   * @returns what became of the changes, in a sentence for the model; empty: nothing was changed
+   * @returns the outcome of the changes, in a sentence for the model; empty: nothing was changed
    */
   readonly close: (isComplete: boolean) => Promise<string>;
 }
@@ -21,7 +21,7 @@ export interface OpenedWorktree {
 /** Makes a worktree with all files of a workspace that git does not ignore. @returns why it cannot be made, as a text */
 export type OpenWorktree = (workspacePath: string, name: string) => Promise<OpenedWorktree | string>;
 
-/** Our own directory is no part of the change. */
+/** Our own directory is not part of the change. */
 const ownFiles = ['--', '.', `:(exclude,top)${directoryName}`];
 
 /** Git runs nothing that the repository names: a worktree has the unfiltered bytes of the workspace's files. */

@@ -15,7 +15,7 @@ export interface BackgroundProcessOptions extends DrivenCommand {
   /** Different for each process of the server. */
   readonly id: string;
   readonly threadId: string;
-  /** As the model wrote it. */
+  /** Command that the model wrote. */
   readonly command: string;
   readonly secrets: readonly string[];
   /** Most characters of one reading. */

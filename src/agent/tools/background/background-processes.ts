@@ -10,7 +10,7 @@ const { maxBackgroundProcesses, maxEndedProcesses, backgroundReadChars } = defau
 
 export interface BackgroundProcessesOptions {
   readonly secrets: readonly string[];
-  /** Absent: only what the model reads is there. */
+  /** Absent: only output that the model reads is available. */
   readonly outputs: OutputFiles | undefined;
   /** Receives the actor of every process before it starts. */
   readonly observe?:
@@ -20,7 +20,7 @@ export interface BackgroundProcessesOptions {
 
 export interface BackgroundCommand extends DrivenCommand {
   readonly threadId: string;
-  /** As the model wrote it. */
+  /** Command that the model wrote. */
   readonly command: string;
 }
 

@@ -5,7 +5,7 @@ export interface UnreadOutputOptions {
   readonly secrets: readonly string[];
   /** Most characters of one reading. */
   readonly maxChars: number;
-  /** Takes in all output. Absent: only what is read is there. */
+  /** Takes in all output. Absent: only output that is read is available. */
   readonly file: WholeText | undefined;
 }
 

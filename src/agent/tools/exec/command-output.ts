@@ -5,7 +5,7 @@ import { LiveOutput } from './live-output.ts';
 
 interface CommandOutputOptions {
   readonly secrets: readonly string[];
-  /** Of the text that the model is shown. */
+  /** Most characters of the text for the model. */
   readonly maxOutputChars: number;
   /** Takes in the whole output when it is longer than that. */
   readonly whole?: WholeText | undefined;

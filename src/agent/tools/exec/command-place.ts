@@ -19,7 +19,7 @@ export interface PlaceSettings {
   readonly network: SandboxNetwork;
   /** The user's home of Oratorio; its list of workspaces says whose `.oratorio` a sandboxed command does not see. */
   readonly home: string;
-  /** Where a working directory must not be, and what a sandboxed command does not see. */
+  /** Forbidden working directories, and paths that a sandboxed command does not see. */
   readonly pathRules: PathRules;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** `Tools.Shell.VisibleHome`. */
@@ -45,7 +45,7 @@ export interface CommandPlace {
 
 const outside: CommandPlace = { words: [], isSandboxed: false, env: {}, leave: async () => [] };
 
-/** The canonical path of a directory inside the workspace, or what is wrong with it. */
+/** Returns the canonical path of a directory inside the workspace, or a result that names its problem. */
 export async function findDirectory(
   given: string,
   { pathRules }: PlaceSettings,

@@ -13,7 +13,7 @@ export class DelegateCommandError extends Error {
 export interface DelegateCommand {
   readonly workspacePath: string;
   readonly threadId: string;
-  /** As `locate` gave it, which must still be so. */
+  /** Result of `locate`, which must still be valid. */
   readonly directory: string;
   /** For a shell. */
   readonly command: string;
@@ -24,7 +24,7 @@ export interface DelegateCommand {
   readonly onText: (text: string) => void;
 }
 
-/** Shell commands in a workspace for an agent of another maker, where commands of our own run. All methods throw DelegateCommandError. */
+/** Shell commands of an external agent, run where our own commands run. All methods throw DelegateCommandError. */
 export interface DelegateCommands {
   /** Real directory in the workspace that commands may run in. */
   readonly locate: (workspacePath: string, given: string) => Promise<string>;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { childEnvironment, markerVariable } from '../../../supervise/index.ts';
 import { revealsSecret } from '../secrets.ts';
 
-/** Where the environment of commands comes from, and what must stay out of it. */
+/** Sources of the environment of commands, and the values that must stay out of it. */
 export interface EnvironmentSettings {
   /** Ours, usually `process.env`. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -24,10 +24,10 @@ const plainOutput = {
 const secretName =
   /(^|_)(API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(_|$)|PASSWORD$|TOKEN$|SECRET$/i;
 /**
- * The environment of a command: what every child of ours gets, without secrets. A name that sounds like one stays out
- * unless the user passes it on; a value that is or contains one stays out whatever its name.
+ * The environment of a command: the variables of all our children, without secrets. A name that sounds like a secret stays out
+ * unless the user passes it on; a value that is or contains a secret stays out under any name.
  *
- * @param marker who the command is: see `markerVariable`
+ * @param marker identity of the command: see `markerVariable`
  * @param own variables of the workspace, see `ShellEnvironment`
  */
 export function commandEnvironment(

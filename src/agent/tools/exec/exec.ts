@@ -261,7 +261,7 @@ const shellPath = ({ environment }: ExecSettings, { workspacePath }: Pick<ToolCo
   searchPathOutside(workspacePath, environment['PATH']);
 
 /**
- * Both outputs into one pipe, so that what was written first is read first. `$0` and `$1` keep the command out of any
+ * Both outputs go into one pipe, so that their order is preserved. `$0` and `$1` keep the command out of any
  * quoting.
  */
 function shell(command: string, path: string | undefined): string[] {

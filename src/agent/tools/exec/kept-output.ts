@@ -68,11 +68,11 @@ export class KeptOutput {
   }
 }
 
-/** Control characters without a meaning in text. Tabs, line ends and what moves a cursor are dealt with elsewhere. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+/** Control characters without a meaning in text. Tabs, line ends and cursor movements are handled elsewhere. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression looks for them
 const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/g;
 
-/** Without colours and cursor movements; of a line that was written over again and again, the last version; what cannot be shown as U+FFFD. */
+/** Removes colours and cursor movements, shows only the last version of an overwritten line, and other controls as U+FFFD. */
 export function readable(text: string): string {
   return stripVTControlCharacters(text)
     .replaceAll('\r\n', '\n')

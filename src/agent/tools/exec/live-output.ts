@@ -22,7 +22,7 @@ export class LiveOutput {
     this.#timer ??= setTimeout(() => this.flush(), gatherMs);
   }
 
-  /** Passes on at once what waits. */
+  /** Passes waiting text on at once. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

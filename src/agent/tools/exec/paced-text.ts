@@ -5,7 +5,7 @@ import { StringDecoder } from 'node:string_decoder';
 const burstBytes = 1_048_576;
 const pauseMs = 5;
 
-/** Decodes what a command prints as UTF-8, and pauses its pipe after each burst. Bytes that are not UTF-8 become U+FFFD. */
+/** Decodes a command's output as UTF-8, and pauses its pipe after each burst. Bytes that are not UTF-8 become U+FFFD. */
 export class PacedText {
   readonly #decoder = new StringDecoder('utf8');
   readonly #onText: (text: string) => void;
@@ -25,7 +25,7 @@ export class PacedText {
     this.#pause = setTimeout(() => pipe.resume(), pauseMs);
   }
 
-  /** Passes on what is left of an unfinished character. */
+  /** Passes on the bytes of an unfinished character. */
   end(): void {
     clearTimeout(this.#pause);
     const rest = this.#decoder.end();

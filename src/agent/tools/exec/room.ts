@@ -29,7 +29,7 @@ export class Room {
    * Makes a room. It ends with this process.
    *
    * @param walls words for bubblewrap
-   * @param marker finds what is left of it
+   * @param marker finds the remaining processes of the room
    * @throws Error with the words of bubblewrap
    */
   static async open(programs: RoomPrograms, walls: readonly string[], marker: string): Promise<Room> {

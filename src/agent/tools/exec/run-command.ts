@@ -12,7 +12,7 @@ import { PacedText } from './paced-text.ts';
 
 /** A program to run to its end. */
 export interface CommandRun {
-  /** The program, and what it is called with. */
+  /** The program and its arguments. */
   readonly argv: readonly string[];
   readonly cwd: string;
   /** The whole environment, with the marker in it. */

@@ -11,7 +11,7 @@ export type Access =
   | 'read'
   /** Sees an empty, read-only directory or an unreadable file. */
   | 'hidden'
-  /** As `hidden`; files of `read` rows below can be opened by their full path, not listed. */
+  /** Sees the same as with `hidden`, but files of `read` rows below can be opened by their full path, not listed. */
   | 'closed'
   /** Missing directory that cannot be made: an empty, read-only one stands there while the sandbox is open. */
   | 'absentDirectory'

@@ -36,7 +36,7 @@ export interface ShellSetupOptions {
   readonly settings: EnvironmentSettings;
   /** Sandbox for the part of the project. */
   readonly place: PlaceSettings;
-  /** Called with what went wrong; commands run all the same. */
+  /** Called with a problem; commands still run. */
   readonly onProblem: (problem: string) => void;
 }
 
@@ -159,7 +159,7 @@ export class ShellEnvironment {
     return [...between.slice(0, parts), said];
   }
 
-  /** Of the profile what every command may have, of the project everything that it changed; never a secret. */
+  /** Merges the profile's variables that every command may have and all variables that the project changed; never a secret. */
   #merge(login: Variables, prepared: Variables): Variables {
     const { settings } = this.#options;
     const { environment, passEnvironment } = settings;

@@ -17,7 +17,7 @@ export interface UserCommandEnd {
   readonly cause: 'exited' | 'timedOut' | 'aborted' | 'stopped';
   /** Null: ended by a signal. */
   readonly exitCode: number | null;
-  /** Beginning of what it printed. */
+  /** Beginning of its standard output. */
   readonly stdout: string;
   readonly stderr: string;
 }
@@ -28,7 +28,7 @@ export type RunUserCommand = (command: UserCommand) => Promise<UserCommandEnd>;
 /** Most characters of each output. */
 const maxOutput = 10_000;
 
-/** Runs commands of the user with the environment of commands: without keys, and with a marker that finds what they leave behind. */
+/** Runs the user's commands in the environment of commands: without keys, with a marker that finds their remaining processes. */
 export const userCommands =
   (settings: EnvironmentSettings): RunUserCommand =>
   async ({ command, ...run }) => {

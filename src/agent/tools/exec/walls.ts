@@ -8,7 +8,7 @@ import type { Placeholders } from './placeholders.ts';
 import { runNames } from './sandbox-rule.ts';
 import { canonical, type Place, statOf, WallPlan } from './wall-plan.ts';
 
-/** `Tools.Shell.Network`: what a sandboxed command may reach. */
+/** `Tools.Shell.Network`: network access of a sandboxed command. */
 export type SandboxNetwork = 'deny' | 'allow';
 
 /** A place that a sandboxed command is not to see. */
@@ -44,7 +44,7 @@ export const floor: readonly string[] = [
 ];
 
 /**
- * The same with a `/dev` that needs no second user namespace: `--dev` makes one for normal users, and a process that enters the room
+ * Floor with a `/dev` that needs no second user namespace: `--dev` makes one for normal users, and a process that enters the room
  * would not be in it.
  */
 export const sharedFloor: readonly string[] = [

@@ -22,10 +22,10 @@ export interface Place {
   readonly maxFileBytes: number;
 }
 
-/** The guard of one tool: asks for approval, and lets `run` touch only what was approved. */
+/** The guard of one tool: asks for approval, and lets `run` touch only the approved path. */
 export interface Access<Args extends object> {
   readonly approvalFor: (args: Args, context: Pick<ToolContext, 'workspacePath'>) => Promise<ApprovalNeed | undefined>;
-  /** Calls `work` with the place the arguments name, if it may be touched. What goes wrong with files becomes a result. */
+  /** Calls `work` with the place the arguments name, if it may be touched. Errors of files become a result. */
   readonly enter: (
     args: Args,
     context: Pick<ToolContext, 'workspacePath' | 'signal'>,
@@ -48,7 +48,7 @@ export function createAccess<Args extends object>(
 
   async function approvalFor(args: Args, { workspacePath }: Pick<ToolContext, 'workspacePath'>) {
     const resolved = await resolveInWorkspace(workspacePath, pathOf(args), rules, purpose).catch(onlyPathErrors);
-    // `run` refuses these in spite of an approval.
+    // `run` refuses these even with an approval.
     if (!resolved || resolved.isBlocked) return undefined;
     const { path } = resolved;
     considered.set(args, { path });

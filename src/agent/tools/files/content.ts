@@ -12,10 +12,10 @@ export interface EncodedText {
 export type Sniffed =
   | ({ readonly kind: 'text' } & EncodedText)
   | { readonly kind: 'image'; readonly mimeType: string }
-  /** `label`: what it probably is, in words. */
+  /** `label`: its probable kind, in words. */
   | { readonly kind: 'binary'; readonly label: string };
 
-/** As many bytes as `sniff` wants to see. */
+/** Number of bytes that `sniff` needs. */
 export const sniffBytes = 8_192;
 
 /** Bytes at the beginning of a file, or further on, that reveal its kind. */
@@ -46,7 +46,7 @@ export function sniff(head: Uint8Array): Sniffed {
   const mimeType = pictureType(head);
   if (mimeType !== undefined) return { kind: 'image', mimeType };
   if (hasBytes(head, [0xef, 0xbb, 0xbf])) return { kind: 'text', encoding: 'utf-8', bomBytes: 3 };
-  // The mark of UTF-32 begins like that of UTF-16; NUL is no text.
+  // The mark of UTF-32 begins like that of UTF-16; NUL is not text.
   const isUtf16 = head.length >= 2 && !hasBytes(head, [0xff, 0xfe, 0x00, 0x00]);
   if (isUtf16 && hasBytes(head, [0xff, 0xfe])) return { kind: 'text', encoding: 'utf-16le', bomBytes: 2 };
   if (isUtf16 && hasBytes(head, [0xfe, 0xff])) return { kind: 'text', encoding: 'utf-16be', bomBytes: 2 };
@@ -55,7 +55,7 @@ export function sniff(head: Uint8Array): Sniffed {
   return { kind: 'binary', label: known?.label ?? 'unknown data' };
 }
 
-/** Whether bytes that say nothing of their encoding are no text: NUL, or control characters all over. */
+/** Whether bytes without a known encoding are not text: NUL, or control characters all over. */
 function isBinary(head: Uint8Array): boolean {
   let controls = 0;
   for (const byte of head) {

@@ -29,13 +29,13 @@ export interface LineRange {
   readonly limit?: number | undefined;
 }
 
-/** Files of a workspace for an agent of another maker. All methods throw DelegateFileError. */
+/** Files of a workspace for an external agent. All methods throw DelegateFileError. */
 export interface DelegateFiles {
   /** Real path of a file in the workspace that may be touched. It need not exist. */
   readonly locate: (workspacePath: string, given: string) => Promise<string>;
-  /** Text exactly as it is in the file. @param given absolute */
+  /** Reads the exact text of the file. @param given absolute */
   readonly read: (workspacePath: string, given: string, range: LineRange) => Promise<string>;
-  /** Replaces a file whole, or makes it. @param path as `locate` gave it, which must still be so */
+  /** Replaces a file whole, or makes it. @param path result of `locate`, which must still be valid */
   readonly write: (workspacePath: string, path: string, content: string, signal: AbortSignal) => Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export function createDelegateFiles(settings: FileToolSettings): DelegateFiles {
   };
 }
 
-/** Puts what goes wrong with a file into words; other errors pass. */
+/** Converts errors of a file into a `DelegateFileError`; other errors pass. */
 async function spoken<T>(given: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -11,7 +11,7 @@ export interface Edit {
   readonly replaceAll: boolean;
 }
 
-/** A piece of the old text and what is there now. */
+/** A piece of the old text and its replacement. */
 export interface Change extends Span {
   readonly replacement: string;
 }
@@ -29,8 +29,8 @@ export type EditResult =
 
 /**
  * Replaces `oldText`, which must be there once (or, with `replaceAll`, at least once). Usual slips of models are understood where
- * they leave one place and one meaning, see `findEdit`. The text keeps its own line ends. Several edits are all found in the text as
- * it was, must not overlap, and are made all or none.
+ * they leave one place and one meaning, see `findEdit`. The text keeps its own line ends. Several edits are all found in the
+ * original text, must not overlap, and are made all or none.
  */
 export function applyEdits(text: string, edits: readonly Edit[]): EditResult {
   const made: { readonly change: Change; readonly number: number }[] = [];
@@ -124,7 +124,7 @@ function ambiguous(text: string, { replaceAll }: Edit, { changes, differs }: Fou
   return `oldText is${how} at ${lines}. Add lines around it that make it unique, or set replaceAll.`;
 }
 
-/** Of the position `at`, from 1. */
+/** Line of the position `at`, from 1. */
 export function lineNumber(text: string, at: number): number {
   let line = 1;
   for (let feed = text.indexOf('\n'); feed !== -1 && feed < at; feed = text.indexOf('\n', feed + 1)) line += 1;

@@ -76,7 +76,7 @@ export function findEdit(text: string, { oldText, newText, replaceAll }: Edit): 
   const asInFile = exact(toLineEnd(oldText, lineEndOf(text)));
   if (asInFile.length > 0) return { changes: spans(asInFile, { oldText, newText }), differs: undefined };
   const readings = readingsOf({ oldText, newText });
-  // Replacing everywhere what is only alike is refused.
+  // Text that is only similar is never replaced everywhere.
   for (const { differs, isSafe, places } of replaceAll ? passes.filter((pass) => pass.isSafe) : passes) {
     for (const [index, texts] of readings.entries()) {
       const isTelling = texts.oldText.replaceAll(/\s/g, '').length >= tellingChars;

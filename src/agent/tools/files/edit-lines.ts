@@ -38,7 +38,7 @@ interface Line {
 export const tellingChars = 3;
 
 /**
- * Places of whole lines in `text` that are `oldText` but for indentation, each with what stands there after the edit. A place where
+ * Places of whole lines in `text` that are `oldText` but for indentation, each with its text after the edit. A place where
  * the indentation of the new text does not follow is left out.
  * @param same compares lines by their result, indentation and blanks at the end left out
  */

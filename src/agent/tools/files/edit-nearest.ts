@@ -1,7 +1,7 @@
-/** Helps a model that copied wrongly: shows the real text. What is found here is never edited. */
+/** Helps a model that copied wrongly: shows the real text. This text is never edited. */
 
 export interface NearestText {
-  /** Of the first line shown, from 1. */
+  /** Number of the first line shown, from 1. */
   readonly line: number;
   readonly lines: readonly string[];
   /** The shown beginning is the wanted one but for spaces. */
@@ -34,7 +34,7 @@ export function nearestText(text: string, wanted: string): NearestText | undefin
 
 const tight = (line: string): string => line.replaceAll(/\s+/g, '');
 
-/** Where the most lines of the wanted text are, whatever their spaces; as the index its first line would have. */
+/** Finds the place with the most lines of the wanted text, spaces ignored; returns the index that its first line would have. */
 function byEqualLines(lines: readonly string[], targets: readonly string[]): number | undefined {
   const places = new Map<string, number[]>();
   for (const target of targets) if (tight(target).length > 1) places.set(tight(target), []);

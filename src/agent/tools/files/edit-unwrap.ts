@@ -6,7 +6,7 @@ interface Texts {
   readonly newText: string;
 }
 
-/** Wrappings that models put around what they copy; each is undone only where it is around the old text as a whole. */
+/** Wrappings that models put around copied text; each is undone only where it is around the old text as a whole. */
 const unwrappings: readonly ((texts: Texts) => Texts | undefined)[] = [
   withoutBlankLines,
   withoutFence,
@@ -14,7 +14,7 @@ const unwrappings: readonly ((texts: Texts) => Texts | undefined)[] = [
   withLineFeeds,
 ];
 
-/** Other texts that an edit may mean, likeliest first; the edit as it is comes first. */
+/** Other texts that an edit may mean, likeliest first; the unchanged edit comes before them. */
 export function readingsOf(texts: Texts): readonly Texts[] {
   const readings = unwrappings.flatMap((unwrap) => unwrap(texts) ?? []);
   return [texts, ...readings];

@@ -27,7 +27,7 @@ const hasDescriptors = process.platform === 'linux' && existsSync(descriptors);
 /** How often a file that is replaced whole just while it is opened is opened again. */
 const maxTries = 5;
 
-/** A directory that stays the one it was when it was checked, whatever its name comes to mean. */
+/** A directory that stays the checked one, even if its name comes to mean another. */
 export interface DirectoryHandle {
   /** Real and absolute, when it was opened. */
   readonly path: string;
@@ -48,7 +48,7 @@ export interface OpenFile {
 /**
  * Opens a regular file for reading.
  *
- * @param path as `resolveInWorkspace` gave it: what is opened is really there, or nothing is
+ * @param path result of `resolveInWorkspace`: opens the file at exactly this path, or nothing
  * @throws FileError moved, notAFile; errors of the system
  */
 export async function openFile(path: string): Promise<OpenFile> {
@@ -114,10 +114,10 @@ async function unpinned(path: string): Promise<DirectoryHandle> {
 }
 
 /**
- * Opens a directory and makes what is missing of it, one pinned level after the other.
+ * Opens a directory and makes its missing levels, one pinned level after the other.
  *
  * @param root directory that is never made, nor one above it; `path` may lie elsewhere
- * @returns the directory, and how to take the made ones back as far as they are empty
+ * @returns the directory, and a function that removes the made ones that are empty
  */
 export async function makeDirectory(
   path: string,
@@ -202,7 +202,7 @@ const isSymlink = async (path: string): Promise<boolean> =>
 /** `replaced`: another file has been put in its place meanwhile, as whole-file writers do. */
 type Whereabouts = 'there' | 'replaced' | 'elsewhere';
 
-/** Whether what is open is what the path says: no symlink led elsewhere. */
+/** Whether the open file is the one at the path: no symlink led elsewhere. */
 async function whereIs(handle: FileHandle, path: string): Promise<Whereabouts> {
   if (hasDescriptors) {
     const real = await readlink(`${descriptors}/${handle.fd}`);

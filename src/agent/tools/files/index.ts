@@ -1,13 +1,13 @@
 /**
  * The tools that read, write and search files: ReadFile, WriteFile, EditFile, GrepFiles, FindFiles. Put together by the agent
  * server and given to the runtime. Every path goes through `../paths.ts` and `access.ts` before it is opened, and through
- * `handles.ts` when it is. Never here: who may approve (they say what needs approval), running commands, the network.
+ * `handles.ts` when it is. Never here: who may approve (the tools report which calls need approval), running commands, the network.
  *
  * Limits: a hard link is as good a name of a file as any other; only a hard link of a file that `Permissions.BlockedPaths`
  * names is recognised. Where the operating system has no `/proc/self/fd` (macOS, Windows) a directory exchanged for a symlink
  * in the microseconds of a write can leave an empty file or directory where the symlink leads, and between the last check and
  * the rename it is not noticed. A process that dies in the middle of a write
- * leaves a file `.oratorio-<random>.tmp` behind, and the file it was writing as it was.
+ * leaves a file `.oratorio-<random>.tmp` behind, and the target file unchanged.
  */
 import type { Tool } from '../../tool.ts';
 import { createEditFile } from './edit-file.ts';

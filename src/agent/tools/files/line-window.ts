@@ -3,7 +3,7 @@ import { limits } from './settings.ts';
 
 /** Which lines of a text are wanted. */
 export interface WindowOptions {
-  /** Of the first line, from 1. */
+  /** Number of the first line, from 1. */
   readonly offset: number;
   readonly limit: number;
   readonly maxBytes: number;
@@ -32,7 +32,7 @@ export class LineReader {
   #finished = 0;
   #cutLines = 0;
   #hasInvalidBytes = false;
-  /** Of the line that is being read. */
+  /** Text of the current line so far. */
   #kept = '';
   #length = 0;
   #endsInReturn = false;

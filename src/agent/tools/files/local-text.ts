@@ -53,7 +53,7 @@ export const createTextReader = (rules: PathRules): ReadText => ({
 const isMissing = (path: string, directories: readonly string[]): boolean =>
   directories.some((directory) => isWithin(directory, path) && isMissingBelow(directory, path));
 
-/** As `readHead`, without waiting; undefined: not possible so. @param path in a directory of the user's own */
+/** Reads like `readHead`, synchronously; undefined: not possible. @param path in a directory of the user's own */
 function readNow(path: string, maxBytes: number): LocalText | undefined {
   const bytes = Buffer.alloc(maxBytes + 1);
   const length = readBeginning(path, bytes);

@@ -2,7 +2,7 @@
 const tails = new Map<string, Promise<unknown>>();
 
 /**
- * Changes of one file in this process happen one after the other: a second edit reads what the first has written.
+ * Runs the changes of one file in this process one after the other: a second edit reads the result of the first.
  *
  * @param path real
  */

@@ -21,7 +21,7 @@ export interface FittingPaths {
   readonly isComplete: boolean;
 }
 
-/** Finds files of one workspace by what a person types of their paths. */
+/** Finds files of one workspace by the typed parts of their paths. */
 export interface PathSearch {
   /** @throws SearchError; errors of the system */
   find(query: string, limit: number): Promise<FittingPaths>;
@@ -36,7 +36,7 @@ export interface PathSearchOptions {
   readonly engine?: SearchEngine;
 }
 
-/** Skips what `FindFiles` skips: `.gitignore`, histories, dependencies, blocked and protected paths, links. */
+/** Skips the same paths as `FindFiles`: `.gitignore`, histories, dependencies, blocked and protected paths, links. */
 export function createPathSearch({
   workspacePath,
   rules,

@@ -34,10 +34,10 @@ async function previewOf(path: string, afterOf: (before: string) => string | und
   return [`--- ${path}`, `+++ ${path}`, ...shown].join('\n');
 }
 
-/** Of no lines, a range names the line before it. */
+/** Range of a hunk; a range without lines names the line before it. */
 const rangeOf = (start: number, count: number): string => `${count === 0 ? start - 1 : start},${count}`;
 
-/** Empty for a file that does not exist; undefined for one that is no text or too large to compare. */
+/** Empty for a file that does not exist; undefined for a file that is not text or too large to compare. */
 async function textOf(path: string): Promise<string | undefined> {
   let file: Awaited<ReturnType<typeof openFile>>;
   try {

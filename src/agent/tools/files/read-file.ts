@@ -22,7 +22,7 @@ const parameters = v.object({
 type Args = v.InferOutput<typeof parameters>;
 
 /**
- * `ReadFile`. Lines come without numbers, exactly as they are in the file, so that what the model copies into `EditFile`
+ * `ReadFile`. Returns the exact lines of the file, without numbers, so that text that the model copies into `EditFile`
  * matches; the notice under them says which lines they are.
  */
 export function createReadFile(settings: FileToolSettings): Tool {

@@ -15,7 +15,7 @@ const permissionBits = 0o7777;
 const plainPermissionBits = 0o777;
 
 export interface ReplaceOptions {
-  /** The file as it was read. When it is no longer that, nothing is written. */
+  /** State of the file when it was read. If the file has changed since, nothing is written. */
   readonly expected?: BigIntStats;
   /** Root of the conversation's files, which is never made. */
   readonly workspacePath: string;

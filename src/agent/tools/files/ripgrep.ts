@@ -12,7 +12,7 @@ export class RipgrepUnavailableError extends Error {
 const maxOutputLineBytes = 1_048_576;
 const maxErrorChars = 4_000;
 
-/** Neither the user's settings nor those above the workspace's repository decide what is found. */
+/** Neither the user's settings nor those above the workspace's repository decide the results. */
 const always = [
   '--no-config',
   '--hidden',
@@ -96,7 +96,7 @@ function withoutDot(path: string): string {
   return process.platform === 'win32' ? relative.replaceAll('\\', '/') : relative;
 }
 
-/** Bytes that are no UTF-8 come in base64. */
+/** ripgrep sends bytes that are not UTF-8 as base64. */
 const Text = v.union([
   v.pipe(
     v.object({ text: v.string() }),

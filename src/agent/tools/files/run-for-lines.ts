@@ -33,7 +33,7 @@ export interface LinesEnd {
  * Runs a program that has no children of its own, until it ends, `onLine` returns false, the time is over or `signal` aborts. The
  * program has ended when this settles.
  *
- * @throws StartError; the reason of `signal`; what `onLine` throws
+ * @throws StartError; the reason of `signal`; an error of `onLine`
  */
 export async function runForLines(program: string, args: readonly string[], options: RunOptions): Promise<LinesEnd> {
   const { env, cwd, stdin, signal, timeoutMs, maxErrorChars } = options;

@@ -80,7 +80,7 @@ function deadline({ signal, timeoutMs }: SearchScope): () => boolean {
 function compile({ pattern, ignoreCase, multiline }: GrepQuery): RegExp {
   const [, inline = '', rest = pattern] = /^\(\?([ims]+)\)(.*)$/s.exec(pattern) ?? [];
   const flags = [...new Set((ignoreCase ? 'i' : '') + (multiline ? 'gm' : '') + inline)].join('');
-  // With `u` for classes like \p{L}; without it for what only then is allowed.
+  // With `u` for classes like \p{L}; without it for syntax that `u` forbids.
   const failures: unknown[] = [];
   for (const mode of ['u', '']) {
     try {
@@ -180,13 +180,13 @@ function withSurroundings(lines: readonly string[], ranges: readonly Range[], co
 
 const script = new Script('work()');
 
-/** Runs `work`, which can be stopped even within a regular expression: that is what the machinery is for. */
+/** Runs `work` in a context of its own, which can be stopped even within a regular expression. */
 function endsInTime(work: () => void): boolean {
   try {
     script.runInContext(createContext({ work }), { timeout: maxFileMs });
     return true;
   } catch (error) {
-    // An error of the other context is no `Error` of ours.
+    // An error of the other context is not an `Error` of ours.
     if ((error as { code?: unknown }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return false;
     throw error;
   }

@@ -37,9 +37,9 @@ export interface GrepQuery {
   readonly multiline: boolean;
   /** Lines before and after each match that are reported too. */
   readonly context: number;
-  /** Of a path below the directory. */
+  /** Test for a path below the directory. */
   readonly include: PathTest;
-  /** The same as a glob of names, which may let through more; undefined: everything. */
+  /** Globs of names for the same test, which may let through more; undefined: everything. */
   readonly nameGlobs: readonly string[] | undefined;
   /** Matches of one file after which it is left. */
   readonly maxPerFile: number;
@@ -67,7 +67,7 @@ export interface SearchEngine {
   findFiles(scope: SearchScope, test: PathTest, max: number): Promise<FoundFiles>;
 }
 
-/** The search is not possible, mostly because the pattern is no regular expression. The message is for the model. */
+/** The search is not possible, mostly because the pattern is not a regular expression. The message is for the model. */
 export class SearchError extends Error {
   override readonly name = 'SearchError';
 }

@@ -68,7 +68,7 @@ function segmentsOf(old: Lines, now: Lines, changes: readonly Change[]): Segment
   return segments.map((segment) => withoutEqualEnds(old.all, now.all, segment));
 }
 
-/** The lines that really differ: a change may begin or end within what both texts have. */
+/** Returns only the differing lines: a change may begin or end with lines of both texts. */
 function withoutEqualEnds(old: readonly string[], now: readonly string[], segment: Segment): Segment {
   let { oldFrom, oldTo, newFrom, newTo } = segment;
   while (oldFrom < oldTo && newFrom < newTo && old[oldFrom] === now[newFrom]) {
@@ -97,7 +97,7 @@ function hunkLines(old: readonly string[], now: readonly string[], hunk: readonl
   const [first, last] = [hunk[0], hunk.at(-1)];
   if (!first || !last) return [];
   const lead = Math.min(context, first.oldFrom);
-  // The empty text after the last line feed is no line.
+  // The empty text after the last line feed is not a line.
   const oldLines = old.at(-1) === '' ? old.length - 1 : old.length;
   const trail = Math.max(0, Math.min(context, oldLines - last.oldTo));
   const range = (from: number, to: number) => `${to === from ? from : from + 1},${to - from}`;

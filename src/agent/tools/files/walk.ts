@@ -80,7 +80,7 @@ async function rulesAbove(root: string): Promise<Ignore[]> {
 }
 
 async function rulesIn(directory: string): Promise<IgnoreRules | undefined> {
-  // It is usually missing; one that cannot be read excludes nothing.
+  // `.gitignore` is usually missing; an unreadable one excludes nothing.
   const file = await openFile(join(directory, '.gitignore')).catch(() => undefined);
   if (!file) return undefined;
   try {

@@ -24,7 +24,10 @@ export function sniff(bytes: Buffer): ContentKind | undefined {
   return /^\s*<(!doctype html|html|head|body)\b/i.test(start.toString('latin1')) ? 'html' : 'text';
 }
 
-/** Text of `bytes` in the charset that its byte order mark, its `Content-Type` or its own first lines name; else UTF-8. What is no text in it becomes U+FFFD. */
+/**
+ * Decodes `bytes` in the charset that their byte order mark, `Content-Type` or first lines name; else UTF-8. Invalid bytes become
+ * U+FFFD.
+ */
 export function decodeText(bytes: Buffer, contentType = ''): string {
   const label = markOf(bytes) ?? /;\s*charset\s*=\s*["']?([^\s"';]+)/i.exec(contentType)?.[1] ?? declaredCharset(bytes);
   return decoderFor(label).decode(bytes);

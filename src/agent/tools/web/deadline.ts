@@ -3,7 +3,7 @@ import { WebError } from './errors.ts';
 /**
  * Runs `work` with a signal that aborts when `outer` does, or after `ms` with a `WebError` that says so. Nothing is left
  * when it settles; `work` has to end soon after the signal.
- * @throws what `work` throws; the reason of the signal when that has aborted
+ * @throws any error of `work`; the reason of the signal when that has aborted
  */
 export async function withDeadline<T>(
   outer: AbortSignal,

@@ -14,7 +14,7 @@ export interface ResolvedAddress {
 /** Finds all addresses of a host name. */
 export type Resolver = (hostname: string) => Promise<readonly ResolvedAddress[]>;
 
-/** As every other program of this machine resolves names: hosts file, then DNS. */
+/** Resolves names like every other program of this machine: hosts file, then DNS. */
 export const systemResolver: Resolver = async (hostname) => {
   const found = await lookup(hostname, { all: true });
   return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));

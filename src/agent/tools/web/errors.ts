@@ -1,7 +1,7 @@
 /** Something on the web could not be had. The message is a sentence for the model and holds no secret. */
 export class WebError extends Error {
   override readonly name = 'WebError';
-  /** It was not tried, because it must not be. */
+  /** The request was not sent, because it is forbidden. */
   readonly isRefusal: boolean;
 
   constructor(message: string, { isRefusal = false, cause }: { isRefusal?: boolean; cause?: unknown } = {}) {

@@ -12,7 +12,7 @@ import { readBody } from './http.ts';
 import { readHtml } from './readable.ts';
 import type { ExtractMode, WebFetchSettings } from './web-fetch.ts';
 
-/** Of an error's body. */
+/** Most characters of an error's body. */
 const errorChars = 1_000;
 const headers = { accept: 'text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,*/*;q=0.5' };
 
@@ -88,7 +88,7 @@ function unreadable(response: IncomingMessage, type: string): WebError {
   );
 }
 
-/** Head, content, and what is missing of it. */
+/** Head, content, and a note about its missing part. */
 function tell(page: Page, maxChars: number, settings: WebFetchSettings): ToolResult {
   const { url, response, title, text } = page;
   const status = `${response.statusCode} ${response.statusMessage ?? ''}`.trim();

@@ -35,7 +35,7 @@ function matches(entry: string, host: string, port: string): boolean {
   return name !== undefined && isIP(wanted) !== 6 && bareHost(name) === host && number === port;
 }
 
-/** Scheme, host and port: what one approval covers. */
+/** Scheme, host and port: the scope of one approval. */
 function originOf(url: URL): string {
   const host = bareHost(url.hostname);
   return `${url.protocol}//${isIP(host) === 6 ? `[${host}]` : host}:${portOf(url)}`;

@@ -55,7 +55,7 @@ function proxiedAgent(url: URL): HttpAgent | false {
   return new (url.protocol === 'https:' ? HttpsAgent : HttpAgent)(throughProxy(proxy));
 }
 
-/** Answers with addresses that were checked, whatever the name leads to by now. */
+/** Answers with the checked addresses, even if the name leads elsewhere by now. */
 function pinned(addresses: readonly ResolvedAddress[]): LookupFunction {
   return (hostname, options, callback) => {
     const wanted = addresses.filter(({ family }) => !options.family || options.family === family);
@@ -127,7 +127,7 @@ class Cut {
   }
 }
 
-/** Undoes `Content-Encoding` (RFC 9110, section 8.4); undefined: nothing to undo. What we cut off ourselves is no error to it. */
+/** Undoes `Content-Encoding` (RFC 9110, section 8.4); undefined: nothing to undo. A body that we cut off is not an error. */
 function decoderOf({ headers }: IncomingMessage): Transform | undefined {
   const encoding = (headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   switch (encoding) {

@@ -8,7 +8,7 @@ import { isAllowedHost, needOf, parseWebUrl } from './hosts.ts';
 
 /** Settings of WebFetch: `Tools.Web`, and a resolver of names. */
 export interface WebFetchSettings {
-  /** Of a body, as sent and decompressed. */
+  /** Most bytes of a body, both as sent and decompressed. */
   readonly maxBytes: number;
   readonly maxChars: number;
   /** For everything: names, redirects, body, conversion. */
@@ -46,7 +46,7 @@ export function createWebFetch(settings: WebFetchSettings): Tool {
   });
 }
 
-/** One approval per host, unless the user named it in `Tools.Web.AllowedHosts`. `run` refuses what is no address to fetch. */
+/** One approval per host, unless the user named it in `Tools.Web.AllowedHosts`. `run` refuses text that is not a web address. */
 function approvalOf(text: string, { allowedHosts, secrets }: WebFetchSettings): ApprovalNeed | undefined {
   try {
     const url = parseWebUrl(text);

@@ -17,16 +17,16 @@ export interface SearchHit {
 
 /** A search engine with an API. */
 export interface SearchProvider {
-  /** As people know it. */
+  /** Name of the service for people. */
   readonly title: string;
   /** Where it is unless `Tools.Web.SearchUrl` says otherwise; absent: that has to say. */
   readonly address?: string;
-  /** Of the API, below the address. */
+  /** Path of the API, below the address. */
   readonly path: string;
   readonly needsKey: boolean;
   /** Completes a request to `url`. */
   readonly request: (url: URL, query: SearchQuery) => WebRequest;
-  /** Of the answer; its output are the hits, best first. */
+  /** Schema of the answer; its output is the hits, best first. */
   readonly answer: v.GenericSchema<unknown, readonly SearchHit[]>;
 }
 

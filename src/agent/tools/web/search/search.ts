@@ -41,7 +41,7 @@ export async function search(
 const notConfigured =
   'WebSearch: no search provider is configured, so nothing was searched. The user can set Tools.Web.SearchProvider to "searxng" (with Tools.Web.SearchUrl), or to "brave", "exa" or "tavily" (with Tools.Web.SearchApiKey). Pages whose address is known can be read with WebFetch.';
 
-/** Names what the configuration lacks. */
+/** Names the missing setting of the configuration. */
 function whatIsMissing(provider: SearchProvider, { url, apiKey }: WebSearchSettings): string | undefined {
   if (provider.needsKey && apiKey === '') {
     return `WebSearch: ${provider.title} needs a key: the user has to set Tools.Web.SearchApiKey.`;
@@ -117,7 +117,7 @@ function tell({ query }: SearchArguments, { title }: SearchProvider, hits: reado
     .join('\n\n');
 }
 
-/** On one line; providers mark what was searched for with HTML. */
+/** Returns the text on one line, without the HTML tags in which providers mark search terms. */
 const plain = (text: string): string =>
   text
     .replace(/<\/?(strong|b|em|mark)>/gi, '')
