@@ -11,8 +11,8 @@ import { isAlive, readIdentity } from './identity.ts';
 const ownName = /^oratorio-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * A control group (cgroups(7), version 2) of one process and all that descends from it, whatever group, session or environment
- * a descendant has: membership is inherited, and only who may write to the hierarchy can leave. It is made below the control group
+ * A control group (cgroups(7), version 2) of one process and all its descendants, in any group, session or environment:
+ * membership is inherited, and only a process that may write to the hierarchy can leave. It is made below the control group
  * of this process, where this user may: as root, in a delegated unit of systemd, or in most terminals of a desktop.
  */
 export class ControlGroup {
@@ -40,8 +40,8 @@ export class ControlGroup {
   }
 
   /**
-   * Moves a process, and its children of the moment: what they start from then on are members. The kernel takes some 10 ms, which
-   * do not block this process. Another process that has got the number of one that ended meanwhile is moved out again.
+   * Moves a process and its current children: processes that they start later are members. The kernel takes some 10 ms, which
+   * do not block this process. When the process ends during the move, another one that has got its number is moved out again.
    *
    * @returns false when it has gone, or may not be moved
    */
@@ -65,7 +65,7 @@ export class ControlGroup {
 }
 
 /**
- * Ends what is in a control group that `ControlGroup.make` has made, perhaps in a process that has died. Any other directory is left alone.
+ * Ends the processes in a control group of `ControlGroup.make`, also of a dead process. Any other directory is left alone.
  *
  * @returns true when the group has gone
  */
@@ -107,7 +107,7 @@ function childrenOf(pid: number): readonly number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
   } catch {
-    // It has ended, or the kernel does not list them.
+    // The process has ended, or the kernel does not list children.
     return [];
   }
 }

@@ -75,11 +75,11 @@ export function revokeDashboardTokens(home: string): void {
   }
 }
 
-/** As `watchedDashboardTokens`, for the current token alone: it checks one file. */
+/** Returns a reader of the current token alone: each call checks one file. */
 export const watchedDashboardToken = (home: string, canonicalPath: string): (() => string) =>
   watchedToken(dashboardTokenFile(home, canonicalPath), () => dashboardToken(home, canonicalPath));
 
-/** Returns a reader of the tokens as they are now: a change by another process holds at once. Each call checks both files, which costs some microseconds. */
+/** Returns a reader of the current tokens: a change by another process holds at once. Each call checks both files, in microseconds. */
 export function watchedDashboardTokens(home: string, canonicalPath: string): () => DashboardTokens {
   const current = dashboardToken(home, canonicalPath);
   const directory = workspaceStateDirectory(home, canonicalPath);
@@ -127,7 +127,7 @@ function readEarlier(directory: string): Earlier {
   return read.kind === 'ok' ? read.value : [];
 }
 
-/** Changes when one of the files does; the tokens of a file that cannot be examined stay as they were. */
+/** Stamp that changes with either file; the tokens of a file that cannot be examined do not change. */
 function stamp(directory: string): string {
   return `${fileStamp(join(directory, tokenName))} ${fileStamp(join(directory, earlierName))}`;
 }

@@ -19,9 +19,9 @@ export interface DescendantsOptions {
 }
 
 /**
- * The descendants of a process that leads a session, as far as they were ever seen: also those that left its group and cleared
+ * The descendants of a session leader that were seen at any time, also those that left its group and cleared
  * their environment. A process is one of them while its parent is one, and while it is in the session; once seen it is known by
- * its number and start time, whatever becomes of its parents. A double fork between two looks, into a session of its own, escapes.
+ * its number and start time, also after its parents' end. A double fork between two looks, into a session of its own, escapes.
  */
 export class Descendants {
   readonly #leader: ProcessIdentity;
@@ -36,7 +36,7 @@ export class Descendants {
     for (const each of known) this.#known.set(keyOf(each), each);
   }
 
-  /** Those that were seen last. */
+  /** Descendants found by the last look. */
   get known(): readonly ProcessIdentity[] {
     return [...this.#known.values()];
   }
@@ -58,7 +58,7 @@ export class Descendants {
       const before = this.known;
       const living = await this.look();
       for (const each of living) signalProcess(each, 'SIGKILL');
-      // A process that dies is seen no more while its threads still hold what it held.
+      // A dying process is no longer listed, but its threads still hold its files and ports.
       const left = [...before, ...living].filter((each) => isAlive(each) === 'alive');
       if (left.length === 0 || monotonicMs() > deadline) return left;
       await sleep(10);

@@ -38,7 +38,7 @@ const allowedOnWindows = new Set(
 export interface ChildEnvironmentOptions {
   /** Names the user asked to hand on; ours (`ORATORIO_…`) are never handed on. */
   readonly pass?: readonly string[];
-  /** Set as they are, whatever their names. */
+  /** Variables that are set unchanged, with any name. */
   readonly add?: Readonly<Record<string, string>>;
 }
 
@@ -55,7 +55,7 @@ export function childEnvironment(
   return { ...Object.fromEntries(kept), ...add };
 }
 
-/** Tool chains that a shell has at hand, and its search path: what differs between two shells of one user. */
+/** Variables of tool chains, and the search path: they differ between two shells of one user. */
 export function toolChainEnvironment(source: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const isOne = (name: string) =>
     name === 'PATH' || toolChains.has(name) || toolChainPrefixes.some((prefix) => name.startsWith(prefix));

@@ -24,7 +24,7 @@ function readLinuxHome(): { bootId: string; pidNamespace: string } {
 
 const readOtherBootId = (): string => (process.platform === 'win32' ? '' : readBootIdBySysctl());
 
-/** The process table's line of `pid`, zombies included, by whatever means this system has. */
+/** The process table's line of `pid`, zombies included, read with the means of this system. */
 export function readProcess(pid: number): ProcessEntry | 'gone' | 'unknown' {
   if (process.platform === 'linux') return readEntry(pid);
   if (process.platform !== 'win32') return readEntryByPs(pid);
@@ -58,7 +58,7 @@ export function isAlive(identity: ProcessIdentity): Liveness {
   return typeof entry === 'string' ? entry : 'alive';
 }
 
-/** As `isAlive`, with the process table's line of a process that lives. */
+/** Returns the process table's line of a live process; otherwise the answer of `isAlive`. */
 export function findProcess(identity: ProcessIdentity): ProcessEntry | 'gone' | 'unknown' {
   const { bootId, pidNamespace } = readHome();
   if (identity.bootId === '' || bootId === '') return existsByNumber(identity.pid) === 'gone' ? 'gone' : 'unknown';

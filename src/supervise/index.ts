@@ -1,5 +1,5 @@
 /**
- * Operating-system processes and what goes with them: starting, recognising, adopting and ending them, locks that the
+ * Operating-system processes and their resources: starting, recognising, adopting and ending them, locks that the
  * kernel holds, files that are written whole or not at all, ports, logs, probes. The Hub supervises with it, the agent
  * server takes its workspace's lock with it, the client reads addresses with it.
  *
@@ -7,8 +7,8 @@
  * start. Never here: workspaces, policy (when to restart, how long to wait), HTTP servers, statecharts.
  *
  * Limits: between the check of an identity and the signal lie microseconds (Node has no pidfd). A descendant that left the
- * group is found by its environment, on Linux only, and not if it cleared or overwrote that environment; below an agent of another
- * maker, what was seen while it worked is found all the same (`Descendants`, `ProcessRecord`), and all of it where it can have a control
+ * group is found by its environment, on Linux only, and not if it cleared or overwrote that environment; below an external
+ * agent, descendants seen while it worked are still found (`Descendants`, `ProcessRecord`), and all where it has a control
  * group of its own (`ControlGroup`).
  */
 

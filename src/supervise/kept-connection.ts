@@ -64,7 +64,7 @@ export class KeptConnection {
       socket.destroy();
       this.#receive?.(undefined);
     };
-    // Unrequested bytes are no answer to the next question.
+    // Unrequested bytes must not answer the next question.
     socket.on('data', (bytes: Buffer) => (this.#receive ? this.#receive(bytes) : lose()));
     for (const event of ['error', 'end', 'close']) socket.on(event, lose);
     this.#socket = socket;
@@ -80,7 +80,7 @@ export class KeptConnection {
   }
 }
 
-/** @param text what has arrived, one character per byte */
+/** @param text received bytes, one character each */
 function readAnswer(text: string, bodyBytes: number): PlainAnswer | 'more' | undefined {
   const end = text.indexOf(endOfHead);
   if (end < 0) return text.length < headBytes ? 'more' : undefined;

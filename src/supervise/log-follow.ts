@@ -18,7 +18,7 @@ const block = 64 * 1024;
 
 /**
  * Follows a growing file until `signal` aborts, also one that does not exist yet. A file that has become shorter was cut
- * (`capLog`) and is read from its beginning; what was cut off before it was read is not seen. Never keeps the process alive.
+ * (`capLog`) and is read from its beginning; text that was cut off before it was read is lost. Never keeps the process alive.
  */
 export function followLog(file: string, { fromBytes = 0, onText, signal, pollMs = 250 }: FollowOptions): void {
   if (signal.aborted) return;

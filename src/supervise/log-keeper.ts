@@ -9,7 +9,7 @@ const sweepIntervalMs = 60_000;
 
 /**
  * Cuts a log that has outgrown `maxBytes`: its newest `maxBytes` go to `<file>.1`, the file is emptied in place. The
- * writer keeps its descriptor and must append; what it writes between copy and cut is lost, as with every copy-truncate.
+ * writer keeps its descriptor and must append; text that it writes between copy and cut is lost, as with every copy-truncate.
  * Resolves to whether it cut. When the copy fails (full disk), the file is emptied all the same.
  */
 export async function capLog(file: string, maxBytes: number): Promise<boolean> {
@@ -104,7 +104,7 @@ export class LogKeeper {
         this.#markAll(directory.files);
       });
     } catch {
-      // Its files are polled.
+      // The files of this directory are polled.
     }
     return directory;
   }

@@ -6,7 +6,7 @@ import type { ProcessLogs } from './managed.ts';
 /** The document a redactor reads from standard input. */
 export interface RedactorDocument {
   readonly secrets: readonly string[];
-  /** Files for what arrives on descriptor 3 and 4; appended to. */
+  /** Files for the output on descriptors 3 and 4; appended to. */
   readonly files: readonly [string, string];
 }
 

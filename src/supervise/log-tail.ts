@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 
-/** The file into which `capLog` puts what it cuts off. */
+/** File for the part that `capLog` cuts off. */
 export const olderLog = (file: string): string => `${file}.1`;
 
 /**

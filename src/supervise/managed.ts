@@ -29,7 +29,7 @@ export interface ManagedProcess {
   terminate(): SignalResult;
   /** SIGKILL to the group and to all who carry the marker, until none is left or `killVerifyMs` are over. */
   kill(): Promise<SweepReport>;
-  /** Ends what is left, the leader too if it lives: SIGTERM, shortly after SIGKILL. To be called after every exit. */
+  /** Ends the remaining processes, a live leader too: SIGTERM, shortly after SIGKILL. To be called after every exit. */
   sweep(): Promise<SweepReport>;
   /** Resolves when the leader has gone, its group is empty and no process carries the marker. Rejects only by `signal`. */
   gone(signal?: AbortSignal): Promise<void>;
@@ -48,7 +48,7 @@ export interface ProcessSource {
   readonly drained?: Promise<void>;
   /** Whether it is a child of ours that has not been reaped: then no other process can have its pid, on any system. */
   readonly isOurChild: () => boolean;
-  /** The process has gone: `exited` must learn of it now, whatever else keeps the event loop alive. */
+  /** The process has gone: `exited` must resolve now, even if nothing else keeps the event loop alive. */
   readonly look: () => void;
   readonly detach: () => void;
 }

@@ -7,7 +7,7 @@ import { signalProcess } from './signals.ts';
 
 /**
  * Ends every process that carries `marker`, or one below it, by SIGKILL, until none is left: for a Hub that crashed after
- * it had written down its intention to spawn and before it knew whom, and for what an agent server that crashed has left.
+ * it had written down its intention to spawn and before it knew the process, and for remaining processes of a crashed agent server.
  * Only Linux shows environments; elsewhere nothing is found.
  *
  * @returns how many were ended
@@ -17,7 +17,7 @@ export async function killMarked(marker: string): Promise<number> {
   const ended = new Map<number, ProcessIdentity>();
   while (monotonicMs() < deadline) {
     const carriers = (await scanProcesses()).filter((entry) => !entry.zombie && carries(entry, marker));
-    // A process that dies shows its environment no more while its threads still hold what it held.
+    // A dying process no longer shows its environment, but its threads still hold its files and ports.
     const isDying = [...ended.values()].some((identity) => isAlive(identity) === 'alive');
     if (carriers.length === 0 && !isDying) break;
     for (const entry of carriers) {

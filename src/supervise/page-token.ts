@@ -21,7 +21,7 @@ export function pageToken(home: string): string {
 /** The page token that a Hub of this home has made; undefined when none has. */
 export const knownPageToken = (home: string): string | undefined => readTokenFile(pageTokenFile(home));
 
-/** Returns a reader of the token as it is now: a change by another process holds at once. */
+/** Returns a reader of the current token: a change by another process holds at once. */
 export const watchedPageToken = (home: string): (() => string) =>
   watchedToken(pageTokenFile(home), () => pageToken(home));
 

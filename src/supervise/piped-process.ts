@@ -24,12 +24,12 @@ export interface PipedProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Our own marker: the child's begins with it, so that ending this process by its marker ends the child too. */
   readonly parentMarker: string | undefined;
-  /** Of the end of standard error that is stored. */
+  /** Bytes of the stored end of standard error. */
   readonly stderrBytes: number;
-  /** Between SIGTERM and SIGKILL for what a dead process leaves in its group. */
+  /** Between SIGTERM and SIGKILL for remaining processes of a dead process's group. */
   readonly sweepGraceMs: number;
   /**
-   * Stores what is seen below it, for the case that this process is killed. With it the child also gets a control group of its own,
+   * Stores the descendants for the case that this process is killed. With it the child also gets a control group of its own,
    * where this user may make one.
    */
   readonly record?: ProcessRecord | undefined;
@@ -43,9 +43,9 @@ export interface PipedExit {
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /**
- * A process to converse with: leader of a group of its own, with pipes on all three standard streams. What it writes to
- * standard error is read at once and forgotten but for its end, so a process that talks much is never blocked.
- * (`spawnManaged` gives a child files instead of pipes: there is nothing to converse through.)
+ * A process to converse with: leader of a group of its own, with pipes on all three standard streams. Its
+ * standard error is read at once, and only the end is stored, so a process that writes much is never blocked.
+ * (`spawnManaged` gives a child files instead of pipes: such a child cannot converse.)
  */
 export class PipedProcess {
   readonly pid: number;
@@ -54,11 +54,11 @@ export class PipedProcess {
   /** The process itself has ended. */
   readonly exited: Promise<PipedExit>;
   /**
-   * Nothing of it is left: no member of its group or session, no process with its marker, no descendant that was seen, none in its
+   * Resolves when no process is left: no member of its group or session, none with its marker, no seen descendant, none in its
    * control group. Never rejects.
    */
   readonly gone: Promise<PipedExit>;
-  /** Of it, for `look` while it works; absent where processes have no start times. */
+  /** Descendants, for `look` while the process works; absent where processes have no start times. */
   readonly descendants: Descendants | undefined;
   /** Resolves after the exit, when output and standard error are read to their ends. */
   readonly closed: Promise<void>;
@@ -101,7 +101,7 @@ export class PipedProcess {
     });
   }
 
-  /** @throws SpawnError when it does not start; the message names what is at fault. */
+  /** @throws SpawnError when the process does not start; the message names the cause. */
   static async start(options: PipedProcessOptions): Promise<PipedProcess> {
     const { command, args, cwd, env, parentMarker, stderrBytes } = options;
     const marker = parentMarker ? `${parentMarker}/${randomUUID()}` : randomUUID();
@@ -125,7 +125,7 @@ export class PipedProcess {
     }
   }
 
-  /** The end of what it wrote to standard error, at most `chars` characters of it. */
+  /** End of its standard error, at most `chars` characters. */
   stderr(chars: number): string {
     return this.#stderr.read(chars);
   }

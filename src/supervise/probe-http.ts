@@ -55,7 +55,7 @@ export async function probeHttp(url: string, options: HttpProbeOptions = {}): Pr
 
 const lateness = (timeoutMs: number): string => `no answer within ${timeoutMs} ms`;
 
-/** @param leftMs what is left of the deadline */
+/** @param leftMs rest of the deadline */
 function probeOnce(url: string, options: HttpProbeOptions, leftMs = options.timeoutMs): Promise<HttpProbeResult> {
   const { timeoutMs = defaults.supervise.probeTimeoutMs, headers = {}, signal, bodyBytes = 0 } = options;
   if (signal?.aborted) return Promise.resolve({ ok: false, error: 'aborted' });

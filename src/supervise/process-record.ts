@@ -11,12 +11,12 @@ import { Descendants } from './descendants.ts';
 import { isAlive, ownIdentity } from './identity.ts';
 import { removeStaleTemps } from './stale-temps.ts';
 
-/** Bound of the file: an agent with more processes than this is no agent. Those that are left out are found by their marker. */
+/** Limit of the file: no real agent has more processes than this. Further processes are found by their marker. */
 const maxProcesses = 512;
 /** Records that one sweep reads: each agent of a workspace has one. */
 const maxRecords = 256;
 
-/** Processes below an agent, for what has to end them when the agent server cannot. */
+/** Processes below an agent, for the program that ends them when the agent server cannot. */
 const RecordedProcesses = v.object({
   version: v.literal(1),
   /** The agent server that writes: nothing is touched while it may live. */
@@ -83,7 +83,7 @@ export class ProcessRecord {
 }
 
 /**
- * Ends by SIGKILL what agent servers that have died have recorded, what descends from it, and what is in its control group. A process
+ * Ends by SIGKILL the recorded processes of dead agent servers, their descendants and members of their control groups. A process
  * with another start time than recorded, or of another boot, is not touched. A record whose processes have gone is removed.
  *
  * @returns how many processes were alive

@@ -22,7 +22,7 @@ interface Leftovers {
   readonly uncertain: boolean;
 }
 
-/** Between SIGTERM and SIGKILL for what a dead leader left behind. */
+/** Between SIGTERM and SIGKILL for remaining processes of a dead leader. */
 const sweepGraceMs = 500;
 /** Looking for a process costs microseconds with `/proc`, and a run of `ps` elsewhere. */
 const pollMs = process.platform === 'linux' ? { first: 4, last: 50 } : { first: 50, last: 250 };
@@ -139,8 +139,8 @@ export class ProcessTree {
 }
 
 /**
- * Ends what a Hub that crashed left of a managed process: the process itself if it still is the one of `identity`, its
- * group as far as it is proved to be ours, and all who carry `marker`. At once, by SIGKILL. Touches nothing when the identity
+ * After a crash of the Hub, ends the remaining processes of a managed process: the process itself if `identity` still matches, its
+ * group as far as it is proved to be ours, and all carriers of `marker`. At once, by SIGKILL. Touches nothing when the identity
  * cannot be judged from here, and not the process when it is not proved to be ours: then the report is uncertain.
  */
 export async function killGroupVerified(identity: ProcessIdentity, marker: string): Promise<SweepReport> {

@@ -19,7 +19,7 @@ export interface ProcessEntry {
   /** A zombie has ended with all its threads: it only waits for its parent to read the exit code. */
   readonly zombie: boolean;
   readonly startedTicks: string;
-  /** Addresses of its arguments and its environment, which `exec` chooses anew. Absent: this system does not name or show them. */
+  /** Addresses of its arguments and environment, which change with each `exec`. Absent: this system does not show them. */
   readonly imageAt?: string;
 }
 
@@ -73,7 +73,7 @@ export function parseStat(text: string): ProcessEntry | undefined {
   };
 }
 
-/** The process table's line of `pid`; `unknown` when `/proc` cannot be read or is not what we think it is. */
+/** The process table's line of `pid`; `unknown` when `/proc` cannot be read or has another format. */
 export function readEntry(pid: number): ProcessEntry | 'gone' | 'unknown' {
   try {
     return parseStat(readSmall(`/proc/${pid}/stat`)) ?? 'unknown';

@@ -14,9 +14,9 @@ export interface ProgramRun {
   readonly cwd?: string | undefined;
   /** Content of standard input, the descriptor of a file, or that of this process. Default: empty. */
   readonly stdin?: string | Uint8Array | number | 'inherit' | undefined;
-  /** Called with what the program prints, or the descriptor of a file. Default: it is discarded. */
+  /** Called with the program's standard output, or the descriptor of a file. Default: discarded. */
   readonly stdout?: OnOutput | number | undefined;
-  /** Called with what the program prints to standard error. Default: it is discarded. */
+  /** Called with the program's standard error. Default: discarded. */
   readonly stderr?: OnOutput | undefined;
   /**
    * Default `own`: the program leads a process group, and stopping it ends the group. `callers`: it can use the terminal, and only the
@@ -119,7 +119,7 @@ export class RunningProgram {
     this.#after(graceMs, kill);
   }
 
-  /** Ends what is left of the group with SIGKILL. Does nothing when no member is left. */
+  /** Ends the remaining members of the group with SIGKILL. Does nothing when none is left. */
   killDescendants(): void {
     if (this.#hasGroupOutlived) this.#signal('SIGKILL');
   }
@@ -174,11 +174,11 @@ export class RunningProgram {
 }
 
 function read(pipe: Readable | null, onOutput: OnOutput): void {
-  // A broken pipe ends like any other: the exit code says what became of the program.
+  // A broken pipe ends like any other: the exit code reports the program's end.
   pipe?.on('error', () => {}).on('data', (chunk: Buffer) => onOutput(chunk, pipe));
 }
 
-/** Lets the event loop read what the pipes hold: the timer of a process that was held up fires before that. */
+/** Lets the event loop read the content of the pipes: the timer of a delayed process fires before that. */
 function afterReading(work: () => void): void {
   setImmediate(() => setImmediate(work));
 }

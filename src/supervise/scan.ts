@@ -12,8 +12,8 @@ export interface ScannedProcess extends ProcessEntry {
 }
 
 /**
- * Whether a process carries `wanted`: that very marker, or one below it. What a managed process starts itself may have a
- * marker of its own, so that it can be ended by itself; it begins with that of the process and a slash.
+ * Whether a process carries `wanted`: that marker, or one below it. A child of a managed process may have a
+ * marker of its own, so that it can be ended alone; it begins with the marker of the process and a slash.
  */
 export function carries({ marker }: Pick<ScannedProcess, 'marker'>, wanted: string): boolean {
   if (wanted === '' || typeof marker === 'string') return false;
@@ -83,8 +83,8 @@ async function scanProc(): Promise<ScannedProcess[]> {
 }
 
 /**
- * Reads the process table without this process, each process once. Whatever ended during a pass may have forked where the pass had
- * already looked: then another pass looks for new processes. A process that has been read stays until a list lacks it, and by then its
+ * Reads the process table without this process, each process once. A process that ends during a pass may fork where the pass has
+ * already been: then another pass looks for new processes. A process that has been read stays until a list lacks it, and by then its
  * children are in that list.
  */
 async function readTable<T>(read: (entry: ProcessEntry) => T): Promise<T[]> {

@@ -44,7 +44,7 @@ export function fileStamp(file: string): string {
   return found === undefined ? '' : `${found.ino} ${found.mtimeMs} ${found.size}`;
 }
 
-/** Returns a reader of the token in `file` as it is now: a change by another process holds at once. Each call checks the file. */
+/** Returns a reader of the current token in `file`: a change by another process holds at once. Each call checks the file. */
 export function watchedToken(file: string, read: () => string): () => string {
   let known = read();
   let seen = fileStamp(file);

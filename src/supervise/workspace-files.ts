@@ -33,7 +33,7 @@ export const readAppServer = ({ serverPath }: Pick<WorkspaceFiles, 'serverPath'>
 
 /** Holder of a workspace's OS lock, as far as the workspace's own file can be believed: for a message only. */
 export interface LockHolder {
-  /** Of a live process; null when the file does not name one, or is not this user's. */
+  /** Number of a live process; null when the file does not name one, or is not this user's. */
   readonly pid: number | null;
   /** Why the file was not read. */
   readonly problem: string | null;
