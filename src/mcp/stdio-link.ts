@@ -63,7 +63,8 @@ class StdioTransport implements Transport {
     if (this.#isClosed || !input.writable) throw new Error('the server takes no more messages');
     this.#lists.sent(message);
     if (input.write(`${JSON.stringify(message)}\n`)) return;
-    await Promise.race([once(input, 'drain'), exited]);
+    // A broken pipe means that the process ends: its exit says more.
+    await Promise.race([once(input, 'drain').catch(() => exited), exited]);
   }
 
   async close(): Promise<void> {

@@ -271,6 +271,7 @@ t.test('regression: C2 a workspace sees only the variables that the user passes 
   const theirs = { Model: '${SECRET}' };
   const mine = { ApiKey: '${SECRET}', Supervision: { PassEnvironment: ['PASSED'] } };
   const at = place(t, theirs, mine);
+  trustWorkspace(at);
   const listed = /SECRET, which Supervision\.PassEnvironment of your own config\.json does not list/;
   t.throws(() => loadConfig({ ...at, env }), { name: 'ConfigError', keyPath: 'Model', message: listed });
   at.write({ Model: '${PASSED}', Api: { ApiKey: '${PASSED}' } });

@@ -111,7 +111,6 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
       'home/workspaces/KEY/dashboard.token',
       'home/workspaces/KEY/imported.json',
       'home/workspaces/KEY/state.db',
-      'site/.oratorio/.gitignore',
       'site/.oratorio/appserver.mutex',
       'site/.oratorio/config.json',
     ],

@@ -148,6 +148,7 @@ t.test('regression: C2 no variable of the userâ€™s shell gets into a workspaceâ€
   const user = { EndPoint: upstream.url, ApiKey: '$' + '{SECRET}', Supervision: { PassEnvironment: ['PASSED'] } };
   const env = { SECRET: userKey, PASSED: 'passed-model' };
   const at = scene(t, user, { Model: 'x-$' + '{SECRET}' }, env);
+  await trust(t, at);
   const message = /SECRET, which Supervision\.PassEnvironment of your own config\.json does not list/;
   const managed = await oratorio(at.place, ['up', at.clone, '--no-follow']);
   t.not(managed.code, 0);
@@ -161,6 +162,7 @@ t.test('regression: C2 no variable of the userâ€™s shell gets into a workspaceâ€
   t.equal(upstream.requests.length, 0);
   at.commit({ Model: 'x-$' + '{PASSED}' });
   at.pull();
+  await trust(t, at);
   t.match(await exec(at, 'hello'), { code: 0 });
   t.match(upstream.requests, [{ body: { model: 'x-passed-model' } }], 'what the user lists is there');
   t.match(JSON.stringify(upstream.requests.map(({ headers }) => headers)), userKey, 'and so is the userâ€™s own key');
