@@ -4,7 +4,7 @@ import { isLoopback, type ListenAddress } from '../lib/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
 import { StartupError } from './startup-error.ts';
 
-/** Where the WebSocket listens, and what opens it. */
+/** Address of the WebSocket, and the token that opens it. */
 export interface ServingAddress extends ListenAddress {
   readonly token: string;
 }

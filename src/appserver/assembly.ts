@@ -69,7 +69,7 @@ export interface AssemblyOptions {
   readonly workspacePath: string;
   /** The workspace as the server opened it. */
   readonly workspace: PinnedDirectory;
-  /** Of the workspace, below the home: the database is in it. */
+  /** State directory of the workspace, below the home: the database is in it. */
   readonly stateDirectory: string;
   readonly config: Config;
   /** Settings of the files, which name a refused key's file. */
@@ -78,7 +78,7 @@ export interface AssemblyOptions {
   readonly isTrusted: boolean;
   /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */
   readonly upstream: LaunchDocument['upstream'];
-  /** Ours: what programs inherit from, with the marker of this start. */
+  /** Our environment, with the marker of this start: programs inherit from it. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Secrets that must not reach a tool, trace or prompt. */
   readonly secrets: readonly string[];
@@ -91,7 +91,7 @@ export interface AssemblyOptions {
   readonly onTurnEnd: (thread: StoredThread, turn: Turn) => void;
 }
 
-/** The runtime with everything in it, and what else has to be closed. */
+/** The runtime with all its parts, and further resources to close. */
 export interface Assembly {
   readonly threads: ThreadService;
   readonly mcp: McpServices;
@@ -102,16 +102,16 @@ export interface Assembly {
   readonly spending: DaySpending;
   readonly library: Library;
   readonly paths: PathSearch;
-  /** Where commands run, as far as it is known. */
+  /** Known state of the sandbox of commands. */
   readonly sandbox: SandboxReport;
-  /** Agent that does the turns, as it is now. */
+  /** Current agent that does the turns. */
   readonly agent: () => AgentInUse;
   /** Prompt commands of that agent. */
   readonly agentCommands: () => readonly PromptCommandInfo[];
   readonly agentModes: () => readonly AgentMode[];
   /** Agents that threads may name. */
   readonly agentChoices: () => readonly AgentChoice[];
-  /** The server answers: prepares what the first turn would wait for. */
+  /** Prepares, once the server answers, the parts that the first turn would wait for. */
   readonly warmUp: () => void;
   /** Whether a turn or a background process runs, which a restart would end. */
   readonly isBusy: () => boolean;
@@ -367,13 +367,13 @@ export function assemble(options: AssemblyOptions): Assembly {
       sweep();
       store.close();
       ledger.close();
-      // It has heard the last traces now.
+      // Telemetry has received the last traces by now.
       await telemetry.stop();
     },
   };
 }
 
-/** Git only names what it ignores: it needs to be found, and to find its library. */
+/** Environment of git, which only names ignored files: `PATH` finds git and its library. */
 function gitEnvironmentOf(env: AssemblyOptions['env']): Readonly<Record<string, string>> {
   const { PATH = '', HOME = '' } = env;
   return { PATH, HOME };

@@ -39,7 +39,7 @@ export interface ConnectionOptions {
   readonly onBug: (error: unknown) => string;
 }
 
-/** Of a client's name, which other clients are shown. */
+/** Most characters of a client's name, which other clients are shown. */
 const longestName = 100;
 
 /** One serialisation per event, however many connections hear it. */
@@ -123,7 +123,7 @@ export class Connection {
     const checked = v.safeParse(rpcMethods[method].params, params ?? {}, { abortEarly: true });
     if (!checked.success) {
       const [issue] = checked.issues;
-      // A check of ours says in its message what must hold; the library's own messages quote the value.
+      // The message of our own check names the condition; the library's own messages quote the value.
       const wanted = issue.expected ?? (issue.type === 'check' ? issue.message : 'another value');
       const expected = issue.received === 'undefined' ? 'a value' : wanted;
       return this.#refuseParams(id, v.getDotPath(issue) ?? '', expected);

@@ -12,7 +12,7 @@ export function homeOf(launch: LaunchDocument | undefined, env: Readonly<Record<
 }
 
 /**
- * Makes the token of this start (docs/dashboard.md) and returns a reader of the workspace's tokens as they are now. Where the
+ * Makes the token of this start (docs/dashboard.md) and returns a reader of the workspace's current tokens. Where the
  * home cannot be written, a token of this process alone takes their place: the dashboard is then opened by a log-in, or by the
  * address on a terminal.
  */

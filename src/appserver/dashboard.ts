@@ -106,7 +106,7 @@ async function statusOf(parts: DashboardParts): Promise<RuntimeStatus> {
   const { assembly, startedAt } = parts;
   const { threads, traces } = assembly;
   const model = await threads.describe().catch((error: unknown) => {
-    // Not configured rightly: nothing answers, and that is what there is to see.
+    // The configuration is invalid: no model answers, and the view shows that.
     if (error instanceof ModelError) return error;
     throw error;
   });
@@ -140,7 +140,7 @@ function conditionOf({ health: watch }: DashboardParts): WorkspaceCondition {
   return { health, problems: watch.problems(), lastTurn, failuresInARow, model, agent, sandbox };
 }
 
-/** A provider that the last turns could not use is not running, whatever its settings say. */
+/** A provider that the last turns could not use is not running, even with valid settings. */
 function providerModule(
   model: ModelError | { readonly provider: string; readonly model: string },
   problems: readonly Problem[],

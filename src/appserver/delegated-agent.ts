@@ -9,7 +9,7 @@ export interface DelegatedAgentOptions extends ConfigureOptions {
   readonly offersFile?: string | undefined;
 }
 
-/** The configured agent of another maker, loaded with its first turn: most workspaces have none. */
+/** The configured external agent, loaded with its first turn: most workspaces have none. */
 export class DelegatedAgent implements Delegate {
   readonly name: string;
   readonly #options: ConfigureOptions;
@@ -39,7 +39,7 @@ export class DelegatedAgent implements Delegate {
 
   /** Loads the code that its first turn needs, when no client waits for it. */
   warmUp(): void {
-    // The turn loads the same, and reports what fails.
+    // The turn loads the same module, and reports a failure.
     setImmediate(() => void import('../external/index.ts').catch(() => undefined));
   }
 
@@ -108,7 +108,7 @@ export function agentInUse(delegate: DelegatedAgent | undefined): AgentInUse {
   return { kind, name: name.slice(0, 200), version: its, state, approvals };
 }
 
-/** Commands that an agent of another maker has offered. */
+/** Commands that an external agent has offered. */
 export function commandsOfAgent(delegate: DelegatedAgent | undefined): PromptCommandInfo[] {
   if (!delegate) return [];
   return delegate.offers().commands.map((command) => ({ ...command, path: '', agent: delegate.name }));

@@ -10,12 +10,12 @@ export interface DelegatedAgentsOptions {
   readonly main: DelegatedAgent | undefined;
   /** `Agent` of the configuration: with the kind `oratorio` it is there for sub-agents only. */
   readonly configured: AgentOptions['agent'];
-  /** Of any of them but the settings of the agent. */
+  /** Options of every agent, without the agent's own settings. */
   readonly common: Omit<AgentOptions, 'agent' | 'observe'>;
   readonly observe: (actor: Parameters<NonNullable<AgentOptions['observe']>>[0], name: string) => void;
 }
 
-/** Agents of other makers that threads name: presets, and the one of the configuration. Each is one process, started when it is needed. */
+/** External agents that threads name: presets, and the one of the configuration. Each is one process, started when it is needed. */
 export class DelegatedAgents {
   readonly #options: DelegatedAgentsOptions;
   readonly #byName = new Map<string, DelegatedAgent>();
@@ -77,7 +77,7 @@ export class DelegatedAgents {
 
   forget(threadId: string): void {
     this.#options.main?.forget(threadId);
-    // One that threads have named ends with the last of them.
+    // An agent that threads have named ends with the last of these threads.
     for (const agent of this.#byName.values()) agent.endThread(threadId);
   }
 

@@ -43,7 +43,7 @@ export class HealthWatch {
   readonly #actor;
   #model: ModelInUse;
   #pendingApprovals = 0;
-  /** As it was reported last. */
+  /** Agent of the last report. */
   #agent: AgentInUse;
   #leave: () => void = () => {};
 
@@ -60,7 +60,7 @@ export class HealthWatch {
   }
 
   start(): void {
-    // Not among the actors of the inspector: its view is about what runs, and is empty when no turn does.
+    // Not among the actors of the inspector: the inspector shows running work, and is empty when no turn runs.
     this.#actor.start();
     this.#leave = this.#options.assembly.threads.feed.join(this.#hear);
     this.#options.assembly.onAgentChange(() => this.#noteAgent());
@@ -95,7 +95,7 @@ export class HealthWatch {
     this.#actor.send({ type: 'PROBED' });
   }
 
-  /** Health as it is now. */
+  /** Returns the current health. */
   report(): HealthReport {
     const snapshot = this.#actor.getSnapshot();
     const { lastTurn, failure, failuresInARow, tools } = snapshot.context;
@@ -106,7 +106,7 @@ export class HealthWatch {
       lastTurn,
       failure,
       failuresInARow,
-      // An agent of another maker chooses its model by itself.
+      // An external agent chooses its own model.
       model: this.#agent.kind === 'oratorio' ? this.#model : null,
       agent: this.#agent,
       mcpServers: { total: tools.total, down: [...tools.down], toolProblems: [...tools.toolProblems] },
@@ -155,7 +155,7 @@ export class HealthWatch {
     if (!isSame && this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'FACTS.CHANGED' });
   }
 
-  /** The model of the next turn. @throws what keeps its provider from being loaded */
+  /** The model of the next turn. @throws the error that prevents loading its provider */
   async modelInUse(): Promise<ModelInUse> {
     const { provider, model: name } = await this.#options.assembly.threads.describe();
     this.#model = { ...this.#model, provider, name };

@@ -8,8 +8,8 @@ import type { HeldWorkspace } from './workspace.ts';
 
 /**
  * Imports the history of a workspace's own `.oratorio/state.db`, where 0.1.0 stored it, into the user's state: once, when the
- * workspace is trusted. The old file stays as it is. A process killed at any moment leaves work that the next start repeats.
- * Never throws for what the old file holds: the agent server starts without that history.
+ * workspace is trusted. The old file stays unchanged. A process killed at any moment leaves work that the next start repeats.
+ * Never throws for the content of the old file: the agent server starts without that history.
  */
 export function importOldState(
   { path, directory, stateDirectory }: Pick<HeldWorkspace, 'path' | 'directory' | 'stateDirectory'>,

@@ -35,8 +35,8 @@ interface Reader {
 }
 
 /**
- * Approvals of all threads for the Hub: what waits, and each change. A reader begins with the whole state, so that the Hub holds
- * nothing that is stale: not after its own restart, and not after that of this server.
+ * Approvals of all threads for the Hub: the waiting ones, and each change. A reader begins with the whole state, so that the
+ * Hub holds no stale approval after its own restart or after a restart of this server.
  */
 export class Inbox implements SseSource {
   readonly #threads: Threads;
@@ -137,7 +137,7 @@ export class Inbox implements SseSource {
 
 type Made = Pick<RpcNotificationParams<'item/approval/resolved'>, 'decision' | 'decidedBy' | 'client'>;
 
-/** Where a decision was made and why; a turn that ends withdraws what it asked. */
+/** Place and reason of a decision; a turn that ends withdraws its requests. */
 function outcomeOf({ decision, decidedBy, client }: Made): InboxDecision {
   if (decidedBy === 'timeout') return { decision, decidedBy, reason: 'expired' };
   if (decidedBy === 'policy' && decision === 'cancel') return { decision, decidedBy: 'agent', reason: 'turnEnded' };

@@ -21,7 +21,7 @@ export const withIncarnation = (env: Environment, incarnation: string): Environm
 });
 
 /**
- * Ends what a server that crashed has left running in this workspace: commands and MCP servers. Nothing is touched while
+ * After a crash of the server, ends its remaining processes in this workspace: commands and MCP servers. Nothing is touched while
  * it is not certain that the server itself is dead. Call it with the workspace's lock held, before anything is served.
  */
 export async function endLeftovers(

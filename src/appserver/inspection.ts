@@ -23,6 +23,6 @@ export function inspectionRoutes(observatory: Observatory, auth: Authenticate<un
   ];
 }
 
-/** The same for Stately's tools, which read a WebSocket. */
+/** Inspection route for Stately's tools, which read a WebSocket. */
 export const inspectionSocket = (observatory: Observatory, auth: Authenticate<unknown>): WebSocketRoute =>
   observatory.statelySocket('/v1/inspect/stately', auth);

@@ -11,7 +11,7 @@ export type Input = AsyncIterable<string | Uint8Array> & { destroy(): unknown };
 /**
  * Reads the launch document, one JSON line, from standard input and closes that.
  *
- * @throws StartupError (config) naming what is wrong by key, never by value: the document holds tokens
+ * @throws StartupError (config) naming the invalid key, never its value: the document holds tokens
  */
 export async function readLaunchDocument(input: Input): Promise<LaunchDocument> {
   const timer = setTimeout(() => input.destroy(), deadlineMs);

@@ -8,7 +8,7 @@ import { exitCodes, StartupError } from './startup-error.ts';
 
 const logger = createLogger({ name: 'appserver' });
 
-/** Whatever happens on the way out, the process is gone after this long. */
+/** Longest exit of the process in milliseconds, even after an error on the way out. */
 const exitDeadlineMs = 1_800;
 
 async function main(): Promise<RunOutcome> {

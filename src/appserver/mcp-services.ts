@@ -4,7 +4,7 @@ import type { McpServerConfig, McpServerSettings, McpServerStatus, McpTestResult
 
 /**
  * The MCP servers of this process, loaded when there are any, or when a client makes one: most workspaces have none, and
- * what speaks to them is a fifth of what a start would have to load.
+ * the code for them would be a fifth of the code that a start loads.
  */
 export class McpServices {
   readonly #options: McpServersOptions;

@@ -42,7 +42,7 @@ export class MergedDeltas {
     this.#pieces.push(event.params.delta);
   }
 
-  /** Sends what is held. */
+  /** Sends the held deltas. */
   flush(): void {
     const first = this.#first;
     if (!first) return;
@@ -52,7 +52,7 @@ export class MergedDeltas {
     this.#send({ ...first, params: { ...first.params, delta } });
   }
 
-  /** Drops what is held. */
+  /** Drops the held deltas. */
   close(): void {
     clearTimeout(this.#window);
     this.#window = undefined;

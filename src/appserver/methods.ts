@@ -32,11 +32,11 @@ export interface Handled<M extends RpcMethod> {
   readonly after?: () => void;
 }
 
-/** The connection that asks: where it hears of what it caused or subscribed to, and how tools that it brings are called. */
+/** The requesting connection: receives the events that it caused or subscribed to, and the calls of its own tools. */
 export interface Asker {
   readonly hear: Listener;
   readonly callTool: DynamicTools['call'];
-  /** Its name in `initialize`. */
+  /** Name of the client in `initialize`. */
   readonly client?: () => string | undefined;
 }
 

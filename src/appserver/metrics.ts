@@ -2,7 +2,7 @@ import { version } from '../protocol/index.ts';
 import { renderMetrics, type ServerStats } from '../telemetry/index.ts';
 import type { Assembly } from './assembly.ts';
 
-/** The text of `GET /metrics`. @param servers what the listeners of this process have open */
+/** The text of `GET /metrics`. @param servers open connections of each listener of this process */
 export async function metricsText(
   { threads, traces, mcp, automations, telemetry }: Assembly,
   servers: readonly ServerStats[],

@@ -55,7 +55,7 @@ export class Observatory {
     return this.#source;
   }
 
-  /** The same for Stately's tools. */
+  /** Returns the event source for Stately's tools. */
   stately(): Promise<SseSource> {
     this.#stately ??= this.#createStately();
     return this.#stately;

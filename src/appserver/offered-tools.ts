@@ -1,7 +1,7 @@
 import { selectToolNames } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 
-/** The tools of a face, as far as they are known when the server begins to serve. */
+/** Tools of a face that are known when the server begins to serve. */
 export interface OfferedTools {
   /** `api`: the chat API, which has a list of its own. `server`: every other face. */
   readonly face: 'api' | 'server';

@@ -45,7 +45,7 @@ export class Questions {
     this.#approvals.set(request.requestId, id);
   }
 
-  /** It has been answered. */
+  /** Forgets an approval that has been answered. */
   forgetApproval(requestId: string): void {
     const id = this.#approvals.get(requestId);
     this.#approvals.delete(requestId);

@@ -155,7 +155,7 @@ export class RunningServer implements AppServer {
   }
 
   /**
-   * Opens everything, the WebSocket last, and publishes its address. What was opened is closed again when that fails.
+   * Opens everything, the WebSocket last, and publishes its address. After a failure, closes everything that was opened.
    *
    * @throws StartupError config, system
    */

@@ -50,7 +50,7 @@ export interface DashboardListener {
   readonly isOwn: (authority: string) => boolean;
 }
 
-/** One of the HTTP services, where it is to listen. */
+/** HTTP service with the address that it will listen on. */
 interface Planned {
   readonly name: ServiceKey;
   readonly address: ListenAddress;
@@ -175,7 +175,7 @@ function addressOfGroup(group: readonly Planned[]): ListenAddress | undefined {
 interface Face {
   readonly routes: readonly AnyRoute[];
   readonly webSockets?: readonly AnyWebSocketRoute[];
-  /** Whether it answers for a path, known or not. Absent: for what no other answers for. */
+  /** Whether the service answers for a path, known or not. Absent: it answers for the paths of no other service. */
   readonly owns?: (path: string | undefined) => boolean;
   readonly guard?: ServerOptions['guard'];
   readonly headers?: ServerOptions['headers'];
@@ -270,7 +270,7 @@ async function open(members: readonly Planned[], options: ServicesOptions) {
   return { server, dashboard };
 }
 
-/** A listener with the dashboard on it is asked by browsers: whatever shares it goes by the stricter rule. */
+/** Returns the host rule of a listener. With the dashboard, browsers use it: all its services then follow the stricter rule. */
 function hostRule(
   { members, isPublic, options: { config } }: Group,
   hasDashboard: boolean,
@@ -280,7 +280,7 @@ function hostRule(
   return isPublic ? () => true : loopbackHosts();
 }
 
-/** An agent that runs commands is not left open to the network, nor is what it said and read. @throws StartupError (config) */
+/** Refuses to expose an agent or its conversations to the network without protection. @throws StartupError (config) */
 function requireProtection(name: ServiceKey, host: string, config: Config): void {
   const { Api, AgUi, DashBoard } = config;
   const missing: Readonly<Record<ServiceKey, string | undefined>> = {

@@ -14,8 +14,8 @@ const tooLong = 'too long';
 
 /**
  * One client on standard input and output, one JSON message per line. Resolves when the client has gone: at the end of
- * input, when the output breaks, or when it does not read what it is sent (`defaults.jsonRpc.bufferedBytes`). A line that is
- * too long is answered like one that is no JSON, and the next one is read as usual.
+ * input, when the output breaks, or when it does not read its messages (`defaults.jsonRpc.bufferedBytes`). A line that is
+ * too long is answered like one that is not JSON, and the next one is read as usual.
  */
 export function serveStdio({ input, output, connection }: StdioOptions): Promise<void> {
   const { frameBytes, bufferedBytes } = defaults.jsonRpc;

@@ -1,4 +1,4 @@
-/** The databases of a workspace, and what happens when the disk does not take a write. */
+/** The databases of a workspace, and the handling of writes that the disk refuses. */
 import { type DayLedger, type DaySpending, openStore, StorageError, type Store } from '../agent/index.ts';
 import { messageOf } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
@@ -17,7 +17,7 @@ export function openStorage(stateDirectory: string, logger: Logger): Store {
   }
 }
 
-/** A full disk is no bug: turns continue, and pending writes wait. */
+/** Returns a handler of storage errors. A full disk is not a bug: turns continue, and pending writes wait. */
 export function faultOf(logger: Logger, what: string): (error: unknown) => void {
   return (error) => {
     if (error instanceof StorageError) logger.warn(what, { reason: error.message });

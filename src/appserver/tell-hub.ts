@@ -91,7 +91,7 @@ function hubUrl({ apiBaseUrl }: HubLock, path: string): URL {
 
 interface Answer {
   readonly status: number;
-  /** Its beginning. */
+  /** Beginning of the response's body. */
   readonly body: string;
 }
 

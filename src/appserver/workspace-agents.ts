@@ -8,7 +8,7 @@ import { DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
 import { DelegatedAgents } from './delegated-agents.ts';
 import { StartupError } from './startup-error.ts';
 
-/** Agents of other makers that a workspace can use. */
+/** External agents that a workspace can use. */
 export interface WorkspaceAgents {
   /** The one that does its turns; undefined: our own does. */
   readonly delegate: DelegatedAgent | undefined;

@@ -23,7 +23,7 @@ export interface Admitted {
 }
 
 /**
- * Takes out of both layers what must not meet in one configuration: values of the workspace that are weaker than the
+ * Removes from both layers the values that must not meet in one configuration: values of the workspace that are weaker than the
  * user's, and credentials whose address comes from the other layer.
  *
  * @throws ConfigError when the two cannot hold together

@@ -24,7 +24,7 @@ export interface PlannedUserChange {
 }
 
 /**
- * Plans a change of the user's own configuration file; everything else in it stays as it is.
+ * Plans a change of the user's own configuration file; everything else in it stays unchanged.
  * @throws ConfigError for a file that cannot be read, ConfigChangeError for a change that makes the configuration invalid
  */
 export function planUserChange({ home, env, set }: UserChange): PlannedUserChange {
@@ -62,7 +62,7 @@ function linkTarget(file: string): string {
   try {
     return realpathSync(file);
   } catch {
-    // It is new, or a link to nothing, which is replaced.
+    // The file is missing, or a dangling link, which is replaced.
     return file;
   }
 }

@@ -19,7 +19,7 @@ export interface ConfigPlace {
   readonly env: Environment;
 }
 
-/** One setting that cannot be as it is. The message completes "must be …" or is a sentence; it never has the value. */
+/** One invalid setting. The message completes "must be …" or is a sentence; it never has the value. */
 export interface ConfigIssue {
   readonly path: string;
   readonly message: string;
@@ -57,7 +57,7 @@ export function workspaceSource(workspace: string): ConfigSource {
 
 /** Result of a change. Nothing is written yet. */
 export interface PlannedChange {
-  /** The new text of the workspace's file: everything that was not changed is as it was. */
+  /** The new text of the workspace's file: the rest of the text is unchanged. */
   readonly text: string;
   /** Changed settings that hold only after a restart. */
   readonly restartNeededFor: readonly string[];
@@ -147,7 +147,7 @@ function settingPath(given: string, file: string): SettingPath {
 
 const refuse = (path: string, message: string): SettingPath => ({ issue: { path, message } });
 
-/** The same keys as the file spells them; of two that differ in case only, the later one holds. */
+/** Returns the keys in the file's spelling; of two that differ in case only, the later one holds. */
 function spelledIn(settings: unknown, keys: readonly string[]): string[] {
   const spelled: string[] = [];
   let inside = settings;

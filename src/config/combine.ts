@@ -17,7 +17,7 @@ export interface CombineInput {
 
 /**
  * Decides the effective value of one setting from the user's and a workspace's. Never weaker than the user's. An invalid
- * value is returned as it is: validation names it.
+ * value is returned unchanged: validation names it.
  *
  * @returns undefined: the workspace has no say, the user's value or the default holds
  */
@@ -55,7 +55,7 @@ export const staysSwitchedOff = named('off when your own file says false', ({ us
   user === false ? user : workspace,
 );
 
-/** 0 is no limit. */
+/** The lower of two limits; 0 stands for no limit. */
 export const lowerLimit = named('the lower limit', ({ user, workspace }) => {
   if (typeof user !== 'number' || typeof workspace !== 'number' || user <= 0) return workspace;
   return workspace <= 0 ? user : Math.min(user, workspace);

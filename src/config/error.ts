@@ -9,7 +9,7 @@ export interface ConfigProblem {
   readonly received: string;
 }
 
-/** A configuration file that cannot be used. The message names file, key, what was expected and what was found. */
+/** Error of an unusable configuration file. The message names the file, the key, the expected and the received value. */
 export class ConfigError extends Error implements ConfigProblem {
   override readonly name = 'ConfigError';
   readonly file: string;

@@ -42,7 +42,7 @@ export function workspaceConfigFile(workspacePath: string): string {
 }
 
 /**
- * Name of a workspace's directories below the home: stable for a canonical path, short, and free of what the path says.
+ * Name of a workspace's directories below the home: stable for a canonical path, short, and without words of the path.
  *
  * @param canonicalPath real path of the workspace
  */

@@ -1,6 +1,6 @@
 /**
- * Settings: one schema, two files, one merged and validated result; and what makes a directory a workspace. Called by the
- * Hub, the agent server and the commands. Never here: what the settings are used for, command-line options, secrets of our
+ * Settings: one schema, two files, one merged and validated result; and the rules for a workspace directory. Called by the
+ * Hub, the agent server and the commands. Never here: the use of the settings, command-line options, secrets of our
  * own making (tokens, keys: those are in lock files and launch documents).
  */
 export {

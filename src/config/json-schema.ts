@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from './parse.ts';
 import { Config, secretKeyPaths } from './schema.ts';
 import { givesRights, ruleOf } from './settings-table.ts';
 
-/** The configuration file as JSON Schema (draft 7), for editors: what a user may write. */
+/** JSON Schema (draft 7) of the configuration file that a user may write, for editors. */
 export async function configJsonSchema(): Promise<Record<string, unknown>> {
   const { toJsonSchema } = await import('@valibot/to-json-schema');
   return { ...toJsonSchema(Config, { typeMode: 'input', errorMode: 'ignore' }), title: 'Oratorio configuration' };
@@ -28,8 +28,8 @@ export function whyReadOnly(keyPath: string): string | undefined {
 export const needsRestart = (keyPath: string): boolean => !liveKeyPaths.has(keyPath);
 
 /**
- * The same for a form: every setting has a `title`, `x-restart` when it needs a restart, `writeOnly` when its value is a
- * secret, which is never shown, `readOnly` (and why: `x-read-only`) when it is changed elsewhere.
+ * JSON Schema of the settings for a form: every setting has a `title`, `x-restart` when it needs a restart, `writeOnly` when its
+ * value is a secret, which is never shown, `readOnly` (and why: `x-read-only`) when it is changed elsewhere.
  */
 export async function settingsJsonSchema(): Promise<JsonObject> {
   return annotated(await configJsonSchema(), '');

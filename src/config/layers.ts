@@ -22,7 +22,7 @@ export interface WorkspaceOrigin {
   readonly warning?: string | undefined;
 }
 
-/** Keys a file may have that are no settings: editors read them. */
+/** Keys of a file that are not settings: editors read them. */
 const ignored = new Set(['$schema']);
 
 const reserved = new Map(reservedNames.map((name) => [name.toLowerCase(), name]));
@@ -36,7 +36,7 @@ export function entriesOf(schema: unknown): Readonly<Record<string, unknown>> | 
 }
 
 /**
- * Gives every known key the spelling of the schema, whatever its case in the file, and warns about unknown keys. Of two
+ * Gives every known key the spelling of the schema, ignoring its case in the file, and warns about unknown keys. Of two
  * keys that differ in case only, the later one holds.
  */
 export function canonical(layer: Layer, warn: (warning: string) => void): Layer {

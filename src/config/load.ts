@@ -83,13 +83,13 @@ function readableSettings(file: string): JsonObject | undefined {
     const text = readBoundedFile(file, { owner: 'any', links: 'follow' });
     return text === undefined ? undefined : parseConfig(file, text);
   } catch (error) {
-    // Whatever loads these settings reports the fault; an unreadable file names no variable.
+    // The later load of these settings reports the fault; an unreadable file names no variable.
     if (error instanceof ConfigError || error instanceof FileRefusedError) return undefined;
     throw error;
   }
 }
 
-/** As `loadConfig`, for layers that are read already, the weakest first. */
+/** Merges and validates layers that are read already, the weakest first. Throws like `loadConfig`. */
 export function resolveConfig(layers: readonly Layer[], env: Environment): LoadedConfig {
   const { attributed, merged, expanded, warnings, trust, restrictedSettings, untrustedPrompt } = mergeLayers(
     layers,
@@ -112,7 +112,7 @@ export function resolveConfig(layers: readonly Layer[], env: Environment): Loade
   };
 }
 
-/** Everything that makes these layers no valid configuration: key paths, and what each must be. Never a value. */
+/** Problems that make these layers an invalid configuration: key paths, each with its expected value. Never a found value. */
 export function configIssues(layers: readonly Layer[], env: Environment): { path: string; message: string }[] {
   try {
     const { expanded } = mergeLayers(layers, env);
@@ -193,7 +193,7 @@ function mergeLayers(layers: readonly Layer[], env: Environment): MergedLayers {
   return { attributed, merged, expanded, warnings, trust, restrictedSettings, untrustedPrompt };
 }
 
-/** One line for a person: what is ignored, and how to allow it. */
+/** One line for a person: the ignored settings, and how to allow them. */
 export const restrictionWarning = (workspace: string, restrictedSettings: readonly string[]): string =>
   `${workspace} is restricted: ${restrictedSettings.join(', ')} of its config.json ${
     restrictedSettings.length === 1 ? 'is' : 'are'
@@ -220,7 +220,7 @@ interface MissingVariable {
   readonly received: string;
 }
 
-/** Stand for variables that are not set until it is known whether their setting holds: a covered one is no problem. */
+/** Placeholders of missing variables, until it is known whether their setting holds: a covered one is not a problem. */
 class Placeholders {
   readonly #mark = `\0${randomBytes(12).toString('hex')}:`;
   readonly #missing: MissingVariable[] = [];

@@ -197,7 +197,7 @@ function lstatOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    // EACCES: what this user cannot enter is no workspace of this user.
+    // EACCES: a directory that this user cannot enter is not a workspace of this user.
     return undefined;
   }
 }
@@ -214,13 +214,13 @@ const notWorkspace = (path: string): WorkspaceError =>
     `${path} is not an Oratorio workspace (it has no .oratorio/config.json). To make it one: oratorio init ${shellWord(path)}`,
   );
 
-/** A directory that cannot be tightened (a read-only disk, one without modes) is used as it is: its owner was checked. */
+/** Makes a directory private; leaves it unchanged on a read-only disk or one without modes, because its owner was checked. */
 function tighten(directory: string): void {
   try {
     const { mode } = lstatSync(directory);
     if (process.platform !== 'win32' && (mode & 0o077) !== 0) makePrivate(directory);
   } catch {
-    // EROFS and the like: the agent server, which writes here, names what it cannot do.
+    // EROFS and the like: the agent server, which writes here, reports its failure.
   }
 }
 

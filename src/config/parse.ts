@@ -30,7 +30,7 @@ function parseJson(file: string, text: string): unknown {
   }
 }
 
-/** A word for what kind of JSON value this is. */
+/** Word for the kind of a JSON value. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';

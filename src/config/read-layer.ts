@@ -39,7 +39,7 @@ export function readUserSettings(home: string): JsonObject | undefined {
   return text === undefined ? undefined : parseConfig(file, text);
 }
 
-/** As `readWorkspaceText`, parsed. */
+/** Reads and parses the workspace settings. Throws like `readWorkspaceText`. */
 export function readWorkspaceSettings(workspace: string): JsonObject | undefined {
   const text = readWorkspaceText(workspace);
   return text === undefined ? undefined : parseConfig(workspaceConfigFile(workspace), text);

@@ -2,7 +2,7 @@ import type { RestartPolicy } from '../../machines/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { Config } from './schema.ts';
 
-/** When a process that has ended is started again: an agent server, an MCP server, an agent of another maker. Milliseconds. */
+/** Restart policy of ended processes: an agent server, an MCP server, an external agent. Milliseconds. */
 export function restartPolicyOf({ Supervision }: Pick<Config, 'Supervision'>): RestartPolicy {
   return {
     restart: Supervision.Restart,

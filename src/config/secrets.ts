@@ -1,6 +1,6 @@
 import type { Config } from './schema.ts';
 
-/** Secrets of a configuration, to take out of what people and models read. */
+/** Secrets of a configuration, to remove from texts for people and models. */
 export const secretsIn = (config: Config): string[] =>
   [
     config.ApiKey,

@@ -39,7 +39,7 @@ export interface SettingRule {
 
 /**
  * Every setting that a workspace must not decide freely. Names that the schema does not have yet are reserved: they are
- * part of what the user agrees to, so that a later version does not put an old agreement to a new use.
+ * part of the user's agreement, so that a later version does not apply an old agreement to a new setting.
  */
 export const settingsTable: readonly SettingRule[] = [
   { path: 'Provider', isSensitive: true, why: 'sends prompts and keys to an address' },

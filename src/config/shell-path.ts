@@ -1,6 +1,6 @@
 import { visible } from '../lib/index.ts';
 
-/** A path as it can be pasted into a shell; what a terminal would not show is spelled out, byte by byte. */
+/** A path as it can be pasted into a shell; characters that a terminal would not show are spelled out, byte by byte. */
 export function quotedPath(path: string): string {
   if (/^[\w@%+=:,./-]+$/.test(path)) return path;
   if (visible(path, { multiline: false }) === path) return `'${path.replaceAll("'", `'\\''`)}'`;

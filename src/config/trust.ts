@@ -37,7 +37,7 @@ export interface TrustedWorkspace {
 }
 
 /**
- * Hash of what a user agrees to: the sensitive settings of a workspace's file, independent of spacing, order and case of
+ * Hash of a user's agreement: the sensitive settings of a workspace's file, independent of spacing, order and case of
  * the keys, and of the files that they start. `${VARIABLES}` are not expanded.
  */
 export function sensitiveHash(settings: JsonObject, files: NamedFiles = new Map()): string {
@@ -111,7 +111,7 @@ function readSettings(workspace: string): JsonObject {
   return settings === undefined ? {} : canonical({ file, settings }, () => undefined).settings;
 }
 
-/** Sensitive settings that a workspace requests, by path, as they are written. @throws ConfigError, TrustError */
+/** Sensitive settings that a workspace requests, by path, with their written values. @throws ConfigError, TrustError */
 export function requestedSettings(workspace: string): ReadonlyMap<string, unknown> {
   requireOwn(workspace);
   return sensitiveSettings(readSettings(workspace));

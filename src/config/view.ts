@@ -8,9 +8,9 @@ import { secretKeyPaths } from './schema.ts';
 
 /** A configuration for display: of a secret it holds only whether it is set. */
 export interface ShownConfig {
-  /** Of the workspace's own file, see `ConfigSource`. */
+  /** Revision of the workspace's own file, see `ConfigSource`. */
   readonly revision: string;
-  /** Of the workspace's own file. */
+  /** Path of the workspace's own file. */
   readonly path: string;
   /** Effective settings: both files and the defaults. Empty when they do not make a valid configuration. */
   readonly effective: JsonObject;
@@ -21,7 +21,7 @@ export interface ShownConfig {
   readonly problem: string | undefined;
 }
 
-/** Present content of the files of a workspace, which may differ from what a server was started with. */
+/** Current content of the files of a workspace, which may differ from the settings that a server was started with. */
 export function showConfig(place: ConfigPlace): ShownConfig {
   const file = workspaceConfigFile(place.workspace);
   const source = attempt(() => workspaceSource(place.workspace));
@@ -52,13 +52,13 @@ function attempt<T>(work: () => T): { readonly value?: T; readonly problem?: str
   }
 }
 
-/** Keys as the schema spells them, so that a form finds its values; unknown ones are left as they are. */
+/** Settings with keys in the schema's spelling, so that a form finds its values; unknown keys stay unchanged. */
 function settingsOf(layers: readonly Layer[] | undefined): JsonObject {
   const [layer] = layers ?? [];
   return layer === undefined ? {} : canonical(layer, () => undefined).settings;
 }
 
-/** Tables whose values are secret, whatever they are called. */
+/** Tables whose values are all secret. */
 const secretTables: ReadonlySet<string> = new Set(['Agent.Env', 'Telemetry.Headers']);
 /** Fields of an MCP server that may be shown: arguments, variables and headers hold keys. */
 const shownOfServer: ReadonlySet<string> = new Set([
@@ -71,7 +71,7 @@ const shownOfServer: ReadonlySet<string> = new Set([
   'toolTimeoutSec',
 ]);
 
-/** `{set: true}` stands for a secret, `{set: false}` for an empty one; addresses lose what opens them. */
+/** `{set: true}` stands for a secret, `{set: false}` for an empty one; addresses lose their credentials. */
 export function withoutSecrets(settings: JsonObject): JsonObject {
   return copied(settings, '') as JsonObject;
 }
