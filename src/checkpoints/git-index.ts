@@ -15,7 +15,7 @@ export interface GitIndexOptions {
   readonly contents: Contents;
   /** Directory of the store. */
   readonly directory: string;
-  /** Lists the entries of an index that is split, sparse, or of an unknown form; undefined: such indexes differ when their bytes do. */
+  /** Lists the entries of an index that is split, sparse, or of an unknown form; undefined: such indexes are compared by bytes. */
   readonly git: RunGit | undefined;
 }
 
@@ -36,7 +36,7 @@ interface Last {
   readonly found: FoundIndex;
 }
 
-/** The index of one repository of the tree, with the staged files. Saved with each mark, and put back whole. */
+/** The index of one repository of the tree, with the staged files. Saved with each mark, and restored as a whole. */
 export class GitIndex {
   readonly #options: GitIndexOptions;
   #last: Last | undefined;
@@ -45,7 +45,7 @@ export class GitIndex {
     this.#options = options;
   }
 
-  /** Stores the present index, if it is another one than the last; of a repository that is never written to only its print. */
+  /** Stores the present index unless it is the last one; for a repository that is never written to, only its print. */
   save(place: GitPlace): FoundIndex {
     const found = opened(place, (fd, stats) => {
       const last = this.#last;
@@ -80,7 +80,7 @@ export class GitIndex {
     return isSameText([one, two].map(wholeIndexPrint), [() => this.#listed(one), () => this.#listed(two)]);
   }
 
-  /** Whether the repository has this index now. @param git works in the repository */
+  /** Whether the repository has this index now. @param git runs in the repository */
   async isPresent(place: GitPlace, saved: SavedIndex, git: RunGit): Promise<boolean> {
     const present = opened(place, (fd, { size }, path) => ({
       hash: hashOfFile(path(), size),
@@ -99,7 +99,7 @@ export class GitIndex {
     return wholeIndexPrint(bytes) === undefined ? (await this.#listed(bytes)) !== undefined : hasIndexSum(bytes);
   }
 
-  /** Puts a saved index in its place, under the lock of git. @returns false: another program changes the index, or the disk refuses */
+  /** Replaces the index by a saved one, under git's lock. @returns false: another program changes the index, or the disk refuses */
   replace(place: GitPlace, saved: string | null, onStep?: (step: string) => void): boolean {
     if (!place.way) return false;
     const files = new GitFiles(place.way);
@@ -115,7 +115,7 @@ export class GitIndex {
     return Buffer.concat([...this.#options.contents.read(saved)]);
   }
 
-  /** Lines of git for the entries of an index; undefined: it cannot be read. */
+  /** Lines of git for the entries of an index; undefined: the index cannot be read. */
   async #listed(bytes: Buffer): Promise<string | undefined> {
     const { git, directory } = this.#options;
     const file = join(directory, 'index');
@@ -130,7 +130,7 @@ export class GitIndex {
 
 type Texts<T> = readonly (T | undefined)[];
 
-/** Compares two prints; where one is missing, the lists of git. */
+/** Compares two prints, or the lists of git where a print is missing. */
 async function isSameText(prints: Texts<string>, lists: Texts<() => Promise<string | undefined>>): Promise<boolean> {
   if (prints.every((print) => print !== undefined)) return prints[0] === prints[1];
   const [one, two] = [await lists[0]?.(), await lists[1]?.()];
@@ -139,7 +139,7 @@ async function isSameText(prints: Texts<string>, lists: Texts<() => Promise<stri
 
 type Work<T> = (fd: number, stats: Stats, path: () => string | Buffer) => T;
 
-/** @returns null: there is no index; undefined: it cannot be read */
+/** @returns null: there is no index; undefined: the index cannot be read */
 function opened<T>(place: GitPlace, work: Work<T>): T | null | undefined {
   const files = place.way && new GitFiles(place.way);
   const path = () => (files ? files.at(index) : gitPath(place.directory, index));

@@ -9,7 +9,7 @@ export interface GitMove {
   readonly isIndexMoved?: boolean;
   /** Parts that the turns moved, without the index. Absent: an earlier version wrote the move down. */
   readonly parts?: readonly string[];
-  /** Parts that were also moved between the turns. */
+  /** Parts that also moved between the turns. */
   readonly apart?: readonly string[];
   /** Parts that the turns moved and that other worktrees share. */
   readonly shared?: readonly string[];
@@ -19,15 +19,15 @@ export interface GitMove {
 export interface LeftPart {
   readonly name: string;
   readonly reason: string;
-  /** Command that sets it back. */
+  /** Command that sets the part back. */
   readonly command?: string;
 }
 
 /** Result of setting a repository back, or the reason why it stays. */
 export interface GitRestore {
-  /** Names of all that the turns moved: `HEAD`, refs, `index`, files of an operation under way, `config`. */
+  /** Names of all parts that the turns moved: `HEAD`, refs, `index`, files of an operation in progress, `config`. */
   readonly moved: string[];
-  /** All of them are where they were. */
+  /** Whether all of them have their earlier state. */
   readonly isRestored: boolean;
   /** Reason why the repository, or a part of it, stays. */
   readonly reason?: string;
@@ -35,7 +35,7 @@ export interface GitRestore {
   readonly left?: LeftPart[];
 }
 
-/** Turn whose marks have states. */
+/** Turn with marks that hold states. */
 type MarkedTurn = { readonly startSeq: number; readonly endSeq: number | null };
 
 interface Span {
@@ -54,7 +54,7 @@ export const stayReasons = {
   partial: 'it has more refs, or larger files, than are saved',
 } as const;
 
-/** Compares a repository before and after turns. @param stateAt its state at a mark. @returns undefined: they moved nothing */
+/** Compares a repository before and after turns. @param stateAt returns its state at a mark. @returns undefined: nothing moved */
 export async function moveOf(
   turns: readonly MarkedTurn[],
   stateAt: (seq: number) => GitState | undefined,
@@ -125,7 +125,7 @@ class Comparison {
   }
 }
 
-/** A state without the refs that do not count: a restore is written down with it. */
+/** Reduces a state to the refs that count, for the stored restore. */
 function narrow(state: GitState, names: readonly string[]): GitState {
   const kept = new Set([...names, branchOf(state)]);
   return { ...state, refs: Object.fromEntries(Object.entries(state.refs).filter(([name]) => kept.has(name))) };
@@ -150,13 +150,13 @@ function commandFor(name: string, before: GitState): string | undefined {
     : `git update-ref ${shown} ${wanted}`;
 }
 
-/** Whether the turns began an operation: none of its files was there before. */
+/** Whether the turns began an operation: none of its files existed before. */
 const movedBy = (name: string, { files = {} }: GitState): boolean =>
   !Object.keys(files).some((file) => partOf(file) === name);
 
 const quoted = (text: string): string => (/^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-/** Parts of a list that are named one by one. */
+/** Most parts of a list that are named one by one. */
 const maxLeft = 50;
 
 /** Parts that stay for one reason, with commands. */

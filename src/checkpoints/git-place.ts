@@ -6,16 +6,16 @@ import { isGone } from './errors.ts';
 /** Directories of the repository to which a tree belongs, absolute. */
 export interface GitPlace {
   /**
-   * `own`: the directory `.git`. `linked`: a worktree, which the repository names, too. `module`: a submodule's directory in the `.git` of the
-   * workspace. `above`: the repository of a directory above the workspace. `elsewhere`: another directory that a `.git` names; nothing shows that
-   * it belongs to this tree. The last two are never written to.
+   * `own`: the directory `.git`. `linked`: a worktree, which the repository names, too. `module`: a submodule's directory in the
+   * `.git` of the workspace. `above`: the repository of a directory above the workspace. `elsewhere`: another directory that a
+   * `.git` names; nothing shows that it belongs to this tree. The last two are never written to.
    */
   readonly kind: 'own' | 'linked' | 'module' | 'above' | 'elsewhere';
-  /** Has HEAD and the index. */
+  /** Directory with HEAD and the index. */
   readonly directory: string;
-  /** Has the branches; that of a worktree belongs to others, too. */
+  /** Directory with the branches; that of a worktree belongs to others, too. */
   readonly common: string;
-  /** Way to `directory` and `common` through descriptors, from a directory above both; undefined: they are never written to. */
+  /** Way to `directory` and `common` through descriptors, from a directory above both; undefined: both are never written to. */
   readonly way?: GitWay;
 }
 
@@ -30,7 +30,7 @@ const maxPointerBytes = 8_192;
 export const maxHeadBytes = 4_096;
 const maxWorktrees = 2_000;
 const modules = '.git/modules/';
-/** Directories in the name of a submodule. */
+/** Most directories in the name of a submodule. */
 const maxModuleDepth = 4;
 
 /** Finds the repository of a workspace as git does, upwards, without a process. @returns undefined: no repository */
@@ -65,7 +65,7 @@ export function placeIn(workspace: string, path: BytePath): GitPlace | undefined
   }
 }
 
-/** Repository of a directory above, on the same file system and of a user whom git trusts. */
+/** Repository of a directory above, on the same file system and of a user that git trusts. */
 function placeAbove(root: string): GitPlace | undefined {
   try {
     const { dev } = lstatSync(root);
@@ -86,7 +86,10 @@ function placeAbove(root: string): GitPlace | undefined {
 
 const elsewhere = (directory: string): GitPlace => ({ kind: 'elsewhere', directory, common: directory });
 
-/** @returns undefined unless the repository names the worktree: a `.git` file may be written by anyone who can write in the tree */
+/**
+ * @returns undefined unless the repository names the worktree: any program that can write in the tree may have written its
+ * `.git` file
+ */
 function linkedPlace(directory: string, file: string): GitPlace | undefined {
   const [worktrees, common] = [dirname(directory), dirname(dirname(directory))];
   const pointer = (name: string) => readSmall(join(directory, name), maxPointerBytes)?.trim();

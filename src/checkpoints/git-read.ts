@@ -7,7 +7,7 @@ import { commitPattern, commonNames, type GitState, operationNames, refPattern }
 
 const maxPackedBytes = 16 * 2 ** 20;
 const maxRefs = 20_000;
-/** Size of one file of an operation, or of the configuration. */
+/** Largest size of one file of an operation, or of the configuration. */
 const maxFileBytes = 256 * 1_024;
 const maxFiles = 500;
 const isOwnOfWorktree = /^refs\/(?:bisect|worktree|rewritten)(?:\/|$)/;
@@ -107,7 +107,7 @@ class Reading {
   }
 }
 
-/** Latest change of the files that say where a repository stands, in milliseconds. */
+/** Latest change of the files that hold the state of a repository, in milliseconds. */
 export function repositoryChangedAt({ directory, common }: GitPlace): number {
   let latest = 0;
   const look = (parent: string, name: BytePath) => {

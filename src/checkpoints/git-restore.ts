@@ -10,7 +10,7 @@ import { GitWriter } from './git-writer.ts';
 import type { Repository } from './repositories.ts';
 
 export interface GitRestoreOptions {
-  /** Undefined: there is no repository any more. */
+  /** Undefined: the repository is gone. */
   readonly repository: Repository | undefined;
   /** A process that was killed may have set back a part. */
   readonly isRecovery: boolean;
@@ -21,9 +21,9 @@ const movedSince = 'HEAD or a branch was moved since';
 const betweenTurns = 'it was changed between the turns, too';
 
 /**
- * Sets a repository back to `before`, as far as it still has the state `after` that turns have left. HEAD, its branch, the index and operations under way
- * go together; every other ref goes alone. Commits stay in the reflog. Of a worktree only its own parts are moved. Runs no program that the repository
- * names: no hook, no filter, no transport.
+ * Sets a repository back to `before`, as far as it still has the state `after` that turns have left. HEAD, its branch, the index
+ * and operations in progress go together; every other ref goes alone. Commits stay in the reflog. In a worktree only its own parts
+ * are moved. Runs no program that the repository names: no hook, no filter, no transport.
  */
 export async function restoreGit(options: GitRestoreOptions, move: GitMove): Promise<GitRestore> {
   return new GitRestoration(options, move).run();
@@ -63,7 +63,7 @@ class GitRestoration {
     return this.#result();
   }
 
-  /** Names the parts of a repository that is never written to which differ from their state before the turns. */
+  /** Lists the parts that differ from their state before the turns, in a repository that is never written to. */
   #compare({ place, index }: Repository, now: GitState): GitRestore {
     const { before } = this.#move;
     const isIndexMoved = before.indexPrint !== index.save(place).indexPrint;
@@ -72,7 +72,7 @@ class GitRestoration {
     return { ...this.#result(), moved: moved.map(shownPath), isRestored: moved.length === 0 };
   }
 
-  /** HEAD, its branch, the index and operations: all of them can be set back, or none is. */
+  /** HEAD, its branch, the index and operations: either all of them can be set back, or none. */
   async #coupledTo({ place, index, git }: Repository, now: GitState) {
     const { before, after, isIndexMoved = false, apart = [] } = this.#move;
     const states = [before, after, now];
@@ -109,7 +109,7 @@ class GitRestoration {
     return { parts: needed, isIndexNeeded };
   }
 
-  /** Parts that stand as the turns left them, each for itself. */
+  /** Parts that still have the state in which the turns left them, each judged alone. */
   #singles({ place }: Repository, now: GitState): readonly string[] {
     const { before, after, apart = [] } = this.#move;
     const states = [before, after, now];
@@ -125,7 +125,7 @@ class GitRestoration {
     });
   }
 
-  /** @returns why everything stays */
+  /** @returns the reason why everything stays */
   async #write(
     { place, index, git }: Repository & Required<Pick<Repository, 'git'>>,
     now: GitState,
@@ -165,7 +165,7 @@ class GitRestoration {
     }
   }
 
-  /** Refs of a worktree's repository that a turn moved: others may need them. */
+  /** Leaves refs of a worktree's repository that a turn moved: others may need them. */
   #leaveShared(): void {
     const { before, shared = [] } = this.#move;
     for (const name of shared)

@@ -8,13 +8,16 @@ const Repository = {
   refs: v.record(v.string(), v.string()),
   /** Content of the index in the store; null: missing, undefined: it was not saved. */
   index: v.optional(v.nullable(v.string())),
-  /** Where the repository is; undefined: the directory `.git` of the tree. */
+  /** Place of the repository; undefined: the directory `.git` of the tree. */
   place: v.optional(v.object({ kind: v.picklist(['linked', 'module', 'above', 'elsewhere']), directory: v.string() })),
-  /** Small files: the log of the stash, the configuration, and those of a merge or a rebase under way. Undefined: an earlier version read branches only. */
+  /**
+   * Small files: the log of the stash, the configuration, and those of a merge or a rebase in progress. Undefined: an earlier
+   * version read branches only.
+   */
   files: v.optional(v.record(v.string(), v.string())),
   /** Hash of the entries of an index, without times of files. */
   indexPrint: v.optional(v.string()),
-  /** There are more refs, or larger files, than are saved. */
+  /** The repository has more refs, or larger files, than are saved. */
   isPartial: v.optional(v.literal(true)),
 };
 
@@ -26,7 +29,7 @@ const GitState = v.object({
   nested: v.optional(v.record(v.string(), v.object(Repository))),
 });
 
-/** Where a repository stands, and those in the directories of its tree. */
+/** State of a repository, and of those in the directories of its tree. */
 export type GitState = v.InferOutput<typeof GitState>;
 
 /** Stored states of all repositories of a tree. */
@@ -48,7 +51,7 @@ const heads = 'refs/heads/';
 const stash = 'refs/stash';
 export const stashLog = 'logs/refs/stash';
 
-/** Parts of git that belong to an operation under way, by the name of their first file or directory. */
+/** Parts of git that belong to an operation in progress, by the name of their first file or directory. */
 const operations: Readonly<Record<string, string>> = {
   MERGE_HEAD: 'MERGE_HEAD',
   MERGE_MSG: 'MERGE_HEAD',
@@ -123,8 +126,8 @@ export const isSamePlace = (a: GitState, b: GitState): boolean =>
   a.place?.kind === b.place?.kind && a.place?.directory === b.place?.directory;
 
 /**
- * Whether a part is set back only together with HEAD and the index: the branch that is checked out, and operations under way. Other branches, tags, remote
- * refs, notes and the stash are set back one by one.
+ * Whether a part is set back only together with HEAD and the index: the branch that is checked out, and operations in progress.
+ * Other branches, tags, remote refs, notes and the stash are set back one by one.
  */
 export function isCoupled(name: string, states: readonly GitState[]): boolean {
   if (name.startsWith('refs/')) return states.some((state) => branchOf(state) === name);
@@ -132,8 +135,8 @@ export function isCoupled(name: string, states: readonly GitState[]): boolean {
 }
 
 /**
- * Whether a restore of a worktree sets a part back: its own HEAD, its operations, and the branch on which it stood, which git lets stand no other
- * worktree on. All other refs belong to the whole repository, and others may have moved them.
+ * Whether a restore of a worktree sets a part back: its own HEAD, its operations, and the branch that it had checked out, which git
+ * allows in no other worktree. All other refs belong to the whole repository, and others may have moved them.
  */
 export function isOwnPart(name: string, before: GitState): boolean {
   if (before.place?.kind !== 'linked') return true;

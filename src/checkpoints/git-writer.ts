@@ -20,11 +20,11 @@ export class GitWriter {
     this.#options = options;
   }
 
-  /** @param names parts that are set to their state in `wanted`. @returns why HEAD and all refs stay */
+  /** @param names parts that are set to their state in `wanted`. @returns the reason why HEAD and all refs stay */
   async set(names: readonly string[], wanted: GitState, now: GitState): Promise<string | undefined> {
     const { onStep } = this.#options;
     const isHeadMoved = names.includes('HEAD');
-    // Before its branch goes, HEAD leaves it.
+    // HEAD leaves its branch before the branch is removed.
     onStep?.('git HEAD');
     if (isHeadMoved) {
       const problem = await this.#setHead(wanted.head);
@@ -61,7 +61,7 @@ export class GitWriter {
     const run = async (lines: readonly string[]) =>
       lines.length === 0 || (await git(['update-ref', '--stdin', '-z'], lines.join(''))) !== undefined;
     if (!(await run(commands))) {
-      // A ref in the place of a directory of refs, as after a rename: git wants it gone first.
+      // A ref in the place of a directory of refs, as after a rename: git requires the old refs to be gone first.
       const going = commands.filter((line) => line.includes('\0delete '));
       const coming = commands.filter((line) => !line.includes('\0delete '));
       const isPossible = going.length > 0 && coming.length > 0 && (await run(going));

@@ -2,10 +2,10 @@ import { runGit } from '../git/index.ts';
 import type { RunGit } from './ignored.ts';
 
 const timeoutMs = 60_000;
-/** An index of 200,000 entries with long paths. */
+/** Bytes of a list of an index of 200,000 entries with long paths. */
 const maxPrinted = 64 * 2 ** 20;
 
-/** Runs git in a tree; nothing that its repository names is run. @param env without keys; its `PATH` finds git */
+/** Runs git in a tree; starts no program that its repository names. @param env without keys; its `PATH` finds git */
 export const runGitIn =
   (root: string, env: Readonly<Record<string, string>>): RunGit =>
   async (args, input, index) => {
@@ -22,7 +22,7 @@ export const runGitIn =
           if (length <= maxPrinted) printed.push(chunk);
         },
       });
-      // 1: no path of these is ignored.
+      // 1: git ignores none of these paths.
       const isGood = exitCode === 0 || (exitCode === 1 && args[0] === 'check-ignore');
       if (cause !== 'exited' || !isGood || length > maxPrinted) return undefined;
     } catch (error) {

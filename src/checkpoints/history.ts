@@ -11,7 +11,7 @@ export interface SavedTurn extends Owner {
   readonly startSeq: number;
   /** Null: it still runs. */
   readonly endSeq: number | null;
-  /** The process ended in it: its end was saved by the next start. */
+  /** Whether the process ended during the turn: the next start saved its end. */
   readonly isCrashed: boolean;
   readonly undoneBy: string | null;
 }
@@ -22,7 +22,7 @@ export interface PathChange {
   readonly seq: number;
 }
 
-/** A change of a repository is known from its state. */
+/** Condition for skipped entries, without repositories: their saved state shows a change. */
 const isSkippedIn = "kind = 'skipped' AND target <> 'repository' AND fromSeq <= ?2 AND (toSeq IS NULL OR toSeq > ?1)";
 
 /** Stored marks, turns and entries. */
@@ -68,7 +68,7 @@ export class History {
     );
   }
 
-  /** Forgets a turn that has changed nothing. */
+  /** Forgets a turn without changes. */
   dropTurn({ thread, turn }: Owner): void {
     this.#database.run('DELETE FROM turns WHERE thread = ? AND turn = ?', thread, turn);
   }
@@ -208,12 +208,12 @@ export class History {
     this.#database.run('DELETE FROM turns WHERE thread = ?', thread);
   }
 
-  /** Forgets the turns that began before a time, but for the newest. @returns whether one went */
+  /** Forgets the turns that began before a time, except the newest. @returns whether it forgot one */
   dropOlderThan(at: number): boolean {
     return this.#drop('startSeq IN (SELECT seq FROM marks WHERE at < ?)', at);
   }
 
-  /** Forgets the oldest turn, but for the newest. @returns whether one went */
+  /** Forgets the oldest turn, except the newest. @returns whether it forgot one */
   dropOldest(): boolean {
     return this.#drop('startSeq = (SELECT min(startSeq) FROM turns WHERE endSeq IS NOT NULL)');
   }

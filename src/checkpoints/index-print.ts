@@ -12,8 +12,8 @@ const extended = 0x4000;
 const extensionBytes = 8;
 
 /**
- * Hash of the entries of an index of git (gitformat-index(5)) without facts of files, which a program that only reads may renew. An index of
- * another form than versions 2 to 4 with SHA-1 counts with all its bytes.
+ * Hash of the entries of an index of git (gitformat-index(5)) without facts of files, which a program that only reads may renew.
+ * For a form other than versions 2 to 4 with SHA-1, hash of all bytes.
  */
 export function indexPrint(bytes: Buffer): string {
   const hash = createHash('sha256');
@@ -21,13 +21,13 @@ export function indexPrint(bytes: Buffer): string {
   return hash.digest('hex');
 }
 
-/** `indexPrint` of an index that has all its entries in itself. @returns undefined: it is split or sparse, or its form is not known */
+/** `indexPrint` of an index that holds all its entries. @returns undefined: the index is split or sparse, or of an unknown form */
 export function wholeIndexPrint(bytes: Buffer): string | undefined {
   const hash = createHash('sha256');
   return hashEntries(bytes, hash) === 'whole' ? hash.digest('hex') : undefined;
 }
 
-/** Whether the bytes of an index are those that git wrote; git can leave the sum out (`index.skipHash`). */
+/** Whether the checksum of an index is right; git can leave it out (`index.skipHash`). */
 export function hasIndexSum(bytes: Buffer): boolean {
   const [content, sum] = [bytes.subarray(0, -objectBytes), bytes.subarray(-objectBytes)];
   return sum.every((byte) => byte === 0) || createHash('sha1').update(content).digest().equals(sum);
@@ -35,7 +35,7 @@ export function hasIndexSum(bytes: Buffer): boolean {
 
 type Sink = { update(part: Buffer): unknown };
 
-/** @returns `part`: other entries are in a shared index, or in trees; undefined: the form is not known */
+/** @returns `part`: other entries are in a shared index, or in trees; undefined: the form is unknown */
 function hashEntries(bytes: Buffer, hash: Sink): 'whole' | 'part' | undefined {
   const contentEnd = bytes.length - objectBytes;
   if (contentEnd < headerBytes || bytes.toString('latin1', 0, 4) !== 'DIRC') return undefined;
@@ -47,7 +47,7 @@ function hashEntries(bytes: Buffer, hash: Sink): 'whole' | 'part' | undefined {
     if (flagsAt + 2 > contentEnd) return undefined;
     const flags = bytes.readUInt16BE(flagsAt);
     const nameAt = flagsAt + ((flags & extended) === 0 ? 2 : 4);
-    // Version 4 begins a name with the length that it shares with the one before, as a number of one byte or more.
+    // A name in version 4 begins with the length that it shares with the name before, as a number of one byte or more.
     let textAt = nameAt;
     if (version === 4) while (((bytes[textAt++] ?? 0) & 0x80) !== 0);
     const known = flags & nameMask;
@@ -61,7 +61,7 @@ function hashEntries(bytes: Buffer, hash: Sink): 'whole' | 'part' | undefined {
   while (at < contentEnd) {
     if (at + extensionBytes > contentEnd) return undefined;
     const name = bytes.toString('latin1', at, at + 4);
-    // Without the others git cannot read the entries.
+    // Without an extension in lower case git cannot read the entries.
     if (/^[a-z]/.test(name)) form = 'part';
     // The link of a split index names the file that has the other entries.
     if (name === 'link') hash.update(bytes.subarray(at, at + extensionBytes + objectBytes));

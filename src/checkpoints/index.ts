@@ -1,7 +1,7 @@
 /**
- * Checkpoints of the files of a workspace: saved before and after each turn, compared, restored. Stored by content in SQLite and packs
- * in the home, never in the workspace. Git is run for the names that it ignores, for HEAD, branches and the index, for merges of texts and
- * for worktrees of removed forks. Never here: conversations, approvals.
+ * Checkpoints of the files of a workspace: saved before and after each turn, compared, restored. Stored by content in SQLite and
+ * packs in the home, never in the workspace. Git runs for the names that it ignores, for HEAD, branches and the index, for merges
+ * of texts and for worktrees of removed forks. Never here: conversations, approvals.
  */
 export type { Engines } from './calls.ts';
 export type { ChangedFile, TurnDiff } from './diff.ts';

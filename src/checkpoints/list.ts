@@ -16,7 +16,7 @@ export interface CheckpointInfo extends Uncovered {
   readonly bytes: number;
   /** Whether the checkpoint was taken back. */
   readonly isUndone: boolean;
-  /** The server ended in the middle of it, and completed it at its next start. */
+  /** Whether the server ended during the restore, and completed it at its next start. */
   readonly recovered: boolean;
 }
 
@@ -51,7 +51,10 @@ export function checkpointsOf(
   });
 }
 
-/** Turns from this one on that can be taken back together: those of the thread, or one restore alone. @returns undefined: there is no such checkpoint */
+/**
+ * Turns from this one on that can be taken back together: those of the thread, or one restore alone.
+ * @returns undefined: there is no such checkpoint
+ */
 export function turnsFrom(history: History, thread: string, turnId: string): readonly string[] | undefined {
   const turns = history.turns(thread);
   const from = turns.find(({ turn }) => turn === turnId);

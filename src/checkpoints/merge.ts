@@ -19,7 +19,10 @@ export interface ForkChange {
   readonly after: Entry | undefined;
 }
 
-/** A fork with the marks between which it has changed its files, by its turns. The changes themselves may be many: they are read where they are needed. */
+/**
+ * A fork with the marks between which its turns have changed its files. The changes themselves may be many: they are read only
+ * where they are needed.
+ */
 export interface ForkSpan {
   /** Canonical path of the fork. */
   readonly root: string;
@@ -39,14 +42,14 @@ export interface MergeOptions {
   readonly bases: ContentReader;
   /** Environment of git; undefined: texts are not merged. */
   readonly environment: Readonly<Record<string, string>> | undefined;
-  /** Conflicting paths take the fork's state. */
+  /** Gives conflicting paths the fork's state. */
   readonly force: boolean;
 }
 
 export interface MergePlan {
   readonly ops: readonly RestoreOp[];
   readonly conflicts: readonly Conflict[];
-  /** Left although `force` is set. */
+  /** Paths left unchanged although `force` is set. */
   readonly notCovered: readonly NotCovered[];
 }
 
@@ -59,7 +62,7 @@ export interface ForkChanges {
   readonly notCovered: readonly NotCovered[];
 }
 
-/** Compares a fork with the state of its original from which it was laid out. Both lists are sorted by path. */
+/** Compares a fork with the state of its original from which it was made. Both lists are sorted by path. */
 export function changesSince(base: Iterable<StampedEntry>, fork: Iterable<StampedEntry>): ForkChanges {
   const changes: ForkChange[] = [];
   const notCovered: NotCovered[] = [];
@@ -97,7 +100,7 @@ function* pairsOf(base: Iterable<StampedEntry>, fork: Iterable<StampedEntry>): G
   }
 }
 
-/** Compares two states of a fork. @throws CheckpointError when the first one was deleted meanwhile */
+/** Compares two states of a fork. @throws CheckpointError when the first one has been deleted */
 export function changesOf(history: History, { since, through }: ForkSpan): ForkChanges {
   if (!history.hasMark(since)) throw new CheckpointError('the checkpoints of the fork were deleted meanwhile');
   const paths = new Set(history.changes(since, through).map(({ path }) => path));

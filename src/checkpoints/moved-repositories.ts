@@ -5,7 +5,7 @@ import { type GitState, isMoved, isOwnPart, isSamePlace, movedParts } from './gi
 import type { History } from './history.ts';
 import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
 
-/** Names the repositories that differ between two marks, but for the tree's own where an undo can set it back. */
+/** Lists the repositories that differ between two marks, except the tree's own where an undo can set it back. */
 export function movedRepositories(
   history: Pick<History, 'gitAt'>,
   repositories: Repositories,
@@ -27,14 +27,14 @@ export function movedRepositories(
   ].map((path) => ({ path, reason: 'repository', size: 0 }));
 }
 
-/** Path of the repository to which a tree belongs, if it changed and an undo leaves a part of the change. */
+/** Path of the tree's own repository, if it changed and an undo leaves a part of the change. */
 function rootPath(root: string, before: GitState | undefined, after: GitState | undefined): readonly string[] {
   if (!differs(before, after) || (before && after && isWhollyRestored(before, after))) return [];
   const [state] = [after, before].flatMap((each) => each ?? []);
   return [state?.place?.kind === 'above' ? relative(root, state.place.directory) : '.git'];
 }
 
-/** Whether an undo sets everything back that differs, unless a user changes it before. */
+/** Whether an undo sets back every difference, unless a user changes it before. */
 function isWhollyRestored(before: GitState, after: GitState): boolean {
   if (!isSamePlace(before, after) || before.isPartial || after.isPartial || after.isUncertain) return false;
   const kind = before.place?.kind;

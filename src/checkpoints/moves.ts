@@ -6,8 +6,8 @@ import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
 import type { NestedMove, StoredRestore } from './restores.ts';
 
 /**
- * Compares all repositories of a tree before and after turns. One that comes back or goes with its files has no move, unless the files only name
- * it: then it is compared again at the end.
+ * Compares all repositories of a tree before and after turns. One that comes back or goes with its files has no move, unless the
+ * files only name it: then it is compared again at the end.
  */
 export async function movesOf(
   { history, repositories }: { readonly history: History; readonly repositories: Repositories },

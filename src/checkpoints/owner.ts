@@ -8,5 +8,5 @@ export const ownerOf = ({ thread, turn }: Owner): Owner => ({ thread, turn });
 
 export const ownerKey = ({ thread, turn }: Owner): string => `${thread} ${turn}`;
 
-/** Owner of changes that may be the user's: with a turn beside it, the change is a conflict. */
+/** Owner of changes that may be the user's: beside a turn, it makes the change a conflict. */
 export const userOwner: Owner = { thread: 'user', turn: '' };

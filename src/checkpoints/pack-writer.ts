@@ -6,7 +6,7 @@ import type { CheckpointDatabase, Row } from './database.ts';
 import { CheckpointError } from './errors.ts';
 import { packBytes } from './limits.ts';
 
-/** Place of a content in the packs, and how it is there. */
+/** Place of a content in the packs, and its codec. */
 export interface Place {
   readonly pack: number;
   readonly start: number;
@@ -14,13 +14,13 @@ export interface Place {
   readonly codec: string;
 }
 
-/** A content that is compressed together with others. */
+/** A small content, compressed together with others. */
 export interface Small {
   readonly hash: string;
   readonly bytes: Uint8Array;
 }
 
-/** Smaller pieces are not worth the attempt. */
+/** Smallest piece that is worth compressing, in bytes. */
 const leastCompressed = 64;
 const leastChunkBytes = 1_024;
 const { O_RDWR, O_CREAT, O_NOFOLLOW = 0 } = constants;
@@ -75,7 +75,7 @@ export class PackWriter {
     return readFully(this.#required(), row);
   }
 
-  /** Writes bytes behind the last ones. @returns their place */
+  /** Writes bytes at the end of the pack. @returns their place */
   write(bytes: Uint8Array): Omit<Place, 'codec'> {
     if (this.#length + bytes.length > packBytes && this.#length > 0) this.next();
     const fd = this.#required();
@@ -131,7 +131,7 @@ export class PackWriter {
     );
   }
 
-  /** Begins another pack. The full one is durable and has its row before. */
+  /** Begins another pack, after the full one is durable and has its row. */
   next(): void {
     this.sync();
     this.writeRow();

@@ -2,8 +2,8 @@ import { readSync } from 'node:fs';
 import { pieceBytes } from './limits.ts';
 
 /**
- * Reads a file of `size` bytes from its start, in the pieces in which the store has it. Together they have another length than `size` when
- * the file is shorter, or longer: one byte more is asked for, which shows that it has grown.
+ * Reads a file of `size` bytes from its start, in the pieces of the store. Their total length differs from `size` when the file is
+ * shorter, or longer: the read asks for one byte more, which shows that the file has grown.
  */
 export function* piecesOf(fd: number, size: number): Generator<Buffer> {
   for (let total = 0; total <= size; ) {
@@ -12,7 +12,7 @@ export function* piecesOf(fd: number, size: number): Generator<Buffer> {
     while (length < bytes.length) {
       const read = readSync(fd, bytes, length, bytes.length - length, total + length);
       length += read;
-      // Less than was asked for is the end of a file: another read would only say so again.
+      // A short read is the end of the file: another read would only confirm it.
       if (read === 0 || total + length === size) break;
     }
     // An empty file is one empty piece.

@@ -7,7 +7,7 @@ import { restorePrefix } from './plan.ts';
 /** A file that turns have changed, and that has its earlier state again. */
 export interface PutBack {
   readonly path: string;
-  /** Takes the restore back that did it. */
+  /** Id by which the restore can be taken back. */
   readonly restoreId: string;
 }
 
@@ -17,7 +17,7 @@ export interface PutBackRequest {
   readonly turn: string | undefined;
 }
 
-/** Most files that are named. */
+/** Most named files. */
 const maxFiles = 2_000;
 
 /**

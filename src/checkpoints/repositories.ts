@@ -16,33 +16,36 @@ export interface RepositoriesOptions {
   readonly git: RunGit | undefined;
 }
 
-/** State of a repository at a mark, also of a submodule that is not checked out then. @param known an earlier or later state of it */
+/**
+ * State of a repository at a mark, also of a submodule that is not checked out then.
+ * @param known an earlier or later state of the repository
+ */
 export function nestedAt({ nested }: TreeState, path: BytePath, known: GitState | undefined): GitState | undefined {
   const directory = known?.place?.kind === 'module' ? known.place.directory : undefined;
   const isSameModule = ({ place }: GitState) => place?.kind === 'module' && place.directory === directory;
   return nested[path] ?? (directory === undefined ? undefined : Object.values(nested).find(isSameModule));
 }
 
-/** Whether a path is that of a submodule's repository which is not checked out. */
+/** Whether a path is that of the repository of a submodule that is not checked out. */
 export const isModulePath = (path: BytePath): boolean => path.startsWith('.git/');
 
 /** A repository of the tree with the means to set it back. */
 export interface Repository {
   readonly place: GitPlace;
   readonly index: GitIndex;
-  /** Runs git in it; undefined: there is no git. */
+  /** Runs git in the repository; undefined: there is no git. */
   readonly git: RunGit | undefined;
 }
 
-/** State of the repositories as a mark has it: names of contents, of which the first is the state itself. */
+/** Saved state of the repositories at a mark: names of contents; the first one is the state itself. */
 export interface SavedRepositories {
   readonly contents: readonly string[];
 }
 
-/** Nested repositories that are read at a mark; the paths of further ones are not. */
+/** Most nested repositories read at a mark; further ones are ignored. */
 const maxNested = 200;
 
-/** The repositories of one tree: the one to which it belongs, and those in its directories. Their state is saved with each mark. */
+/** The repositories of one tree: its own, and those in its directories. Their state is saved with each mark. */
 export class Repositories {
   readonly #options: RepositoriesOptions;
   readonly #indexes = new Map<BytePath, GitIndex>();
@@ -142,7 +145,7 @@ export class Repositories {
   }
 }
 
-/** Stands for the tree's own repository where only its directories have one. */
+/** State of the tree's own repository where only its directories have one. */
 const noRepository: GitState = { head: '', refs: {} };
 
 /** Runs git in the repository that was found, even when the `.git` of the directory names another one by now. */

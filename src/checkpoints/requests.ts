@@ -3,14 +3,14 @@ import type { ForkSpan } from './merge.ts';
 import type { Owner } from './owner.ts';
 import type { RestoreFindings } from './plan.ts';
 
-/** A mark that is to be taken. */
+/** Request for a mark. */
 export interface MarkRequest extends Owner {
   readonly edge: 'start' | 'end';
 }
 
 export interface RestoreRequest {
   readonly thread: string;
-  /** Turns, or a restore, that are taken back. */
+  /** Turns, or a restore, to take back. */
   readonly turns: readonly string[];
   readonly paths: readonly string[] | undefined;
   readonly force: boolean;
@@ -18,16 +18,16 @@ export interface RestoreRequest {
   readonly conversation: readonly string[];
 }
 
-/** Changes of a fork that come into this tree. */
+/** Changes of a fork, for this tree. */
 export interface MergeRequest {
-  /** Thread that they belong to from then on. */
+  /** Thread to which the changes belong from then on. */
   readonly thread: string;
   readonly fork: ForkSpan;
   /** Overwrites paths that both changed and that cannot be merged. */
   readonly force: boolean;
 }
 
-/** A restore that is planned and, if there are no conflicts, staged and written down. Its operations stay with the engine. */
+/** A planned restore, staged and written down if it has no conflicts. Its operations stay with the engine. */
 export interface PreparedRestore extends RestoreFindings {
   /** Undefined: refused because of its conflicts. */
   readonly number: number | undefined;
@@ -36,7 +36,7 @@ export interface PreparedRestore extends RestoreFindings {
 export interface RestoreOutcome extends RestoreFindings {
   /** Name by which the restore can be taken back. */
   readonly restoreId: string;
-  /** The first of them. */
+  /** The first restored paths. */
   readonly restored: readonly string[];
   readonly restoredTotal: number;
   /** Paths that changed while the restore ran, and that it did not touch: the first of them. */

@@ -26,10 +26,10 @@ export interface NestedMove {
   readonly move: GitMove | GitRestore;
 }
 
-/** A restore that is under way. */
+/** A restore in progress. */
 export interface OpenRestore {
   readonly thread: string;
-  /** Mark of the files before it. */
+  /** Mark of the files before the restore. */
   readonly beforeSeq: number;
   readonly stored: StoredRestore;
 }
@@ -59,7 +59,7 @@ export class Restores {
     ).lastKey;
   }
 
-  /** @throws CheckpointError when it is not under way */
+  /** @throws CheckpointError when the restore is not in progress */
   get(number: number): OpenRestore {
     const row = this.#database.get('SELECT * FROM restores WHERE number = ?', number);
     if (row?.['state'] !== 'applying') throw new CheckpointError('there is no such restore');
@@ -87,14 +87,14 @@ export class Restores {
     );
   }
 
-  /** Whether a turn is a restore that was completed by a later start. */
+  /** Whether a turn is a restore that a later start has completed. */
   wasRecovered({ turn }: Pick<SavedTurn, 'turn'>): boolean {
     if (!turn.startsWith(restorePrefix)) return false;
     const number = Number(turn.slice(restorePrefix.length));
     return Number(this.#database.get('SELECT recovered FROM restores WHERE number = ?', number)?.['recovered']) === 1;
   }
 
-  /** Forgets those that can no longer be taken back. */
+  /** Forgets restores that can no longer be taken back. */
   trim(): void {
     this.#database.run(
       "DELETE FROM restores WHERE state = 'done' AND ? || number NOT IN (SELECT turn FROM turns)",

@@ -14,10 +14,10 @@ export interface Candidate {
   readonly mode: number;
   readonly size: number;
   readonly mtime: number;
-  /** Null: too young to prove anything. */
+  /** Null: too recent to prove anything. */
   readonly ctime: number | null;
   readonly ino: number;
-  /** Why it is not covered. */
+  /** Reason why the entry is not covered. */
   readonly reason?: SkipReason;
 }
 
@@ -37,7 +37,7 @@ export interface ScanOptions {
   readonly tree: Tree;
   readonly known: StatIndex;
   readonly limits: Pick<CheckpointLimits, 'entries' | 'fileBytes' | 'contentBytes'>;
-  /** Directories that are left out, and named, with the bytes in them. */
+  /** Directories that are left out, and reported, with the bytes in them. */
   readonly leftOut: ReadonlyMap<BytePath, number>;
   /** Paths that do not count as part of the tree: our own state. */
   readonly omitted: ReadonlySet<BytePath>;
@@ -55,8 +55,8 @@ const forksName = '.oratorio-worktrees';
 const gib = 2 ** 30;
 
 /**
- * Compares the facts of every entry of a tree with the last checkpoint. Reads no file. A directory that is unchanged is not read
- * again, only the facts of its entries are.
+ * Compares the facts of every entry of a tree with the last checkpoint. Reads no file. In an unchanged directory it reads only the
+ * facts of the entries, not their names.
  *
  * @throws OverLimit; the system's error when the root cannot be read
  */
@@ -164,7 +164,7 @@ class Walk {
     }
   }
 
-  /** Looks entries of one directory up; without turning each path into bytes where that is not needed. */
+  /** Looks up entries of one directory, without turning each path into bytes where that is not needed. */
   #statsIn(path: BytePath, { isPlain }: SeenDirectory): (name: BytePath) => Stats | 'unreadable' | undefined {
     const { tree } = this.#options;
     const directory = tree.plain(path);
@@ -249,7 +249,7 @@ class Walk {
 
   #namesIn(path: BytePath): readonly BytePath[] | undefined {
     try {
-      // One character a byte, and names stay apart that UTF-8 would fold.
+      // One character a byte, so that names stay apart that UTF-8 would fold.
       const names = readdirSync(this.#options.tree.plain(path), { encoding: 'latin1' });
       const { omitted } = this.#options;
       const isCovered = (name: BytePath) =>

@@ -41,7 +41,7 @@ export interface TakeOptions {
   readonly splitAt?: number | undefined;
 }
 
-/** A state that is stored, before its rows are. */
+/** A stored state without its rows. */
 interface Stored {
   readonly stored: ReadonlyMap<BytePath, StampedEntry | undefined>;
   readonly git: SavedRepositories | undefined;
@@ -63,7 +63,10 @@ export class Snapshots {
     this.#options = options;
   }
 
-  /** Commits the state together with the marks of `commit`. @throws CheckpointError, the system's error; nothing is committed then */
+  /**
+   * Commits the state together with the marks of `commit`.
+   * @throws CheckpointError, the system's error; then nothing is committed
+   */
   async take(commit: (take: TakeMark) => void, { splitAt }: TakeOptions = {}): Promise<void> {
     const { tree, contents, onStep, history, repositories } = this.#options;
     this.#requireSpace();
@@ -131,7 +134,7 @@ export class Snapshots {
     }
   }
 
-  /** Leaves whole directories that git ignores out of a tree that is too large. */
+  /** Leaves out whole directories that git ignores, from a tree that is too large. */
   async #leaveOut(known: StatIndex, error: OverLimit): Promise<void> {
     const { tree, limits, omitted, git } = this.#options;
     const ignored = git ? await ignoredDirectories(git) : [];
@@ -155,7 +158,7 @@ export class Snapshots {
     return stored;
   }
 
-  /** Files above the limit of ignored ones that git ignores. Git is asked only when there are such files. */
+  /** Ignored files above the limit for them. Runs git only when there are files of such a size. */
   async #ignoredLarge(candidates: readonly Candidate[]): Promise<ReadonlySet<BytePath>> {
     const { limits, git } = this.#options;
     const { ignoredFileBytes, fileBytes } = limits;
@@ -189,7 +192,10 @@ function correct(index: StatIndex, path: BytePath, entry: StampedEntry | undefin
   directory.set(at, { kind, mode, size, mtime, ino, ctime: ctime ?? Number.NaN });
 }
 
-/** Latest moment at which a missing entry can have been removed: the last change of the nearest directory that is still there. Infinite: unknown. */
+/**
+ * Latest moment at which a missing entry can have been removed: the last change of the nearest directory that still exists.
+ * Infinite: unknown.
+ */
 function lastChangeOf(path: BytePath, index: StatIndex): number {
   for (let parent = parentOf(path); parent !== undefined; parent = parentOf(parent)) {
     const directory = index.get(parent);

@@ -1,13 +1,13 @@
 import { type BytePath, childOf, isAscii, nameOf, parentOf } from './byte-path.ts';
 import type { EntryKind, StampedEntry } from './entry.ts';
 
-/** One entry of a directory as the last scan saw it. */
+/** One entry of a directory at the last scan. */
 export interface Seen {
   readonly kind: EntryKind;
   readonly mode: number;
   readonly size: number;
   readonly mtime: number;
-  /** NaN: too young to prove anything, so it equals no other. */
+  /** NaN: too recent to prove anything, so it equals no other. */
   readonly ctime: number;
   readonly ino: number;
 }
@@ -104,7 +104,7 @@ export function indexOf(entries: Iterable<StampedEntry>): StatIndex {
     );
     for (const [at, entry] of own.entries()) {
       const facts = seenOf(entry);
-      // Limits may be others by now.
+      // The limits may have changed since then.
       seen.set(at, entry.kind === 'skipped' ? { ...facts, ctime: Number.NaN } : facts);
     }
     index.set(directory.path, seen);

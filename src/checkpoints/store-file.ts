@@ -17,9 +17,9 @@ const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
 const goneCodes = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL']);
 
 /**
- * Stores the content of a file, or the target of a link. A file that changes while it is read is read again, a few times.
+ * Stores the content of a file, or the target of a link. Reads a file again, a few times, when it changes during the read.
  *
- * @returns undefined: it is gone, or something else by now
+ * @returns undefined: the entry is gone, or has another kind
  */
 export function storeCandidate(candidate: Candidate, options: StoreFileOptions): StampedEntry | undefined {
   const { kind, reason } = candidate;
@@ -40,7 +40,7 @@ export function storeCandidate(candidate: Candidate, options: StoreFileOptions):
   }
 }
 
-/** A candidate as an entry that is not covered; its facts show whether it changes. */
+/** Turns a candidate into an entry that is not covered; its facts show whether it changes. */
 export function skipped(candidate: Candidate, reason: SkipReason): StampedEntry {
   return { ...stampedOf(candidate), kind: 'skipped', hash: null, target: reason };
 }
@@ -53,7 +53,7 @@ function storeFile(candidate: Candidate, options: StoreFileOptions): StampedEntr
   const { path } = candidate;
   const { tree, contents, maxBytes } = options;
   for (let tries = 0; tries < readTries; tries += 1) {
-    // Without O_NONBLOCK a FIFO would be waited for.
+    // Without O_NONBLOCK the open of a FIFO would block.
     const fd = openSync(tree.at(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     try {
       const before = fstatSync(fd);

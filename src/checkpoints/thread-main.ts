@@ -1,4 +1,4 @@
-/** Program of the thread in which engines work: carries out one message of `engine-thread.ts` after the other, each in its order for a tree. */
+/** Program of the thread in which engines work: handles the messages of `engine-thread.ts`, those of a tree in their order. */
 import { parentPort } from 'node:worker_threads';
 import type { ThreadReply, ThreadRequest } from './engine-thread.ts';
 import { CheckpointError } from './errors.ts';

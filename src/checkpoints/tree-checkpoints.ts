@@ -8,17 +8,17 @@ import type { MarkRequest, MergeRequest, RestoreOutcome, RestoreRequest } from '
 
 export interface TreeCheckpointsOptions {
   readonly place: TreePlace;
-  /** Do the work; those of several trees may be in one thread. */
+  /** Engines that do the work; those of several trees may share a thread. */
   readonly engines: Engines;
   /** Takes turns of a conversation back; ignores those that are missing. */
   readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
-  /** Whether a conversation works in a directory. Of a copy that a killed process made none may. */
+  /** Whether a conversation works in a directory. In a copy that a killed process made, there may be none. */
   readonly isInUse: (directory: string) => boolean;
   /** Receives the machine before it starts. */
   readonly observe?: ((actor: AnyActorRef) => void) | undefined;
 }
 
-/** A restore that was refused, and why. */
+/** A completed restore, or a refused one with the reason. */
 export type RestoreResult =
   | ({ readonly kind: 'restored' } & RestoreOutcome)
   | ({ readonly kind: 'refused' } & RestoreFindings);

@@ -22,9 +22,9 @@ export class Tree {
   /** Canonical and absolute. */
   readonly root: string;
   readonly #rootBytes: BytePath;
-  /** Before the paths of `plain`. */
+  /** Prefix of the paths of `plain`. */
   #prefix: BytePath;
-  /** The chain of directories that was used last, from the root. */
+  /** Most recently used chain of directories, from the root. */
   #chain: Held[] = [];
 
   constructor(root: string) {
@@ -33,7 +33,10 @@ export class Tree {
     this.#prefix = `${this.#rootBytes}/`;
   }
 
-  /** Path of an entry for system calls, valid until the next call. @throws the system's error when a directory on the way is missing or is a link */
+  /**
+   * Path of an entry for system calls, valid until the next call.
+   * @throws the system's error when a directory on the way is missing or is a link
+   */
   at(path: BytePath): string | Buffer {
     const parent = parentOf(path);
     if (parent === undefined) return hasDescriptors ? this.#directory('') : this.root;
@@ -47,7 +50,7 @@ export class Tree {
   }
 
   /**
-   * Begins a walk with `plain`. Where the root is the directory in which the process works, as that of an agent server is, its paths are
+   * Begins a walk with `plain`. When the root is the working directory of the process, as for an agent server, its paths are
    * relative from then on: the system looks up fewer names for each, which is a tenth of a scan.
    */
   beginWalk(): void {
@@ -87,7 +90,7 @@ export class Tree {
   }
 }
 
-/** Whether relative paths begin at a directory; not when it was moved away and another one took its place. */
+/** Whether relative paths begin at a directory; false when another one has taken the place of a moved one. */
 function isWorkingDirectory(root: string): boolean {
   try {
     if (process.cwd() !== root) return false;

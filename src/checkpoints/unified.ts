@@ -14,7 +14,7 @@ export interface UnifiedFile {
 
 type Side = Entry | undefined;
 
-/** A file as git writes it in a diff; nothing for a directory. A file that became a link is one that goes and one that comes. */
+/** A file in the form of git's diff; empty for a directory. A file that became a link is a removed and an added file. */
 export function unifiedText(
   file: UnifiedFile,
   hunksOf: (before: Side, after: Side) => StructuredPatch | undefined,

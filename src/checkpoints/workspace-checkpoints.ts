@@ -17,7 +17,7 @@ export interface WorkspaceCheckpointsOptions {
   /** Directory of all trees, in the state of the workspace, where no tool of the agent writes. */
   readonly directory: string;
   readonly limits: CheckpointLimits;
-  /** Directories of ours that may lie in a workspace: no checkpoint covers them. */
+  /** Our own directories that may lie in a workspace: no checkpoint covers them. */
   readonly ownDirectories?: readonly string[];
   /** Environment of git, without keys; undefined: git is not run. */
   readonly gitEnvironment: Readonly<Record<string, string>> | undefined;
@@ -52,7 +52,7 @@ interface OpenTurn {
   start: Promise<void> | undefined;
   /** Whether the files are saved in their earlier state: from now on tools may change them. */
   hasStarted: boolean;
-  /** A tool may have changed files. */
+  /** Whether a tool may have changed files. */
   isNeeded?: true;
 }
 
@@ -122,7 +122,7 @@ export class WorkspaceCheckpoints {
     return notes.begin(ownerOf(place));
   }
 
-  /** Saves the files at the end of a turn that may have changed them; undefined: none was saved at its start. */
+  /** Saves the files at the end of a turn that may have changed them; undefined: no state was saved at its start. */
   settle(place: TurnPlace): Promise<void> | undefined {
     const turn = this.#turns.get(keyOf(place));
     this.#turns.delete(keyOf(place));
@@ -130,7 +130,7 @@ export class WorkspaceCheckpoints {
     const owner = ownerOf(place);
     const tree = this.#tree(place.workspacePath);
     if (turn.hasStarted && turn.isNeeded) return tree.mark({ edge: 'end', ...owner });
-    // No tool has changed files: the turn ends without a scan, and does not wait for the one that is under way.
+    // No tool has changed files: the turn ends without a scan, and does not wait for the current one.
     void turn.start.then(() => tree.ask('dropTurn', owner)).catch(() => undefined);
     return undefined;
   }
@@ -145,7 +145,10 @@ export class WorkspaceCheckpoints {
     return this.#tree(workspacePath).ask('list', threadId);
   }
 
-  /** Turns from this one on that can be taken back together: those of the thread, or one restore alone. @returns undefined: there is no such checkpoint */
+  /**
+   * Turns from this one on that can be taken back together: those of the thread, or one restore alone.
+   * @returns undefined: there is no such checkpoint
+   */
   turnsFrom(threadId: string, workspacePath: string, turnId: string): Promise<readonly string[] | undefined> {
     return this.#tree(workspacePath).ask('turnsFrom', threadId, turnId);
   }
@@ -155,12 +158,15 @@ export class WorkspaceCheckpoints {
     return this.#tree(workspacePath).ask('diff', { thread: threadId, turn: turnId, isUnified });
   }
 
-  /** Notes a directory for a copy, before it is made: a later start removes it when no conversation came to work in it. @throws CheckpointError */
+  /**
+   * Notes a directory for a copy, before it is made: a later start removes it when no conversation works in it.
+   * @throws CheckpointError
+   */
   announceCopy(target: string, workspacePath: string): Promise<void> {
     return this.#tree(workspacePath).ask('announceCopy', target);
   }
 
-  /** The copy stays: a conversation that works in it is stored. @throws CheckpointError */
+  /** Keeps a copy, once a conversation that works in it is stored. @throws CheckpointError */
   keepCopy(target: string, workspacePath: string): Promise<void> {
     return this.#tree(workspacePath).ask('keepCopy', target);
   }
@@ -190,7 +196,7 @@ export class WorkspaceCheckpoints {
     return this.#tree(into.workspacePath).restore({ thread: into.threadId, fork: changes, force });
   }
 
-  /** Forgets the checkpoints of a thread that is deleted. @throws CheckpointError */
+  /** Forgets the checkpoints of a deleted thread. @throws CheckpointError */
   async forget(threadId: string): Promise<void> {
     for (const root of this.#roots()) await this.#tree(root).ask('forget', threadId);
   }
@@ -236,7 +242,7 @@ export class WorkspaceCheckpoints {
     return tree;
   }
 
-  /** Trees of an earlier process that was killed are completed at once: SQLite removes its log only when it is closed. */
+  /** Opens trees of a killed process at once to complete them: SQLite removes its log only when it is closed. */
   #openUnclean(): void {
     for (const root of this.#roots()) {
       if (existsSync(join(this.#directoryOf(treeIdOf(root)), 'checkpoints.db-wal'))) this.#tree(root);

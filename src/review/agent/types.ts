@@ -76,8 +76,8 @@ export interface ReviewAgent {
   /** Ends the running turn of a thread, which another process may have begun. A missing thread is not an error. */
   interrupt(workspacePath: string, threadId: string): Promise<void>;
   /**
-   * Address of the Dashboard page of a thread. When the Dashboard is this user's, the fragment holds the key that opens it: never
-   * log it. Undefined when no server shows the thread; no server is started for it.
+   * Address of the Dashboard page of a thread, without a token: the Dashboard asks for one. Undefined when no server shows the
+   * thread; no server is started for it.
    */
   traceUrl(workspacePath: string, threadId: string): Promise<string | undefined>;
   /** Entry of `/api/v1/status` for the agent server of a workspace. */

@@ -1,4 +1,4 @@
-/** The bundled repository: a small shop, and a change with faults that the demo model knows by sight. */
+/** The bundled repository: a small shop, and a change with faults that the demo model recognises. */
 
 /** Files by path, at a commit. */
 export type Files = Readonly<Record<string, string>>;

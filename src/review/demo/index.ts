@@ -16,7 +16,7 @@ import { type DemoRepository, makeRepository } from './repository.ts';
 import { type DemoSource, startDemoSource } from './source.ts';
 
 export interface DemoOptions {
-  /** Empty directory, on this machine only; everything of the demo is in it. */
+  /** Empty directory, on this machine only; it holds all files of the demo. */
   readonly directory: string;
   /** The bundled repository, made by `makeDemoRepository`. */
   readonly repository: DemoRepository;
@@ -101,7 +101,7 @@ function settingsOf({ repository, agentServerUrl, port }: DemoOptions, source: D
         WorktreeRoot: worktreeRoot,
         RepositoryWorkspaceRoutes: [{ Project: project, WorkspacePath: repository.checkout }],
       },
-      // The draft waits for the person who watches: publishing is theirs to try.
+      // The draft waits for the user, who can try to publish it.
       Automation: { AutoReviewRepositories: [project], AutoReviewPublishEnabled: false },
     },
   };

@@ -30,7 +30,7 @@ export interface DemoCheckRun {
 
 /** The pull request of the demo, and the texts written to it. */
 export class DemoPull {
-  /** Address of its page. */
+  /** Address of the pull request's page. */
   url = '';
   /** ISO time; undefined: the repository has no open pull request yet. */
   openedAt: string | undefined;
@@ -73,7 +73,7 @@ export class DemoPull {
     };
   }
 
-  /** Payload of its webhook, without the action. */
+  /** Payload of the pull request's webhook, without the action. */
   event(): object {
     return {
       number: pull.number,

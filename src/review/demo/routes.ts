@@ -115,7 +115,7 @@ async function submitReview(demo: DemoPull, context: RequestContext<never>): Pro
   return json(200, demo.review(review));
 }
 
-/** Newest first, without those of a pending review. */
+/** Lists review comments, newest first, without those of a pending review. */
 function listReviewComments(demo: DemoPull): Answer {
   const shown = [...demo.reviewComments.values()].filter(
     ({ reviewId }) => demo.reviews.get(reviewId ?? 0)?.state !== 'PENDING',

@@ -10,7 +10,7 @@ import { demoRoutes } from './routes.ts';
 
 /** The stand-in for GitHub. */
 export interface DemoSource {
-  /** Base of its API. Other users of the machine cannot guess it. */
+  /** Base of the stand-in's API. Other users of the machine cannot guess it. */
   readonly endpoint: string;
   readonly webhookSecret: string;
   readonly pull: DemoPull;

@@ -12,7 +12,7 @@ export interface ChangeContext {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Nothing that a configuration or an attribute could turn into a program or a blind spot. */
+/** Arguments by which no configuration or attribute can start a program or hide a change. */
 const common = ['diff-tree', '-r', '--no-ext-diff', '--no-textconv', '--no-color', '--ignore-submodules=none'];
 const listed = ['--raw', '--numstat', '-z', '--full-index'];
 const patched = ['-p', '-U3', '--src-prefix=a/', '--dst-prefix=b/', '--submodule=short'];
@@ -20,12 +20,12 @@ const patched = ['-p', '-U3', '--src-prefix=a/', '--dst-prefix=b/', '--submodule
 const hiddenBytes = 512 * 1_024;
 
 /**
- * Reads the difference between the trees of two commits. Git is ended when it has printed enough.
+ * Reads the difference between the trees of two commits. Ends git when it has printed enough.
  * @throws GitError `treeTooLarge` when the names alone are too many, `gitMemoryExceeded`
  */
 export async function changeBetween(context: ChangeContext, from: string, to: string): Promise<Change> {
   try {
-    // Listing and patch are made by one process: renames are looked for once.
+    // One process makes both listing and patch: git searches for renames once.
     const renames = ['-M', `-l${context.limits.renameLimit}`];
     return split(await compare(context, [...listed, ...patched, ...renames, from, to]), context.limits);
   } catch (error) {
@@ -47,8 +47,8 @@ export async function earlierChange(context: ChangeContext, from: string, to: st
 }
 
 /**
- * Git holds large files whole when it looks for renames among them, and also binary ones that were added or removed, only to
- * say that they differ. So renames are not looked for, and such files are listed without a word in the patch.
+ * Compares without the search for renames, for which git holds large files whole. It also holds binary ones that were added or
+ * removed, only to say that they differ: such files are listed without a patch.
  */
 async function compareFrugally(context: ChangeContext, from: string, to: string): Promise<Change> {
   const { limits } = context;
@@ -82,7 +82,7 @@ function split({ stdout, isCut }: GitResult, limits: GitLimits): Change {
 
 const tooManyFiles = (): GitError => new GitError('treeTooLarge', 'The change has too many files');
 
-/** Up to the last file that began: it may be cut itself. */
+/** The patch up to the last file that began, which may be cut itself. */
 function wholeFiles(patch: Buffer): string {
   const last = patch.lastIndexOf('\ndiff --git ');
   return last === -1 ? '' : patch.toString('utf8', 0, last + 1);

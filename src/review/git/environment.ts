@@ -6,21 +6,21 @@ import type { GitLimits } from './limits.ts';
 export type Protocol = 'https' | 'http' | 'file' | 'none';
 
 export interface EnvironmentOptions {
-  /** Where programs are looked for. */
+  /** Search path for programs. */
   readonly path: string;
   /** An empty read-only directory: home of git, and its directory of hooks. */
   readonly emptyDirectory: string;
   readonly limits: GitLimits;
   readonly protocol: Protocol;
-  /** Names the process and all its children, so that they are found again. */
+  /** Marks the process and all its children, so that they can be found again. */
   readonly marker: { readonly name: string; readonly value: string };
-  /** Configuration of this one command, after ours. The one place where a token may be. */
+  /** Configuration of this one command, after ours. The only place for a token. */
   readonly config?: readonly (readonly [key: string, value: string])[];
   readonly extra?: Readonly<Record<string, string>>;
 }
 
 /**
- * The whole environment of a git process, made from nothing but the locked environment of `src/git`: no `GIT_*` variable, no home, no
+ * The whole environment of a git process, built only from the locked environment of `src/git`: no `GIT_*` variable, no home, no
  * agent, no system or user configuration reaches it.
  */
 export function reviewEnvironment(options: EnvironmentOptions): Record<string, string> {

@@ -7,7 +7,7 @@ import { failureText, type GitRunner } from './runner.ts';
 import { type ObjectStore, remoteName } from './store.ts';
 import type { ReviewTarget } from './types.ts';
 
-/** Our own corner of the refs; nothing of a remote's names is in it, so none can collide or surprise. */
+/** Names of our own refs. They hold no name of the remote, so none can collide. */
 export const refs = {
   pull: (number: number): string => `refs/oratorio/pull/${number}/head`,
   base: (branch: string): string => `refs/oratorio/heads/${shortHash(branch)}`,
@@ -20,7 +20,7 @@ export interface FetchContext {
   readonly limits: GitLimits;
 }
 
-/** Head and base as the store has them. */
+/** Head and base in the store. */
 export interface Tips {
   readonly head: string | null;
   readonly base: string | null;
@@ -46,7 +46,7 @@ export async function fetchTarget(context: FetchContext, target: ReviewTarget): 
     await fetchRefs(context, target, token, `refs/heads/${target.baseRef}`);
   } catch (error) {
     if (!isMissingRef(error, `refs/heads/${target.baseRef}`)) throw fetchFailure(error);
-    // The branch is gone; the commit may still be had.
+    // The branch is gone; the commit may still be available.
     await fetchRefs(context, target, token, target.baseSha).catch((other) => {
       throw fetchFailure(other);
     });
@@ -62,12 +62,12 @@ export async function fetchTarget(context: FetchContext, target: ReviewTarget): 
   return base;
 }
 
-/** True when the base that the source named is the one we have, or older. */
+/** Whether the base named by the source is the fetched one, or older. */
 async function isCurrent(context: FetchContext, { baseSha, signal }: ReviewTarget, base: string): Promise<boolean> {
   return base === baseSha || (await ancestry(context, baseSha, base, signal)) === 'ancestor';
 }
 
-/** Whether `older` is an ancestor of `newer`, or the same; `unknown` when one of them is not there. */
+/** Whether `older` is an ancestor of `newer`, or the same commit; `unknown` when one of them is missing. */
 export async function ancestry(
   { git, store }: Pick<FetchContext, 'git' | 'store'>,
   older: string,
@@ -113,7 +113,7 @@ async function fetchRefs(
 const isMissingRef = (error: unknown, ref: string): boolean =>
   failureText(error).includes(`couldn't find remote ref ${ref}`);
 
-/** Trees of trees that are missing show themselves only when those above are there. */
+/** Rounds of fetches: a missing tree shows its own missing trees only once it is present. */
 const maxRounds = 64;
 
 /** Fetches every object that the trees of `commits` name and a partial store lacks. No other command then needs the remote. */

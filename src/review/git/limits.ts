@@ -8,10 +8,10 @@ export interface GitLimits {
   readonly fetchMs: number;
   /** Any other git command. */
   readonly commandMs: number;
-  /** A transfer slower than `lowSpeedBytes` a second for so long has stalled. */
+  /** A transfer slower than `lowSpeedBytes` a second for this time has stalled. */
   readonly lowSpeedSeconds: number;
   readonly lowSpeedBytes: number;
-  /** Waiting for another run, or process, that works on the same store. */
+  /** Wait for another run, or process, that works on the same store. */
   readonly lockMs: number;
   /** One pack that a remote may send. */
   readonly packBytes: number;
@@ -41,7 +41,7 @@ export interface GitLimits {
   /** A longer path, or part of one, does not fit into every file system. */
   readonly pathBytes: number;
   readonly nameBytes: number;
-  /** A store that no run has used for so long is removed. */
+  /** A store that no run has used for this time is removed. */
   readonly storeIdleMs: number;
 }
 

@@ -70,7 +70,7 @@ function readEntry(head: Buffer, next: () => Buffer): RawEntry {
   };
 }
 
-/** `added<TAB>removed<TAB>name`; of a rename nothing stands behind the second tab, and both names follow. */
+/** `added<TAB>removed<TAB>name`; for a rename the name is empty, and both names follow. */
 function readCount(head: Buffer, next: () => Buffer): Count {
   const tab = head.indexOf(0x09);
   const second = head.indexOf(0x09, tab + 1);
@@ -99,7 +99,7 @@ function changedFile(entry: RawEntry, { added, removed }: Pick<Count, 'added' | 
 const noCount = { added: '0', removed: '0' };
 const isBroken = (name: Buffer): boolean => !Buffer.from(name.toString('utf8')).equals(name);
 
-/** The fields of an output made with `-z`, with where each of them has ended. */
+/** The fields of an output made with `-z`, each with the offset after its end. */
 function* fieldsOf(output: Buffer): Generator<{ readonly bytes: Buffer; readonly after: number }, undefined> {
   for (let start = 0; start < output.length; ) {
     const end = output.indexOf(0, start);

@@ -1,6 +1,6 @@
 import type { FetchContext } from './fetch.ts';
 
-/** Where two commits part; null when they have nothing in common. */
+/** Latest common ancestor of two commits; null when they have none. */
 export async function mergeBaseOf(
   { git, store }: Pick<FetchContext, 'git' | 'store'>,
   one: string,

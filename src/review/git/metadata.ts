@@ -7,8 +7,8 @@ import type { RepositoryName } from './types.ts';
 const sha = v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/));
 
 /**
- * Record of a worktree: `<root>/<key>.json`, written before the worktree is begun and removed after it has gone. It
- * holds no path: where things are follows from names that are checked.
+ * Record of a worktree: `<root>/<key>.json`, written before the worktree is begun and removed after it is gone. It
+ * holds no path: all paths follow from checked names.
  */
 export const WorktreeRecord = v.object({
   version: v.literal(1),
@@ -19,12 +19,12 @@ export const WorktreeRecord = v.object({
   headSha: sha,
   state: v.picklist(['active', 'released']),
   outcome: v.optional(v.picklist(['succeeded', 'failed'])),
-  /** When the state began; milliseconds of the wall clock. */
+  /** Start of the state; milliseconds of the wall clock. */
   since: v.number(),
 });
 export type WorktreeRecord = v.InferOutput<typeof WorktreeRecord>;
 
-/** Readable, and found again by the run alone: its last part is made of the run's id. */
+/** Makes a readable key that the run alone identifies: its last part is a hash of the run's id. */
 export function worktreeKey({ owner, name }: RepositoryName, number: number, runId: string): string {
   return makeKey([owner.slice(0, 18), name.slice(0, 18), String(number)], runId);
 }
@@ -37,7 +37,7 @@ export async function writeRecord(root: string, key: string, record: WorktreeRec
   await writeFileAtomicAsync(insideRoot(root, key, '.json'), JSON.stringify(record));
 }
 
-/** Nothing there is fine. */
+/** Removes a record; a missing one is not an error. */
 export async function dropRecord(root: string, key: string): Promise<void> {
   await rm(insideRoot(root, key, '.json'), { force: true });
 }

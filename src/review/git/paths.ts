@@ -13,7 +13,7 @@ export function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
 
-/** A name for people with a hash for programs. */
+/** Makes a key: a name for people with a hash for programs. */
 export function makeKey(words: readonly string[], identity: string): string {
   const prefix = words
     .join('-')
@@ -30,7 +30,7 @@ export function insideRoot(root: string, key: string, suffix = ''): string {
   return join(root, `${key}${suffix}`);
 }
 
-/** The key of the worktree that lies at `path`, directly below `root`. */
+/** The key of the worktree at `path`, directly below `root`. */
 export function keyOf(root: string, path: string): string {
   const key = relative(root, path);
   if (!isAbsolute(path) || !isKey(key)) {
@@ -39,7 +39,7 @@ export function keyOf(root: string, path: string): string {
   return key;
 }
 
-/** A path inside a repository, as the object database knows it: relative, `/` between its parts. */
+/** Checks a path inside a repository, in the form of the object database: relative, `/` between its parts. */
 export function checkRepositoryPath(path: string): void {
   const isUsable =
     path !== '' &&
@@ -48,7 +48,7 @@ export function checkRepositoryPath(path: string): void {
   if (!isUsable) throw new GitError('pathOutside', 'The path is not one inside the repository');
 }
 
-/** Names are part of a URL and of paths. */
+/** Checks an owner or a name, which is part of a URL and of paths. */
 export function checkRepositoryName(part: string): void {
   if (!/^[A-Za-z0-9._-]{1,100}$/.test(part) || part === '.' || part === '..') {
     throw new GitError('pathOutside', 'The owner or the name of the repository is not one of a source');

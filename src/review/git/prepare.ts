@@ -32,7 +32,7 @@ interface Preparation {
   readonly place: WorktreePlace;
 }
 
-/** Relation of head and base, once all their objects are there. */
+/** Relation of head and base, once all their objects are present. */
 interface Survey {
   readonly baseSha: string;
   readonly mergeBaseSha: string;
@@ -44,7 +44,7 @@ interface Survey {
 interface Findings {
   readonly change: Change;
   readonly since: Change | null;
-  /** By path, of those that were wanted and can be read. */
+  /** Texts of the wanted files that can be read, by path. */
   readonly baseTexts: ReadonlyMap<string, string | null>;
 }
 
@@ -119,7 +119,7 @@ async function surveyTarget(context: FetchContext, target: ReviewTarget): Promis
   return { baseSha, mergeBaseSha, fullReason, plan: await planTree(reading, headSha) };
 }
 
-/** Compares, and writes the files, at once. The plan has shown before that the head is not too large for either. */
+/** Compares the commits and writes the files at the same time. The plan has shown that the head is not too large for either. */
 async function finish({ context, store, target, place }: Preparation, survey: Survey): Promise<PreparedReview> {
   const { git, limits } = context;
   const { headSha, sinceSha, signal } = target;

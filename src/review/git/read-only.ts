@@ -7,7 +7,7 @@ const separator = Buffer.from('/');
 const writeRights = 0o222;
 
 /**
- * Takes the right to write from a directory and all below it. Links in it are neither followed nor changed. Names are bytes:
+ * Removes the right to write from a directory and all entries below it. Links are neither followed nor changed. Names are bytes:
  * not all of them are text.
  *
  * @throws the reason of an aborted signal

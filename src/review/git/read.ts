@@ -2,7 +2,7 @@ import { GitError } from './error.ts';
 import { checkRepositoryPath } from './paths.ts';
 import { parseTree, type TreeContext } from './tree.ts';
 
-/** Named at once: a list of arguments is bounded by the system. */
+/** Files named in one command: the system bounds a list of arguments. */
 const batchFiles = 64;
 
 /** A file of a commit, by name. */
@@ -19,7 +19,7 @@ interface Question {
 }
 
 /**
- * Reads single files as a commit has them: from the object database, never from a working tree. Null when it is missing, or
+ * Reads single files of a commit from the object database, never from a working tree. Null when a file is missing, or
  * is a link, a submodule or a directory. Bytes that are not UTF-8 become U+FFFD. The same two processes serve all requests of
  * one turn of the event loop.
  * @returns a function that rejects with GitError `fileTooLarge`, `pathOutside`
@@ -56,7 +56,10 @@ export function committedReader(context: TreeContext, sha: string): (path: strin
   };
 }
 
-/** Bytes of many files of a commit; those that are too large, alone or with those before them, are null. Every path has an answer. */
+/**
+ * Bytes of many files of a commit; files that are too large, alone or with those before them, are null. Every path has an
+ * answer.
+ */
 export async function readManyCommitted(
   context: TreeContext,
   sha: string,
@@ -84,7 +87,7 @@ async function findBlobs({ git, gitDir, signal }: TreeContext, sha: string, path
     args: ['ls-tree', '-l', '-z', '--full-tree', sha, '--', ...paths],
     signal,
   });
-  // A directory that was named beside one of its files is listed whole.
+  // A directory named beside one of its files is listed whole.
   const named = new Set(paths);
   return parseTree(stdout).flatMap(({ mode, type, sha: name, bytes, path }) => {
     const text = path.toString('utf8');

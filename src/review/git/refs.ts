@@ -2,13 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * The commit that a ref of one of our stores names: from the ref's file, or else from `packed-refs` (git-pack-refs(1)). No
- * process is needed for it, and stores are ours, so no other kind of ref is in them.
+ * Returns the commit of a ref in one of our stores: from the ref's file, or else from `packed-refs` (git-pack-refs(1)). Starts no
+ * process: stores are ours, and hold no other kind of ref.
  *
  * @returns null when there is no such ref
  */
 export async function readRef(gitDir: string, name: string): Promise<string | null> {
-  // A ref that is being packed is in `packed-refs` before its file goes: the file is read first.
+  // Packing writes a ref to `packed-refs` before it removes the file: the file is read first.
   const loose = await readIfThere(join(gitDir, name));
   const sha = /^([0-9a-f]{40})\n?$/.exec(loose)?.[1];
   if (sha !== undefined) return sha;

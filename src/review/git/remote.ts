@@ -10,7 +10,7 @@ export interface RemoteOptions {
   readonly gitEndpoint: string;
   /** For the demo and for tests: `file://` is allowed. */
   readonly allowFileProtocol?: boolean;
-  /** `http://host:port`, as `https_proxy`. */
+  /** `http://host:port`, in the form of `https_proxy`. */
   readonly proxy?: string;
   /** Certificates of a private authority, in PEM. */
   readonly caFile?: string;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { runProgram } from '../../supervise/index.ts';
 import { GitError } from './error.ts';
 
-/** Gives us every right to a whole tree. Links in it are neither followed nor changed. */
+/** Gives us every right to a whole tree. Links are neither followed nor changed. */
 async function makeWritable(path: string): Promise<void> {
   let said = '';
   const { exitCode } = await runProgram({
@@ -17,7 +17,7 @@ async function makeWritable(path: string): Promise<void> {
   if (exitCode !== 0) throw new GitError('gitCommandFailed', `chmod failed: ${said.trim()}`);
 }
 
-/** Removes a file or a tree, read-only or not; nothing there is fine. Links are removed, not followed. */
+/** Removes a file or a tree, even a read-only or missing one. Links are removed, not followed. */
 export async function removeTree(path: string): Promise<void> {
   const found = await lstat(path).catch(() => null);
   if (found === null) return;
@@ -30,7 +30,7 @@ export async function removeTree(path: string): Promise<void> {
   }
 }
 
-/** Lock files and half-written packs that a killed git has left. Only while no process works on the store. */
+/** Removes lock files and half-written packs of a killed git. Only while no process works on the store. */
 export async function removeStaleLocks(gitDir: string): Promise<void> {
   const names = await readdir(gitDir, { recursive: true, withFileTypes: true }).catch(() => []);
   for (const entry of names) {

@@ -12,11 +12,11 @@ import type { ReviewGit } from './types.ts';
 import { checkClean } from './worktree.ts';
 
 export interface ReviewGitOptions extends RemoteOptions {
-  /** Absolute; made if it is missing. The same path for backend and agent server. Nothing outside is ever changed. */
+  /** Absolute path, created when it is missing; the same for backend and agent server. Files outside are never changed. */
   readonly worktreeRoot: string;
   readonly retention: Retention;
   readonly limits?: Partial<GitLimits>;
-  /** Where programs are looked for; our own `PATH` unless said. */
+  /** Search path for programs; default: our own `PATH`. */
   readonly path?: string;
 }
 
@@ -57,7 +57,7 @@ export async function openReviewGit(options: ReviewGitOptions): Promise<ReviewGi
   };
 }
 
-/** The oldest git with everything we use, and without the overflows in its parser of attributes (CVE-2022-23521). */
+/** The oldest git with every feature that we use, and without the overflows in its parser of attributes (CVE-2022-23521). */
 const oldestGit = '2.39.1';
 
 async function checkVersion(git: GitRunner): Promise<void> {

@@ -8,7 +8,7 @@ import { BoundedOutput, cleanText } from './output.ts';
 /** One git command. */
 export interface GitCall {
   readonly args: readonly string[];
-  /** Repository it works on. It is always named, so that git never looks for one. */
+  /** Repository of the command. It is always named, so that git never searches for one. */
   readonly gitDir?: string;
   readonly workTree?: string;
   readonly indexFile?: string;
@@ -17,13 +17,13 @@ export interface GitCall {
   readonly stdin?: string | Uint8Array;
   /** Bytes of standard output. */
   readonly maxBytes?: number;
-  /** Too much output is an error unless it may be cut; the command is ended either way. */
+  /** Too much output is an error unless it may be cut; the command ends in both cases. */
   readonly mayCut?: boolean;
   readonly timeoutMs?: number;
   /** Heap of the command. */
   readonly memoryBytes?: number;
   readonly signal?: AbortSignal | undefined;
-  /** Exit codes that are answers, not failures. */
+  /** Exit codes of regular results. */
   readonly answers?: readonly number[];
   readonly network?: NetworkAccess;
 }
@@ -32,7 +32,7 @@ export interface GitCall {
 export interface NetworkAccess {
   readonly protocol: Exclude<Protocol, 'none'>;
   readonly config: readonly (readonly [key: string, value: string])[];
-  /** Taken out of every message. */
+  /** Texts removed from every message. */
   readonly secrets: readonly string[];
   /** Largest file that may be written. */
   readonly fileBytes: number;
@@ -77,7 +77,7 @@ export interface GitRunnerOptions {
   readonly limits: GitLimits;
 }
 
-/** The machine lacks something that it may have later. */
+/** Signs that the machine lacks a resource that it may have later. */
 const lackSigns = /No space left on device|Resource temporarily unavailable|Too many open files/i;
 const memorySigns = /(?:fatal|error): .*(?:Out of memory|Cannot allocate memory)/i;
 /** Exit code of the shell when there is no program of that name. */
@@ -85,9 +85,9 @@ const notFound = 127;
 /** Limits the wait for pipes that a descendant holds open after git has ended. */
 const lingerMs = 2_000;
 
-/** Runs git, and nothing but git, each time in an environment of its own and in a process group of its own. */
+/** Runs git, and nothing but git, each time in a separate environment and a separate process group. */
 export class GitRunner {
-  /** All our git processes carry it. */
+  /** Marker of all our git processes. */
   readonly marker: string;
   readonly #options: GitRunnerOptions;
   readonly #running = new Set<Promise<unknown>>();
@@ -148,7 +148,7 @@ export class GitRunner {
     if (output.isCut) return this.#cut(output.bytes(), call);
     const said = cleanText(output.errors(), call.network?.secrets);
     const isAnswer = exitCode !== null && (exitCode === 0 || call.answers?.includes(exitCode));
-    // With objects missing, git complains, does as if they did not exist, and answers all the same.
+    // When objects are missing, git complains, treats them as absent, and still answers.
     if (isAnswer && !/(^| )error: /.test(said)) return { exitCode, stdout: output.bytes(), isCut: false };
     throw failureOf(name, new CommandFailure(exitCode, signal, said));
   }
@@ -200,7 +200,7 @@ function failureOf(name: string, failure: CommandFailure): GitError {
   }
   return new GitError('gitCommandFailed', `git ${name} failed: ${stderr || failure.message}`, {
     cause: failure,
-    // A crash of its own would come again; being killed from outside may not.
+    // A crash of git itself would come again; a kill from outside may not.
     isRetryable: signal === 'SIGKILL' || signal === 'SIGTERM' || lackSigns.test(stderr),
   });
 }

@@ -29,14 +29,14 @@ export interface ObjectStore {
   readonly isPartial: boolean;
 }
 
-/** Everything about stores that is the same for all of them. */
+/** Context shared by all stores. */
 export interface StoreContext {
   readonly layout: Layout;
   readonly git: GitRunner;
   readonly limits: GitLimits;
 }
 
-/** Which store belongs to a remote and a checkout. Another checkout, or one that has become shallow, has another store. */
+/** The store of a remote and a checkout. Another checkout, or one that has become shallow, has another store. */
 export function storeFor(layout: Layout, repository: RepositoryName, url: string, borrowed: Borrowed): ObjectStore {
   const { owner, name } = repository;
   const key = makeKey([owner, name], JSON.stringify([url, borrowed.objectsPath, borrowed.isPartial]));
@@ -48,7 +48,7 @@ export function storeDirectory({ stores }: Layout, key: string): string {
   return join(stores, `${key}.git`);
 }
 
-/** Where a store is made: it takes its place when it is whole. */
+/** Directory in which a store is made: the complete store moves to its place. */
 export const unfinishedDirectory = ({ stores }: Layout, key: string): string => join(stores, `${key}.new`);
 
 /**
@@ -119,13 +119,13 @@ export async function discardGeneration(context: StoreContext, store: ObjectStor
   if (passport.kind === 'ok' && passport.value.generation === generation) await discardStore(context, store);
 }
 
-/** When a run last used the store; null when it was never finished. */
+/** Time of the last use of the store by a run; null when it was never finished. */
 export async function lastUsed(gitDir: string): Promise<number | null> {
   const passport = await stat(join(gitDir, passportName)).catch(() => null);
   return passport?.mtimeMs ?? null;
 }
 
-/** Takes the store away: it can always be made again. To be called within `withStore`. */
+/** Removes a store, which can always be made again. To be called within `withStore`. */
 export async function discardStore({ layout }: StoreContext, { gitDir }: Pick<ObjectStore, 'gitDir'>): Promise<void> {
   const trash = trashPath(layout.stores);
   try {
@@ -161,7 +161,7 @@ const brokenSigns = new RegExp(
  */
 const attributes = '* !diff !merge -text -eol -ident -filter !working-tree-encoding !export-subst !export-ignore\n';
 
-/** Ours from the first to the last line. It also applies to git that a user runs in one of the worktrees. */
+/** Configuration of a store, all of it ours. It also applies to git that a user runs in one of the worktrees. */
 function configOf({ url, isPartial }: ObjectStore, emptyDirectory: string): string {
   const sections: [section: string, entries: Record<string, string>][] = [
     [

@@ -24,7 +24,7 @@ export interface TreeContext {
 /** Files of a commit that must stay out of its worktree. */
 export interface TreePlan {
   readonly omitted: readonly OmittedFile[];
-  /** The paths of `omitted` as bytes, ended by NUL. */
+  /** The paths of `omitted` as bytes, each with a NUL at its end. */
   readonly omittedPaths: Buffer;
 }
 
@@ -60,7 +60,7 @@ function reasonToOmit({ path, bytes }: TreeEntry, limits: GitLimits): OmittedFil
   }
 }
 
-/** A tree whose parts name each other has more files than any listing may have. */
+/** Lists the files of a tree, up to the limit: a tree whose parts name each other has more files than any listing. */
 async function listTree({ git, gitDir, limits, signal }: TreeContext, sha: string): Promise<TreeEntry[]> {
   const { stdout, isCut } = await git.run({
     gitDir,

@@ -1,6 +1,6 @@
 import type { GitError } from './error.ts';
 
-/** A repository on the source. Names are as the source spells them. */
+/** A repository on the source. Names have the source's spelling. */
 export interface RepositoryName {
   /** Host, with its port if it has one: `github.com`. */
   readonly instance: string;
@@ -23,9 +23,9 @@ export interface ReviewTarget {
   readonly baseSha: string;
   /** Head of the review that this one continues; null for a full review. */
   readonly sinceSha: string | null;
-  /** Files of the base commit that will be asked for: read beside everything else, in place of after it. */
+  /** Files of the base commit that will be read, loaded in parallel with the other work. */
   readonly wantedOfBase?: readonly string[];
-  /** Asked when something must be fetched, and only then. Null when the remote wants none. */
+  /** Called only when objects must be fetched. Null when the remote needs no token. */
   readonly token: () => Promise<string | null>;
   readonly signal?: AbortSignal;
 }
@@ -46,7 +46,7 @@ export interface ChangedFile {
   /** Null for binary files. */
   readonly additions: number | null;
   readonly deletions: number | null;
-  /** The name is not valid UTF-8, so JSON cannot hold it: not to be commented on. */
+  /** The name is not valid UTF-8, so JSON cannot hold it: no comment is possible. */
   readonly isNameBroken: boolean;
 }
 
@@ -76,16 +76,22 @@ export interface PreparedReview extends Change {
   readonly scope: 'full' | 'incremental';
   /** Null when the scope is incremental. */
   readonly fullReason: FullReason | null;
-  /** Difference since `sinceSha`, of the files that differ from the base; null when the scope is full. `diff` and `files` always hold the whole change: anchors are in it. */
+  /**
+   * Difference since `sinceSha`, of the files that differ from the base; null when the scope is full. `diff` and `files` always
+   * hold the whole change: anchors are in it.
+   */
   readonly since: Change | null;
   readonly omitted: readonly OmittedFile[];
-  /** A file of the base commit, as text. Null when it is missing, or is a link, a submodule or a directory. Throws `fileTooLarge`, `pathOutside`. */
+  /**
+   * Reads a file of the base commit as text. Null when it is missing, or is a link, a submodule or a directory. Throws
+   * `fileTooLarge`, `pathOutside`.
+   */
   baseFiles(path: string): Promise<string | null>;
   /** Reads one file of the head. */
   readHead(path: string): Promise<string | null>;
   /** Difference from an earlier head to this one, renames included; null when the earlier head can no longer be compared. */
   changeSince(sha: string): Promise<Change | null>;
-  /** Many files of the head at once; those that are too large, or too many, are null like those that are not there. */
+  /** Reads many files of the head at once. A missing file is null, and so is one that is too large or beyond the limit. */
   readHeadFiles(paths: readonly string[]): Promise<ReadonlyMap<string, string | null>>;
   /** The bytes of many files, under the same limits. */
   readHeadBytes(paths: readonly string[]): Promise<ReadonlyMap<string, Uint8Array | null>>;
@@ -110,12 +116,12 @@ export interface ReviewGit {
    * `reviewTargetMoved` carries `actualHead`: read the pull request again, and call again, three times at most.
    */
   prepare(target: ReviewTarget): Promise<PreparedReview>;
-  /** Throws `worktreeDirty` unless the worktree is as `prepare` made it. */
+  /** Throws `worktreeDirty` unless the worktree is in the state of its creation. */
   verifyClean(worktreePath: string): Promise<void>;
-  /** The run is over; its worktree stays for the time of its outcome, then `clean` removes it. Unknown runs are ignored. */
+  /** Ends a run; its worktree stays for the time of its outcome, then `clean` removes it. Unknown runs are ignored. */
   release(runId: string, outcome: RunOutcome): Promise<void>;
   /**
-   * Removes worktrees whose time is over and everything that crashes have left; tidies the object stores.
+   * Removes worktrees whose time is over and the remains of crashes; tidies the object stores.
    *
    * @param isActive whether a run is still active, for worktrees that were never released: those of dead runs count as failed
    */

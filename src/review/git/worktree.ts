@@ -13,7 +13,7 @@ import { type StoreContext, storeDirectory } from './store.ts';
 import { together } from './together.ts';
 import { planTree, type TreePlan } from './tree.ts';
 
-/** A worktree and the store it belongs to. */
+/** A worktree and its store. */
 export interface WorktreePlace {
   readonly key: string;
   readonly storeKey: string;
@@ -23,7 +23,7 @@ const gitDirOf = (context: StoreContext, { key, storeKey }: WorktreePlace): stri
   join(storeDirectory(context.layout, storeKey), 'worktrees', key);
 
 /**
- * Makes the worktree known to its store, still without files: its commit is protected from now on. Within `withStore`.
+ * Adds the worktree to its store, still without files: from now on its commit is protected. Within `withStore`.
  *
  * These are the files of gitrepository-layout(5), written without `git worktree add`, which starts two processes for them.
  * @throws GitError `pathOutside` when something is in the way
@@ -45,7 +45,7 @@ export async function addWorktree(context: StoreContext, place: WorktreePlace, s
   ]);
 }
 
-/** Writes the files and takes the right to write away. @throws GitError `treeUnsafe` */
+/** Writes the files and removes the right to write. @throws GitError `treeUnsafe` */
 export async function fillWorktree(
   context: StoreContext,
   place: WorktreePlace,
@@ -72,7 +72,7 @@ export async function fillWorktree(
 }
 
 /**
- * Compares every file with the commit. Nothing that could have been changed from within the worktree is believed: neither its
+ * Compares every file with the commit. Trusts nothing that could have been changed from within the worktree: neither its
  * pointer to the store, nor the index, nor its ignore rules.
  * @throws GitError `worktreeDirty`
  */
@@ -103,7 +103,7 @@ export async function checkClean(context: StoreContext, key: string): Promise<vo
   }
 }
 
-/** Files that were left out of the worktree are missing, and may be. */
+/** Judges the status of a worktree. Files that were left out of it may be missing. */
 async function judge(context: StoreContext, gitDir: string, headSha: string, status: Buffer): Promise<void> {
   const lines = splitAtNul(status);
   const isMissing = (line: Buffer) => line.toString('latin1', 0, 3) === ' D ';
@@ -133,7 +133,7 @@ export async function dropWorktree(context: StoreContext, place: WorktreePlace):
 
 const pointerTo = (gitDir: string): string => `gitdir: ${gitDir}\n`;
 
-/** Reads where a worktree's repository is. */
+/** Reads the pointer of a worktree to its repository. */
 export async function pointerOf(worktree: string): Promise<string | null> {
   const file = join(worktree, '.git');
   const found = await lstat(file).catch(() => null);

@@ -11,9 +11,9 @@ export interface AppFacts {
   readonly permissions: Readonly<Record<string, string>>;
   readonly events: readonly string[];
   readonly missingPermissions: readonly string[];
-  /** Without `issue_comment` there are no commands; without `pull_request` new heads are only found by looking. */
+  /** Without `issue_comment` there are no commands; without `pull_request`, only polls find new heads. */
   readonly missingEvents: readonly string[];
-  /** Our clock against GitHub's, in milliseconds: positive when ours is fast. Exact to a second. */
+  /** Difference of our clock from GitHub's, in milliseconds: positive when ours is fast. Exact to a second. */
   readonly clockSkewMs: number;
 }
 export interface HookFacts {

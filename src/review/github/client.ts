@@ -26,7 +26,7 @@ export interface ClientOptions {
   readonly limits: GitHubLimits;
   readonly logger: Logger;
   readonly fetch: Fetch;
-  /** The client of the App itself, which signs a JWT; without: every request brings its token. */
+  /** Credentials of the App, whose client signs a JWT; absent: every request brings its token. */
   readonly app?: { readonly appId: string | number; readonly privateKey: string };
 }
 
@@ -62,7 +62,7 @@ export class GitHubClient {
     return this.#send(route, parameters);
   }
 
-  /** Never tried again by itself, but after a rate limit: then nothing has happened. @throws SourceError */
+  /** Sends a write. Never retried automatically, except after a rate limit: then nothing has happened. @throws SourceError */
   write(route: string, parameters: Parameters = {}): Promise<Answer> {
     return this.#writes.run(() => this.#send(route, { ...parameters, request: { retries: 0 } }));
   }
@@ -130,7 +130,7 @@ function throttle({ longestWaitSeconds, secondMs }: GitHubLimits, logger: Logger
   };
 }
 
-/** The plugin spaces only the beginnings of writes, and comments by three seconds: `WriteQueue` does it better. */
+/** Replaces the plugin's spacing, which covers only the beginnings of writes, and comments by three seconds, by `WriteQueue`. */
 const passing = {
   key: () => ({ schedule: <T>(_: unknown, work: (...args: unknown[]) => T, ...args: unknown[]) => work(...args) }),
 };
@@ -156,7 +156,7 @@ function notModified(error: unknown): Answer | undefined {
 const nextPage = ({ headers }: Answer): string | undefined =>
   /<([^<>]+)>;\s*rel="next"/.exec(String(headers['link'] ?? ''))?.[1];
 
-/** @throws SourceError invalidAnswer: something in between answered, or GitHub has changed */
+/** @throws SourceError invalidAnswer: another program answered, or GitHub has changed */
 export function parseAnswer<const S extends v.GenericSchema>(schema: S, data: unknown, what: string): v.InferOutput<S> {
   const parsed = v.safeParse(schema, data);
   if (parsed.success) return parsed.output;

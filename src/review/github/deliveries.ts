@@ -5,7 +5,7 @@ import { type GitHubClient, parseAnswer } from './client.ts';
 import { SourceError } from './errors.ts';
 import type { GitHubLimits } from './limits.ts';
 
-/** A delivery that GitHub could not hand over, and has not handed over since. */
+/** A delivery that GitHub could not hand over, and has not handed over since then. */
 export interface FailedDelivery {
   /** Id of the attempt; larger than a double holds. */
   readonly id: string;
@@ -30,9 +30,9 @@ export const newReconcileState: ReconcileState = { settledUntil: 0, attempts: {}
 export interface ReconcileResult {
   readonly state: ReconcileState;
   readonly redelivered: readonly FailedDelivery[];
-  /** Wait for their next attempt, or for room in the next look. */
+  /** Number of deliveries that wait for their next attempt, or for room in the next poll. */
   readonly waiting: number;
-  /** Given up in this look: too many attempts, or GitHub does not know them any more. */
+  /** Deliveries given up in this poll: too many attempts, or GitHub no longer knows them. */
   readonly lost: readonly FailedDelivery[];
 }
 
@@ -53,7 +53,7 @@ export async function listFailedDeliveries(
   return [...failed.values()];
 }
 
-/** A delivery of which one attempt arrived is settled, whether it was the first or not. */
+/** Sorts an attempt into settled or failed. One attempt that arrived settles its delivery. */
 function sort(
   delivery: DeliveryAnswer,
   since: number,
@@ -74,8 +74,8 @@ function sort(
 const redelivery: Backoff = { firstMs: 60_000, jitter: jitters.none };
 
 /**
- * One look for deliveries that were missed: asks GitHub to send them again, a few at a time, each a few times with growing
- * pauses. GitHub never does that by itself.
+ * Polls once for missed deliveries: asks GitHub to send them again, a few at a time, each a few times with growing
+ * pauses. GitHub never does that automatically.
  * @param now - milliseconds
  * @throws SourceError; then `state` still holds
  */
@@ -91,7 +91,7 @@ export async function reconcileDeliveries(
   const redelivered: FailedDelivery[] = [];
   const lost: FailedDelivery[] = [];
   let waiting = 0;
-  // Recorded as beyond the last attempt, so that it is reported once.
+  // Recorded as beyond the last attempt, so that the delivery is reported once.
   const giveUp = (delivery: FailedDelivery) => {
     attempts[delivery.guid] = { count: limits.redeliveryAttempts + 1, nextAt: 0 };
     lost.push(delivery);
@@ -118,7 +118,7 @@ const overlapMs = 10 * 60_000;
 const settledUntil = ([oldest]: readonly FailedDelivery[], now: number): number =>
   Math.min(oldest?.deliveredAt ?? Number.POSITIVE_INFINITY, now - overlapMs);
 
-/** @returns false: GitHub does not know it any more @throws SourceError */
+/** @returns false: GitHub no longer knows the delivery @throws SourceError */
 export async function redeliver(client: GitHubClient, id: string): Promise<boolean> {
   try {
     await client.write('POST /app/hook/deliveries/{delivery_id}/attempts', { delivery_id: id });

@@ -15,7 +15,7 @@ export const sourceErrorCodes = [
   'unauthorized',
   'forbidden',
   'notFound',
-  /** 400, 409 or 422: it will be refused again. */
+  /** 400, 409 or 422: a repeated request is refused again. */
   'rejected',
   'rateLimited',
   'secondaryRateLimited',
@@ -39,7 +39,7 @@ const retryable: ReadonlySet<SourceErrorCode> = new Set([
   'connectionFailed',
   'invalidAnswer',
 ]);
-/** After these it is unknown whether a write has happened. */
+/** Errors after which it is unknown whether a write has happened. */
 const ambiguous: ReadonlySet<SourceErrorCode> = new Set([
   'sourceUnavailable',
   'timedOut',
@@ -47,13 +47,13 @@ const ambiguous: ReadonlySet<SourceErrorCode> = new Set([
   'invalidAnswer',
 ]);
 
-/** A failure of GitHub or on the way to it. Carries no request: no token is in it. */
+/** A failure of GitHub or on the way to it. Carries no request, and so no token. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
   readonly code: SourceErrorCode;
   /** HTTP status; null when there was no answer. */
   readonly status: number | null;
-  /** When it makes sense to come again, in milliseconds from now. */
+  /** Time until a retry makes sense, in milliseconds from now. */
   readonly retryAfterMs?: number;
 
   constructor(code: SourceErrorCode, message: string, status: number | null = null, retryAfterMs?: number) {
@@ -67,7 +67,7 @@ export class SourceError extends Error {
   get isRetryable(): boolean {
     return retryable.has(this.code);
   }
-  /** A write may have happened all the same. */
+  /** Whether a write may have happened although it failed. */
   get mayHaveHappened(): boolean {
     return ambiguous.has(this.code);
   }
@@ -131,7 +131,7 @@ const codesByStatus = new Map<number, SourceErrorCode>([
 ]);
 const codeOfRange = (status: number): SourceErrorCode => (status >= 500 ? 'sourceUnavailable' : 'rejected');
 
-/** When GitHub says nothing of how long, it asks for a minute. */
+/** Pause that GitHub asks for when its response names none. */
 const defaultPauseMs = 60_000;
 
 function rateLimitOf(
@@ -158,7 +158,7 @@ function pauseOf(headers: Readonly<Record<string, unknown>>, isSpent: boolean): 
 const longestMessage = 500;
 const secrets = /gh[opsur]_[\w.-]+|github_pat_\w+|eyJ[\w-]+\.[\w-]+\.[\w-]+|(?<=bearer |token |basic )\S+/gi;
 
-/** Text of others, fit for a log: short, on one line, without anything that looks like a credential. */
+/** Makes a foreign text fit for a log: short, on one line, without anything that looks like a credential. */
 export function plain(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')

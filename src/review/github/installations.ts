@@ -3,12 +3,12 @@ import { type GitHubClient, parseAnswer } from './client.ts';
 import { SourceError } from './errors.ts';
 import type { GitHubLimits } from './limits.ts';
 
-/** Which repository on the source. */
+/** Name of a repository on the source. */
 export interface RepositoryName {
   readonly owner: string;
   readonly name: string;
 }
-/** Which installation an owner's repositories belong to, where it is configured. */
+/** Configured installation of an owner's repositories. */
 export interface InstallationProfile {
   readonly Owner: string;
   readonly InstallationId: number;
@@ -19,7 +19,7 @@ export interface Installation {
   readonly permissions: Readonly<Record<string, string>> | null;
 }
 
-/** Installations by owner: from a profile, or else looked up once in a while. */
+/** Installations by owner: from a profile, or else looked up and cached for a time. */
 export class Installations {
   readonly #app: GitHubClient;
   readonly #profiles: ReadonlyMap<string, number>;
@@ -68,7 +68,7 @@ export class Installations {
 export const notInstalled = (owner: string, name: string) =>
   new SourceError('appNotInstalled', `The App is not installed for ${owner}/${name}`, 404);
 
-/** 401 to the App itself: its id or its key is wrong, and stays so. */
+/** Converts a 401 to the App itself: its id or its key is wrong, and stays so. */
 export function asApp(error: unknown): unknown {
   if (!(error instanceof SourceError) || error.code !== 'unauthorized') return error;
   return new SourceError(

@@ -1,12 +1,12 @@
-/** Limits and times of everything that is asked of GitHub. */
+/** Limits and times of all requests to GitHub. */
 export interface GitHubLimits {
-  /** For one request with its answer, in milliseconds. */
+  /** Time of one request with its response, in milliseconds. */
   readonly requestTimeoutMs: number;
-  /** Largest answer, in bytes. */
+  /** Largest response, in bytes. */
   readonly answerBytes: number;
-  /** Between the end of one write and the start of the next of an installation: GitHub asks for a second. */
+  /** Pause between the end of one write and the start of the next of an installation: GitHub asks for a second. */
   readonly writeSpacingMs: number;
-  /** A rate limit that ends later than this is not waited for: the error says when to retry. In seconds. */
+  /** Longest wait for a rate limit, in seconds. For a longer one, the error names the time of the retry. */
   readonly longestWaitSeconds: number;
   /** Further attempts of a request that only reads. */
   readonly retries: number;
@@ -14,20 +14,20 @@ export interface GitHubLimits {
   readonly secondMs: number;
   /** Times of the search for a write of unknown outcome, in seconds: lists of GitHub lag behind. */
   readonly lookAfterSeconds: readonly number[];
-  /** GitHub ends a request after 10 s: after this pause a request that was given up takes no effect any more. In seconds. */
+  /** GitHub ends a request after 10 s: after this pause a request that was given up no longer takes effect. In seconds. */
   readonly settleSeconds: number;
-  /** A token is not used any more when it has less than this left. */
+  /** A token with less time left than this is not used. */
   readonly tokenMarginMs: number;
   readonly cachedTokens: number;
   /** Pull requests whose last answer is cached for an immediate second query. */
   readonly pullsKept: number;
   readonly installationCacheMs: number;
-  /** Entries of one page of a list: the most GitHub gives. */
+  /** Entries of one page of a list: GitHub's maximum. */
   readonly pageSize: number;
   readonly concurrentSyncs: number;
-  /** Attempts to find out which comments of a review GitHub refuses. */
+  /** Attempts to find the comments of a review that GitHub refuses. */
   readonly probes: number;
-  /** Redeliveries that one look may ask for. */
+  /** Redeliveries that one poll may ask for. */
   readonly redeliveries: number;
   readonly redeliveryAttempts: number;
   /** GitHub keeps deliveries for about three days. */
@@ -55,7 +55,7 @@ export const githubLimits: GitHubLimits = {
   deliveryAgeMs: 3 * 24 * 60 * 60_000,
 };
 
-/** Version of the REST API that the shapes here are of. */
+/** Version of the REST API to which the shapes here belong. */
 export const apiVersion = '2022-11-28';
 /** GitHub takes 65 536 characters in a body; check runs 65 535. */
 export const longestGitHubText = 65_000;

@@ -5,9 +5,9 @@ import { SourceError } from './errors.ts';
 const fewestBits = 2_048;
 const largestFile = 64 * 1_024;
 
-/** @property warning - why the file is not kept as it should be */
+/** @property warning - problem with the permissions of the key's file */
 export interface PrivateKey {
-  /** PKCS#8, the one form that WebCrypto takes. */
+  /** PKCS#8, the only form that WebCrypto takes. */
   readonly pem: string;
   readonly warning?: string;
 }

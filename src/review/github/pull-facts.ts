@@ -4,7 +4,7 @@ import type { PullAnswer } from './answers.ts';
 /** GitHub's name for a deleted account. */
 const ghost = 'ghost';
 
-/** A pull request as we keep it. One whose fork was deleted still counts as from a fork. */
+/** Stored facts of a pull request. One whose fork was deleted still counts as from a fork. */
 export function factsOf(repositoryKey: string, pull: PullAnswer): ItemFacts {
   const { base, head, user } = pull;
   const author = user?.login ?? ghost;

@@ -42,7 +42,7 @@ export interface GitHubSourceOptions {
 }
 export type RepositoryId = RepositoryName & { readonly repositoryKey: string };
 
-/** GitHub, as one App. Everything rejects with SourceError. */
+/** GitHub, as one App. Every method rejects with SourceError. */
 export class GitHubSource {
   readonly tokens: Tokens;
   readonly #options: GitHubSourceOptions;
@@ -77,7 +77,7 @@ export class GitHubSource {
     this.tokens = new Tokens(this.#app, this.#installations, this.#limits);
   }
 
-  /** Requests that went out since the start. */
+  /** Number of requests since the start. */
   get requests(): number {
     return this.#requests;
   }
@@ -108,7 +108,7 @@ export class GitHubSource {
   /**
    * Reads a pull request; `gone`: it is missing, or not visible to us.
    *
-   * @param maxAgeMs age of a cached answer that suffices: the request for a review has just read it
+   * @param maxAgeMs highest age of a cached response: the request for a review has just read it
    */
   async readPull(repository: RepositoryId, number: number, maxAgeMs = 0): Promise<ItemFacts | 'gone'> {
     const key = `${repository.repositoryKey}#${number}`;
@@ -167,15 +167,15 @@ export class GitHubSource {
     await this.#options.store.updateRepository(repositoryKey, { lastSyncError: { code, message, at: Date.now() } });
   }
 
-  /** Every repository once, some at a time; one that fails does not stop the others. */
+  /** Syncs every repository once, some at a time; a failure does not stop the others. */
   syncAll(repositories: readonly StoredRepository[]): AsyncGenerator<SyncOutcome, void> {
     return syncAll(repositories, (repository) => this.syncRepository(repository), this.#limits);
   }
 
   /**
-   * Sends a write of the outbox; sent twice it is one on GitHub.
+   * Sends a write of the outbox; a repeated one takes effect once on GitHub.
    *
-   * @param fence keeps the id of a review that was begun; without it exactly-once relies on GitHub's lists
+   * @param fence stores the id of a review that was begun; without it, exactly-once relies on GitHub's lists
    * @returns GitHub's result
    */
   async send(write: StoredWrite, fence: ReviewFence = noFence): Promise<Response> {
@@ -231,7 +231,7 @@ export class GitHubSource {
     return listFailedDeliveries(this.#app, since, this.#limits);
   }
 
-  /** @returns false: GitHub does not know it any more */
+  /** @returns false: GitHub no longer knows the delivery */
   redeliver(id: string): Promise<boolean> {
     return redeliver(this.#app, id);
   }

@@ -94,10 +94,10 @@ class Sync {
     for await (const page of this.#pages({ ...newestFirst, state: 'open' })) await this.#takePage(page);
   }
 
-  /** @returns whether it reaches back to known items; the same second is read again */
+  /** Stores a page. @returns whether it reaches back to known items; items of the same second are read again */
   async #takePage({ data }: Answer): Promise<boolean> {
     const pulls = parseAnswer(PullList, data, 'pull requests');
-    // All at once: the store puts writes that come together into one commit.
+    // All at once: the store combines concurrent writes into one commit.
     const taken = await Promise.all(pulls.map((pull) => this.#take(pull)));
     for (const { item, changed, headChanged } of taken) {
       if (!changed) continue;

@@ -13,7 +13,7 @@ const wishes: Readonly<Record<TokenKind, Readonly<Record<string, 'read' | 'write
   write: { metadata: 'read', pull_requests: 'write', issues: 'write', checks: 'write' },
   poll: { metadata: 'read', pull_requests: 'read' },
 };
-/** Without these we do less, but we do: left out where the owner has not granted them. */
+/** Permissions that are left out where the owner has not granted them: without them some functions are missing. */
 const optional = ['checks', 'issues'];
 
 /** Routes that need an optional permission. */
@@ -22,7 +22,7 @@ const routesOf: Readonly<Record<string, string>> = { checks: '/check-runs', issu
 interface Token {
   readonly value: string;
   readonly until: number;
-  /** Permissions that were not granted when it was made. */
+  /** Permissions that were not granted when the token was made. */
   readonly missing: readonly string[];
 }
 
@@ -58,7 +58,7 @@ export class Tokens {
     return (await this.#token(repository, kind)).value;
   }
 
-  /** GitHub does not take it any more. */
+  /** Forgets a token that GitHub no longer accepts. */
   async forget(repository: RepositoryName, kind: TokenKind, value: string): Promise<void> {
     const key = keyOf(await this.#installations.of(repository), repository, kind);
     const kept = await this.#kept.get(key);
@@ -81,7 +81,7 @@ export class Tokens {
     if (needed.length === 0) return undefined;
     const lacks = ({ missing }: Token) => needed.some((name) => missing.includes(name));
     const kept = await this.#kept.get(keyOf(await this.#installations.of(repository), repository, kind));
-    // Another request may have renewed it already, or renews it now.
+    // Another request may have renewed the token already, or renews it now.
     if (kept?.value === refused.value) {
       if (!refused.isForbidden && !lacks(kept)) return undefined;
       this.#installations.forget(repository);
@@ -170,6 +170,6 @@ const grants = (granted: string | undefined, level: string): boolean => granted 
 
 const isNotGranted = (error: unknown): boolean =>
   error instanceof SourceError && error.status === 422 && /permissions/i.test(error.message);
-/** 404: no such installation. 422: it does not hold this repository. */
+/** 404: no such installation. 422: the installation does not include this repository. */
 const isNotThere = ({ status, message }: SourceError): boolean =>
   status === 404 || (status === 422 && /repositor/i.test(message));

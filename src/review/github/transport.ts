@@ -5,8 +5,8 @@ import type { GitHubLimits } from './limits.ts';
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 /**
- * `fetch` for octokit that ends: one time limit for the answer with its body, a largest size, and no other host than the
- * endpoint's (a `Link` header may name any). The body is read here, because octokit takes one that was cut off for an empty one.
+ * `fetch` for octokit that ends: one time limit for the response with its body, a largest size, and no other host than the
+ * endpoint's (a `Link` header may name any). The body is read here, because octokit takes a truncated one for an empty one.
  */
 export function createTransport(
   endpoint: string,
@@ -36,7 +36,7 @@ export function createTransport(
 
 const mayHaveBody = (status: number): boolean => ![204, 205, 304].includes(status);
 
-/** The body is unpacked already. */
+/** Headers without the encoding: the body is already unpacked. */
 function decoded(headers: Headers): Headers {
   const copy = new Headers(headers);
   copy.delete('content-encoding');

@@ -21,7 +21,7 @@ export interface SettingsIssue {
   readonly message: string;
 }
 
-/** A change that was not made. */
+/** A refused change. */
 export class SettingsChangeError extends Error {
   override readonly name = 'SettingsChangeError';
   readonly code: SettingsChangeCode;
@@ -35,9 +35,9 @@ export class SettingsChangeError extends Error {
 }
 
 export interface SettingsChangeRequest {
-  /** The revision that the client has read. */
+  /** Revision that the client has read. */
   readonly baseRevision: string;
-  /** Paths (`Review.MaxFindings`, in any case) with their new value; null takes one out of the file. */
+  /** Paths (`Review.MaxFindings`, in any case) with their new value; null removes the key from the file. */
   readonly set: Readonly<Record<string, unknown>>;
   /** Address of the client, for the audit. */
   readonly address: string;
@@ -95,7 +95,7 @@ export async function changeSettings(
   const { revision } = planned;
   await audit.store
     .publish('source.changed', { what: 'settings', changed, revision, by: request.address })
-    // The change has been made and is in the log: a failure to publish it does not undo it.
+    // The change is made and logged: a failure to publish it does not undo it.
     .catch((error: unknown) => audit.logger.warn('could not publish a change of the settings', { error }));
   return { revision, changed, restartNeededFor: changed.filter(needsRestart) };
 }

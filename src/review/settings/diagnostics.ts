@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from './json.ts';
 import { isSecret } from './shape.ts';
 import type { SettingsSource } from './source.ts';
 
-/** Settings for display: of a secret, only whether it is set. */
+/** Settings for display: a secret shows only whether it is set. */
 export interface SettingsDiagnostics {
   /** Revision that a change of the file must name. */
   readonly revision: string;
@@ -13,7 +13,7 @@ export interface SettingsDiagnostics {
   /** Reason why the current file is not used; null when it is. */
   readonly problem: string | null;
   readonly restartNeededFor: readonly string[];
-  /** Settings that the environment has the last word on. */
+  /** Settings that the environment overrides. */
   readonly fromEnvironment: readonly { readonly path: string; readonly variable: string }[];
 }
 

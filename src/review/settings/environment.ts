@@ -16,12 +16,12 @@ export interface EnvironmentLayer {
 }
 
 const prefix = 'oratorio__';
-/** Variables with a name of their own. */
+/** Variables with a separate name. */
 const short: ReadonlyMap<string, string> = new Map([
   ['ORATORIO_SERVICE_TOKEN', 'Server__ServiceToken'],
   ['ORATORIO_GITHUB_WEBHOOK_SECRET', 'GitHub__WebhookSecret'],
 ]);
-/** A list that a variable names an element of may have so many. */
+/** Highest index in the name of a variable. */
 const maxIndex = 9_999;
 
 interface Target {
@@ -30,8 +30,8 @@ interface Target {
 }
 
 /**
- * Lays the variables `Oratorio__Section__Key` (in any case; list elements by number: `…__Repositories__0`) upon `below`. One
- * that is empty sets a text to nothing. A list that is not in the file begins empty and must get its elements without gaps.
+ * Lays the variables `Oratorio__Section__Key` (in any case; list elements by number: `…__Repositories__0`) upon `below`. An
+ * empty variable sets a text to nothing. A list missing from the file begins empty and must get its elements without gaps.
  */
 export function environmentLayer(env: Environment, below: JsonObject): EnvironmentLayer {
   let settings = below;
@@ -76,7 +76,7 @@ export function environmentLayer(env: Environment, below: JsonObject): Environme
   return { settings, secretFiles, names, warnings, problems };
 }
 
-/** The setting that a variable's words lead to, lists by index. */
+/** The setting named by the words of a variable, lists by index. */
 function targetOf(words: readonly string[]): Target | undefined {
   let schema: unknown = rootSchema;
   const keys: string[] = [];

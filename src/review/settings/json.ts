@@ -19,7 +19,7 @@ export function valueAt(value: unknown, keys: readonly string[]): unknown {
   }, value);
 }
 
-/** A copy with `value` at a path of keys; objects on the way are made. */
+/** Returns a copy with `value` at a path of keys; creates missing objects on the way. */
 export function withValue(value: JsonObject, [key = '', ...rest]: readonly string[], set: unknown): JsonObject {
   const inner = Object.hasOwn(value, key) ? value[key] : undefined;
   const next = rest.length === 0 ? set : withValue(isJsonObject(inner) ? inner : {}, rest, set);

@@ -11,7 +11,7 @@ import { BackendSettings } from './schema.ts';
 import { readSecretFiles } from './secret-files.ts';
 
 export interface SettingsPlace {
-  /** `oratorio.config.json`; one that is not there counts as empty. */
+  /** `oratorio.config.json`; a missing file counts as empty. */
   readonly file: string;
   readonly env: Environment;
   /** Variables that an option of the command line has set, with the option's name; the environment has them, too. */
@@ -30,7 +30,7 @@ export interface LoadedSettings {
   readonly hasFile: boolean;
   /** Files besides the configuration that settings were read from. */
   readonly secretFiles: readonly string[];
-  /** Settings that the environment or an option has the last word on, by path, with the name of the variable or the option. */
+  /** Settings that the environment or an option overrides, by path, with the name of the variable or the option. */
   readonly fromEnvironment: ReadonlyMap<string, string>;
 }
 

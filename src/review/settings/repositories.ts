@@ -1,11 +1,11 @@
 import type { BackendSettings } from './schema.ts';
 
-/** `owner/name` as GitHub allows it, and names nothing on a disk. */
+/** `owner/name` within GitHub's rules, which cannot name a path on a disk. */
 const fullName = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\/(?!\.{1,2}$)[a-z0-9._-]{1,100}$/i;
 
 export const isFullName = (text: string): boolean => fullName.test(text);
 
-/** The host that people know a source by: `api.github.com` is `github.com`; an Enterprise endpoint is its own host. */
+/** The host by which people know a source: `api.github.com` is `github.com`; an Enterprise endpoint is its own host. */
 export function instanceOf(endpoint: string): string {
   const host = new URL(endpoint).host.toLowerCase();
   return host === 'api.github.com' ? 'github.com' : host;
@@ -22,14 +22,14 @@ export function projectKey(instance: string, project: string): string | undefine
   return whole ? repositoryKeyOf(whole[1] ?? '', whole[2] ?? '') : repositoryKeyOf(instance, project);
 }
 
-/** One repository as the settings have it. */
+/** One configured repository. */
 export interface ConfiguredRepository {
   readonly repositoryKey: string;
   readonly instance: string;
   readonly owner: string;
   readonly name: string;
   readonly autoReview: boolean;
-  /** Where its checkout is; undefined: no route leads to it, so it cannot be reviewed. */
+  /** Path of the checkout; undefined: no route leads to it, so the repository cannot be reviewed. */
   readonly workspacePath: string | undefined;
 }
 

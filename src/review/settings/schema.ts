@@ -203,7 +203,7 @@ export const BackendSettings = v.object({
 export type BackendSettings = v.InferOutput<typeof BackendSettings>;
 export const BackendFile = v.object({ Oratorio: v.optional(BackendSettings, {}) });
 
-/** Never shown, logged or published. */
+/** Settings that are never shown, logged or published. */
 export const secretSettings = [
   'Server.ServiceToken',
   'Storage.ConnectionString',

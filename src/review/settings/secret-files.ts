@@ -15,7 +15,7 @@ export interface SecretsRead {
 }
 
 /**
- * Puts the content of each file, without the line break at its end, where its secret belongs. A secret that is there already
+ * Puts the content of each file, without the line break at its end, in the place of its secret. A secret that is already set
  * wins: it was written more plainly. Relative paths begin at `directory`.
  *
  * @param files paths by the path of the secret

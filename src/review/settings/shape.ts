@@ -22,7 +22,7 @@ export function shapeOf(schema: unknown): Shape {
   return { kind: node.type === 'boolean' || node.type === 'number' ? node.type : 'other' };
 }
 
-/** Sections by other names that they have had. */
+/** Former names of sections. */
 const aliases: ReadonlyMap<string, string> = new Map([['dotcraft', 'AgentServer']]);
 
 /** The key of a section in the spelling of the schema, matched in any case; undefined when it is unknown. */

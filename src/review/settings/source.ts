@@ -6,7 +6,7 @@ import { SettingsError } from './error.ts';
 import { type LoadedSettings, loadSettings, type SettingsPlace } from './load.ts';
 import type { BackendSettings } from './schema.ts';
 
-/** Settings have changed while the backend runs. */
+/** A change of the settings while the backend runs. */
 export interface SettingsChange {
   readonly settings: BackendSettings;
   /** Paths of the settings that have changed. */
@@ -20,13 +20,13 @@ export interface SourceOptions {
   readonly logger: Logger;
   /** Silence after a change of a file before it is read; default 200 ms. */
   readonly debounceMs?: number;
-  /** Between two looks for changes that the system does not report (mounted files); default 5 s. */
+  /** Interval of polls for changes that the system does not report (mounted files); default 5 s. */
   readonly pollMs?: number;
 }
 
 /**
- * The settings of a backend that runs. They are swapped whole: who holds `current` has one state of them. A file that cannot
- * be used changes nothing, and `problem` says why until it can.
+ * The settings of a running backend. They are replaced as a whole: a holder of `current` has one consistent state. A file that
+ * cannot be used changes nothing, and `problem` names the reason until it can.
  */
 export class SettingsSource {
   readonly place: SettingsPlace;
@@ -101,7 +101,7 @@ export class SettingsSource {
     this.#listeners.clear();
   }
 
-  /** A file that was there and is gone is one that is being replaced, or a mistake: no reason to forget everything. */
+  /** Reads the settings. A missing file that was there before is being replaced, or a mistake: it does not reset the settings. */
   #read(): LoadedSettings {
     const loaded = loadSettings(this.place);
     if (this.#loaded.hasFile && !loaded.hasFile)
@@ -137,7 +137,7 @@ export class SettingsSource {
     }
   }
 
-  /** Directories, not files: a file that is replaced is another one. */
+  /** Watches directories, not files: a file that is replaced is another one. */
   #watch(): void {
     const files = [this.place.file, ...this.#loaded.secretFiles].map((file) => resolve(file));
     const wanted = new Set(files.map((file) => dirname(file)));
@@ -155,14 +155,14 @@ export class SettingsSource {
       watcher.on('error', () => this.#watchers.delete(directory));
       this.#watchers.set(directory, watcher);
     } catch (error) {
-      // There is still the look every few seconds.
+      // The regular poll still finds changes.
       this.#logger.debug('a directory of settings cannot be watched', { directory, error });
     }
   }
 
   #changed(directory: string, name: string | null): void {
     const files = [this.place.file, ...this.#loaded.secretFiles].map((file) => resolve(file));
-    // Mounted secrets are links through a directory that is swapped, whose name is not in our list.
+    // Mounted secrets are links through a directory that is replaced, whose name is not in our list.
     const isOurs =
       name === null ||
       name.startsWith('..') ||

@@ -18,7 +18,7 @@ export async function* conversation({ api }: Target, number: number): AsyncGener
     yield* parseAnswer(CommentList, data, 'comments');
 }
 
-/** The first comment of ours with the marker. */
+/** Finds our first comment with the marker. */
 async function findMarked(
   target: Target,
   comments: AsyncIterable<CommentAnswer>,
@@ -36,7 +36,7 @@ async function makeComment({ api }: Target, number: number, body: string): Promi
   return parseAnswer(CommentAnswer, data, 'a comment');
 }
 
-/** One summary per pull request: made the first time, edited from then on. */
+/** Sends the summary. Each pull request has one: made the first time, edited from then on. */
 export async function sendSummary(target: Target, request: v.InferOutput<typeof SummaryRequest>): Promise<SentComment> {
   const marker = markers.summary(request.itemId);
   const body = marked(request.body, marker);
@@ -62,7 +62,7 @@ export async function sendReply(target: Target, request: v.InferOutput<typeof Re
   return sent(await once(target, find, make));
 }
 
-/** Comments among which a reply is. */
+/** Comments among which a reply stands. */
 export const repliesIn = (target: Target, { number, threadId }: v.InferOutput<typeof ReplyRequest>) =>
   threadId === undefined ? conversation(target, number) : reviewComments(target, number);
 

@@ -54,7 +54,7 @@ async function changedFiles({ api }: Target, number: number): Promise<ReadonlyMa
   return files;
 }
 
-/** GitHub leaves out patches that are too large: then only it knows. */
+/** Whether a comment fits the diff. GitHub leaves out patches that are too large: then only GitHub knows. */
 function stands(
   files: ReadonlyMap<string, DiffFile | undefined>,
   { path, side, line, startLine, startSide }: ReviewComment,

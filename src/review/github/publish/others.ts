@@ -9,8 +9,8 @@ import { isByUs, type Target } from './target.ts';
 import { cut } from './text.ts';
 
 /**
- * One check run per `externalId`: created the first time, updated from then on. GitHub removes no check run: a second one that a late
- * request created is updated alike.
+ * One check run per `externalId`: created the first time, updated from then on. GitHub removes no check run: a duplicate of a late
+ * request is updated, too.
  */
 export async function sendCheckRun(
   target: Target,
@@ -108,7 +108,7 @@ const resolveMutation = `mutation ($threadId: ID!) {
   resolveReviewThread(input: { threadId: $threadId }) { thread { id isResolved } }
 }`;
 
-/** Resolves the thread that our comment on a finding began. Only GraphQL knows of it. Twice does no harm. */
+/** Resolves the thread that our comment on a finding began. Only GraphQL can do that. A repetition does no harm. */
 export async function sendResolveThread(
   target: Target,
   { number, findingId }: v.InferOutput<typeof ResolveThreadRequest>,

@@ -11,7 +11,7 @@ import { cut, marked } from './text.ts';
 
 export interface SentComment {
   readonly findingId: string;
-  /** Null: it stands in the text of the review. */
+  /** Null: the finding stands in the text of the review. */
   readonly commentId: number | null;
   readonly url: string | null;
   readonly placement: 'inline' | 'file' | 'summary';
@@ -23,9 +23,9 @@ export interface SentReview {
 }
 
 /**
- * Publishes a review exactly once, however late GitHub carries out a request that was given up. The review is created as a pending
- * one, which only its author sees; its id is saved; then this id is submitted. GitHub submits a review once, and only the saved id is
- * ever submitted for a write, so a creation that takes effect late leaves a pending review, which the next look removes.
+ * Publishes a review exactly once, even when GitHub carries out an abandoned request late. The review is created as a pending
+ * one, which only its author sees; its id is saved; then this id is submitted. GitHub submits a review once, and only the saved id
+ * is ever submitted for a write, so a late creation leaves a pending review, which the next search removes.
  *
  * GitHub refuses all comments for one line that is not in the diff, without naming it: such comments go to their file, or into the
  * text of the review when the file is refused too.
@@ -147,7 +147,7 @@ async function beginWithoutBad(
   return create(target, { ...request, comments: [...good] }, marked(withList(request.body, listed), marker));
 }
 
-/** @returns whether GitHub took it */
+/** Publishes a comment on its file. @returns whether GitHub took it */
 async function toldAtFile(target: Target, request: ReviewRequest, comment: ReviewComment): Promise<boolean> {
   const { number, commitId } = request;
   // A suggestion can be applied only at its lines.
@@ -186,10 +186,10 @@ async function probe(target: Target, request: ReviewRequest): Promise<boolean> {
   }
 }
 
-/** Attempts to create a pending review while GitHub says that there is one already. */
+/** Attempts to create a pending review while GitHub reports an existing one. */
 const creations = 3;
 
-/** Creates a pending review. One that a late request has left is in the way: it is removed first. @throws SourceError */
+/** Creates a pending review, and first removes one that a late request has left. @throws SourceError */
 async function create(target: Target, request: ReviewRequest, body: string): Promise<ReviewAnswer> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -202,7 +202,7 @@ async function create(target: Target, request: ReviewRequest, body: string): Pro
   }
 }
 
-/** Marks no review: all pending ones of ours are removed. */
+/** Marker of no review, for which all our pending reviews are removed. */
 const noMarker = '<!-- oratorio:none -->';
 
 async function post(
@@ -228,10 +228,10 @@ function wireComment({ path, body, line, side, startLine, startSide, findingId }
 async function removePending({ api }: Target, number: number, reviewId: number): Promise<void> {
   try {
     const { data } = await api.write(`DELETE ${reviewRoute}`, { pull_number: number, review_id: reviewId });
-    // If it were still there, GitHub would refuse every later review and its comments would be taken for the reason.
+    // A remaining review would make GitHub refuse every later one, and its comments would be taken for the reason.
     parseAnswer(ReviewAnswer, data, 'a review');
   } catch (error) {
-    // Another attempt of ours removed it (404) or submitted it (422) meanwhile.
+    // Another attempt of ours has removed the review (404) or submitted it (422).
     if (!isRefusal(error) && !(error instanceof SourceError && error.code === 'notFound')) throw error;
   }
 }

@@ -42,10 +42,10 @@ const kinds: Readonly<Record<StoredWrite['kind'], Send>> = {
   fileComment: kind(FileCommentRequest, sendFileComment),
 };
 
-/** Sends one write of the outbox; the same one twice is one on GitHub. @throws SourceError */
+/** Sends one write of the outbox; a repeated one takes effect once on GitHub. @throws SourceError */
 export const sendWrite = (target: Target, write: Pick<StoredWrite, 'kind' | 'request'>): Promise<Response> =>
   kinds[write.kind](target, write.request);
 
-/** Which repository a write is for. @throws SourceError invalidRequest */
+/** Repository of a write. @throws SourceError invalidRequest */
 export const repositoryOf = (request: unknown) =>
   requestOf(v.object({ owner: v.pipe(v.string(), v.nonEmpty()), name: v.pipe(v.string(), v.nonEmpty()) }), request);

@@ -7,7 +7,7 @@ export function marked(text: string, marker: string): string {
   return cut(plain, longestGitHubText - end.length) + end;
 }
 
-/** At most `most` code units, never through the middle of a character. */
+/** Cuts a text to `most` code units, never through the middle of a character. */
 export function cut(text: string, most: number): string {
   if (text.length <= most) return text;
   const end = /[\uD800-\uDBFF]/.test(text[most - 2] ?? '') ? most - 2 : most - 1;
