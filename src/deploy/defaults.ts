@@ -7,7 +7,7 @@ export const defaults = {
   containerPorts: { backend: 5087, agent: 9100, dashboard: 8080 },
   gatewayPorts: [80, 443],
   webhookPath: '/api/v1/sources/github/webhook',
-  /** Of a delivery (design §5). */
+  /** Largest body of a delivery (design §5). */
   webhookBodyBytes: 25 * 1024 * 1024,
   /** Bytes of every secret made here. */
   secretBytes: 32,
@@ -20,9 +20,9 @@ export const defaults = {
   directoryModes: { stack: 0o750, workspace: 0o750, agent: 0o750, agentHome: 0o700, secrets: 0o700, state: 0o700 },
   fileModes: { secret: 0o600, config: 0o640, public: 0o644 },
   timeouts: {
-    /** Of a question to the engine. */
+    /** Deadline of a question to the engine. */
     askMs: 15_000,
-    /** Of `compose config` and the gateway's check of its file. */
+    /** Deadline of `compose config` and of the gateway's check of its file. */
     checkMs: 120_000,
     pullMs: 1_800_000,
     buildMs: 1_800_000,
@@ -33,7 +33,7 @@ export const defaults = {
     healthPollMs: 1_000,
     httpMs: 10_000,
   },
-  /** Of what a program printed, kept for an error. */
+  /** Output of a program that is stored for an error. */
   outputBytes: 1_048_576,
   keptBackups: 5,
   logLines: 200,

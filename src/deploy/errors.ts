@@ -31,7 +31,7 @@ export const deployErrors = {
 
 export type DeployErrorCode = keyof typeof deployErrors;
 
-/** Something about a stack that a person has to know: what was seen, and what to do. Never with a secret in it. */
+/** A problem of a stack for a person: the finding and the next step. Never contains a secret. */
 export class DeployError extends Error {
   override readonly name = 'DeployError';
   readonly code: DeployErrorCode;

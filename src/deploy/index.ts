@@ -1,7 +1,7 @@
 /**
  * `oratorio server`: a review stack on a Linux host, from its first file to its removal. A command makes a plan (`plan`,
- * pure), which is carried out with a journal (`apply`) through step effects on a container engine and git (`engine`, `git`); what a stack
- * consists of is in `files`, what is on the disk in `stack`, what is wrong with it in `doctor`. Called by the command line.
+ * pure), which is carried out with a journal (`apply`) through step effects on a container engine and git (`engine`, `git`); the
+ * texts of a stack are in `files`, its state on the disk in `stack`, its problems in `doctor`. Called by the command line.
  *
  * Never here: prompts and colours (they are the command line's), the review backend itself, changes to DNS, firewalls or
  * GitHub.

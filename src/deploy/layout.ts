@@ -10,17 +10,17 @@ export interface StackLayout {
   readonly config: string;
   readonly gitignore: string;
   readonly workspace: string;
-  /** Of the agent server. Outside of the workspace, which holds repositories of others. */
+  /** Directory of the agent server. Outside of the workspace, which holds repositories of others. */
   readonly agent: string;
-  /** Its home: state of the workspace, tokens, trust. */
+  /** Home of the agent server: state of the workspace, tokens, trust. */
   readonly agentHome: string;
-  /** Its settings: the user's layer, read-only inside of the container. */
+  /** Settings of the agent server: the user's layer, read-only inside of the container. */
   readonly agentConfig: string;
   /** Where stacks of version 0.1 had these settings. */
   readonly oldAgentConfig: string;
   readonly secrets: string;
   readonly privateKey: string;
-  /** Of this tool: journal, lock, backups, which images run. */
+  /** State of this tool: journal, lock, backups, record of the running images. */
   readonly state: string;
   readonly journal: string;
   readonly lock: string;

@@ -19,7 +19,7 @@ export type PhaseName =
   | 'stopping'
   | 'removing';
 
-/** One thing to do. Each can be done again: what is already so stays so. Paths are relative to the stack. */
+/** One step. Each can be repeated: results that exist stay. Paths are relative to the stack. */
 export type Step =
   | { readonly do: 'makeDirectory'; readonly path: string; readonly mode: number }
   /** A file of exactly this content. `isSecret`: neither shown nor put into the journal. */
@@ -49,7 +49,7 @@ export type Step =
       readonly host: '127.0.0.1' | '*';
       readonly service: ServiceName;
     }
-  /** Images of these services are on the machine afterwards; what is there already is not asked for again. */
+  /** Images of these services are on the machine afterwards; present images are not pulled again. */
   | { readonly do: 'pullImages'; readonly services: readonly ServiceName[] }
   /** The composition of all files that are there, merged, is valid. */
   | { readonly do: 'checkComposition' }
@@ -62,7 +62,7 @@ export type Step =
 
 export interface Phase {
   readonly name: PhaseName;
-  /** As people read it while it lasts: `Checking ports 80 and 443`. */
+  /** Title for people while the phase runs: `Checking ports 80 and 443`. */
   readonly title: string;
   readonly steps: readonly Step[];
 }
@@ -72,7 +72,7 @@ export interface Plan {
   readonly directory: string;
   readonly phases: readonly Phase[];
   /**
-   * After a failure: `undo` everything back to how it was, or `keep` what is done, so that the same command resumes
+   * After a failure: `undo` all steps, or `keep` the finished ones, so that the same command resumes
    * there.
    */
   readonly onFailure: 'undo' | 'keep';

@@ -79,7 +79,7 @@ export function revokeDashboardTokens(home: string): void {
 export const watchedDashboardToken = (home: string, canonicalPath: string): (() => string) =>
   watchedToken(dashboardTokenFile(home, canonicalPath), () => dashboardToken(home, canonicalPath));
 
-/** Returns a reader of the current tokens: a change by another process holds at once. Each call checks both files, in microseconds. */
+/** Returns a reader of the current tokens: a change by another process holds at once. Each call checks both files. */
 export function watchedDashboardTokens(home: string, canonicalPath: string): () => DashboardTokens {
   const current = dashboardToken(home, canonicalPath);
   const directory = workspaceStateDirectory(home, canonicalPath);

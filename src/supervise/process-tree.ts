@@ -140,7 +140,7 @@ export class ProcessTree {
 
 /**
  * After a crash of the Hub, ends the remaining processes of a managed process: the process itself if `identity` still matches, its
- * group as far as it is proved to be ours, and all carriers of `marker`. At once, by SIGKILL. Touches nothing when the identity
+ * group if it is proved to be ours, and all carriers of `marker`. At once, by SIGKILL. Touches nothing when the identity
  * cannot be judged from here, and not the process when it is not proved to be ours: then the report is uncertain.
  */
 export async function killGroupVerified(identity: ProcessIdentity, marker: string): Promise<SweepReport> {

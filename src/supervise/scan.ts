@@ -84,7 +84,7 @@ async function scanProc(): Promise<ScannedProcess[]> {
 
 /**
  * Reads the process table without this process, each process once. A process that ends during a pass may fork where the pass has
- * already been: then another pass looks for new processes. A process that has been read stays until a list lacks it, and by then its
+ * already been: then another pass looks for new processes. A process once read stays until a list lacks it, and by then its
  * children are in that list.
  */
 async function readTable<T>(read: (entry: ProcessEntry) => T): Promise<T[]> {

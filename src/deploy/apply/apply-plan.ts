@@ -54,7 +54,7 @@ const changesNothing = new Set([
  * Carries out a plan. After a kill at any moment the same command resumes it, and `recoverForeign` reverts it before
  * another. The caller holds the lock of the stack.
  *
- * @returns what became of it: a failure after the first step is an outcome
+ * @returns the outcome; a failure after the first step is an outcome, too
  * @throws DeployError before the first step, with nothing changed: editedFile, foreignFile, fileFailed, unfinishedChange, cancelled, diskFull
  */
 export async function applyPlan(options: ApplyOptions): Promise<Outcome> {
@@ -146,7 +146,7 @@ export interface RecoverOptions extends LogOptions {
  * Reverts the unfinished change of another command, before a command makes its plan. A change of the same command stays, for
  * `applyPlan` to resume. The caller holds the lock of the stack.
  *
- * @returns what was taken back, null when there was nothing
+ * @returns the change that was taken back; null without one
  * @throws DeployError unfinishedChange when the other command must be run again; undoFailed, after which the change counts as ended
  */
 export async function recoverForeign(options: RecoverOptions): Promise<ChangeRecord | null> {

@@ -45,7 +45,7 @@ export class Backup {
     this.#drop(names.reserve);
   }
 
-  /** The file as it was found at `path`, durable when it returns. */
+  /** Saves the file that was found at `path`; durable when it returns. */
   keep(path: string, { content, hash }: FoundFile): void {
     this.#put(nameOf(names.file, path, hash), content);
   }
@@ -121,7 +121,7 @@ export function pruneBackups({ backups }: StackLayout, known: readonly string[],
   });
 }
 
-/** A path as the name of one file. The hash distinguishes what two steps on one path have found there. */
+/** A path as the name of one file. The hash distinguishes the contents that two steps found at one path. */
 function nameOf(prefix: string, path: string, hash: string): string {
   return `${prefix}${encodeURIComponent(path)}.${hash.slice(0, 12)}`;
 }

@@ -15,10 +15,10 @@ export interface Tools {
 type Doer<D extends Step['do']> = (step: StepOf<D>, key: string, tools: Tools) => Promise<Did>;
 
 /**
- * Does one step, with how it was before on disk first. What is so already stays so.
+ * Does one step; writes the former state to disk first. A result that exists already stays.
  *
  * @returns `done` also when an earlier attempt of the change did it and was killed before it could say so
- * @throws whatever went wrong; the step is taken back with the change
+ * @throws any error of the step, which is taken back with the change
  */
 export async function carryOut(step: Step, key: string, tools: Tools): Promise<Did> {
   const doer = doers[step.do] as Doer<Step['do']>;
@@ -65,7 +65,7 @@ const doers: { readonly [D in Step['do']]: Doer<D> } = {
     return done(tools.effects.giveTo(step, tools.options));
   },
   async saveState(step, key, tools) {
-    // Once for a change: what is there later may have been written by what it has started.
+    // Saves once for a change: a later state may come from the services that the change has started.
     const steps = [...tools.log.state.steps.values()];
     if (steps.some(({ step, state }) => step.do === 'saveState' && state === 'did')) return 'kept';
     // The backend is stopped for it.

@@ -18,7 +18,7 @@ export interface LogOptions {
 
 type Fact = ChangeEntry extends infer E ? (E extends ChangeEntry ? Omit<E, 'change' | 'at'> : never) : never;
 
-/** The one change that is open in a stack: what is known of it, on disk before anything follows from it, and what it has put aside. */
+/** The one open change of a stack: its facts, each on disk before the next action, and the copies that it has put aside. */
 export class ChangeLog {
   readonly backup: Backup;
   readonly files: StackFiles;
@@ -57,7 +57,7 @@ export class ChangeLog {
     return log;
   }
 
-  /** Takes an unfinished change over as it is. */
+  /** Takes over an unfinished change without a new entry. */
   static take(options: LogOptions, { bytes }: JournalContent, open: ChangeState): ChangeLog {
     const journal = new Journal(options.layout);
     journal.repair(bytes);
@@ -107,7 +107,7 @@ export class ChangeLog {
       pruneBackups(layout, changes, defaults.keptBackups);
       this.#journal.compact();
     } catch {
-      // The change has ended, whatever is left over: the end of the next one tidies up after both.
+      // The change has ended, even with leftovers: the end of the next one removes those of both.
     }
   }
 }

@@ -23,7 +23,7 @@ export interface RunOptions {
   readonly signal: AbortSignal;
 }
 
-/** One attempt at a plan: does what its machine asks for, phase by phase. */
+/** One attempt at a plan: carries out the requests of its machine, phase by phase. */
 export class ChangeRun {
   readonly #options: RunOptions;
   readonly #log: ChangeLog;

@@ -4,14 +4,14 @@ import type { ChangeEntry, ChangeRecord, Former, JournalEntry, StepRecord } from
 /** One step of a change, over all of its attempts. */
 export interface StepState {
   readonly key: string;
-  /** As it was last begun. */
+  /** Step of the last attempt. */
   readonly step: StepRecord;
   /** Before the change touched it first. */
   readonly former: Former;
   readonly state: 'doing' | 'did' | 'undone';
   /** Something was done, not found so. */
   readonly isChanged: boolean;
-  /** Hashes of what was written there. */
+  /** Hashes of the written contents. */
   readonly written: readonly string[];
 }
 
@@ -37,7 +37,7 @@ export interface ChangeState {
   readonly reveals: readonly string[];
   /** Names of secrets created by it, or before, that are in use and have not been shown. */
   readonly owed: readonly string[];
-  /** Of these, those of before. */
+  /** Owed secrets of earlier changes. */
   readonly inherited: readonly string[];
 }
 
@@ -83,7 +83,7 @@ function begun(entry: Extract<JournalEntry, { readonly type: 'begin' }>): Change
   };
 }
 
-/** A reverted step begins anew; for any other the first attempt recorded the former state. */
+/** A reverted step begins again; for any other the first attempt recorded the former state. */
 const withBegun: Fold<'doing'> = ({ steps }, { key, step, former }) => {
   const known = steps.get(key);
   const earlier = known?.state === 'undone' ? undefined : known;
@@ -105,7 +105,7 @@ const withServices: Fold<'doing'> = ({ before }, { step, former }) => {
   return touches ? { before: known, mustRestart: true } : { before: known };
 };
 
-/** From the first write of a secret file on, what was made for it may be in use. */
+/** After the first write of a secret file, the secrets of the change may be in use. */
 const withSecret: Fold<'doing'> = ({ owed, reveals }, { step }) =>
   step.do === 'writeFile' && step.isSecret ? { owed: [...new Set([...owed, ...reveals])] } : {};
 

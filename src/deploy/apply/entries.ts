@@ -11,7 +11,7 @@ export const formerSchema = v.variant('kind', [
   v.object({ kind: v.literal('nothing') }),
   v.object({ kind: v.literal('absent') }),
   v.object({ kind: v.literal('directory'), ...attributes }),
-  /** Its content is in the backup of the change, under the name of its path. */
+  /** A file whose content is in the backup of the change, under the name of its path. */
   v.object({ kind: v.literal('file'), hash: v.string(), ...attributes }),
   v.object({ kind: v.literal('services'), running: services }),
 ]);
@@ -41,7 +41,7 @@ const changeRecordSchema = v.object({
   change: v.string(),
   command: commands,
   begunAt: v.string(),
-  /** Of the last thing known of it. */
+  /** Time of the last known fact. */
   at: v.string(),
   outcome: v.picklist(['done', 'undone', 'undoFailed', 'abandoned', 'unfinished']),
   /** Failure that ended it early. */
@@ -58,7 +58,7 @@ const began = { ...stamp, onFailure: v.picklist(['undo', 'keep']), reveals: v.ar
 export const journalEntrySchema = v.variant('type', [
   /** `owed`: as in a change record, of the change before. */
   v.object({ type: v.literal('begin'), ...began, command: commands, owed: v.array(v.string()) }),
-  /** The same command resumes the change of an earlier process. */
+  /** A run of the same command resumes the change of an earlier process. */
   v.object({ type: v.literal('adopt'), ...began }),
   v.object({ type: v.literal('doing'), ...stamp, key: v.string(), step: stepRecordSchema, former: formerSchema }),
   v.object({ type: v.literal('did'), ...stamp, key: v.string(), result: v.picklist(['done', 'kept']) }),
@@ -66,7 +66,7 @@ export const journalEntrySchema = v.variant('type', [
   v.object({ type: v.literal('undid'), ...stamp, key: v.string() }),
   /** After everything is undone: the services that ran before run again. */
   v.object({ type: v.literal('restarted'), ...stamp }),
-  /** It failed and stays as it is: the same command resumes it. */
+  /** The change failed and is not undone: the same command resumes it. */
   v.object({ type: v.literal('stopped'), ...stamp, failure }),
   v.object({ type: v.literal('end'), ...stamp, outcome: v.picklist(['done', 'undone', 'undoFailed', 'abandoned']) }),
   /** Everything that is stored of an ended change. */

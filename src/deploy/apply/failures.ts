@@ -14,7 +14,7 @@ const reasons: Readonly<Record<string, string>> = {
   EIO: 'the disk does not work as it should',
 };
 
-/** Converts an error of the file system to one that names the file. A DeployError stays as it is. */
+/** Converts an error of the file system to one that names the file. A DeployError passes unchanged. */
 export function fileFailure(error: unknown, path: string): DeployError {
   if (error instanceof DeployError) return error;
   const { code = '' } = error as NodeJS.ErrnoException;
@@ -56,7 +56,7 @@ const failures: { readonly [D in Step['do']]: DeployErrorCode } = {
   removeServices: 'engineFailed',
 };
 
-/** Why a step failed. What is no DeployError becomes one, with the error as its cause. */
+/** Failure of a step as a DeployError. Any other error becomes its cause. */
 export function stepFailure(error: unknown, what: Step['do'], key: string): DeployError {
   if (error instanceof DeployError) return error;
   const { code, message = String(error) } = (error ?? {}) as NodeJS.ErrnoException;

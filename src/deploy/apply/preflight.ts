@@ -22,7 +22,7 @@ const refusals = {
 /**
  * Checks every file that a plan writes or removes, before the first is touched.
  *
- * @throws DeployError editedFile, foreignFile; fileFailed at what is no regular file
+ * @throws DeployError editedFile, foreignFile; fileFailed at a path that is not a regular file
  */
 export function checkFiles(plan: Plan, files: StackFiles): void {
   for (const step of plan.phases.flatMap(({ steps }) => steps)) checks[step.do]?.(step, files);

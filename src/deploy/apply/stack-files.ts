@@ -51,7 +51,7 @@ export class StackFiles {
   readonly #root: string;
   readonly #change: string;
 
-  /** @param change names what is left behind by a kill in the middle of a write, so that the next run finds it */
+  /** @param change names the remains of a killed write, so the next run finds them */
   constructor(root: string, change: string) {
     this.#root = root;
     this.#change = change;
@@ -99,7 +99,7 @@ export class StackFiles {
     });
   }
 
-  /** Replaces a file atomically: a reader at any moment, also after a power cut, finds the former or all of the new content. @param mode whatever the umask is @param owner of what it replaces */
+  /** Replaces a file atomically: readers find the former or the new content, also after a power cut. @param mode for any umask @param owner of the replaced file */
   write(path: string, content: string | Uint8Array, mode: number, owner?: Attributes): void {
     this.#at(path, (place) => {
       const temporary = place.at(this.#temporaryOf(place));
@@ -122,7 +122,7 @@ export class StackFiles {
   /**
    * Moves a copy from elsewhere back to its path. Needs no room on the disk where both are on one.
    *
-   * @param content what the copy holds
+   * @param content content of the copy
    */
   putBack(path: string, copy: string, content: Uint8Array, former: Attributes): void {
     if (!this.#linkBack(path, copy, former)) this.write(path, content, former.mode, former);
@@ -135,7 +135,7 @@ export class StackFiles {
       try {
         linkSync(copy, temporary);
       } catch {
-        // Another file system, or one without hard links: the content is written anew, which says what is wrong.
+        // Another file system, or one without hard links: the content is written again, and that write reports the problem.
         return false;
       }
       withOpen(temporary, O_RDONLY | O_NOFOLLOW, (fd) => dress(fd, former.mode, former));
@@ -154,7 +154,7 @@ export class StackFiles {
     });
   }
 
-  /** Removes what a kill in the middle of a write has left. */
+  /** Removes the remains of a killed write. */
   sweep(path: string): void {
     this.#unless(path, ['ENOENT'], (parent) => rmSync(parent.at(this.#temporaryOf(parent)), { force: true }));
   }

@@ -6,9 +6,9 @@ export type StepOf<D extends Step['do']> = Extract<Step, { readonly do: D }>;
 export type Did = 'done' | 'kept';
 
 export interface EffectOptions {
-  /** Ends what is being done; a hand settles soon after, and only when nothing of it is at work any more. */
+  /** Ends the work; the step settles soon after, and only when no program of it is at work any more. */
   readonly signal: AbortSignal;
-  /** Each line of what takes long, without secrets. */
+  /** Called with each line of a long task, without secrets. */
   readonly onLine: (line: string) => void;
 }
 

@@ -27,7 +27,7 @@ const subjects: { readonly [D in Step['do']]: (step: Extract<Step, { readonly do
   removeServices: ({ services }) => services.join(','),
 };
 
-/** As it is named in the journal and in events: `writeFile:.env`. `keyed` distinguishes two of one name in a plan. */
+/** Name of a step in the journal and in events: `writeFile:.env`. `keyed` distinguishes two of one name in a plan. */
 export function stepKey(step: Step): string {
   const subject = (subjects[step.do] as (step: Step) => string)(step);
   return subject === '' ? step.do : `${step.do}:${subject}`;

@@ -8,7 +8,7 @@ const hasDescriptors = existsSync(descriptors);
 
 /** The directory that holds a path, kept open while `work` runs. */
 export interface ParentDirectory {
-  /** For system calls: an entry of this very directory, whatever its name comes to mean meanwhile. */
+  /** Path for system calls: an entry of this directory, even after another one has taken its name. */
   readonly at: (name: string) => string;
   /** Last part of the path. */
   readonly name: string;

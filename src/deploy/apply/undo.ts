@@ -14,7 +14,7 @@ export interface UndoProblem {
 
 /**
  * Puts everything back to how it was before the change, the last step first; then the services that ran before run again,
- * with the files of before. What cannot be put back does not keep the rest from it. Can be done again after a kill.
+ * with the files of before. A step that cannot be undone does not stop the others. Can be repeated after a kill.
  *
  * @param failure why
  */
@@ -57,8 +57,8 @@ export function undoFailure(problems: readonly UndoProblem[], reason: string, ba
 }
 
 /**
- * Whether the state of the backend may have been changed by one that was started since it was saved. Otherwise it has gone on
- * by itself, and putting the saved one back would lose what came in meanwhile.
+ * Whether the state of the backend may have been changed by one that was started since it was saved. Otherwise the state has changed
+ * without this command, and restoring the saved one would lose later changes.
  */
 function mustRestoreState({ steps }: ChangeState): boolean {
   const order = [...steps.values()];

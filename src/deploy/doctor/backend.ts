@@ -51,7 +51,7 @@ export async function askBackend<const S extends v.GenericSchema>(
   );
 }
 
-/** Undefined for what is no JSON. */
+/** Parses JSON; undefined for any other text. */
 export function jsonOf(text: string | undefined): unknown {
   try {
     return JSON.parse(text ?? '');

@@ -47,7 +47,7 @@ export class DoctorContext {
   /** Null: `.env` is not there or cannot be read. */
   readonly env: EnvFile | null;
   readonly git: RunGit | DeployError;
-  /** One of the two files of the webhook is there. */
+  /** True when one of the two files of the webhook exists. */
   readonly hasIngress: boolean;
   /** Host that the gateway's file serves; null: none. */
   readonly gatewayHost: HostVerdict | null;
@@ -93,7 +93,7 @@ export class DoctorContext {
     return this.#config;
   }
 
-  /** The configuration as it is, or null. */
+  /** Current configuration, or null. */
   configOrNull(): ConfigView | null {
     return this.#config instanceof DeployError ? null : this.#config;
   }
@@ -114,7 +114,7 @@ export class DoctorContext {
     try {
       return textOf(this.keyFile());
     } catch (error) {
-      // It is in no mounted directory, which a check reports.
+      // The path is in no mounted directory; a check reports this.
       if (error instanceof DeployError) return null;
       throw error;
     }
@@ -158,7 +158,7 @@ export class DoctorContext {
 
   readonly appFacts: () => Promise<AppFacts> = once(() => readApp(this.app()));
 
-  /** Where this host has what the backend knows by `path`. @throws DeployError when it is in no mounted directory */
+  /** Path on this host for the backend's `path`. @throws DeployError when it is in no mounted directory */
   onHost(path: string): string {
     for (const [inside, outside] of [
       [containerPaths.workspace, this.layout.workspace],

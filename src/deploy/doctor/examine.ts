@@ -25,7 +25,7 @@ export async function* examine(options: DoctorOptions): AsyncGenerator<CheckResu
   }
 }
 
-/** The checks that `only` names, by their ids or what these begin with. @throws DeployError invalidInput */
+/** Checks that `only` names, by ids or prefixes of ids. @throws DeployError invalidInput */
 function chosen(checks: readonly Check[], only: readonly string[] | undefined): readonly Check[] {
   if (only === undefined || only.length === 0) return checks;
   const names = (check: Check, wanted: string): boolean => check.id === wanted || check.id.startsWith(`${wanted}.`);
@@ -39,7 +39,7 @@ function chosen(checks: readonly Check[], only: readonly string[] | undefined): 
   return checks.filter((check) => only.some((wanted) => names(check, wanted)));
 }
 
-/** Begins a few at a time, whatever the reader does; what is given out never rejects. */
+/** Begins a few at a time, independently of the reader; the returned promises never reject. */
 function inOrder<T, R>(items: readonly T[], work: (item: T) => Promise<R>): readonly Promise<R>[] {
   let free: number = limits.atOnce;
   const waiting: (() => void)[] = [];
@@ -93,7 +93,7 @@ async function find(check: Check, context: DoctorContext): Promise<Finding> {
   }
 }
 
-/** Of an error that knows what to do. */
+/** Next step of an error that names one; null otherwise. */
 const hintOf = (error: unknown): string | null =>
   error instanceof DeployError || error instanceof AppQuestionError ? error.hint : null;
 

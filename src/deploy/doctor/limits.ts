@@ -5,7 +5,7 @@ export const limits = {
   checkMs: 30_000,
   /** Checking the gateway's file starts a container. */
   gatewayCheckMs: 120_000,
-  /** Of one question to GitHub, a name server, the backend or the gateway. */
+  /** Deadline of one question to GitHub, a name server, the backend or the gateway. */
   askMs: 10_000,
   gitMs: 10_000,
   /** For the agent server to take a connection; shorter than `askMs`. */

@@ -26,7 +26,7 @@ function reasonOf(ask: () => unknown, reason: string): string | null {
     ask();
     return null;
   } catch {
-    // Another check says what is wrong with it.
+    // Another check reports the problem.
     return reason;
   }
 }

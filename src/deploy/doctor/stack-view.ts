@@ -6,7 +6,7 @@ import { secretsOfStack } from '../stack/index.ts';
 
 /** The text of a file; null: it is not there; an error: it cannot be read. */
 export type FileText = string | null | Error;
-/** Files that people and programs read, by what `StackLayout` calls them. */
+/** Files that people and programs read, by their names in `StackLayout`. */
 export type StackTexts = Readonly<Record<'compose' | 'overlay' | 'caddyfile' | 'env' | 'config', FileText>>;
 
 export function readTexts(layout: StackLayout): StackTexts {

@@ -34,7 +34,7 @@ export interface HostProbes {
   freeBytes(path: string): Promise<number>;
   /** IPv4 and IPv6 addresses of a name; none when it has none. @throws when no name server answers */
   resolve(name: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** Of this host's network interfaces. */
+  /** Addresses of this host's network interfaces. */
   addresses(): readonly string[];
   /** User id that may own files besides root; null on systems without user ids. */
   uid(): number | null;
@@ -53,19 +53,19 @@ export interface GatewayAddress {
 
 export interface DoctorOptions {
   readonly directory: string;
-  /** Of the shell the doctor was called from. */
+  /** Environment of the shell that called the doctor. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal?: AbortSignal;
-  /** Ids of checks, or what their ids begin with (`repo`, `ingress`). Absent: all. */
+  /** Ids of checks, or prefixes of ids (`repo`, `ingress`). Absent: all. */
   readonly only?: readonly string[];
   /** Queries this host only. */
   readonly isOffline?: boolean;
-  /** As it was found, or why it was not. */
+  /** Engine that was found, or the error of the search. */
   readonly engine: Engine | DeployError;
   /** The host's git, or why it is missing. */
   readonly git?: RunGit | DeployError;
   readonly host?: Partial<HostProbes>;
   readonly gateway?: Partial<GatewayAddress>;
-  /** Of each check. */
+  /** Deadline of each check. */
   readonly timeoutMs?: number;
 }

@@ -20,12 +20,12 @@ export interface ImageOrigin {
 
 export interface ImageBuild {
   readonly image: string;
-  /** A checkout, or what `prepareContext` made. */
+  /** A checkout, or a directory of `prepareContext`. */
   readonly context: string;
   /** Local image to build on, without the network; null: that of the Dockerfile, from its registry. */
   readonly base: string | null;
   readonly origin: ImageOrigin;
-  /** Without what earlier builds left. */
+  /** Builds without the cache of earlier builds. */
   readonly isFresh?: boolean;
 }
 
@@ -58,8 +58,8 @@ export const nodeVersionArguments = (image: string): string[] => [
 export const isOurNode = (version: string): boolean => version.startsWith('v22.');
 
 /**
- * Writes a build context that needs no network to `directory`: what runs, made from the checkout `root` as it is installed
- * and built here, and its Node 22, for a base that has none.
+ * Writes a build context that needs no network to `directory`: the program, from the checkout `root` with its installed packages
+ * and its build, and its Node 22, for a base that has none.
  * @throws DeployError `imageFailed`
  */
 export async function prepareContext(options: {
@@ -87,8 +87,8 @@ export async function prepareContext(options: {
 }
 
 /**
- * The Dockerfile for a context that has been prepared: the directories of the context are what its stage `build` makes otherwise.
- * Each instruction that they would go through reads, hashes and unpacks them once more.
+ * The Dockerfile for a context that has been prepared: the directories of the context replace its stage `build`.
+ * Each further instruction would read, hash and unpack them once more.
  * @throws DeployError `imageFailed`
  */
 export function preparedDockerfile(text: string): string {
@@ -119,7 +119,7 @@ async function copyNode(root: string, target: string): Promise<void> {
   await chmod(target, 0o755);
 }
 
-/** Gives what lies beside `/app` of the image, the directories above included, a time and modes that depend on nothing else. */
+/** Gives the files beside `/app` of the image, and the directories above, a fixed time and fixed modes. */
 async function settleParents(tree: string, epoch: number): Promise<void> {
   const entries = await readdir(tree, { withFileTypes: true, recursive: true });
   const own = entries.filter(({ parentPath }) => !`${parentPath}/`.startsWith(`${join(tree, 'app')}/`));
@@ -155,7 +155,7 @@ export async function imageOrigin(
   };
 }
 
-/** @returns undefined when this is no checkout, or there is no git */
+/** @returns undefined when this is not a checkout, or git is missing */
 async function git(root: string, args: readonly string[]): Promise<string | undefined> {
   try {
     const { stdout } = await run('git', args, {

@@ -4,8 +4,8 @@ import { must, type OperationOptions, quietly } from './operation.ts';
 import type { Engine } from './types.ts';
 
 /**
- * Whether the compositions that are there, merged and with `.env` put in, are valid. Nothing of them is printed.
- * @throws DeployError compositionInvalid with what the composition tool said
+ * Checks the existing compositions, merged and with `.env` put in. Prints nothing of them.
+ * @throws DeployError compositionInvalid with the message of the composition tool
  */
 export async function checkComposition(
   engine: Engine,

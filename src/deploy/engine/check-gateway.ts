@@ -10,7 +10,7 @@ import type { Engine } from './types.ts';
 /**
  * Has the gateway's file checked by the gateway of the very image that will read it, in a container that has no network, no
  * volume and no name, and is gone afterwards. The file goes in by standard input: no mount, so neither SELinux nor a remote engine matters.
- * @throws DeployError gatewayInvalid with what the gateway said; imageFailed, engineFailed
+ * @throws DeployError gatewayInvalid with the message of the gateway; imageFailed, engineFailed
  */
 export async function checkGateway(engine: Engine, stack: StackLayout, options: OperationOptions = {}): Promise<void> {
   const image = imagesOf(stack).get('webhook-gateway');

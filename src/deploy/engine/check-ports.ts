@@ -93,7 +93,7 @@ async function look(
   if (container !== null) return { port, holder: `container ${container}` };
   const inTheWay = sockets.filter((socket) => socket.port === port && isInTheWay(socket, host));
   const state = await tryPort(port, host);
-  // One that listens on IPv6 everywhere need not be in the way of IPv4: the attempt knows.
+  // A listener on all IPv6 addresses does not always block IPv4: the attempt decides.
   if (state === 'free' || (state === 'unknown' && inTheWay.length === 0)) return null;
   return { port, holder: await holderOf(new Set(inTheWay.map(({ inode }) => inode))) };
 }

@@ -30,13 +30,13 @@ const allowed = [
   'LANG',
 ] as const;
 
-/** Without these no program is found and no engine reached, whatever a stack's `.env` has of the same name. */
+/** Variables that a child always gets, also when a stack's `.env` has the same name: they find programs and the engine. */
 const needed = new Set<string>(['PATH', 'HOME', 'DOCKER_HOST', 'DOCKER_CONTEXT', 'DOCKER_CONFIG', 'XDG_RUNTIME_DIR']);
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The environment of a program that works for us: what is named here, and nothing else. A variable of the stack's `.env` is
+ * The environment of a program that works for us: the variables that are named here, and no others. A variable of the stack's `.env` is
  * left out, because Compose would take the caller's value for it.
  */
 export function childEnvironment(

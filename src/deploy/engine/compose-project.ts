@@ -6,17 +6,17 @@ import { readText, secretsOfStack } from '../stack/index.ts';
 
 /** A stack as the composition tool sees it. */
 export interface ComposeProject {
-  /** Of the project: containers, networks and volumes carry it. */
+  /** Name of the project: containers, networks and volumes carry it. */
   readonly name: string;
   /** Compositions that are there, the overlay last. */
   readonly files: readonly string[];
-  /** Of `.env`. */
+  /** Values of `.env`. */
   readonly values: ReadonlyMap<string, string>;
   readonly secrets: readonly string[];
 }
 
 /**
- * Reads what is on the disk now: a change writes `.env` between two commands.
+ * Reads the current files: a change writes `.env` between two commands.
  * @throws DeployError notAStack
  */
 export function readProject(stack: StackLayout): ComposeProject {

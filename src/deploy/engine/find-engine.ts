@@ -11,7 +11,7 @@ import { runProgram } from './run.ts';
 import type { Engine, RunResult } from './types.ts';
 
 export interface FindOptions {
-  /** Of the caller: where programs are, and which engine is meant (`DOCKER_HOST`, `DOCKER_CONTEXT`). */
+  /** Environment of the caller: search path of programs, and choice of the engine (`DOCKER_HOST`, `DOCKER_CONTEXT`). */
   readonly env: Environment;
   readonly signal?: AbortSignal;
 }

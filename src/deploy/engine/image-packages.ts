@@ -18,8 +18,8 @@ interface Wanted {
 }
 
 /**
- * Directories of the packages that the bundles need and of all that those need, relative to `root` and in order. What npm
- * left out because it is for another platform is left out here.
+ * Directories of the packages that the bundles need, and of their dependencies, relative to `root` and in order. Packages that npm
+ * left out because they are for another platform are left out here, too.
  * @throws DeployError `imageFailed` when one is not installed
  */
 export function runtimePackageDirectories(root: string): string[] {
@@ -40,7 +40,7 @@ export function runtimePackageDirectories(root: string): string[] {
   return [...found].map((directory) => relative(root, directory)).sort();
 }
 
-/** As Node looks for it: in each `node_modules` upwards. Not `require.resolve`, which `exports` may forbid. */
+/** Finds a package in the way of Node: in each `node_modules` upwards. Not by `require.resolve`, which `exports` may forbid. */
 function resolvePackage(root: string, name: string, from: string): string | undefined {
   for (let directory = from; ; directory = dirname(directory)) {
     const candidate = join(directory, 'node_modules', name);

@@ -49,7 +49,7 @@ export async function softwareBill(options: {
   bill.metadata.component.name = manifest.name;
   bill.metadata.component.type = 'application';
   bill.components = [...componentsOf(bill, readJson<Lock>(join(root, 'package-lock.json'))), node];
-  // Of what npm left out it does not know what that needs.
+  // npm does not know the dependencies of the packages that it left out.
   delete bill.dependencies;
   bill.components.sort((a, b) => (a['bom-ref'] < b['bom-ref'] ? -1 : 1));
   bill.metadata.timestamp = new Date(epoch * 1_000).toISOString();
@@ -83,7 +83,7 @@ const node: Bill['components'][number] = {
   purl: `pkg:generic/node@${process.versions.node}`,
 };
 
-/** Those of the lock, as npm describes them. It leaves out what a development dependency wants as a peer as well. */
+/** Components of the lock with npm's descriptions. npm omits packages that are also a peer of a development dependency. */
 function componentsOf(bill: Bill, { packages }: Lock): Bill['components'] {
   const described = new Map(bill.components.map((component) => [component['bom-ref'], component]));
   const found = new Map<string, Bill['components'][number]>();

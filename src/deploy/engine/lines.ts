@@ -7,12 +7,12 @@ const longestLine = 65_536;
 export interface PrintedLinesOptions {
   /** Replaced wherever they are, also where a line or a piece of it ends. */
   readonly secrets: readonly string[];
-  /** Replaces what only looks like a secret. */
+  /** Replaces texts that look like a secret. */
   readonly clean: Redactor;
   readonly onLine: (line: string) => void;
 }
 
-/** Makes lines of what a program prints, without secrets and fit for a terminal. */
+/** Makes lines of a program's output, without secrets and fit for a terminal. */
 export class PrintedLines {
   readonly #redactor: StreamRedactor;
   readonly #splitter: LineSplitter;
@@ -42,15 +42,15 @@ export class PrintedLines {
 export function printable(text: string): string {
   return (
     text
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern removes them
       .replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g, '')
       .trimEnd()
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern replaces them
       .replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '?')
   );
 }
 
-/** The last `bytes` of what a program printed, from the beginning of a line on. */
+/** Last `bytes` of a program's output, from the beginning of a line on. */
 export class Tail {
   readonly #bytes: number;
   #chunks: Buffer[] = [];

@@ -2,7 +2,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 
 /** A socket that waits for connections. */
 export interface Listener {
-  /** As the kernel writes it, in hexadecimal. */
+  /** Address in the kernel's notation, hexadecimal. */
   readonly address: string;
   readonly port: number;
   readonly inode: string;
@@ -28,7 +28,7 @@ export function parseListeners(table: string): Listener[] {
 const loopback = /^(?:0100007F|0000000000000000FFFF00000100007F|0{24}01000000)$/;
 const everywhere = /^0+$/;
 
-/** Whether a listener is in the way of one on that host: the loopback meets only itself and what listens everywhere. */
+/** Whether a listener is in the way of one on that host: the loopback meets only itself and listeners on all addresses. */
 export function isInTheWay({ address }: Listener, host: '127.0.0.1' | '*'): boolean {
   return host === '*' || everywhere.test(address) || loopback.test(address);
 }
@@ -40,7 +40,7 @@ export async function holderOf(inodes: ReadonlySet<string>): Promise<string | nu
   for (const pid of processes) {
     const files = await readdir(`/proc/${pid}/fd`).catch(() => []);
     for (const file of files) {
-      // Of other users' processes, and of those that have gone, nothing is seen.
+      // Files of other users' processes, and of those that have gone, cannot be read.
       const target = await readlink(`/proc/${pid}/fd/${file}`).catch(() => '');
       if (!wanted.has(target)) continue;
       const name = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '');

@@ -5,7 +5,7 @@ import type { RunResult } from './types.ts';
 /** For everything that is done with an engine. */
 export interface OperationOptions {
   readonly signal?: AbortSignal;
-  /** Each line of what programs print, without secrets. */
+  /** Called with each line of the programs' output, without secrets. */
   readonly onLine?: (line: string) => void;
   /** Besides those of the stack's `.env`. */
   readonly secrets?: readonly string[];
@@ -16,7 +16,7 @@ export function passedOn({ signal, onLine, secrets = [] }: OperationOptions, mor
   return { ...(signal && { signal }), ...(onLine && { onLine }), secrets: [...secrets, ...more] };
 }
 
-/** The same for queries, whose output is not shown. */
+/** Options for queries, whose output is not shown. */
 export function quietly({ signal, secrets = [] }: OperationOptions, more: readonly string[] = []) {
   return { ...(signal && { signal }), secrets: [...secrets, ...more] };
 }
@@ -56,9 +56,9 @@ const signs: readonly { readonly sign: RegExp; readonly code: DeployErrorCode; r
 ];
 
 /**
- * The error for a command that failed, by what it said.
- * @param what completes `… failed`, e.g. `Starting the backend`
- * @param otherwise the code when nothing of it is known
+ * Makes the error of a failed command from its output.
+ * `what` completes `… failed`, e.g. `Starting the backend`.
+ * @param otherwise the code of an unknown failure
  */
 export function failureOf(
   what: string,

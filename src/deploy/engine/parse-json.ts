@@ -3,7 +3,7 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // As good as no answer.
+    // An invalid answer counts as none.
     return null;
   }
 }

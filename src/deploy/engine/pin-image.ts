@@ -39,7 +39,7 @@ export async function pinImage(
   return { reference, pinned: reference.includes('@') ? reference : (own ?? id), id };
 }
 
-/** Without tag and digest, and without what Docker leaves out of the names of its own registry. */
+/** Name without tag and digest, and without the parts that Docker omits in names of its own registry. */
 function repositoryOf(reference: string): string {
   const name = reference.replace(/@.*$/, '').replace(/:[^/:]*$/, '');
   return name.replace(/^(?:index\.)?docker\.io\//, '').replace(/^library\//, '');

@@ -13,7 +13,7 @@ const patterns: readonly RegExp[] = [
   /(\b[A-Z0-9_]*(?:TOKEN|SECRET|API_KEY|PASSWORD)=)[^\s'"]+/g,
 ];
 
-/** Makes a function that replaces `secrets` and whatever looks like a secret. Pass whole lines. */
+/** Makes a function that replaces `secrets` and texts that look like a secret. Pass whole lines. */
 export function outputRedactorFor(secrets: readonly string[]): Redactor {
   const withoutKnown = redactorFor(secrets);
   return (text) => patterns.reduce((rest, pattern) => rest.replace(pattern, hide), withoutKnown(text));

@@ -13,7 +13,7 @@ export interface ProgramCall extends RunOptions {
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** It may ask at the terminal of its caller; then it stays in the caller's process group, and standard input is the caller's. */
+  /** The program may ask at the caller's terminal; then it has the caller's process group and standard input. */
   readonly hasTerminal?: boolean;
 }
 

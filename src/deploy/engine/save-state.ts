@@ -11,7 +11,7 @@ import type { Engine } from './types.ts';
 
 /**
  * Copies everything the backend keeps (database, tokens) into a new file, a tar, 0600. The backend is stopped for it and stays
- * stopped: only so is the copy whole whatever it consists of, and nothing is accepted that a later `restoreState` would lose. A
+ * stopped: this makes the copy complete, and the backend accepts nothing that a later `restoreState` would lose. A
  * file that exists is a whole one.
  * @returns the size of the file in bytes; null when there is no backend yet, and so nothing to keep
  * @throws DeployError fileFailed, diskFull, engineFailed, cancelled. Then there is no file, and a backend that ran runs again
@@ -31,7 +31,7 @@ export async function saveState(
   } catch (error) {
     await rm(`${file}.part`, { force: true });
     if (backend.State.Status === 'running') {
-      // Also when the work was cancelled: that is no reason to leave the backend stopped.
+      // Also after a cancellation: the backend must not stay stopped.
       const { signal: _signal, ...always } = settings;
       await must('Starting the backend again', engine.run(['start', backend.Id], always), 'engineFailed');
     }
@@ -40,8 +40,8 @@ export async function saveState(
 }
 
 /**
- * Puts back what `saveState` copied, and nothing else stays: a newer write-ahead log beside an older database would destroy it.
- * The backend's container is made anew, from the composition and the image of now, and is not started. Can be done again when it was
+ * Puts back the copy of `saveState` and removes all else: a newer write-ahead log would destroy an older database.
+ * The backend's container is made again, from the current composition and image, and is not started. Can be done again when it was
  * interrupted.
  * @throws DeployError fileFailed, engineFailed, imageFailed, cancelled
  */

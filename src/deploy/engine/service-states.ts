@@ -55,7 +55,7 @@ export async function containersOf(
   const ids = listed.stdout.split(/\s+/).filter((id) => id !== '');
   if (ids.length === 0) return [];
   const inspected = await engine.run(['inspect', '--type', 'container', ...ids], settings);
-  // One that has gone meanwhile makes the command fail; the others are described all the same.
+  // A container that has just gone makes the command fail; the others are still described.
   const isGone = inspected.exitCode !== 0 && /no such (?:object|container)/i.test(inspected.stderr);
   if (inspected.exitCode !== 0 && !isGone) throw failureOf('Inspecting the containers', inspected, 'engineFailed');
   return parseContainers(inspected.stdout);
@@ -106,7 +106,7 @@ const healths = ['healthy', 'unhealthy', 'starting'] as const;
 const healthOf = (status: string | undefined): ServiceState['health'] =>
   healths.find((health) => health === status) ?? 'none';
 
-/** A container that does not run publishes nothing; then it is what it would publish. */
+/** Published ports; for a container that does not run, the configured ones. */
 function portsOf({ State, NetworkSettings, HostConfig }: ContainerFacts): ServiceState['ports'] {
   const published = (State.Status === 'running' ? NetworkSettings.Ports : HostConfig.PortBindings) ?? {};
   return Object.entries(published).flatMap(([inside, hosts]) =>

@@ -10,8 +10,8 @@ export interface StartOptions extends OperationOptions {
 }
 
 /**
- * Brings services up with the settings that are on the disk now, and nothing but them when they are made anew: what they need
- * runs already. Does not wait until they are healthy.
+ * Brings services up with the current settings on the disk. When they are made again, only they are: services that they need
+ * run already. Does not wait until they are healthy.
  * @throws DeployError startFailed, portTaken, imageFailed, diskFull, cancelled
  */
 export async function startServices(

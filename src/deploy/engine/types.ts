@@ -8,7 +8,7 @@ export interface RunOptions {
   readonly onLine?: (line: string) => void;
   /** Standard input; absent: none. */
   readonly input?: string | Uint8Array;
-  /** An open file in place of `input`, and one that standard output goes to, byte by byte and as it is. */
+  /** An open file in place of `input`, and one for standard output, whose bytes are written unchanged. */
   readonly inputFile?: number;
   readonly outputFile?: number;
   /** Values that no output shows. */
@@ -25,13 +25,13 @@ export interface RunResult {
 export interface ServiceState {
   readonly service: ServiceName;
   readonly container: string;
-  /** As the engine says: created, running, restarting, exited, … */
+  /** State from the engine: created, running, restarting, exited, … */
   readonly state: string;
   readonly health: 'healthy' | 'unhealthy' | 'starting' | 'none';
   readonly exitCode: number;
   readonly restarts: number;
   readonly isOutOfMemory: boolean;
-  /** Reference as composed, and the id of what runs. */
+  /** Composed reference, and the id of the running image. */
   readonly image: string;
   readonly imageId: string;
   /** ISO 8601, null when it never ran. */
@@ -43,7 +43,7 @@ export interface ServiceState {
 export interface Engine {
   readonly runtime: { readonly kind: 'docker' | 'podman'; readonly version: string; readonly isRootless: boolean };
   readonly compose: { readonly kind: 'v1' | 'v2'; readonly version: string };
-  /** Its own command line, e.g. `['image', 'inspect', …]`. A failure is a result, not an error. */
+  /** Runs a command line of the engine, e.g. `['image', 'inspect', …]`. A failure is a result, not an error. */
   run(args: readonly string[], options: RunOptions): Promise<RunResult>;
   /**
    * The composition tool on a stack, with its project directory, `.env` and project name. `files` defaults to all

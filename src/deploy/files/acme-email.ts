@@ -5,7 +5,7 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
 const address = new RegExp(`^(?=.{1,64}@)${atom}(?:\\.${atom})*@(?=.{1,253}$)(?:${label}\\.)+(?=[a-z])${label}$`, 'i');
 
 /**
- * An e-mail address for the certificate authority, as it was given. Narrower than RFC 5321: it becomes a word of the
+ * Checks an e-mail address for the certificate authority; returns it unchanged. Narrower than RFC 5321: it becomes a word of the
  * gateway's file, where quotes, braces, spaces and `#` mean something.
  * @throws DeployError `invalidInput`
  */

@@ -25,16 +25,16 @@ export interface ConfigAnswers {
   readonly writesEnabled: boolean;
   readonly repositories: readonly RepositoryEntry[];
   readonly installations?: readonly Installation[];
-  /** Of GitHub's API; only for Enterprise. */
+  /** Address of GitHub's API; only for Enterprise. */
   readonly endpoint?: string;
-  /** As the backend's container sees it; absent: where `server init` puts it. */
+  /** Path inside of the backend's container; absent: the path that `server init` uses. */
   readonly privateKeyPath?: string;
 }
 
 /** Settings of `oratorio.config.json` that the deployment reads. */
 export interface StackConfig {
   readonly appId: string | null;
-  /** As the backend's container sees it. */
+  /** Path inside of the backend's container. */
   readonly privateKeyPath: string;
   readonly endpoint: string;
   readonly writesEnabled: boolean;
@@ -87,8 +87,8 @@ function instanceOf(endpoint = 'https://api.github.com'): string {
 }
 
 /**
- * Adds a repository, its route and, if wanted, its automatic review. Every other character stays as it is, unknown keys
- * included. For a repository that is there already, only missing parts are added.
+ * Adds a repository, its route and, if wanted, its automatic review. No other character changes, unknown keys
+ * included. For a repository that exists already, only missing parts are added.
  *
  * @throws DeployError (invalidInput) when its name is invalid, it is routed elsewhere, or another repository has its checkout
  */
@@ -124,7 +124,7 @@ function isRouteMissing(settings: StackSettings, key: string, { repository, work
 
 const see = `See AgentServer.RepositoryWorkspaceRoutes in ${stackFiles.config}.`;
 
-/** Reads `oratorio.config.json`. @throws DeployError (invalidInput) naming the key and what it must be, never a value */
+/** Reads `oratorio.config.json`. @throws DeployError (invalidInput) naming the key and its type, never a value */
 export function readBackendConfig(text: string): StackConfig {
   const settings = settingsOf(text);
   const { AppId, PrivateKeyPath, Endpoint, WritesEnabled, Repositories, InstallationProfiles } = settings.GitHub;

@@ -47,7 +47,7 @@ export const gatewayTimeouts: GatewayTimeouts = {
 };
 
 const [httpPort, httpsPort] = defaults.gatewayPorts;
-/** Of a request line and its headers (design §5). */
+/** Limit of a request line and its headers (design §5). */
 const headerKibibytes = 16;
 const mebibyte = 1024 * 1024;
 
@@ -66,22 +66,22 @@ const block = (header: string, ...entries: readonly Entry[]): Block => ({ header
 
 /**
  * The gateway's file with our mark (specification §2.9), for Caddy 2.6 and later; an address as host needs Caddy 2.11.
- * Exactly one request reaches the backend: POST of the webhook's path as it is written, of this host, by TLS (specification §4.4, gateway
+ * Exactly one request reaches the backend: POST of the webhook's path in this spelling, of this host, by TLS (specification §4.4, gateway
  * rules 1 to 4). Port 80 validates certificates and sends this host to HTTPS. All else is 404.
- * @throws DeployError `invalidInput`, `hostRefused` for what must not get into the file.
+ * @throws DeployError `invalidInput`, `hostRefused` for values that must not get into the file.
  */
 export function caddyfile(options: CaddyfileOptions): string {
   return marked(gatewayText(options));
 }
 
-/** The same without our mark: for people who write the file themselves. */
+/** The gateway's file without our mark: for people who write the file themselves. */
 export function gatewayText(options: CaddyfileOptions): string {
   const address = siteAddress(options.host);
   const ports = options.ports ?? { http: httpPort, https: httpsPort };
   const sites = [
     block('', ...globalOptions(options, ports)),
     block(`https://${address}`, ...tls(options), ...routes(options)),
-    // `{uri}` of `GET *` is no path. The host is ours: Caddy's own redirect forgets the brackets of an IPv6 address.
+    // `{uri}` of `GET *` is not a path. The host is ours: Caddy's own redirect forgets the brackets of an IPv6 address.
     block(`http://${address}`, `redir /* https://${address}{uri} 308`, 'respond 404'),
     // Without these two, Caddy answers other hosts with an empty 200.
     block(`:${ports.https}`, 'respond 404'),
@@ -140,7 +140,7 @@ function routes({ upstream, timeouts }: CaddyfileOptions): Entry[] {
         `reverse_proxy ${backend}`,
         // The backend answers to no name but its own host's; the name of the request has been checked here.
         'header_up Host localhost',
-        // Caddy replaces what it knows of `X-Forwarded-*`; the rest a client may say about itself goes no further.
+        // Caddy replaces the `X-Forwarded-*` headers that it knows; other claims of a client are removed.
         'header_up -Forwarded',
         'header_up -X-Real-IP',
         // A delivery never turns into a tunnel.
@@ -160,7 +160,7 @@ function routes({ upstream, timeouts }: CaddyfileOptions): Entry[] {
   ];
 }
 
-/** Writes a host so that Caddy cannot read it as more than a host, whatever the value is. */
+/** Writes a host of any value so that Caddy cannot read it as more than a host. */
 function siteAddress({ kind, name }: PublicHost): string {
   const isSound = {
     dns: /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/.test(name),
@@ -176,7 +176,7 @@ function checkedUpstream(upstream: string): string {
   throw new DeployError('invalidInput', 'The upstream of the gateway is not name:port.');
 }
 
-/** As `caddy fmt` prints it. */
+/** Prints an entry in the format of `caddy fmt`. */
 function print(entry: Entry, indent = ''): string {
   if (typeof entry === 'string') return `${indent}${entry}\n`;
   const inner = entry.entries.map((each) => print(each, `${indent}\t`)).join('');

@@ -6,11 +6,11 @@ export const containerPaths = {
   secrets: '/secrets',
   /** The volume of a service. The image has it writable for everybody, as `ORATORIO_UID` is not known when it is built. */
   data: '/data',
-  /** Of the backend: database and tokens. Below the volume, because it must belong to the user of the container. */
+  /** State of the backend: database and tokens. Below the volume, because it must belong to the user of the container. */
   backendState: '/data/backend',
   /** Oratorio's home of the agent server. */
   agentHome: '/data/agent',
-  /** The settings in it, mounted by themselves: the agent server cannot change what it may do. */
+  /** Settings in it, a mount of their own: the agent server cannot change its permissions. */
   agentConfig: '/data/agent/config.json',
   caddyfile: '/etc/caddy/Caddyfile',
   caddyData: '/data',

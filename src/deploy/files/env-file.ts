@@ -3,7 +3,7 @@ import { type EnvFault, type EnvProblem, type EnvStatement, problemOf, statement
 import { allVariables, isSecretVariable } from './variables.ts';
 
 export interface EnvFile {
-  /** Of two lines with one name the later one holds, as Compose has it. Nothing is expanded. */
+  /** Values by name; the later of two lines with one name holds, as for Compose. Nothing is expanded. */
   readonly values: ReadonlyMap<string, string>;
   /** Lines that Compose v1 and v2 read differently, or not at all. Never with a value. */
   readonly problems: readonly EnvProblem[];
@@ -16,7 +16,7 @@ export function parseEnv(text: string): EnvFile {
   const values = new Map<string, string>();
   const problems: EnvProblem[] = [];
   const report = (fault: EnvFault, key: string | null, line: number) => {
-    // Behind a quote that is not closed, what looks like a name may be a piece of the value.
+    // After an unclosed quote, an apparent name may be a piece of the value.
     if (problems.at(-1)?.code !== 'unterminated') problems.push(problemOf(fault, key, line));
   };
   for (const statement of statementsOf(text)) {
@@ -35,10 +35,10 @@ export function parseEnv(text: string): EnvFile {
 }
 
 /**
- * Sets and removes (null) variables and leaves every other character as it is. Of a name that is there twice the later line
- * is set; one that is not there is added at the end.
+ * Sets and removes (null) variables and does not change any other character. For a name that occurs twice, the later line
+ * is set; a missing name is added at the end.
  *
- * @throws DeployError (secretRefused, invalidInput) for a value that not every Compose reads as it is written; it names the
+ * @throws DeployError (secretRefused, invalidInput) for a value that some Compose does not read literally; the error names the
  * variable and the kind of character, never the value
  */
 export function changeEnv(text: string, changes: Readonly<Record<string, string | null>>): string {
@@ -62,7 +62,7 @@ const unwritable: readonly (readonly [RegExp, string])[] = [
   // Compose v1 puts the variable in its place, in single quotes too.
   [/\$\{/, '${'],
   [/[\r\n]/, 'a line break'],
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them
   [/[\x00-\x1f\x7f]/, 'a control character'],
   [/[^\x20-\x7e]/, 'a character outside of ASCII'],
 ];

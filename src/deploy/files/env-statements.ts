@@ -94,7 +94,7 @@ const lineEnd = (text: string, at: number): number => at + (match(restOfLine, te
 
 interface Written {
   readonly value: string;
-  /** Of what is written, quotes included. */
+  /** Length of the written text, quotes included. */
   readonly length: number;
   readonly fault: EnvFault | null;
 }

@@ -7,7 +7,7 @@ Changed values hold after: oratorio server restart`;
 const aboutExample = `Example of .env for a manual setup: copy it to .env, make it readable for its owner only (chmod 600 .env), and fill in what is empty.
 Secrets are of letters and digits, e.g. of: openssl rand -hex 32`;
 
-/** A new `.env`: every variable with what it is for. @throws DeployError as `changeEnv` */
+/** A new `.env`: every variable with its purpose. @throws DeployError as `changeEnv` */
 export function newEnv(values: Readonly<Partial<Record<VariableName, string>>>): string {
   return document(aboutStack, values);
 }
@@ -28,7 +28,7 @@ function remark(name: string, variable: Variable): string {
   return Object.hasOwn(overlayVariables, name) ? '' : ' Must be set.';
 }
 
-/** The same table for the documentation: Markdown. */
+/** Table of the variables for the documentation, in Markdown. */
 export function variablesTable(): string {
   const rows = allVariables().map(([name, { purpose, isSecret, default: value, given }]) => {
     const services = Object.keys(given).join(', ');

@@ -14,9 +14,9 @@ export type RepositoryRefusal = keyof typeof repositoryRefusals;
 export interface Repository {
   readonly owner: string;
   readonly name: string;
-  /** `owner/name` as it was given. */
+  /** `owner/name` in the given spelling. */
   readonly fullName: string;
-  /** The same whatever its case: GitHub does not distinguish. */
+  /** Name without its case: GitHub does not distinguish it. */
   readonly key: string;
   /** Name of its checkout below `workspace/`, in the spelling of the name. Owners have no underscore: no two repositories share one. */
   readonly directory: string;
@@ -53,7 +53,7 @@ export const inDirectory = (repository: Repository, directory: string): Reposito
   workspacePath: `${containerPaths.workspace}/${directory}`,
 });
 
-/** As `checkRepository`. @throws DeployError (invalidInput) */
+/** Reads a repository's name by `checkRepository`. @throws DeployError (invalidInput) */
 export function repositoryOf(text: string): Repository {
   const checked = checkRepository(text);
   if ('repository' in checked) return checked.repository;
@@ -79,7 +79,7 @@ export function repositoryNamed(text: string): Repository {
 export const isSameRepository = (one: Pick<Repository, 'key'>, other: Pick<Repository, 'key'>): boolean =>
   one.key === other.key;
 
-/** On one line and not longer than people read; what carries a log-in is not repeated. */
+/** Text for a message, on one line and short; a text with credentials is not repeated. */
 function shown(text: string): string {
   if (text.includes('@')) return 'This';
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);

@@ -26,7 +26,7 @@ const forbidden: readonly (readonly [RegExp, SecretRefusal])[] = [
   [/[^\x21-\x7e]/, 'notPrintable'],
   [/["'`]/, 'quote'],
   [/\\/, 'backslash'],
-  // Compose v1 puts a variable in its place, in single quotes too. A $ alone stays as it is.
+  // Compose v1 puts a variable in its place, in single quotes too. A $ alone is not changed.
   [/\$\{/, 'dollar'],
 ];
 
@@ -49,8 +49,8 @@ function refusalOf(secret: string): SecretRefusal | undefined {
 }
 
 /**
- * As `checkSecretText`, for callers that need a valid secret.
- * @param what names the secret for people: `The secret in hook.secret`
+ * Returns a text that passes `checkSecretText`.
+ * `what` names the secret for people: `The secret in hook.secret`.
  * @throws DeployError (secretRefused), never with the text in it
  */
 export function secretOf(text: string, what: string): string {

@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import { marked } from './marker.ts';
 
 export interface MountOptions {
-  /** The host labels files (SELinux): containers may only read and write what carries a label they share. */
+  /** The host labels files (SELinux): containers may only read and write files with a label that they share. */
   readonly isSelinux: boolean;
 }
 
@@ -48,7 +48,7 @@ export function healthcheckByGet({ port, path }: { readonly port: number; readon
   return healthcheck(['CMD', 'timeout', '4', 'bash', '-c', script]);
 }
 
-/** A file of the composition: our mark, what it is, and the document. Compose v1 reads YAML 1.1, where `0:0` is a number. */
+/** A file of the composition: our mark, a description, and the document. Compose v1 reads YAML 1.1, where `0:0` is a number. */
 export function composed(about: string, document: object): string {
   const comment = about.replace(/^/gm, '# ');
   return marked(

@@ -63,7 +63,7 @@ export function settingsOf(text: string): StackSettings {
 }
 
 /**
- * The same keys as the text spells them, for callers that change it.
+ * Keys in the spelling of the text, for callers that change it.
  * @param text valid, see `settingsOf`
  * @param keys in the spelling of the schema, `Oratorio` first
  */

@@ -4,7 +4,7 @@ import type { ServiceName } from '../stack-plan.ts';
 
 /** One line of `.env`. */
 export interface Variable {
-  /** For people: one sentence, what it is and what an empty one means. */
+  /** Purpose for people: one sentence on the variable and on an empty value. */
   readonly purpose: string;
   readonly isSecret: boolean;
   /** Default for a missing or empty line; null: the composition is refused without it. */
@@ -86,7 +86,7 @@ export const variables = {
   },
 } as const satisfies Record<string, Variable>;
 
-/** Those that only the overlay of the webhook reads. */
+/** Variables that only the overlay of the webhook reads. */
 export const overlayVariables = {
   ORATORIO_GITHUB_WEBHOOK_SECRET: {
     purpose: "Secret of the GitHub App's webhook. Needed only with the webhook gateway.",
@@ -106,7 +106,7 @@ export const allVariables = (): readonly (readonly [string, Variable])[] => [...
 /** True when the value must not be shown. A name that is not ours counts as secret. */
 export const isSecretVariable = (name: string): boolean => everyVariable.get(name)?.isSecret ?? true;
 
-/** As the composition refers to a variable. */
+/** Reference to a variable in the composition. */
 export function reference(name: VariableName): string {
   const value = everyVariable.get(name)?.default ?? null;
   return value === null ? `\${${name}:?set ${name} in .env}` : `\${${name}:-${value}}`;

@@ -4,7 +4,7 @@ import type { Git } from './find-git.ts';
 import { isOfRepository, parseRemote } from './remote.ts';
 
 export interface CloneUrlOptions {
-  /** Of the source host: `github.com`. */
+  /** Name of the source host: `github.com`. */
   readonly host?: string;
   readonly signal?: AbortSignal;
 }
@@ -34,7 +34,7 @@ export async function cloneUrlFor(
       timeoutMs: defaults.timeouts.askMs,
       ...(signal && { signal }),
     });
-    // With no network, ssh would do no better; the clone says what is wrong. An empty repository has no HEAD (2).
+    // Without a network, ssh would fail, too; the clone reports the problem. An empty repository has no HEAD (2).
     return isRefusal(asked.stderr) ? `git@${host}:${repository}.git` : https;
   } catch (error) {
     if (error instanceof DeployError && error.code === 'engineFailed') return https;

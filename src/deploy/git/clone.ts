@@ -29,7 +29,7 @@ export interface CloneOptions {
  * Makes a checkout of a repository, whole or not at all: beside its place, and then renamed. An existing one stays
  * when it is of this repository.
  * @throws DeployError secretRefused, invalidInput for the address; foreignDirectory when something else is at the path; cloneFailed
- * with what git said; diskFull, fileFailed, cancelled
+ * with the message of git; diskFull, fileFailed, cancelled
  */
 export async function cloneRepository(
   git: Git,
@@ -105,7 +105,7 @@ function originOf(origin: string, path: string): Remote {
   }
 }
 
-/** False when nothing is there, or an empty directory. @throws DeployError foreignDirectory for anything that is no checkout */
+/** False when nothing is there, or an empty directory. @throws DeployError foreignDirectory for anything that is not a checkout */
 async function isCheckout(path: string): Promise<boolean> {
   const names = await readdir(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -124,7 +124,7 @@ const foreign = (path: string): DeployError =>
     'Move it away, then run the same command again.',
   );
 
-/** Of clones that were killed: only one command at a time works on a stack. */
+/** Removes the remains of killed clones: only one command at a time works on a stack. */
 async function removeLeftovers(parent: string, prefix: string): Promise<void> {
   const names = (await readdir(parent).catch(onFile(parent))).filter((name) => name.startsWith(prefix));
   for (const name of names) await rm(join(parent, name), { recursive: true, force: true });

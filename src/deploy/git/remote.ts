@@ -1,6 +1,6 @@
 import { DeployError } from '../errors.ts';
 
-/** Where a repository is, whatever it is reached by. */
+/** Location of a repository, for any protocol. */
 export interface Remote {
   readonly protocol: 'https' | 'http' | 'ssh' | 'file';
   /** Lower case, with a port that is not the protocol's own; empty for a directory of this machine. */
@@ -19,8 +19,8 @@ const protocols = new Map<string, Remote['protocol']>([
 
 /**
  * Reads the address of a repository: `https://…`, `ssh://…`, `git@host:owner/name`, `file://…` or an absolute path.
- * @throws DeployError secretRefused when it has a name or password in it that ends up in files, invalidInput for anything else that is
- * no such address. Neither shows it
+ * @throws DeployError secretRefused for a name or password in it that would get into files, invalidInput for any other text that is
+ * not such an address. Neither shows it
  */
 export function parseRemote(url: string): Remote {
   if (url.startsWith('/')) return { protocol: 'file', host: '', path: tidy(url) };

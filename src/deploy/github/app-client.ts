@@ -4,7 +4,7 @@ import * as v from 'valibot';
 import { outgoingFetch } from '../../http/index.ts';
 import { AppQuestionError } from './errors.ts';
 
-/** Of an answer of GitHub; the largest here, a page of deliveries, has some ten kilobytes. */
+/** Limit of an answer of GitHub; the largest here, a page of deliveries, has some ten kilobytes. */
 const answerBytes = 4 * 1024 * 1024;
 const apiVersion = '2022-11-28';
 
@@ -42,7 +42,7 @@ export function createAppClient(options: AppClientOptions): AppClient {
   const octokit = new Octokit({
     baseUrl: endpoint.replace(/\/+$/, ''),
     userAgent: 'oratorio',
-    // Octokit hands whole requests, with what authorises them, to its log.
+    // Octokit passes whole requests, with their credentials, to its log.
     log: silent,
     authStrategy: createAppAuth,
     auth: { appId, privateKey, log: silent, ...(installationId !== undefined && { installationId }) },
@@ -101,7 +101,7 @@ async function bodyOf(response: Response): Promise<Buffer<ArrayBuffer>> {
   return Buffer.concat(chunks);
 }
 
-/** Only the system's code: what is in a message may name what was sent. */
+/** Only the system's code: a message may quote the sent data. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (cause instanceof Error && 'code' in cause) return String(cause.code);

@@ -1,4 +1,4 @@
-/** Why the App could not be asked, or what GitHub said instead. */
+/** Reason why the App could not be asked, or the refusal of GitHub. */
 export type AppErrorCode =
   /** The id and the key do not belong together, or the App is gone. */
   'credentialsRefused' | 'notFound' | 'refused' | 'unreachable' | 'timedOut' | 'invalidAnswer';
@@ -13,7 +13,7 @@ const hints: Readonly<Record<AppErrorCode, string>> = {
   invalidAnswer: 'See that GitHub.Endpoint is right and that nothing in between answers for GitHub.',
 };
 
-/** A question to GitHub without a good answer. Its message holds nothing of what was sent. */
+/** A question to GitHub without a good answer. Its message holds nothing of the request. */
 export class AppQuestionError extends Error {
   override readonly name = 'AppQuestionError';
   readonly code: AppErrorCode;

@@ -35,7 +35,7 @@ export type AppProof =
   | { readonly state: 'unknown'; readonly reason: string };
 
 /**
- * Proves that an App's id and key belong together, that the App may do what reviews need, and that it is installed for the
+ * Proves that an App's id and key belong together, that the App has the permissions of reviews, and that it is installed for the
  * repositories. Only reads.
  * @throws DeployError credentialsRefused when GitHub refuses the pair, secretRefused when the key is invalid
  */

@@ -5,7 +5,7 @@ import { codePoint, type HostOptions, type HostRefusalCode, type HostVerdict, qu
 
 /**
  * The part of a URL-shaped text where a host would be; only ever a suggestion, and judged like anything typed. Empty where an
- * `@` comes after the first `/`, `?` or `#`: what stands before might be a password with such a character in it.
+ * `@` comes after the first `/`, `?` or `#`: the text before it might be a password with such a character.
  */
 export function bareHost(text: string): string {
   const rest = text.replace(/^[a-z][a-z0-9+.-]*:(?=\/\/)/i, '').replace(/^\/\//, '');
@@ -58,7 +58,7 @@ const shapes: readonly Shape[] = [
   { code: 'lookalikeDot', pattern: /[\u3002\uff0e\uff61]/, about: 'character' },
 ];
 
-/** Why a text that is no IP address cannot be a DNS name either, before anything is known of its labels. */
+/** Reason why a text that is not an IP address cannot be a DNS name, either; its labels are not checked. */
 export function shapeFault(text: string): ShapeFault | undefined {
   if (text.length > longestText) return { code: 'tooLong', about: 'nothing', found: text };
   if (isNetwork(text)) return { code: 'prefixLength', about: 'host', found: text };
@@ -81,7 +81,7 @@ function isZoned(text: string): boolean {
 }
 
 /**
- * Judges what was given as `--public-host` (specification §4.4, gateway rule 3): a DNS name or a globally routable address
+ * Judges the value of `--public-host` (specification §4.4, gateway rule 3): a DNS name or a globally routable address
  * comes back in its one canonical spelling, everything else is refused with a code and a message for people. Never throws,
  * asks no network. `[2600::1]` is taken without its brackets and `name.` without its dot; nothing else is repaired.
  */

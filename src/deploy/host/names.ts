@@ -40,7 +40,7 @@ export interface NameFault {
 
 /**
  * Finds a fault in the labels of a DNS name without its last dot: the rules of RFC 1035, 1123 and 5890 for ASCII, and
- * nothing about characters above it. Asked twice, of what was typed and of its xn-- form: the conversion lets `a..b`,
+ * nothing about characters above it. Called twice, with the typed name and with its xn-- form: the conversion lets `a..b`,
  * `-a` and `a_b` pass, and makes `1.2.0.3` of `1.2.3`.
  */
 export function nameFault(name: string): NameFault | undefined {
@@ -61,7 +61,7 @@ function labelFault(label: string): NameFault | undefined {
   return /^(?!xn).{2}--/iu.test(label) ? { code: 'reservedLabel', detail: quoted(label) } : undefined;
 }
 
-// Not UTF-16 units: what was typed may be longer in those than its xn-- form is in characters.
+// Not UTF-16 units: a typed name may have more of them than its xn-- form has characters.
 function codePoints(text: string): number {
   return Array.from(text).length;
 }
@@ -72,7 +72,7 @@ export type AsciiName = { readonly ok: true; readonly name: string } | ({ readon
 const outsideIdn = /[^\p{L}\p{M}\p{Nd}\u00b7\u05f3\u05f4\u30fb.-]|(?<![lL])\u00b7|\u00b7(?![lL])/u;
 
 /**
- * The xn-- form of a DNS name. Only a name typed as it is shown is converted: UTS 46 would make `1.com` of `①.com`, and
+ * The xn-- form of a DNS name. Only a name in its displayed spelling is converted: UTS 46 would make `1.com` of `①.com`, and
  * a name that the user did not type must not become the public host.
  */
 export function toAscii(typed: string): AsciiName {
@@ -134,7 +134,7 @@ export function specialName(name: string): SpecialUseName | undefined {
   return undefined;
 }
 
-/** Judges a text that has no URL syntax in it and is no IP address: is it a name of the public DNS? */
+/** Judges a text without URL syntax that is not an IP address: is it a name of the public DNS? */
 export function classifyName(text: string, { allowTestNames = false }: HostOptions): HostVerdict {
   const typed = text.replace(/\.$/, '');
   const typedFault = nameFault(typed);

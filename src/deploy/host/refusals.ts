@@ -3,7 +3,7 @@ export interface PublicHost {
   readonly kind: 'dns' | 'ipv4' | 'ipv6';
   /** Form for URLs and the Caddyfile: ASCII lower case name, dotted IPv4, or RFC 5952 IPv6 without brackets. */
   readonly name: string;
-  /** As people write it: Unicode of an internationalised name where that leads back to `name`; otherwise `name`. */
+  /** Spelling for people: Unicode of an internationalised name where that leads back to `name`; otherwise `name`. */
   readonly display: string;
   /** `https://name`, IPv6 in brackets. */
   readonly origin: string;
@@ -23,7 +23,7 @@ export interface HostOptions {
   readonly allowTestNames?: boolean;
 }
 
-/** Longest piece of what was typed that a message repeats, in code points. */
+/** Longest piece of the typed text that a message repeats, in code points. */
 const longest = 80;
 
 /**
@@ -54,7 +54,7 @@ const carries = (seen: string, detail: string) =>
 const shaped = (what: string) => (seen: string, bare: string) =>
   `${seen} ${what}. ${bare ? `Give only ${bare}.` : giveHost}`;
 
-/** Every reason to refuse a host, and what is said then. `detail` is what the check found: a registry entry, a label, a character. */
+/** Every reason to refuse a host, with its message. `detail` is the finding: a registry entry, a label, a character. */
 const messages = {
   empty: () => `No host was given. ${giveHost}`,
   tooLong: (seen) => `${seen} is longer than the 253 characters a DNS name may have (RFC 1035). ${giveHost}`,

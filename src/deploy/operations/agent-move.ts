@@ -23,7 +23,7 @@ export function agentMoveOf(stack: Stack): AgentMove | null {
 }
 
 /**
- * Reads the old settings; undefined when they are missing. Containers can write into the workspace and will read what is found, so
+ * Reads the old settings; undefined when they are missing. Containers can write into the workspace and will read these settings, so
  * neither the directory nor the file may be a link out of it.
  */
 function readOld(file: string, uid: number): string | undefined {

@@ -21,7 +21,7 @@ export interface InitAnswers {
     readonly appId: string;
     /** Text of the key file; null: it lies, or will lie, where `privateKeyPath` says. */
     readonly privateKey: string | null;
-    /** As the containers see it. */
+    /** Path of the private key inside of the containers. */
     readonly privateKeyPath: string;
     readonly installations: readonly { readonly owner: string; readonly installationId: number }[];
     /** Null: github.com. */

@@ -44,8 +44,8 @@ export const mustBeStack = (directory: string) => (): void => {
 };
 
 /**
- * Carries out a change while no other command works on the stack: takes back what another one has left half-done, makes the
- * plan of what is there then, and applies it.
+ * Carries out a change while no other command works on the stack: takes back an unfinished change of another one, makes the
+ * plan from the state after that, and applies it.
  * @throws DeployError before the first step, with nothing changed
  */
 export async function changeStack(change: Change, session: Session): Promise<Outcome> {

@@ -24,7 +24,7 @@ import type { Preparing } from './change-stack.ts';
 import { watched } from './session.ts';
 
 const Images = v.object({ stack: v.string(), gateway: v.string() });
-/** `.server/images.json`: what was asked for, by tags, and what of it was on the machine then. */
+/** `.server/images.json`: the requested images, by tags, and those of them that were on the machine then. */
 const Record = v.object({ asked: Images, pinned: Images });
 export type ImageRecord = v.InferOutput<typeof Record>;
 export type StackImages = ImageRecord['asked'];
@@ -34,7 +34,7 @@ export const defaultImages: StackImages = { stack: `${defaults.image}:${version}
 /** Reads the record; null when it is missing or invalid. */
 export function readImageRecord({ images }: StackLayout): ImageRecord | null {
   const found = readJson(images, Record);
-  // An invalid record counts as missing; the next change writes it anew.
+  // An invalid record counts as missing; the next change writes it again.
   return found.kind === 'ok' ? found.value : null;
 }
 
@@ -108,7 +108,7 @@ async function pullFirst(
   }
 }
 
-/** An image that was built here has no registry: what is there stays. */
+/** An image that was built here has no registry: the present one stays. */
 async function pullNewer(engine: Engine, reference: string, options: OperationOptions): Promise<void> {
   try {
     await pullImage(engine, reference, options);

@@ -1,5 +1,5 @@
 /**
- * Commands of `oratorio server`: reads what a command needs, makes its plan and carries it out. The command line asks the
+ * Commands of `oratorio server`: reads the input of a command, makes its plan and carries it out. The command line asks the
  * questions and prints the results.
  */
 export { addRepositoryChange } from './add-repository.ts';

@@ -25,7 +25,7 @@ export function ingressOf(stack: Stack, services: readonly ServiceState[]): Ingr
   };
 }
 
-/** The same of the stack in a directory. @throws DeployError notAStack, or when the engine cannot be asked */
+/** State of the ingress of the stack in a directory. @throws DeployError notAStack, or when the engine cannot be asked */
 export async function ingressStatus(
   directory: string,
   engine: Engine,

@@ -174,7 +174,7 @@ async function imagesOf({ images, build, starts }: InitAnswers, preparing: Prepa
   return { asked, pinned: { stack, gateway: asked.gateway } };
 }
 
-/** Those that an earlier attempt has made stay: containers may run with them. */
+/** Secrets of a new stack. Those of an earlier attempt stay: containers may run with them. */
 function secretsOf(left: Leftovers | null) {
   const secret = (name: VariableName): string => left?.env.get(name) || newSecret();
   return {

@@ -22,7 +22,7 @@ export interface StackStatus {
   readonly missing: readonly string[];
   readonly images: ImageRecord | null;
   readonly url: string;
-  /** As this host's users reach it from elsewhere (gateway rule 6). */
+  /** Access for this host's users from elsewhere (gateway rule 6). */
   readonly tunnel: string;
   readonly backend: BackendAnswer;
   readonly ingress: IngressStatus;

@@ -85,7 +85,7 @@ export async function checkUpgrade(wish: UpgradeRequest, preparing: Preparing): 
   };
 }
 
-/** Containers are made anew, so that changed settings hold. */
+/** Makes the containers again, so that changed settings hold. */
 export const restartChange = (directory: string, wanted: readonly ServiceName[]): Change => ({
   directory,
   command: 'restart',

@@ -5,7 +5,7 @@ import { awaitHealthy, phase, start, writeTheirs } from './steps.ts';
 
 export interface AddRepositoryFacts {
   readonly directory: string;
-  /** `oratorio.config.json` as it is. */
+  /** Current text of `oratorio.config.json`. */
   readonly config: string;
   readonly repository: Repository;
   readonly url: string;
@@ -34,7 +34,7 @@ export function planAddRepository(facts: AddRepositoryFacts): Plan {
         writeTheirs(stackFiles.config, changed),
         ...give(stackFiles.config),
       ]),
-      // A file that is mounted by itself is the old one in the container until that is made anew.
+      // A container has the old content of a file that is a mount of its own until it is made again.
       ...(restarts && changed !== config
         ? [
             phase('validate', 'Checking the composition', [

@@ -20,7 +20,7 @@ export function agentHomeSteps(config: string, user: StackUser): readonly Step[]
     { do: 'makeDirectory', path: stackFiles.agent, mode: agent },
     { do: 'makeDirectory', path: stackFiles.agentHome, mode: agentHome },
     writeTheirs(stackFiles.agentConfig, config),
-    // Of its own: stacks that are upgraded have a .gitignore without the home, which holds tokens.
+    // A .gitignore of its own: that of an upgraded stack does not name the home, which holds tokens.
     writeTheirs(`${stackFiles.agent}/.gitignore`, '/home/\n'),
     ...give(stackFiles.agent, user),
   ];

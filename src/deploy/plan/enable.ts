@@ -15,7 +15,7 @@ export interface WebhookSecret {
 
 export interface EnableFacts {
   readonly directory: string;
-  /** `.env` as it is. */
+  /** Current text of `.env`. */
   readonly env: string;
   readonly isSelinux: boolean;
   readonly caddyfile: string;

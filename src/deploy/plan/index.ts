@@ -1,5 +1,5 @@
 /**
- * Plans of `oratorio server`: each command as a list of steps, computed from the answers and the stack as it is. Pure: reads
+ * Plans of `oratorio server`: each command as a list of steps, computed from the answers and the current stack. Pure: reads
  * neither the disk nor the engine.
  */
 export { planAddRepository } from './add-repository.ts';

@@ -27,7 +27,7 @@ export interface InitFacts {
   /** The App's private key, to be written into `secrets/`; null: it is there, or will be put there. */
   readonly privateKey: string | null;
   readonly model: { readonly endPoint: string; readonly name: string; readonly apiKey: string };
-  /** Made now, or found in what an earlier attempt has left. */
+  /** New secrets, or those of an earlier attempt. */
   readonly secrets: { readonly agentToken: string; readonly dashboardPassword: string; readonly serviceToken: string };
   readonly ports: StackPorts;
   readonly images: { readonly stack: string; readonly gateway: string };

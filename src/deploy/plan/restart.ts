@@ -12,7 +12,7 @@ export interface RestartMove extends AgentMove {
 /** Note to the operator about the move. */
 export const movedNote = `The settings of the agent server move to ${stackFiles.agentConfig}: look through them, they are trusted there.`;
 
-/** Containers are made anew: a mere restart keeps the environment they were made with. */
+/** Makes the containers again: a mere restart keeps the environment they were made with. */
 export const planRestart = (
   directory: string,
   services: readonly ServiceName[],

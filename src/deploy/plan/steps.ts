@@ -6,7 +6,7 @@ const { fileModes } = defaults;
 
 export const phase = (name: PhaseName, title: string, steps: readonly Step[] = []): Phase => ({ name, title, steps });
 
-/** `.env`: holds secrets, and what else the user has written into it. */
+/** `.env`: holds secrets, and further lines of the user. */
 export const writeEnv = (content: string): Step => ({
   do: 'writeFile',
   path: stackFiles.env,
@@ -26,7 +26,7 @@ export const writeOurs = (path: string, content: string): Step => ({
   owner: 'ours',
 });
 
-/** A file that the user may have changed: the content is what he has, with our change in it. */
+/** A file that the user may have changed: the content is the user's, with our change in it. */
 export const writeTheirs = (path: string, content: string, mode: number = fileModes.config): Step => ({
   do: 'writeFile',
   path,

@@ -10,9 +10,9 @@ export interface UpgradeFacts {
   readonly env: string;
   readonly isSelinux: boolean;
   readonly hasIngress: boolean;
-  /** As they are pinned: by digest, or by id where no registry has them. */
+  /** Pinned images: by digest, or by id where no registry has them. */
   readonly images: { readonly stack: string; readonly gateway: string };
-  /** Content of `.server/images.json`: what was asked for, and what it was pinned to. */
+  /** Content of `.server/images.json`: the requested images, and their pins. */
   readonly record: string;
   readonly ports: StackPorts;
   /** Null: the settings of the agent server are in their place. */

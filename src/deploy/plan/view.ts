@@ -1,6 +1,6 @@
 import type { Phase, Plan, Step } from '../stack-plan.ts';
 
-/** A plan as it is shown before it is carried out: what, where, and nothing that is secret. */
+/** A plan for display before it is carried out: actions and places, without secrets. */
 export interface PlanView {
   readonly command: string;
   readonly directory: string;

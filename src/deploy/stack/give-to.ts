@@ -21,7 +21,7 @@ export async function giveTo(path: string, uid: number, gid: number, signal?: Ab
   }
 }
 
-/** Nothing, for what is not a directory. */
+/** Entries of a directory; none for any other file. */
 async function entriesOf(path: string) {
   return opendir(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOTDIR') return [];

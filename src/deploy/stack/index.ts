@@ -1,5 +1,5 @@
 /**
- * A stack where it is: its layout, what is on the disk now, the machine it is on, and secrets that come in from files. Called by the
+ * A stack on its host: its layout, its state on the disk, its machine, and secrets that come in from files. Called by the
  * commands before they plan. Never here: changing files (`apply`), their text (`files`), the engine.
  */
 

@@ -6,10 +6,10 @@ import { secretsOfStack } from './remembered-secrets.ts';
 
 export type Ownership = ReturnType<typeof ownershipOf> | 'missing';
 
-/** A stack as it is on the disk. */
+/** Current state of a stack on the disk. */
 export interface Stack {
   readonly layout: StackLayout;
-  /** Of `.env`; nothing is expanded. */
+  /** Values of `.env`; nothing is expanded. */
   readonly values: ReadonlyMap<string, string>;
   readonly envProblems: readonly EnvProblem[];
   readonly config: StackConfig;
@@ -23,7 +23,7 @@ export interface Stack {
 
 /**
  * Reads the stack in a directory. Changes nothing.
- * @throws DeployError notAStack when one of its files is missing or cannot be read; what `readBackendConfig` says of settings
+ * @throws DeployError notAStack when one of its files is missing or cannot be read; the errors of `readBackendConfig` for settings
  */
 export function readStack(directory: string): Stack {
   const layout = layoutOf(directory);

@@ -4,7 +4,7 @@ import { DeployError } from '../errors.ts';
 import { secretOf } from '../files/index.ts';
 
 export interface SecretText {
-  /** As it was, without the line break at its end. */
+  /** Unchanged text, without the line break at its end. */
   readonly text: string;
   /** Warnings about its source: other users can read it. */
   readonly warnings: readonly string[];
@@ -21,7 +21,7 @@ const mostBytes = 65_536;
 
 /**
  * Reads a secret from a file, or from standard input for `-`. A pipe will do.
- * @param what names it for people: `The model key`
+ * `what` names it for people: `The model key`.
  * @throws DeployError secretRefused when it is empty, too large, not text or cannot be read; never with a part of it
  */
 export async function readSecretFile(
@@ -44,7 +44,7 @@ export async function readSecretFile(
   }
 }
 
-/** As `readSecretFile`, of one line that `.env` and GitHub's form can hold. @throws DeployError secretRefused with the reason */
+/** Reads a secret of one line, for `.env` and GitHub's form, by `readSecretFile`. @throws DeployError secretRefused with the reason */
 export async function readSecretLine(path: string, what: string, options: SecretFileOptions = {}): Promise<SecretText> {
   const { text, warnings } = await readSecretFile(path, what, options);
   return { text: secretOf(text, what), warnings };

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 
-/** User of the containers, and owner of what they share with the host. */
+/** User of the containers, and owner of the files that they share with the host. */
 export interface StackUser {
   readonly uid: number;
   readonly gid: number;
@@ -28,7 +28,7 @@ export function stackUser(ids: { readonly uid: number; readonly gid: number } | 
   return { ...ids, isOther: false };
 }
 
-/** Whether mounts need a label: SELinux is on and refuses what is not allowed. */
+/** Whether mounts need a label: SELinux is on and refuses access by default. */
 export function isSelinuxEnforcing(file = '/sys/fs/selinux/enforce'): boolean {
   try {
     return readFileSync(file, 'utf8').trim() === '1';

@@ -7,7 +7,7 @@ import { fail, ok, warn, worst } from '../finding.ts';
 import { limits } from '../limits.ts';
 import type { Finding } from '../types.ts';
 
-/** The file can be read, and says what a stack needs. */
+/** Checks that the file can be read, and has the settings that a stack needs. */
 export function config(context: DoctorContext): Finding {
   const { appId, repositories, privateKeyPath } = context.config();
   return worst(

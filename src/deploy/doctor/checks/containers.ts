@@ -53,7 +53,7 @@ function memory(name: ServiceName, { isOutOfMemory }: ServiceState): Finding {
   return isOutOfMemory ? warn('it ran out of memory', hint) : ok('memory');
 }
 
-/** A container keeps the image that it was made of, whatever is written or pulled since. */
+/** A container keeps the image that it was made of, also after a later write or pull. */
 async function image(
   name: ServiceName,
   state: ServiceState,

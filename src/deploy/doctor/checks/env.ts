@@ -63,12 +63,12 @@ function model(context: DoctorContext): Finding {
     : ok('model');
 }
 
-/** Of Compose itself: they change which files or which stack a command by hand is about. */
+/** Variables of Compose itself: they change the files or the stack of a command by hand. */
 const ofCompose = ['COMPOSE_FILE', 'COMPOSE_PROFILES', 'COMPOSE_ENV_FILES'];
 
 /** Finds variables of the shell that Compose prefers to `.env` silently. Our own commands run without them. */
 export function overrides({ env, shell }: DoctorContext): Finding {
-  // Of a variable that is not in the file the default holds.
+  // The default holds for a variable that is not in the file.
   const presets = allVariables().map(([name, each]) => [name, each.default ?? ''] as const);
   const values = new Map([...presets, ...(env?.values ?? [])]);
   const found = [

@@ -101,7 +101,7 @@ function canRead({ mode, uid, gid }: Stats, user: number, group: number): boolea
 
 const generated = ['compose', 'overlay', 'caddyfile'] as const;
 
-/** Whether the generated files are as they were made. One that is not is never overwritten or removed. */
+/** Whether the generated files are unchanged. A changed one is never overwritten or removed. */
 export function markers({ texts }: DoctorContext): Finding {
   return worst(
     generated.map((at) => markerOf(stackFiles[at], texts[at])),

@@ -5,7 +5,7 @@ import { fail, ok, skip, warn } from '../finding.ts';
 import { limits } from '../limits.ts';
 import type { Finding } from '../types.ts';
 
-/** This clock against that of GitHub's API: what the App signs holds for minutes only. */
+/** This clock against that of GitHub's API: a signature of the App is valid for minutes only. */
 export async function clock(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
   const { endpoint } = context.config();
   const response = await outgoingFetch(endpoint, {

@@ -3,8 +3,8 @@ import { fail, skip, worst } from '../finding.ts';
 import type { Finding } from '../types.ts';
 
 /**
- * Backend, agent server and Dashboard are reached from this host only (specification §4.4, rule 4). By what the engine has
- * published: a firewall of the host does not stand before that.
+ * Backend, agent server and Dashboard are reached from this host only (specification §4.4, rule 4). Decided by the ports that the engine
+ * publishes: a firewall of the host does not protect those.
  */
 export async function loopbackOnly(context: DoctorContext): Promise<Finding> {
   const ports = (await context.services()).flatMap(({ service, ports: each }) =>

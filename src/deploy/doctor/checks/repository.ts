@@ -33,7 +33,7 @@ export const checkout: Look = ({ repository, workspacePath }, context) => {
     : ok(`${workspacePath} is a checkout.`);
 };
 
-/** Read as a file, without git opening the repository: what works on it in the containers could have it run something. */
+/** Reads the file without git: a program in the containers could make git run a command when it opens the repository. */
 export const origin: Look = async ({ repository, workspacePath }, context, signal) => {
   if (workspacePath === null) return fail('It has no checkout.', again(repository));
   const file = join(context.onHost(workspacePath), '.git', 'config');
