@@ -4,7 +4,9 @@
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
+  appendFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -38,16 +40,16 @@ export class Scene {
       join(this.#home, '.gitconfig'),
       '[user]\n\tname = a\n\temail = a@b\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n[gc]\n\tauto = 0\n',
     );
-    this.#rooms = hasRooms ? new Rooms(this.#environment) : undefined;
+    this.#rooms = hasRooms ? new Rooms(this.environment) : undefined;
     this.#tool = createExec({
       ...{ timeoutMs: 300_000, maxTimeoutMs: 300_000, maxOutputChars: 100_000, sandbox, network: 'deny' },
       ...{ home: join(this.#home, '.oratorio'), pathRules: { blockedPaths: [], protectedDirectories: [] } },
-      ...{ passEnvironment: [], secrets: [], environment: this.#environment, rooms: this.#rooms },
+      ...{ passEnvironment: [], secrets: [], environment: this.environment, rooms: this.#rooms },
     });
-    execFileSync('git', ['init', '-q', '--bare', this.upstream], { env: this.#environment });
+    execFileSync('git', ['init', '-q', '--bare', this.upstream], { env: this.environment });
   }
 
-  get #environment(): Record<string, string> {
+  get environment(): Record<string, string> {
     return { PATH: process.env['PATH'] ?? '', HOME: this.#home, GIT_CONFIG_NOSYSTEM: '1' };
   }
 
@@ -65,7 +67,25 @@ export class Scene {
   /** Runs git as the user does, outside. @returns exit code */
   git(directory: string, ...words: string[]): number {
     const cwd = join(this.workspace, directory);
-    return spawnSync('git', words, { cwd, env: this.#environment, stdio: 'ignore', timeout: 60_000 }).status ?? 1;
+    return spawnSync('git', words, { cwd, env: this.environment, stdio: 'ignore', timeout: 60_000 }).status ?? 1;
+  }
+
+  /** Commits of the first pull request of the upstream repository. */
+  get pull(): { readonly base: string; readonly head: string } {
+    const git = (...words: string[]) =>
+      execFileSync('git', words, { cwd: this.upstream, env: this.environment, encoding: 'utf8' }).trim();
+    const tree = git('hash-object', '-w', '-t', 'tree', '/dev/null');
+    const base = git('commit-tree', tree, '-m', 'base');
+    const head = git('commit-tree', tree, '-p', base, '-m', 'head');
+    git('update-ref', 'refs/heads/main', base);
+    git('update-ref', 'refs/pull/1/head', head);
+    return { base, head };
+  }
+
+  /** Settings that hold in a directory, with their values. */
+  settings(directory: string): string {
+    const cwd = join(this.workspace, directory);
+    return spawnSync('git', ['config', '--list'], { cwd, env: this.environment, encoding: 'utf8' }).stdout;
   }
 
   /** Cases whose programs have run. */
@@ -107,6 +127,8 @@ const changed =
     return layout;
   };
 
+const emptyScript = '#!/bin/sh\n';
+
 /** Relative to the git directory. */
 const sharedFile = ['..', 'shared.cfg'].join('/');
 
@@ -140,6 +162,70 @@ export const layouts: Readonly<Record<string, MakeLayout>> = {
   'missing included file': changed((scene, { directory }) => {
     scene.git(directory, 'config', 'include.path', sharedFile);
   }),
+  'a hook is a link into the files': changed((scene, { directory, git }) => {
+    mkdirSync(join(scene.workspace, directory, 'githooks'));
+    writeFileSync(join(scene.workspace, directory, 'githooks/post-commit'), emptyScript, { mode: 0o755 });
+    symlinkSync('../../githooks/post-commit', join(scene.workspace, git, 'hooks/post-commit'));
+  }),
+  'a hook is a link to a missing file': changed((scene, { git }) => {
+    symlinkSync('../../githooks/post-commit', join(scene.workspace, git, 'hooks/post-commit'));
+  }),
+  'a hook has a second name': changed((scene, { directory, git }) => {
+    mkdirSync(join(scene.workspace, directory, 'githooks'));
+    const file = join(scene.workspace, directory, 'githooks/post-commit');
+    writeFileSync(file, emptyScript, { mode: 0o755 });
+    linkSync(file, join(scene.workspace, git, 'hooks/post-commit'));
+  }),
+  'the configuration has a second name': changed((scene, { directory, git }) => {
+    linkSync(join(scene.workspace, git, 'config'), join(scene.workspace, directory, 'shared.cfg'));
+  }),
+  'hooks path behind a link': changed((scene, { directory }) => {
+    mkdirSync(join(scene.workspace, directory, 'real'));
+    symlinkSync('real', join(scene.workspace, directory, 'githooks'));
+    scene.git(directory, 'config', 'core.hooksPath', 'githooks');
+  }),
+  'included file behind a link': changed((scene, { directory }) => {
+    writeFileSync(join(scene.workspace, directory, 'real.cfg'), '[core]\n\tabbrev = 12\n');
+    symlinkSync('real.cfg', join(scene.workspace, directory, 'shared.cfg'));
+    scene.git(directory, 'config', 'include.path', sharedFile);
+  }),
+  'hooks of husky': changed((scene, { directory }) => {
+    const hooks = join(scene.workspace, directory, '.husky/_');
+    mkdirSync(hooks, { recursive: true });
+    writeFileSync(join(hooks, 'post-commit'), '#!/bin/sh\nsh .husky/post-commit\n', { mode: 0o755 });
+    writeFileSync(join(hooks, '../post-commit'), 'true\n');
+    scene.git(directory, 'config', 'core.hooksPath', '.husky/_');
+  }),
+  'missing program of a filter': changed((scene, { directory }) => {
+    writeFileSync(join(scene.workspace, directory, '.gitattributes'), '* filter=own\n');
+    scene.git(directory, 'config', 'filter.own.clean', './clean.sh %f');
+  }),
+  'program of a filter': changed((scene, { directory }) => {
+    writeFileSync(join(scene.workspace, directory, 'clean.sh'), 'cat\n');
+    writeFileSync(join(scene.workspace, directory, '.gitattributes'), '* filter=own\n');
+    scene.git(directory, 'config', 'filter.own.clean', 'sh clean.sh');
+  }),
+  'hook of the user': changed((scene, { git }) => {
+    writeFileSync(join(scene.workspace, git, 'hooks/post-checkout'), emptyScript, { mode: 0o755 });
+  }),
+  'worktree with a hooks path'(scene, name) {
+    plain(scene, `${name}.main`);
+    scene.git(`${name}.main`, 'worktree', 'add', '-q', `../${name}`);
+    scene.git(`${name}.main`, 'config', 'core.hooksPath', '.husky/_');
+    return { directory: name, git: `${name}.main/.git/worktrees/${name}` };
+  },
+  'submodule with a hooks path'(scene, name) {
+    const layout = layouts['submodule']?.(scene, name) ?? { directory: name, git: name };
+    mkdirSync(join(scene.workspace, layout.directory, '.husky/_'), { recursive: true });
+    scene.git(layout.directory, 'config', 'core.hooksPath', '.husky/_');
+    return layout;
+  },
+  'repository around the workspace'(scene, name) {
+    mkdirSync(join(scene.workspace, name, '.husky/_'), { recursive: true });
+    scene.git('..', 'init', '-q');
+    scene.git('..', 'config', 'core.hooksPath', `workspace/${name}/.husky/_`);
+    return { directory: name, git: '../.git' };
+  },
   'configuration of worktrees': changed((scene, { directory }) => {
     scene.git(directory, 'config', 'extensions.worktreeConfig', 'true');
   }),
@@ -192,6 +278,8 @@ interface Attack {
   readonly script: string;
   /** Layouts on which it works without a sandbox. Absent: plain. */
   readonly control?: string;
+  /** Disturbs no other attack of this kind in the same repository. */
+  readonly isApart?: true;
 }
 
 const hook = (place: string, name: string) =>
@@ -207,7 +295,106 @@ const hookNames = [
 /** A repository with a program, at `$D/evil`, for pointers to it. */
 const evil = `[ -e "$D/evil" ] || { git init -q --bare "$D/evil"; git -C "$D/evil" config core.bare false; git -C "$D/evil" config core.worktree "$PWD/$D"; git -C "$D/evil" config core.fsmonitor "$P; false"; ${hook('$D/evil/hooks', 'post-commit')}; }`;
 
+/** Settings whose value is a program, or leads to one. */
+const programSettings = [
+  'core.pager core.editor core.sshCommand core.askPass core.gitProxy core.alternateRefsCommand core.attributesFile',
+  'credential.helper alias.st diff.external diff.own.textconv diff.own.command merge.own.driver mergetool.own.cmd',
+  'gpg.program gpg.ssh.program sequence.editor interactive.diffFilter pager.log uploadpack.packObjectsHook',
+  'remote.origin.receivepack remote.origin.uploadpack remote.origin.vcs submodule.part.update trailer.own.command',
+  'filter.own.smudge filter.own.process gc.recentObjectsHook init.templateDir includeIf.gitdir:/.path browser.own.cmd',
+]
+  .join(' ')
+  .split(' ');
+
 export const attacks: readonly Attack[] = [
+  ...programSettings.map((key) => ({
+    name: `setting ${key}`,
+    isApart: true as const,
+    script: `git -C "$D" config "${key}" "$P"; git init -q "$D/planted"; git -C "$D/planted" config "${key}" "$P"`,
+  })),
+  {
+    name: 'address of a helper',
+    script:
+      'git init -q "$D/planted"; git -C "$D/planted" config branch.main.remote "ext::sh -c $P"; git -C "$D/planted" config remote.pushDefault "ext::$P"',
+  },
+  {
+    name: 'rewritten address',
+    script: 'git -C "$D" config "url.ext::$P.insteadOf" https://; git -C "$D" config core.sshCommand "$P"',
+  },
+  ...['a hook is a link into the files', 'a hook is a link to a missing file', 'a hook has a second name'].map(
+    (control) => ({ name: `file of a hook: ${control}`, script: hook('$D/githooks', 'post-commit'), control }),
+  ),
+  {
+    name: 'second name of the configuration',
+    script: 'git config -f "$D/new.cfg" core.fsmonitor "$P; false"; cat "$D/new.cfg" >> "$D/shared.cfg"',
+    control: 'the configuration has a second name',
+  },
+  {
+    name: 'link of the hooks path replaced',
+    script: `rm -rf "$D/githooks"; ${hook('$D/githooks', 'post-commit')}`,
+    control: 'hooks path behind a link',
+  },
+  {
+    name: 'link of the included file replaced',
+    script: 'rm -f "$D/shared.cfg"; git config -f "$D/shared.cfg" core.fsmonitor "$P; false"',
+    control: 'included file behind a link',
+  },
+  {
+    name: 'script of husky',
+    script: 'printf "%s\\n" "$P" > "$D/.husky/post-commit"',
+    control: 'hooks of husky',
+  },
+  ...['missing program of a filter', 'program of a filter'].map((control) => ({
+    name: `program that the configuration names: ${control}`,
+    script: 'printf "#!/bin/sh\\n%s\\ncat\\n" "$P" > "$D/clean.sh"; chmod +x "$D/clean.sh"; echo new > "$D/file"',
+    control,
+  })),
+  ...['worktree with a hooks path', 'submodule with a hooks path', 'repository around the workspace'].map(
+    (control) => ({ name: `hook of a ${control}`, script: hook('$D/.husky/_', 'post-commit'), control }),
+  ),
+  {
+    name: 'reflog is a link to a hook, and the name of a branch is a command',
+    script: `printf '%s\\n' "$P" > "$D/p.sh"; git -C "$D" checkout -q -b 'x$(sh$\{IFS}p.sh)'; rm -f "$G/logs/HEAD"; ln -s "$PWD/$G/hooks/post-checkout" "$G/logs/HEAD"`,
+    control: 'hook of the user',
+  },
+  {
+    name: 'new repository that cannot be changed',
+    script: `git init -q "$D/planted"; ${hook('$D/planted/.git/hooks', 'post-commit')}; git -C "$D/planted" config core.fsmonitor "$P; false"; chmod 555 "$D/planted/.git/hooks" "$D/planted/.git"`,
+  },
+  {
+    name: 'new repository in a directory that cannot be listed',
+    script:
+      'git init -q "$D/planted"; git -C "$D/planted" config core.fsmonitor "$P; false"; chmod 311 "$D/planted/.git"; chmod 311 "$D/planted"',
+  },
+  {
+    name: 'new repository in a directory outside of UTF-8',
+    script:
+      'N=$(printf "pl\\351"); git init -q "$D/$N"; git -C "$D/$N" config core.fsmonitor "$P; false"; ln -sfn "$N" "$D/planted"',
+  },
+  {
+    name: 'new submodule',
+    script: `git init -q "$D/source"; git -C "$D/source" -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git -C "$D" -c protocol.file.allow=always submodule --quiet add "$PWD/$D/source" planted; git -C "$D/planted" config core.fsmonitor "$P; false"`,
+  },
+  {
+    name: 'new worktree',
+    script:
+      'git -C "$D" worktree add -q "$PWD/$D/planted"; git -C "$D" config extensions.worktreeConfig true; git -C "$D/planted" config --worktree core.fsmonitor "$P; false"',
+  },
+  {
+    name: 'attributes of the repository',
+    script:
+      'mkdir -p "$G/info"; echo "* filter=x" > "$G/info/attributes"; git -C "$D" config filter.x.clean "$P; cat"; echo new > "$D/file"',
+  },
+  {
+    name: 'include on a condition',
+    script:
+      'git config -f "$D/more.cfg" core.fsmonitor "$P; false"; git -C "$D" config "includeIf.gitdir:**.path" "$PWD/$D/more.cfg"',
+  },
+  {
+    name: 'configuration renamed over by a link',
+    script:
+      'git config -f "$D/l.cfg" core.fsmonitor "$P; false"; ln -f "$D/l.cfg" "$D/m.cfg"; mv -f "$D/m.cfg" "$G/config"',
+  },
   ...hookNames.map((name) => ({ name: `hook ${name}`, script: hook('$G/hooks', name) })),
   ...hookNames.map((name) => ({
     name: `hook ${name} in the hooks path`,
@@ -358,8 +545,17 @@ export const batches: fc.Arbitrary<Batch> = fc.record({
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Makes the repositories, runs the attacks in one command, then works in each of them. @returns cases that ran */
-export async function runBatch(scene: Scene, { repositories }: Batch): Promise<readonly string[]> {
+/**
+ * Makes the repositories, runs the attacks in one command, then works in each of them.
+ *
+ * @param own work in a directory, in place of that of the user
+ * @returns cases that ran
+ */
+export async function runBatch(
+  scene: Scene,
+  { repositories }: Batch,
+  own?: (directory: string) => Promise<void>,
+): Promise<readonly string[]> {
   const made = repositories.map((each, at) => {
     const { directory, git } = layouts[each.layout]?.(scene, `${at}${each.name}`) ?? { directory: '.', git: '.git' };
     return { ...each, directory, git, at };
@@ -373,7 +569,10 @@ export async function runBatch(scene: Scene, { repositories }: Batch): Promise<r
   );
   writeFileSync(join(scene.workspace, 'attacks.sh'), scripts.join('\n'));
   await scene.command('cd -P . && bash attacks.sh > /dev/null 2>&1');
-  for (const { directory, isCollected } of made) work(scene, directory, isCollected);
+  // Without a sandbox git of the attacks themselves runs programs.
+  if (own) rmSync(scene.proof, { force: true });
+  if (own) for (const { directory } of made) await own(directory);
+  else for (const { directory, isCollected } of made) work(scene, directory, isCollected);
   return scene.executed;
 }
 
@@ -381,7 +580,11 @@ export async function runBatch(scene: Scene, { repositories }: Batch): Promise<r
 export function work(scene: Scene, directory: string, isCollected: boolean): void {
   for (const place of [directory, `${directory}/planted`]) {
     if (!existsSync(join(scene.workspace, place))) continue;
+    for (const line of scene.settings(place).split('\n'))
+      if (line.includes(scene.proof))
+        appendFileSync(scene.proof, `${/\d+\.\d+ .*? on [^>]*/.exec(line)?.[0] ?? line}\n`);
     scene.git(place, 'status');
+    scene.git(place, 'add', '.');
     scene.git(place, 'commit', '-q', '--allow-empty', '-m', 'work');
     scene.git(place, 'checkout', '-q', '-B', 'work');
     scene.git(place, 'fetch', '-q');

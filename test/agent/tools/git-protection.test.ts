@@ -1,11 +1,23 @@
 /** Git outside of the sandbox runs nothing that a sandboxed command has written. */
-import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { Rooms } from '../../../src/agent/index.ts';
+import { repairGitDirectory } from '../../../src/agent/tools/exec/git-repair.ts';
 import { until } from '../../supervise/helpers.ts';
 import { attacks, batches, layouts, runBatch, Scene, work } from './git-attacks.ts';
+import { ownWork, unlockedPath } from './own-git.ts';
 
 const seed = process.env['ORATORIO_TEST_SEED'] === 'random' ? {} : { seed: 20_261_128 };
 const isAvailable = await (async () => {
@@ -14,14 +26,16 @@ const isAvailable = await (async () => {
 })();
 
 t.test('each attack works without the sandbox: the control', { skip: !isAvailable }, async (t) => {
-  for (const [position, attack] of attacks.entries()) {
+  // Attacks that do not disturb each other share a repository.
+  const groups = Map.groupBy(attacks.keys(), (at) => (attacks[at]?.isApart ? `${attacks[at]?.control}` : `${at}`));
+  for (const positions of groups.values()) {
     const scene = new Scene('off');
     try {
-      const layout = attack.control ?? 'plain';
-      const executed = await runBatch(scene, {
-        repositories: [{ layout, name: 'app', attacks: [position], isCollected: false }],
-      });
-      t.ok(executed.length > 0, `${attack.name} on ${layout}`);
+      const layout = attacks[positions[0] ?? 0]?.control ?? 'plain';
+      const repositories = [{ layout, name: 'app', attacks: positions, isCollected: false }];
+      const executed = (await runBatch(scene, { repositories })).join('\n');
+      for (const [index, position] of positions.entries())
+        t.ok(executed.includes(`0.${index} `), `${attacks[position]?.name} on ${layout}`);
     } finally {
       await scene.close();
     }
@@ -32,7 +46,8 @@ t.test('commits work in each layout, and configuration of git keeps its content'
   const scene = new Scene('required');
   t.teardown(() => scene.close());
   for (const [at, [title, make]] of Object.entries(layouts).entries()) {
-    if (title === 'bare' || title === 'no repository') continue;
+    // A command cannot write a repository around the workspace.
+    if (['bare', 'no repository', 'repository around the workspace'].includes(title)) continue;
     const { directory } = make(scene, `r${at}`);
     const { text, isError } = await scene.command(
       `cd ${directory} && echo x > new && git add new && git commit -q -m second && git log --oneline && git gc -q && git stash list`,
@@ -79,5 +94,91 @@ t.test(
       { ...seed, numRuns: 10, endOnFailure: true },
     );
     t.pass('none ran');
+  },
+);
+
+t.test(
+  'our own git runs no planted program, and without its locked settings it would',
+  { skip: !isAvailable },
+  async (t) => {
+    // Without the sandbox every attack succeeds: only the locked settings are left.
+    const layout = 'plain';
+    for (const isLocked of [true, false]) {
+      const scene = new Scene('off');
+      try {
+        const path = isLocked ? undefined : unlockedPath(scene);
+        const planted = ['hook post-checkout', 'hook reference-transaction', 'fsmonitor', 'filter'];
+        const repositories = planted.map((name) => {
+          const attack = attacks.findIndex((each) => each.name === name);
+          return { layout, name: 'app', attacks: [attack], isCollected: false };
+        });
+        const executed = await runBatch(scene, { repositories }, (directory) => ownWork(scene, directory, path));
+        if (isLocked) t.strictSame(executed, []);
+        else
+          for (const [at, name] of planted.entries())
+            t.ok(
+              executed.some((each) => each.startsWith(`${at}.`)),
+              name,
+            );
+      } finally {
+        await scene.close();
+      }
+    }
+  },
+);
+
+t.test(
+  'our own git runs none of 200 programs in repositories that commands have changed',
+  { skip: !isAvailable },
+  async (t) => {
+    await fc.assert(
+      fc.asyncProperty(batches, async (batch) => {
+        const scene = new Scene('off');
+        try {
+          const executed = await runBatch(scene, batch, (directory) => ownWork(scene, directory));
+          if (executed.length > 0) throw new Error(`ran: ${executed.join('\n')}`);
+        } finally {
+          await scene.close();
+        }
+      }),
+      { ...seed, numRuns: 1, endOnFailure: true },
+    );
+    t.pass('none ran');
+  },
+);
+
+t.test('a FIFO in the place of a git file does not hold up a command', { skip: !isAvailable }, async (t) => {
+  const scene = new Scene('required');
+  t.teardown(() => scene.close());
+  for (const place of ['new', 'other']) {
+    const { text, isError } = await scene.command(`mkdir ${place}; mkfifo ${place}/.git && echo made`);
+    t.notOk(isError, text);
+    t.match(text, 'made');
+  }
+});
+
+t.test(
+  'a planted repository whose directories take no changes is put right for a normal user',
+  { skip: process.platform !== 'linux' },
+  (t) => {
+    const path = join(realpathSync(t.testdir()), 'planted');
+    const drop = process.getuid?.() === 0;
+    chmodSync(join(path, '..'), 0o777);
+    // No mode keeps root out.
+    if (drop) process.seteuid?.(65_534);
+    try {
+      mkdirSync(join(path, 'hooks'), { recursive: true });
+      writeFileSync(join(path, 'hooks/post-commit'), '');
+      writeFileSync(join(path, 'config'), '[core]\n\tfsmonitor = evil\n');
+      chmodSync(join(path, 'hooks'), 0o311);
+      chmodSync(path, 0o511);
+      t.throws(() => renameSync(join(path, 'config'), join(path, 'moved')), 'control: the directory takes no changes');
+      const found = repairGitDirectory(path, { isKnown: () => true }).map((finding) => finding.path);
+      t.strictSame(found, [join(path, 'config'), join(path, 'hooks/post-commit')]);
+      t.equal(readFileSync(join(path, 'config'), 'utf8'), '');
+    } finally {
+      if (drop) process.seteuid?.(0);
+    }
+    t.end();
   },
 );

@@ -8,7 +8,7 @@ import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import type { ThreadDirectories } from '../thread-directories.ts';
-import type { GitFinding } from './git-repair.ts';
+import type { GitFinding } from './held-directory.ts';
 import type { Rooms } from './rooms.ts';
 import { openSandbox, type SandboxMode, type SandboxStatus, sandboxStatus } from './sandbox.ts';
 import type { SandboxNetwork, SandboxPlaces } from './walls.ts';

@@ -10,7 +10,7 @@ import { errorCode, failed, refused } from '../text.ts';
 import { CommandOutput } from './command-output.ts';
 import { type CommandPlace, findDirectory, findPlace, outsideOf, type PlaceSettings } from './command-place.ts';
 import { newMarker } from './environment.ts';
-import type { GitFinding } from './git-repair.ts';
+import type { GitFinding } from './held-directory.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
 import { tellEnd } from './tell-end.ts';

@@ -69,13 +69,12 @@ function unquoted(text: string): string {
 
 /** Keys that start no program and name no file. A subsection is any text. */
 const harmlessKeys: readonly RegExp[] = [
-  /^core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf|quotepath|abbrev|compression|untrackedcache|longpaths|sparsecheckout|sparsecheckoutcone|sharedrepository|commentchar|whitespace|bigfilethreshold|multipackindex|commitgraph|preloadindex|splitindex|protectntfs|protecthfs)$/,
+  /^core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf|quotepath|abbrev|compression|untrackedcache|longpaths|sparsecheckout|sparsecheckoutcone|sharedrepository|commentchar|whitespace|bigfilethreshold|multipackindex|commitgraph|preloadindex|splitindex)$/,
   /^(?:user|author|committer)\.(?:name|email|useconfigonly)$/,
   /^init\.defaultbranch$/,
-  /^branch\..*\.(?:remote|pushremote|merge|rebase|description|gh-[a-z-]+|vscode-[a-z-]+|github-[a-z-]+)$/s,
+  /^branch\..*\.(?:merge|rebase|description|gh-[a-z-]+|vscode-[a-z-]+|github-[a-z-]+)$/s,
   /^branch\.(?:autosetupmerge|autosetuprebase|sort)$/,
   /^remote\..*\.(?:fetch|push|prune|prunetags|tagopt|partialclonefilter|promisor|mirror|skipfetchall|gh-resolved)$/s,
-  /^remote\.pushdefault$/,
   /^submodule\..*\.(?:active|path|branch|ignore|fetchrecursesubmodules)$/s,
   /^submodule\.(?:active|recurse|fetchjobs)$/,
   /^extensions\.(?:objectformat|refstorage|partialclone|preciousobjects|worktreeconfig|compatobjectformat|noop)$/,
@@ -98,6 +97,10 @@ const harmlessKeys: readonly RegExp[] = [
   /^filter\.lfs\.required$/,
 ];
 
+/** Keys whose value may be an address. */
+const addressKeys =
+  /^remote\..*\.(?:url|pushurl)$|^submodule\..*\.url$|^branch\..*\.(?:push)?remote$|^remote\.pushdefault$/s;
+
 const lfsValues: Readonly<Record<string, readonly string[]>> = {
   'filter.lfs.clean': ['git-lfs clean -- %f'],
   'filter.lfs.smudge': ['git-lfs smudge -- %f', 'git-lfs smudge --skip -- %f'],
@@ -111,7 +114,12 @@ const lfsValues: Readonly<Record<string, readonly string[]>> = {
  */
 export function isHarmless({ key, value = 'true' }: GitConfigEntry, isInside: (path: string) => boolean): boolean {
   if (/\p{Cc}/u.test(key + value)) return false;
-  if (/^remote\..*\.(?:url|pushurl)$|^submodule\..*\.url$/.test(key)) return !/^-|^[\w+.-]*::/.test(value);
+  if (addressKeys.test(key)) {
+    if (/^-|^[\w+.-]*::/.test(value)) return false;
+    // Git runs hooks of a repository on this machine that it pushes to.
+    const [, local] = /^(?:file:\/\/)?(~?\/.*|\.\.?(?:\/.*)?)$/s.exec(value) ?? [];
+    return local === undefined || isInside(local.startsWith('.') ? `../${local}` : local);
+  }
   if (/^submodule\..*\.update$/.test(key)) return /^(?:checkout|rebase|merge|none)$/.test(value);
   if (key === 'core.worktree') return isInside(value);
   if (lfsValues[key]?.includes(value)) return true;
@@ -137,24 +145,32 @@ const fileKeys =
 const directoryKeys = /^core\.hookspath$|^init\.templatedir$/;
 /** Keys whose value is a command line. */
 const commandKeys =
-  /^alias\.|^core\.(?:fsmonitor|editor|pager|sshcommand|gitproxy|askpass|alternaterefscommand)$|^(?:diff|merge|filter|mergetool|difftool|man|browser|guitool|trailer)\..*\.(?:command|textconv|driver|clean|smudge|process|cmd|path)$|^diff\.external$|^sequence\.editor$|^gpg(?:\..*)?\.(?:program|defaultkeycommand)$|^credential(?:\..*)?\.helper$|^interactive\.difffilter$|^remote\..*\.(?:uploadpack|receivepack)$|^uploadpack\.packobjectshook$|^gc\.recentobjectshook$|^pager\.|^sendemail\..*cmd$|^submodule\..*\.update$|^hook\..*\.command$/s;
+  /^core\.(?:fsmonitor|editor|pager|sshcommand|gitproxy|askpass|alternaterefscommand)$|^(?:diff|merge|filter|mergetool|difftool|man|browser|guitool|trailer)\..*\.(?:command|textconv|driver|clean|smudge|process|cmd|path)$|^diff\.external$|^sequence\.editor$|^gpg(?:\..*)?\.(?:program|defaultkeycommand)$|^credential(?:\..*)?\.helper$|^interactive\.difffilter$|^remote\..*\.(?:uploadpack|receivepack)$|^uploadpack\.packobjectshook$|^gc\.recentobjectshook$|^pager\.|^sendemail\..*cmd$|^submodule\..*\.update$|^hook\..*\.command$/s;
 
 export interface GitConfigTargets {
   readonly files: readonly string[];
   readonly directories: readonly string[];
-  /** Words of command lines that look like paths. */
+  /** Words of command lines that may be files. */
   readonly programs: readonly string[];
+  /** Words among them that are paths of files, whether the files exist or not. */
+  readonly surePrograms: readonly string[];
 }
 
 /** Paths that a configuration names, as written. */
 export function targetsOf(entries: readonly GitConfigEntry[]): GitConfigTargets {
   const valuesOf = (keys: RegExp) =>
     entries.flatMap(({ key, value }) => (keys.test(key) && value !== undefined && value !== '' ? [value] : []));
+  const aliases = valuesOf(/^alias\./).filter((value) => value.startsWith('!'));
+  const lines = [...valuesOf(commandKeys), ...aliases].map((line) =>
+    line.split(/[\s"'!;&|()<>=]+/).filter((word) => word !== ''),
+  );
   return {
     files: valuesOf(fileKeys),
     directories: valuesOf(directoryKeys),
-    programs: valuesOf(commandKeys).flatMap((line) =>
-      line.split(/[\s"'!;&|()<>=]+/).filter((word) => word.includes('/')),
+    // A first word without a directory is a program of `PATH`.
+    programs: lines.flatMap((words) => words.filter((word, at) => at > 0 || word.includes('/'))),
+    surePrograms: lines.flatMap((words) =>
+      words.filter((word, at) => (at === 0 && word.includes('/')) || /^(?:~|\.{1,2})?\//.test(word)),
     ),
   };
 }

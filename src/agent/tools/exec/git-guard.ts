@@ -1,9 +1,11 @@
 import { type FSWatcher, lstatSync, readdirSync, watch } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isWithin } from '../paths.ts';
+import { type BytePath, keyOf, parentOf } from './byte-path.ts';
+import { FixedFiles } from './fixed-files.ts';
 import { type GitDirectory, placesOfConfig, placesOfGit } from './git-places.ts';
-import { type GitFinding, repairGitDirectory, setEntryAside } from './git-repair.ts';
-import { type BytePath, type GitEntry, GitSearch, keyOf, parentOf, tickMs } from './git-search.ts';
+import { repairGitDirectory, setEntryAside } from './git-repair.ts';
+import { type GitEntry, GitSearch, tickMs } from './git-search.ts';
 import {
   commonOf,
   fingerprintOf,
@@ -15,8 +17,10 @@ import {
   targetOf,
   textIn,
 } from './git-state.ts';
-import { clearSetId } from './set-id.ts';
+import type { GitFinding } from './held-directory.ts';
+import { clearSetId, clearSetIdPromptly } from './set-id.ts';
 import { canonical, type Place, statOf } from './wall-plan.ts';
+import { WrittenLinks } from './written-links.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -48,6 +52,8 @@ export class GitGuard {
   #work: Promise<unknown> = Promise.resolve();
   #pending: GitFinding[] = [];
   readonly #watchers: FSWatcher[] = [];
+  readonly #links = new WrittenLinks();
+  readonly #fixed = new FixedFiles();
   #isJudging = false;
   /** Time of the file system at which the first sandbox was opened. */
   #openedMs = 0;
@@ -72,7 +78,10 @@ export class GitGuard {
   async close(): Promise<void> {
     await this.#inTurn(async () => {
       this.#pending.push(...(await this.#judge()));
-      await this.#clearSetId();
+      this.#reportSetId(
+        clearSetIdPromptly(this.#workspacePath, this.#openedMs) ??
+          (await clearSetId(this.#workspacePath, this.#openedMs)),
+      );
       this.#holders -= 1;
       if (this.#holders === 0) for (const watcher of this.#watchers.splice(0)) watcher.close();
     });
@@ -112,15 +121,14 @@ export class GitGuard {
     const isPrompt = this.#search.size <= maxPrompt;
     const work = this.#inTurn(async () => {
       this.#pending.push(...(await this.#judge()));
-      // In a large workspace once, when the sandbox has ended.
-      if (isPrompt) await this.#clearSetId();
+      // In a workspace of many entries once, when the sandbox has ended.
+      if (isPrompt) this.#reportSetId(clearSetIdPromptly(this.#workspacePath, this.#openedMs) ?? []);
     });
     if (isPrompt) await work;
     return this.#pending.splice(0);
   }
 
-  async #clearSetId(): Promise<void> {
-    const paths = await clearSetId(this.#workspacePath, this.#openedMs);
+  #reportSetId(paths: readonly string[]): void {
     this.#pending.push(...paths.map((path) => ({ path, what: 'set-id bit', isCleared: true as const })));
   }
 
@@ -138,6 +146,8 @@ export class GitGuard {
   async #accept(): Promise<void> {
     this.#openedMs = Date.now() - tickMs;
     const entries = await this.#search.find();
+    this.#fixed.clear();
+    this.#links.clear();
     this.#before.clear();
     const made = new Map(this.#made);
     this.#made.clear();
@@ -150,6 +160,7 @@ export class GitGuard {
         continue;
       }
       const directories = this.#directoriesOf(entry).map((path) => {
+        this.#links.accept(path);
         const state = stateOf(path);
         return [path, { fingerprint: state.fingerprint, state }] as const;
       });
@@ -172,29 +183,47 @@ export class GitGuard {
   }
 
   #gitDirectories(entries: readonly GitEntry[]): readonly GitDirectory[] {
-    const found = new Map<string, GitDirectory>();
+    const tops = new Map<string, Set<string>>();
     for (const entry of entries) {
       const { path, kind } = entry;
       if (typeof path !== 'string') continue;
       const top = kind === 'bare' ? path : dirname(path);
       for (const each of this.#directoriesOf(entry)) {
-        if (typeof each !== 'string' || found.has(each)) continue;
-        found.set(each, { path: each, top, isLinked: statOf(join(each, 'commondir'), lstatSync) !== undefined });
+        if (typeof each === 'string') tops.set(each, (tops.get(each) ?? new Set()).add(top));
       }
     }
-    return [...found.values()];
+    return [...tops].map(([path, found]) => gitDirectory(path, [...found]));
+  }
+
+  /** Git directories of the repository around the workspace. No command can write them, but they may name files of the workspace. */
+  #around(): readonly GitDirectory[] {
+    if (statOf(join(this.#workspacePath, '.git'), lstatSync)) return [];
+    for (let top = dirname(this.#workspacePath); ; top = dirname(top)) {
+      const found = statOf(join(top, '.git'), lstatSync);
+      if (found) {
+        const path = join(top, '.git');
+        const start = found.isDirectory() ? path : targetOf(path, found.isSymbolicLink() ? 'link' : 'file');
+        const all = start === undefined ? [] : [start, commonOf(start)];
+        return all.flatMap((each) => (each === undefined ? [] : [gitDirectory(each, [top])]));
+      }
+      if (top === dirname(top)) return [];
+    }
   }
 
   #places(environment: Environment): readonly Place[] {
     const detailed = this.#protected.slice(0, maxDetailed);
     const coarse = this.#protected.slice(maxDetailed, maxPlaces);
     const files = [...this.#before.keys()].filter((key) => !key.startsWith('\0') && statOf(key, lstatSync)?.isFile());
-    return [
+    const named = placesOfConfig([...detailed, ...this.#around()], this.#workspacePath, environment);
+    const places: readonly Place[] = [
       ...detailed.flatMap((git) => placesOfGit(git, this.#workspacePath)),
       ...coarse.map(({ path }) => ({ path, access: 'read' as const })),
       ...files.slice(0, maxPlaces).map((path) => ({ path, access: 'read' as const })),
-      ...placesOfConfig(detailed, this.#workspacePath, environment),
+      ...named.places,
     ];
+    // Links of a later sandbox may be those of a command.
+    if (this.#holders === 1) this.#fixed.add(named.links, places);
+    return places;
   }
 
   /** Judges the git directories that were there before, without a search. */
@@ -207,14 +236,15 @@ export class GitGuard {
   }
 
   async #judge(): Promise<readonly GitFinding[]> {
-    const findings: GitFinding[] = [];
-    for (const entry of await this.#search.find()) {
+    const findings: GitFinding[] = [...this.#fixed.restore()];
+    for (const entry of await this.#search.find(true)) {
       const key = keyOf(entry.path);
       const identity = identityOf(entry);
       const known = this.#before.get(key) ?? this.#made.get(key) ?? this.#moved(entry, identity);
       if (known?.identity === identity) {
         for (const [path, { fingerprint }] of known.directories) {
           if (fingerprint !== fingerprintOf(path)) findings.push(...this.#repair(path, known));
+          else findings.push(...this.#links.remove(path));
         }
       } else findings.push(...this.#judgeNew(entry));
     }
@@ -255,7 +285,8 @@ export class GitGuard {
 
   #repair(path: BytePath, known: KnownEntry): readonly GitFinding[] {
     const state = known.directories.get(path)?.state;
-    const findings = repairGitDirectory(path, { before: state, isKnown: (place) => this.#isKnown(canonical(place)) });
+    const isKnown = (place: string) => this.#isKnown(canonical(place));
+    const findings = [...repairGitDirectory(path, { before: state, isKnown }), ...this.#links.remove(path)];
     known.directories.set(path, { fingerprint: fingerprintOf(path), state });
     return findings;
   }
@@ -268,6 +299,11 @@ export class GitGuard {
     return isWithin(this.#workspacePath, path) || this.#protected.some((git) => isWithin(git.path, path));
   }
 }
+
+const gitDirectory = (path: string, tops: readonly string[]): GitDirectory => ({
+  ...{ path, tops },
+  isLinked: statOf(join(path, 'commondir'), lstatSync) !== undefined,
+});
 
 function identityOf({ path, kind }: GitEntry): string {
   try {

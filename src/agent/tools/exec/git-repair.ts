@@ -1,27 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  lstatSync,
-  openSync,
-  readlinkSync,
-  renameSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { lstatSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
+import { type BytePath, joined } from './byte-path.ts';
 import { isHarmless, parseGitConfig, writeGitConfig } from './git-config.ts';
-import { type BytePath, joined } from './git-search.ts';
 import { type GitState, hooksIn, textIn } from './git-state.ts';
-
-/** A file that git would have read or run, and that was set aside. */
-export interface GitFinding {
-  readonly path: string;
-  /** Completes "path (…)". */
-  readonly what: string;
-  /** The file stays where it is, without its set-id bits. */
-  readonly isCleared?: true;
-}
+import { type GitFinding, inDirectory, setAside } from './held-directory.ts';
 
 /** Facts for judging one git directory. */
 export interface RepairOptions {
@@ -38,33 +21,12 @@ export interface RepairOptions {
  * @returns findings; empty when the directory was replaced meanwhile: the next search sees it
  */
 export function repairGitDirectory(path: BytePath, options: RepairOptions): readonly GitFinding[] {
-  return within(path, (place) => new Repair(path, place, options).run()) ?? [];
+  return inDirectory(path, (place) => new Repair(path, place, options).run()) ?? [];
 }
 
 /** Moves a `.git` entry aside. */
 export function setEntryAside(parent: BytePath, name: string, what: string): readonly GitFinding[] {
-  return within(parent, (place) => [aside(parent, place, name, what)]) ?? [];
-}
-
-/** Calls back with a path that keeps leading to this directory, even when a process swaps it for a link. */
-function within<T>(path: BytePath, act: (place: string) => T): T | undefined {
-  let fd: number | undefined;
-  try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-    if (process.platform !== 'linux') return act(String(path));
-    const place = `/proc/self/fd/${fd}`;
-    return readlinkSync(place, 'buffer').equals(Buffer.from(path)) ? act(place) : undefined;
-  } catch {
-    return undefined;
-  } finally {
-    if (fd !== undefined) closeSync(fd);
-  }
-}
-
-function aside(directory: BytePath, place: string, name: string, what: string): GitFinding {
-  const kept = `${name}.removed-${randomBytes(4).toString('hex')}`;
-  renameSync(join(place, name), join(place, kept));
-  return { path: String(joined(directory, name)), what: `${what}; now ${kept}` };
+  return inDirectory(parent, (place) => [setAside(parent, place, name, what)]) ?? [];
 }
 
 class Repair {
@@ -81,6 +43,8 @@ class Repair {
   }
 
   run(): readonly GitFinding[] {
+    for (const name of ['hooks', 'objects', 'objects/info'])
+      inDirectory(joined(this.#directory, name), () => undefined);
     return [
       ...this.#links(),
       ...this.#config('config'),
@@ -92,7 +56,7 @@ class Repair {
   }
 
   #aside(name: string, what: string): GitFinding {
-    return aside(this.#directory, this.#place, name, what);
+    return setAside(this.#directory, this.#place, name, what);
   }
 
   #stat(name: string) {

@@ -1,9 +1,7 @@
-import { type Dirent, lstatSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { type Dirent, lstatSync } from 'node:fs';
 import { directoryName } from '../../../config/index.ts';
-
-/** A path that may have bytes that are not UTF-8. */
-export type BytePath = string | Buffer;
+import { type BytePath, joined, keyOf, readEntries } from './byte-path.ts';
+import { inDirectory } from './held-directory.ts';
 
 /** A place at which git finds a repository. */
 export interface GitEntry {
@@ -31,6 +29,9 @@ const maxDirectories = 200_000;
 export class GitSearch {
   readonly #root: string;
   #known = new Map<string, KnownDirectory>();
+  /** Directories that the user cannot read. */
+  readonly #closed = new Set<string>();
+  #opens = false;
 
   /** @param root canonical */
   constructor(root: string) {
@@ -45,8 +46,15 @@ export class GitSearch {
   /** Whether the last search reached every directory. */
   isComplete = true;
 
-  /** Searches all directories, those near the root first. Not for two calls at a time. */
-  async find(): Promise<readonly GitEntry[]> {
+  /**
+   * Searches all directories, those near the root first. Not for two calls at a time.
+   *
+   * @param opens directories that became unreadable since the last search without it get the rights of their owner back: git works in a
+   *   directory that cannot be listed
+   */
+  async find(opens = false): Promise<readonly GitEntry[]> {
+    this.#opens = opens;
+    if (!opens) this.#closed.clear();
     const known = new Map<string, KnownDirectory>();
     const found: GitEntry[] = [];
     let level: readonly BytePath[] = [this.#root];
@@ -73,6 +81,17 @@ export class GitSearch {
     return found;
   }
 
+  #namesIn(path: BytePath, key: string): ReturnType<typeof namesIn> {
+    try {
+      return namesIn(path);
+    } catch (error) {
+      if (!this.#opens) this.#closed.add(key);
+      if (this.#closed.has(key)) throw error;
+      inDirectory(path, () => undefined);
+      return namesIn(path);
+    }
+  }
+
   #read(path: BytePath, key: string): KnownDirectory | undefined {
     try {
       const now = Date.now();
@@ -81,7 +100,7 @@ export class GitSearch {
       const { ctimeMs, ino: inode } = stats;
       const known = this.#known.get(key);
       if (known?.ctimeMs === ctimeMs && known.inode === inode && ctimeMs < known.readAt - tickMs) return known;
-      const names = namesIn(path);
+      const names = this.#namesIn(path, key);
       const isBare = names.has('HEAD') && (names.has('objects') || names.has('commondir'));
       const git = names.get('.git');
       names.delete('.git');
@@ -102,32 +121,13 @@ export class GitSearch {
   }
 }
 
-/** Distinct for distinct paths. */
-export const keyOf = (path: BytePath): string => (typeof path === 'string' ? path : `\0${path.toString('latin1')}`);
-
-export const joined = (directory: BytePath, name: BytePath): BytePath =>
-  typeof directory === 'string' && typeof name === 'string'
-    ? join(directory, name)
-    : Buffer.concat([Buffer.from(directory), Buffer.from('/'), Buffer.from(name)]);
-
-/** Directory of a path. */
-export function parentOf(path: BytePath): BytePath {
-  if (typeof path === 'string') return path.slice(0, path.lastIndexOf('/')) || '/';
-  const parent = path.subarray(0, path.lastIndexOf(0x2f));
-  const text = parent.toString();
-  return Buffer.from(text).equals(parent) ? text : parent;
-}
-
 const caseFolds = process.platform === 'darwin';
 const fold = (name: string): string => (caseFolds && name.toLowerCase() === '.git' ? '.git' : name);
 
-/** Entries by name. Names that are not UTF-8 are bytes. */
 function namesIn(path: BytePath): Map<string, Dirent<string> | Dirent<Buffer>> {
-  const entries = readdirSync(path, { withFileTypes: true });
-  if (!entries.some(({ name }) => name.includes('\ufffd')))
-    return new Map(entries.map((each) => [fold(each.name), each]));
-  const raw = readdirSync(path, { withFileTypes: true, encoding: 'buffer' });
-  return new Map(raw.map((each) => [fold(each.name.toString('latin1')), each]));
+  const keyOfEntry = ({ name }: Dirent<string> | Dirent<Buffer>) =>
+    fold(typeof name === 'string' ? name : name.toString('latin1'));
+  return new Map(readEntries(path).map((each) => [keyOfEntry(each), each]));
 }
 
 function kindOf(entry: Dirent<string> | Dirent<Buffer>): GitEntry['kind'] {

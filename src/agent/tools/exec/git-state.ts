@@ -1,6 +1,16 @@
-import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+} from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
-import { type BytePath, joined } from './git-search.ts';
+import { type BytePath, joined } from './byte-path.ts';
 import { gitAbsent } from './sandbox-rule.ts';
 import { statOf } from './wall-plan.ts';
 
@@ -50,16 +60,28 @@ export function fingerprintOf(directory: BytePath): string {
     .join(' ');
 }
 
-/** Reads a text of a regular file; undefined: missing, a link, too large. */
-export function textIn(directory: BytePath, name: string): string | undefined {
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+
+/**
+ * Reads a regular file; undefined: missing, not a regular file, too large. A command may put a FIFO in its place at any moment, which a
+ * plain read would wait for.
+ */
+export function readRegular(path: BytePath, followsLinks = false): Buffer | undefined {
+  let fd: number | undefined;
   try {
-    const path = joined(directory, name);
-    const found = lstatSync(path, { throwIfNoEntry: false });
-    return found?.isFile() && found.size <= maxText ? readFileSync(path, 'utf8') : undefined;
+    fd = openSync(path, O_RDONLY | O_NONBLOCK | (followsLinks ? 0 : O_NOFOLLOW));
+    const found = fstatSync(fd);
+    return found.isFile() && found.size <= maxText ? readFileSync(fd) : undefined;
   } catch {
     return undefined;
+  } finally {
+    if (fd !== undefined) closeSync(fd);
   }
 }
+
+/** Reads a text of a regular file; undefined: missing, a link, too large. */
+export const textIn = (directory: BytePath, name: string): string | undefined =>
+  readRegular(joined(directory, name))?.toString();
 
 export function stateOf(directory: BytePath): GitState {
   const texts = new Map(
@@ -70,14 +92,20 @@ export function stateOf(directory: BytePath): GitState {
   );
   const links = new Map(
     watched.flatMap((name) => {
-      try {
-        return [[name, readlinkSync(joined(directory, name), 'utf8')] as const];
-      } catch {
-        return [];
-      }
+      const target = linkTarget(joined(directory, name));
+      return target === undefined ? [] : [[name, target] as const];
     }),
   );
   return { fingerprint: fingerprintOf(directory), texts, links, hooks: hooksIn(directory) };
+}
+
+/** Target of a link, as written; undefined: not a link. */
+export function linkTarget(path: BytePath): string | undefined {
+  try {
+    return readlinkSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
 }
 
 /** Entries of `hooks` that are not samples. Empty for a link: its target has a rule of its own. */
@@ -101,7 +129,7 @@ export const looksLikeGit = (path: string): boolean =>
 export function targetOf(entry: string, kind: 'file' | 'link'): string | undefined {
   try {
     if (kind === 'link') return realpathSync(entry);
-    const [, named] = /^gitdir: (.+?)\r?\n*$/s.exec(readFileSync(entry, 'utf8').slice(0, 10_000)) ?? [];
+    const [, named] = /^gitdir: (.+?)\r?\n*$/s.exec(readRegular(entry)?.toString() ?? '') ?? [];
     return named === undefined ? undefined : realpathSync(resolve(entry, '..', named));
   } catch {
     return undefined;

@@ -1,7 +1,7 @@
 import { findProgram } from '../../../lib/index.ts';
 import { runProgram } from '../../../supervise/index.ts';
 import { newMarker } from './environment.ts';
-import type { GitFinding } from './git-repair.ts';
+import type { GitFinding } from './held-directory.ts';
 import { boundSockets } from './open-sockets.ts';
 import { Room, type RoomPrograms } from './room.ts';
 import { findBubblewrap, type OpenWalls, openWalls } from './sandbox.ts';

@@ -4,7 +4,7 @@ import { directoryName } from '../../../config/index.ts';
 import { findProgram } from '../../../lib/index.ts';
 import type { SandboxState } from '../../../protocol/index.ts';
 import { gitGuardOf } from './git-guard.ts';
-import type { GitFinding } from './git-repair.ts';
+import type { GitFinding } from './held-directory.ts';
 import { Placeholders } from './placeholders.ts';
 import { sandboxExec, seatbeltProfile } from './seatbelt.ts';
 import { floor, isolation, type SandboxNetwork, type SandboxPlaces, type Walls, wallsFor, wordsOf } from './walls.ts';

@@ -1,13 +1,47 @@
-import { chmodSync, closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs';
+import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync } from 'node:fs';
 import { findProgram, searchPathOutside } from '../../../lib/index.ts';
 import { runProgram } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
+import { type BytePath, entriesIn, joined } from './byte-path.ts';
+import { onlyPath } from './held-directory.ts';
 
-/** Linux: a descriptor of a file that need not be readable, for its mode only. */
-const onlyPath = 0o10000000;
 const setId = 0o6000;
 const timeoutMs = 60_000;
 const maxListedBytes = 1_048_576;
+/** Entries of a workspace up to which a command waits for the search. */
+const maxPromptEntries = 2_000;
+
+/**
+ * Does the work of `clearSetId` in a small workspace, without a process.
+ *
+ * @returns undefined: the workspace has too many entries, nothing was cleared
+ */
+export function clearSetIdPromptly(root: string, sinceMs: number): readonly string[] | undefined {
+  if (process.platform !== 'linux') return [];
+  const files: BytePath[] = [];
+  const directories: BytePath[] = [root];
+  let count = 0;
+  for (const directory of directories) {
+    for (const entry of entriesIn(directory)) {
+      count += 1;
+      if (count > maxPromptEntries) return undefined;
+      if (entry.isDirectory()) directories.push(joined(directory, entry.name));
+      else if (entry.isFile() && isSetId(joined(directory, entry.name))) files.push(joined(directory, entry.name));
+    }
+  }
+  return files
+    .map((file) => Buffer.from(file))
+    .filter((file) => clear(file, root, sinceMs))
+    .map(String);
+}
+
+function isSetId(file: BytePath): boolean {
+  try {
+    return ((lstatSync(file, { throwIfNoEntry: false })?.mode ?? 0) & setId) !== 0;
+  } catch {
+    return false;
+  }
+}
 
 /**
  * Clears the set-user-id and set-group-id bits of files that have changed since a moment, because every user of the machine could run such a

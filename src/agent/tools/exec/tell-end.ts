@@ -1,6 +1,6 @@
 import { visible } from '../../../lib/index.ts';
 import type { ToolResult } from '../../tool.ts';
-import type { GitFinding } from './git-repair.ts';
+import type { GitFinding } from './held-directory.ts';
 import type { CommandEnd } from './run-command.ts';
 import type { SandboxNetwork } from './walls.ts';
 

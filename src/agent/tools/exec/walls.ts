@@ -160,6 +160,8 @@ export function wordsOf(places: SandboxPlaces, { plan, links }: Walls, standing?
     }
     // A missing place cannot be made there, because its directory is read-only.
     else if (access !== 'read' && !statOf(path)) continue;
+    // Each mount costs time, and this one would change nothing.
+    else if (access === 'read' && plan.at(dirname(path)) === 'read') continue;
     words.push(...wordsFor(path, access));
     const isDirectory = access === 'closed' || (isHidden(access) && statOf(path)?.isDirectory() === true);
     if (isDirectory) closing.push('--remount-ro', path);

@@ -1,0 +1,55 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, closeSync, constants, fstatSync, openSync, readlinkSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { type BytePath, joined } from './byte-path.ts';
+
+const isLinux = process.platform === 'linux';
+/** Linux: a descriptor of a file that need not be readable. */
+export const onlyPath = 0o10000000;
+const ofOwner = 0o700;
+
+/**
+ * Calls back with a path that keeps leading to this directory, even when a process swaps it for a link. The user gets all rights to a
+ * directory of the user: without them nothing could be read or moved in it, but git would work.
+ *
+ * @returns undefined: the directory is gone, was swapped, or the callback has thrown
+ */
+export function inDirectory<T>(path: BytePath, act: (place: string) => T): T | undefined {
+  let fd: number | undefined;
+  try {
+    fd = openSync(path, (isLinux ? onlyPath : constants.O_RDONLY) | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    if (!isLinux) return act(String(path));
+    const place = `/proc/self/fd/${fd}`;
+    if (!readlinkSync(place, 'buffer').equals(Buffer.from(path))) return undefined;
+    const { mode, uid } = fstatSync(fd);
+    if ((mode & ofOwner) !== ofOwner && uid === process.geteuid?.()) chmodSync(place, (mode & 0o7777) | ofOwner);
+    return act(place);
+  } catch {
+    return undefined;
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+}
+
+/** A name for a file that is set aside. */
+export const asideOf = (name: string): string => `${name}.removed-${randomBytes(4).toString('hex')}`;
+
+/** A file that git would have read or run, and that was set aside. */
+export interface GitFinding {
+  readonly path: string;
+  /** Completes "path (…)". */
+  readonly what: string;
+  /** The file stays where it is, without its set-id bits. */
+  readonly isCleared?: true;
+}
+
+/**
+ * Renames an entry of a directory.
+ *
+ * @param place of `inDirectory`
+ */
+export function setAside(directory: BytePath, place: string, name: string, what: string): GitFinding {
+  const kept = asideOf(name);
+  renameSync(join(place, name), join(place, kept));
+  return { path: String(joined(directory, name)), what: `${what}; now ${kept}` };
+}
