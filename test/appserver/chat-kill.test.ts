@@ -27,7 +27,7 @@ async function start(t: Test, { path, home }: Place): Promise<ServerProcess> {
 
 const question = (content: string) => ({ model: 'demo', messages: [{ role: 'user' as const, content }] });
 
-t.test('after kill -9 a repeated chat request runs no command again', async (t) => {
+t.test('regression: H43 after kill -9 a repeated chat request runs no command again', async (t) => {
   const at = await place(t);
   const { path, client } = at;
   const first = await start(t, at);

@@ -234,7 +234,7 @@ t.test('a call of a tool of the caller is repeated from the store', async (t) =>
   t.strictSame(await again.json(), first);
 });
 
-t.test('a turn of an earlier process that has no end is not run again', async (t) => {
+t.test('regression: H43 a turn of an earlier process that has no end is not run again', async (t) => {
   const requests = requestStore(t);
   const held = gate();
   const before = await chat(t, always([say('begun '), held, say('done')]), { requests });

@@ -44,7 +44,7 @@ async function searchEverything(t: Test, m: Machine, secret: string, name: strin
   t.notOk(m.stackFile('.server/journal.jsonl').includes(secret), `${name}: not in the journal`);
 }
 
-t.test('no command prints or keeps a secret of an invalid .env', async (t) => {
+t.test('regression: H44 no command prints or keeps a secret of an invalid .env', async (t) => {
   const m = await machine(t);
   t.match(await m.init(), { code: 0 });
   const env = m.stackFile('.env');

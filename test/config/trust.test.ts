@@ -385,7 +385,7 @@ t.test('regression: C2 two definitions of one MCP server are never merged', asyn
   t.notMatch(JSON.stringify(loadConfig({ ...at, env: {} }).config), 'Bearer mine');
 });
 
-t.test('trust ends when a file of the workspace changes that its settings start', async (t) => {
+t.test('regression: C4 trust ends when a file of the workspace changes that its settings start', async (t) => {
   const base = t.testdir({
     home: {},
     ws: { '.oratorio': {}, bin: { server: 'one' }, 'hook.sh': 'one', 'notes.md': 'one' },

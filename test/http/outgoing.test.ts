@@ -65,7 +65,7 @@ t.test('NO_PROXY excepts names, addresses, networks and ports', async (t) => {
   t.ok(choose('http://a.test/', { HTTP_PROXY: proxy, no_proxy: 'b.test', NO_PROXY: 'a.test' }), 'lower case wins');
 });
 
-t.test('connections to this machine use no proxy of the environment', async (t) => {
+t.test('regression: H45 connections to this machine use no proxy of the environment', async (t) => {
   const env = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, ALL_PROXY: proxy };
   for (const host of ['localhost', 'app.localhost', '127.0.0.1', '127.9.9.9', '[::1]', '0.0.0.0', '[::ffff:127.0.0.1]'])
     t.equal(choose(`http://${host}:1/`, env), undefined, host);
@@ -175,7 +175,7 @@ t.test('a provider whose name only the proxy resolves is reached through it', as
   t.equal(await ask(t, 'http://other.example.test/v1', running.url), 'hi', 'by the setting');
 });
 
-t.test('errors name the proxy, and never its credentials', async (t) => {
+t.test('regression: H45 errors name the proxy, and never its credentials', async (t) => {
   const refusing = await startProxy(t, '', 407);
   setEnv(t, { HTTP_PROXY: refusing.url });
   for (const attempt of [

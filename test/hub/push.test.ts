@@ -122,40 +122,43 @@ const request = (requestId = 'approval_1') => ({
 
 const stored = (statePath: string) => JSON.parse(readFileSync(join(statePath, 'push.json'), 'utf8'));
 
-t.test('a browser alone can read its notice, which links to the request and names no command', async (t) => {
-  const { seen, network } = await pushService(t);
-  const { notices, push, until } = hubOf(t, network, undefined, 'mailto:me@example.com');
-  const own = browser();
-  await push.subscribe(own.subscription);
-  notices.added('site\u202e', request('approval/1'));
-  await until(({ delivered }) => delivered === 1);
-  const [{ headers, path, body } = { headers: {}, path: '', body: Buffer.alloc(0) }] = seen;
-  t.match(own.decrypt(body), {
-    id: 'aaaabbbbccccdddd/approval/1',
-    title: /^site.* waits for an answer$/,
-    body: 'Exec: run',
-    path: '/#/inbox/aaaabbbbccccdddd/approval%2F1',
-  });
-  t.notMatch(JSON.stringify(own.decrypt(body)), /\u202e/, 'no character that hides others');
-  t.throws(() => browser().decrypt(body), 'another browser cannot');
-  t.match(headers, { 'content-encoding': 'aes128gcm', urgency: 'high', topic: /^[\w-]{32}$/ });
-  const ttl = Number(headers['ttl']);
-  t.ok(ttl > 0 && ttl <= 300, `the service holds it until the request declines itself: ${ttl} s`);
-  t.equal(path, '/send/1');
+t.test(
+  'regression: H46 a browser alone can read its notice, which links to the request and names no command',
+  async (t) => {
+    const { seen, network } = await pushService(t);
+    const { notices, push, until } = hubOf(t, network, undefined, 'mailto:me@example.com');
+    const own = browser();
+    await push.subscribe(own.subscription);
+    notices.added('site\u202e', request('approval/1'));
+    await until(({ delivered }) => delivered === 1);
+    const [{ headers, path, body } = { headers: {}, path: '', body: Buffer.alloc(0) }] = seen;
+    t.match(own.decrypt(body), {
+      id: 'aaaabbbbccccdddd/approval/1',
+      title: /^site.* waits for an answer$/,
+      body: 'Exec: run',
+      path: '/#/inbox/aaaabbbbccccdddd/approval%2F1',
+    });
+    t.notMatch(JSON.stringify(own.decrypt(body)), /\u202e/, 'no character that hides others');
+    t.throws(() => browser().decrypt(body), 'another browser cannot');
+    t.match(headers, { 'content-encoding': 'aes128gcm', urgency: 'high', topic: /^[\w-]{32}$/ });
+    const ttl = Number(headers['ttl']);
+    t.ok(ttl > 0 && ttl <= 300, `the service holds it until the request declines itself: ${ttl} s`);
+    t.equal(path, '/send/1');
 
-  const [, token = '', key = ''] = /^vapid t=([\w.-]+), k=([\w-]+)$/.exec(headers.authorization ?? '') ?? [];
-  t.equal(key, push.info().publicKey);
-  const [head = '', claims = '', signature = ''] = token.split('.');
-  const point = Buffer.from(key, 'base64url');
-  const [x, y] = [point.subarray(1, 33).toString('base64url'), point.subarray(33).toString('base64url')];
-  const jwk = createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' });
-  const options = { key: jwk, dsaEncoding: 'ieee-p1363' } as const;
-  t.ok(verify('sha256', Buffer.from(`${head}.${claims}`), options, Buffer.from(signature, 'base64url')), 'signed');
-  t.match(JSON.parse(Buffer.from(claims, 'base64url').toString()), {
-    aud: 'https://push.example',
-    sub: 'mailto:me@example.com',
-  });
-});
+    const [, token = '', key = ''] = /^vapid t=([\w.-]+), k=([\w-]+)$/.exec(headers.authorization ?? '') ?? [];
+    t.equal(key, push.info().publicKey);
+    const [head = '', claims = '', signature = ''] = token.split('.');
+    const point = Buffer.from(key, 'base64url');
+    const [x, y] = [point.subarray(1, 33).toString('base64url'), point.subarray(33).toString('base64url')];
+    const jwk = createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' });
+    const options = { key: jwk, dsaEncoding: 'ieee-p1363' } as const;
+    t.ok(verify('sha256', Buffer.from(`${head}.${claims}`), options, Buffer.from(signature, 'base64url')), 'signed');
+    t.match(JSON.parse(Buffer.from(claims, 'base64url').toString()), {
+      aud: 'https://push.example',
+      sub: 'mailto:me@example.com',
+    });
+  },
+);
 
 t.test('key and subscriptions are private, survive the Hub, and are made once', async (t) => {
   const { seen, network } = await pushService(t);

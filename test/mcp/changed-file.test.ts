@@ -4,7 +4,7 @@ import t from 'tap';
 import { Connection, filesOfServer } from '../../src/mcp/connection.ts';
 import { stdio } from './helpers.ts';
 
-t.test('a server whose file in the workspace has changed is not started', async (t) => {
+t.test('regression: C4 a server whose file in the workspace has changed is not started', async (t) => {
   const workspacePath = t.testdir({ 'server.mjs': 'process.exit(7);' });
   const settings = stdio(['server.mjs']);
   const files = filesOfServer(settings, workspacePath);

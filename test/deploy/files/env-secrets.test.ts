@@ -56,7 +56,7 @@ const shown = (text: string): string | undefined =>
     .flatMap((secret) => Array.from({ length: secret.length - 9 }, (_, at) => secret.slice(at, at + 10)))
     .find((part) => text.includes(part));
 
-t.test('no line of an odd .env keeps a secret after redaction', async (t) => {
+t.test('regression: H44 no line of an odd .env keeps a secret after redaction', async (t) => {
   t.equal(shown(valid) !== undefined, true, 'the search finds a secret');
   fc.assert(
     fc.property(oddEnv, (text) => {
