@@ -21,7 +21,7 @@ export interface DelegatedRequest extends DelegatedUse {
   readonly durationMs: number;
 }
 
-/** A call of a tool that the agent makes by itself. Its text is the agent's: not trusted, not bounded. */
+/** A tool call that the external agent runs itself. Its text comes from the agent: untrusted and unbounded. */
 export interface DelegatedCall {
   /** Unique in the turn. */
   readonly callId: string;

@@ -194,7 +194,7 @@ const retryableCodes: ReadonlySet<ModelErrorCode> = new Set([
 export interface ModelErrorOptions extends ErrorOptions {
   /** Pause that the upstream asked for, in milliseconds. */
   readonly retryAfterMs?: number | undefined;
-  /** Default: as the code says. */
+  /** Whether a repeat may succeed. Default: the value for the code. */
   readonly isRetryable?: boolean | undefined;
   /** The service does not accept the state of an earlier answer. */
   readonly refusesState?: boolean;

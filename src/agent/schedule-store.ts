@@ -98,7 +98,7 @@ export interface ScheduleStore extends ScheduleReader {
 
   /** @returns undefined when this due time has a row already: the process that inserted it runs it */
   insertRun(run: Omit<StoredRun, 'runId'>): StoredRun | undefined;
-  /** Replaces the row with the same due time; without one nothing happens: its automation was removed meanwhile. */
+  /** Replaces the row with the same due time; without one nothing happens: its automation was removed. */
   updateRun(run: StoredRun): void;
   /** Runs that are recorded as running. */
   unfinishedRuns(): readonly StoredRun[];

@@ -13,7 +13,7 @@ export function joined(one: Schema, other: Schema): Schema {
   };
 }
 
-/** Joins objects of which one holds: the properties of all; required are those that every object requires. */
+/** Joins alternative objects: all properties; a property is required only if every object requires it. */
 export function eitherOf(objects: readonly Schema[]): Schema {
   const schemas = new Map<string, Schema[]>();
   for (const { properties } of objects) {

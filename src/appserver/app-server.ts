@@ -27,11 +27,11 @@ export interface AppServerOptions {
   readonly listen?: ListenAddress | undefined;
   /** Which services are offered; default: those of the Hub's launch document, or of the configuration. */
   readonly mode?: Exclude<Mode, 'managed'> | undefined;
-  /** Another model provider than the configured one, for those who embed the server. */
+  /** Model provider in place of the configured one, for programs that embed the server. */
   readonly provider?: () => Promise<ModelProvider>;
   /** Engines of checkpoints that servers of one process share; default: a thread for each server. */
   readonly checkpointEngines?: Engines;
-  /** Program whose replacement makes a restart due; default: that of this build. */
+  /** Program whose replacement makes a restart due; default: the program of this build. */
   readonly program?: ProgramFile;
 }
 

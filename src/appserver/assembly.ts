@@ -307,7 +307,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     },
   });
   if (!config.Tracing.Enabled) {
-    // Earlier recordings are deleted with their conversation all the same.
+    // Earlier recordings are still deleted with their conversation.
     threads.feed.join(({ method, params }) => {
       if (method === 'thread/deleted') store.traces.deleteSession(params.threadId);
     });

@@ -29,7 +29,7 @@ export interface ConnectionOptions {
   readonly respond: Runtime['respond'];
   /** Methods that this client may call. Absent: all. */
   readonly allowed?: ReadonlySet<RpcMethod>;
-  /** Deltas of one item within this time are sent as one. Absent: each by itself, as the model wrote it. */
+  /** Time in milliseconds within which deltas of one item are sent as one. Absent: each is sent separately. */
   readonly mergeDeltasMs?: number;
   /** Called with every request of an introduced client: the server is in use. */
   readonly onWork?: () => void;
@@ -91,7 +91,7 @@ export class Connection {
     };
   }
 
-  /** Takes one frame; everything that is to be said about it is sent. Never throws. */
+  /** Handles one frame and sends all responses. Never throws. */
   receive(text: string): void {
     const frame = readFrame(text);
     if (frame.kind === 'refused') this.#send(errorFrame(frame.id, frame.error, frame.reason));

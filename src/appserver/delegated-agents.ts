@@ -24,7 +24,7 @@ export class DelegatedAgents {
     this.#options = options;
   }
 
-  /** Undefined: a name that is neither a preset nor that of the configured agent. */
+  /** Undefined: the name is neither a preset nor the configured agent. */
   of(name: string): DelegatedAgent | undefined {
     const { main, configured, common, observe } = this.#options;
     if (main?.name === name) return main;

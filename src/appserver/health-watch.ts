@@ -166,7 +166,7 @@ export class HealthWatch {
     try {
       await this.modelInUse();
     } catch {
-      // The provider cannot be loaded: the end of the turn says why, and the configured names stand.
+      // The provider cannot be loaded: the end of the turn reports the reason, and the configured names stay.
     }
   }
 }

@@ -103,7 +103,7 @@ export class Inbox implements SseSource {
     try {
       this.#tell('health', await this.#examine());
     } catch {
-      // The answer to the probe that follows says why.
+      // The answer to the next probe names the reason.
     } finally {
       this.#isExamining = false;
     }

@@ -6,8 +6,8 @@ import { endRecorded, isAlive, killMarked, markerVariable } from '../supervise/i
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Names this start in the environment of every process that it starts: the id from the Hub. Without one it is new,
- * below that of the ancestor that has one, if any.
+ * Names this start in the environment of every process that it starts: the id from the Hub. Without such an id it is new,
+ * below the id of an ancestor, if any has one.
  */
 export function incarnationOf(launch: LaunchDocument | undefined, env: Environment): string {
   if (launch) return launch.incarnation;

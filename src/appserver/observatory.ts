@@ -40,7 +40,7 @@ export class Observatory {
     });
   }
 
-  /** Called with an actor before it starts. Its end is noticed by itself. Never throws: nothing depends on being seen. */
+  /** Adds an actor before it starts; notices its end automatically. Never throws: no actor depends on its inspection. */
   readonly add = (actor: AnyActorRef, observable: Observable): void => {
     try {
       this.recorder.observe(actor, { parent: null, ...observable });

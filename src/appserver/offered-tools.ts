@@ -9,7 +9,7 @@ export interface OfferedTools {
   readonly names: readonly string[];
   /** No list leaves one out. */
   readonly isAll: boolean;
-  /** A list of the settings names them; otherwise they are those that a face offers by itself. */
+  /** A list of the settings names the tools; false: the face offers its default tools. */
   readonly isListed: boolean;
   /** MCP servers whose tools are added when they are ready. */
   readonly mcpServers: number;
@@ -21,7 +21,7 @@ export interface FaceTools {
   readonly warnings: readonly string[];
 }
 
-/** Names of the tools of the chat API, of which extra ones must be named in one of both lists; empty: those that need no name. */
+/** Names of the chat API's tools, from its own list or the general one; empty: all but extra tools, which a list must name. */
 export const apiToolsOf = ({ EnabledTools, Api }: Config): readonly string[] =>
   Api.EnabledTools.length > 0 ? Api.EnabledTools : EnabledTools;
 

@@ -31,7 +31,7 @@ export class TokenCount {
     this.#ratio = Math.min(mostRatio, Math.max(leastRatio, inputTokens / bytes));
   }
 
-  /** The conversation was rewritten: the last count says nothing about it. */
+  /** Discards the last count, because the conversation was rewritten. */
   forget(): void {
     this.#counted = undefined;
   }

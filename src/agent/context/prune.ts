@@ -15,7 +15,7 @@ export interface PruneOptions {
   readonly minBytes: number;
 }
 
-/** Replaces old results, and the middle of one that is too long by itself. Returns undefined when that is not worth it. */
+/** Replaces old results, and the middle of a result that alone is too long. Returns undefined when pruning is not worth it. */
 export function pruned(messages: readonly ModelMessage[], options: PruneOptions): ModelMessage[] | undefined {
   const { keepBytes, maxResultBytes, minBytes } = options;
   let newer = 0;

@@ -29,7 +29,7 @@ export async function rootInstructions(read: ReadText, places: InstructionPlaces
   ];
 }
 
-/** A file that is cut off at its beginning is named as well: its reader can ask for the rest. */
+/** Whether a file has a text or is cut off: the reader of a cut file can request the rest. */
 const saysAnything = ({ text, isCut }: Pick<Instructions, 'text' | 'isCut'>): boolean => isCut || text.trim() !== '';
 
 /**
@@ -46,7 +46,7 @@ export function nestedPaths(place: string, workspacePath: string): readonly stri
   return parts.map((_, index) => [...parts.slice(0, index + 1), fileName].join('/'));
 }
 
-/** Directories below the workspace in which instructions are looked for. */
+/** Most levels of directories below the workspace that are searched for instructions. */
 const maxDepth = 32;
 
 /** Reads a nested file with instructions. @param path of `nestedPaths` */

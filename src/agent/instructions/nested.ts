@@ -14,7 +14,7 @@ export interface NestedInstructionsOptions {
  */
 export class NestedInstructions {
   readonly #options: NestedInstructionsOptions;
-  /** Files that this turn has looked for. */
+  /** Files that this turn has searched for. */
   readonly #known = new Set<string>();
 
   constructor(options: NestedInstructionsOptions) {

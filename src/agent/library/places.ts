@@ -58,7 +58,7 @@ function isInPlace({ path: directory, within }: LibraryPlace, path: string): boo
   }
 }
 
-/** Places of one kind: those of a workspace before that of the user. @param home the user's home of Oratorio */
+/** Places of one kind: the workspace's places before the user's. @param home the user's home of Oratorio */
 export function placesOf(
   kind: 'skills' | 'commands' | 'agents',
   home: string,

@@ -71,7 +71,7 @@ export class OpenAiProvider implements ModelProvider {
   async stream(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const emitUntilAborted = (event: ModelEvent) => {
-      // The rest of a chunk in the middle of which the listener went away.
+      // Drops the rest of a chunk after the listener went away.
       if (!signal.aborted) emit(event);
     };
     await this.#answer(request, emitUntilAborted, signal);
@@ -150,7 +150,7 @@ export class OpenAiProvider implements ModelProvider {
       });
       if (!refusal) return isMarked;
     } catch (error) {
-      // The status says enough, should the reason have been cut off.
+      // The status suffices if the reason was cut off.
       if (!refusal || question.signal.aborted) throw error;
     }
     throw refusal(reason.text);
@@ -160,7 +160,7 @@ export class OpenAiProvider implements ModelProvider {
     return { ...this.#dialectOf(model), ...this.#learned };
   }
 
-  /** Whether a refusal says how the request has to be asked instead. Each deviation is learned once. */
+  /** Whether a refusal names the required form of the request. Each deviation is learned once. */
   #learn(error: unknown, request: ModelRequest): boolean {
     if (!(error instanceof ModelError) || error.code !== 'upstreamRejected') return false;
     const lesson = learnedFrom(error.message, this.#dialect(request));

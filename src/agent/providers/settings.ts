@@ -45,7 +45,7 @@ export interface ModelSettings {
   readonly maxOutputTokens: number;
   /** Facts that override the catalogue, by model. */
   readonly models: Readonly<Record<string, FactsOfModel>>;
-  /** Tokens of any model's window; 0: as the catalogue says. */
+  /** Tokens of any model's window; 0: the window in the catalogue. */
   readonly contextWindow: number;
   /** False: answers of chat completions are requested whole. */
   readonly streamUpstream: boolean;

@@ -59,7 +59,7 @@ async function compile(
 ): Promise<Parser> {
   setOptimising(false, 'tier-up', 'dynamic-tiering');
   try {
-    // The default export of the option's type is that of Emscripten, which takes the bytes themselves, too.
+    // The option's type is Emscripten's, which also accepts the bytes themselves.
     await parsers.init({ wasmBinary });
     const parser = new parsers();
     return parser.setLanguage(await languages.load(grammar));

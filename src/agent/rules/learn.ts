@@ -3,7 +3,7 @@ import type { ProposedRule } from '../../protocol/index.ts';
 import { parseScript } from './script.ts';
 
 /**
- * Programs of which a rule says nothing useful: interpreters, wrappers, and those whose next words decide about everything. After
+ * Programs whose name alone makes no useful rule: interpreters, wrappers, and those whose next words decide about everything. After
  * codex, `exec_policy.rs`.
  */
 const neverLearned: ReadonlySet<string> = new Set(

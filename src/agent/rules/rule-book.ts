@@ -15,7 +15,7 @@ const Saved = v.object({ version: v.literal(1), rules: v.array(PermissionRule) }
 /** File of the rules that a user saved for one workspace, in the user's own state. */
 export const savedRulesFile = (stateDirectory: string): string => join(stateDirectory, 'rules.json');
 
-/** Rules that a user saved for a workspace. A damaged file has none, and says why. */
+/** Rules that a user saved for a workspace. A damaged file yields none and a problem. */
 export function readSavedRules(stateDirectory: string): {
   readonly rules: readonly PermissionRule[];
   readonly problem?: string;

@@ -15,7 +15,7 @@ export interface MadeDecision {
   readonly client?: string | undefined;
 }
 
-/** The latest decisions about approvals: a late answer learns who was first. */
+/** The latest decisions about approvals: a late answer gets the decision that was first. */
 export class ApprovalDecisions {
   readonly #made = new Map<string, MadeDecision>();
 

@@ -19,7 +19,7 @@ export function recordApplied(options: RaceRecordOptions, threadId: string, rest
   if (race) recordRace(options, threadId, { ...race, restoreId });
 }
 
-/** Notes that this restore of a thread was taken back: the attempt that it applied is applied no more. */
+/** Records that this restore of a thread was undone: its attempt no longer counts as applied. */
 export function recordTakenBack(options: RaceRecordOptions, threadId: string, restoreId: string): void {
   for (const { id, forkedFromThreadId, config } of options.registry.storeOf(threadId).threads()) {
     const race = config?.race;

@@ -16,7 +16,7 @@ export interface TypeScene {
   readonly tools: readonly Tool[];
   readonly library: Pick<Library, 'agentTypes'> | undefined;
   readonly workspacePath: string;
-  /** Model of sub-agents that explore; empty: that of all sub-agents. */
+  /** Model of sub-agents that explore; empty: the model of all sub-agents. */
   readonly exploreModel: string;
 }
 
@@ -55,7 +55,7 @@ export function childSettings(type: string | undefined, scene: TypeScene): Child
   };
 }
 
-/** A plan is for people who watch, and an explorer starts no others. */
+/** Whether an explorer gets a tool: only reading ones. A plan is for people who watch, and an explorer starts no sub-agents. */
 const isForExploring = ({ name, isReadOnly }: Tool): boolean => isReadOnly && name !== 'UpdatePlan';
 
 function toolsOf({ tools: wanted }: AgentType, tools: readonly Tool[]): string[] | undefined {

@@ -107,7 +107,7 @@ export class TurnApprovals {
     try {
       host.rules.learn(proposedRule);
     } catch (error) {
-      // The call itself is allowed all the same; the next one is asked about again.
+      // The call itself is still allowed; the next one needs a new approval.
       host.onBug(error);
     }
   }

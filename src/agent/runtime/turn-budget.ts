@@ -25,7 +25,7 @@ type Limit = 'TurnUsd' | 'SessionUsd' | 'DayUsd';
 
 const scopes: Readonly<Record<Limit, string>> = { TurnUsd: 'this turn', SessionUsd: 'this thread', DayUsd: 'today' };
 
-/** A budget is used up; the message says which. */
+/** Error of a used-up budget; the message names the budget. */
 export class BudgetError extends Error {}
 
 /**

@@ -141,7 +141,7 @@ export class TurnConversation {
     host.tracer?.modelReplaced({ threadId: host.threadId, turnId }, owner, this.foreignStates);
   }
 
-  /** Changes the model of the later requests. The state of answers by another one stays behind, and the trace says so. */
+  /** Changes the model of the later requests. The state of another model's answers is left out, and the trace records that. */
   async useModel(model: string): Promise<void> {
     this.#count.forget();
     await this.#model.know(model);

@@ -64,7 +64,7 @@ export class TurnDelegation {
   readonly #options: TurnDelegationOptions;
   readonly #open = new Map<string, OpenCall>();
   readonly #asked = new Map<string, Asked>();
-  /** Asked by the agent, and not yet requested from users: the machine says when. */
+  /** Questions of the agent that users have not received yet: the machine decides when. */
   #queued: ReviewedCall[] = [];
   #isOver = false;
   readonly #volume: TurnVolume;
@@ -126,7 +126,7 @@ export class TurnDelegation {
     }
   }
 
-  /** The agent gets this prompt only: says so where there is more. */
+  /** Adds a notice when the thread has earlier turns: the agent gets this prompt only. */
   #noteUnseen(): void {
     const { host, turnId, delegate, items } = this.#options;
     if (!host.store.turns(host.threadId, { limit: 2 }).some(({ id }) => id !== turnId)) return;
@@ -303,7 +303,7 @@ export class TurnDelegation {
   }
 }
 
-/** Our own need of a call, and who asks. */
+/** Adds the agent's name to the reason of our own approval need. */
 function withReason(reviewed: ReviewedCall, asks: string | undefined): ReviewedCall {
   const { need } = reviewed;
   if (!need || asks === undefined) return reviewed;

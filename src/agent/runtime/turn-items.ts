@@ -28,7 +28,7 @@ export interface TurnItemsOptions {
   readonly turn: Pick<Turn, 'threadId' | 'id'>;
   /** Number of the next item in this thread; numbers continue through all its turns. */
   readonly firstNumber: number;
-  /** Publishes `event` once the write is done; undefined: the write has none of its own. */
+  /** Publishes `event` once the write is done; undefined: the write has no event. */
   readonly publish: (write: ItemWrite, event: ThreadEvent | undefined) => void;
   /** Called with each completed item and its duration in milliseconds. */
   readonly onCompleted: (item: Item, durationMs: number) => void;
@@ -79,7 +79,7 @@ export class TurnItems {
     return this.#items.at(-1)?.id;
   }
 
-  /** Text of the newest message of the agent; empty: it has said nothing. */
+  /** Text of the newest message of the agent; empty: no message yet. */
   get lastMessage(): string {
     const last = this.snapshot().findLast((item) => item.type === 'agentMessage' && !item.discarded);
     return last?.type === 'agentMessage' ? last.text : '';

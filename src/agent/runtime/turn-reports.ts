@@ -78,7 +78,7 @@ export class TurnReports {
     this.#options.record.items.add({ type: 'systemNotice', kind: 'notConcluded', text });
   }
 
-  /** Withdraws the broken answer and says why. */
+  /** Withdraws the broken answer and adds a notice with the reason. */
   #discard(kind: string, text: string): void {
     const { items } = this.#options.record;
     items.discardAnswer();

@@ -297,7 +297,7 @@ export class Turns {
     };
   }
 
-  /** @param name agent of the thread; undefined: that of the workspace @returns undefined: our own agent */
+  /** @param name agent of the thread; undefined: the workspace's agent @returns undefined: our own agent */
   #delegateOf(name: string | undefined): Delegate | undefined {
     const { delegate, agentOf } = this.#options;
     if (name === undefined) return delegate;

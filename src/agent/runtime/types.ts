@@ -35,7 +35,7 @@ export interface DynamicTools {
 /** Commands in the background of threads, as far as the life of a thread concerns them. */
 export interface ThreadProcesses {
   readonly list: (threadId: string) => BackgroundProcessInfo[];
-  /** Ends one. @returns false: the thread has none of this id */
+  /** Ends a process. @returns false: the thread has no process of this id */
   readonly stop: (threadId: string, processId: string) => Promise<boolean>;
   /** Ends and forgets all of a thread. */
   readonly endThread: (threadId: string) => Promise<void>;
@@ -116,7 +116,7 @@ export interface ForkThread {
   /** The fork works in a directory of its own. */
   readonly worktree: boolean;
   readonly displayName?: string | undefined;
-  /** Default: that of the original. */
+  /** Agent of the fork. Default: the original's agent. */
   readonly agent?: string | undefined;
 }
 

@@ -124,7 +124,7 @@ function checkpointer(): void {
       moveAll();
       if (message === 'truncate') truncateAll();
     } catch {
-      // A full or broken disk fails the next commit as well, which reports it.
+      // A full or broken disk also fails the next commit, which reports it.
     } finally {
       become(0);
     }

@@ -41,7 +41,7 @@ export const objectText = (type: unknown, of: unknown, sql: unknown): string => 
 
 const emptySchema: Schema = new Map();
 
-/** The last one that was asked for, except that of a new database: nearly every other has had the same migrations. */
+/** Latest requested schema, but not the one of a new database: nearly every other database has had the same migrations. */
 let made: { readonly script: string; readonly schema: Schema } | undefined;
 
 /** Schema that migrations lead to. */
@@ -66,7 +66,7 @@ function schemaMadeBy(script: string): Schema {
  * Compares the objects of a database with those that our own migrations make, before any statement reads from one: a view
  * or a trigger in the place of a table runs statements of its author.
  *
- * @param expected schema after the migrations that the database says it has had
+ * @param expected schema after the migrations that the database's version claims
  * @throws StorageError corrupt
  */
 export function checkSchema(sqlite: DatabaseSync, file: string, expected: Schema): void {

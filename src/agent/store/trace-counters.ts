@@ -101,7 +101,7 @@ const learned: Partial<Record<TraceType, (change: SessionChange, data: NewTraceE
     know(facts, 'parentSessionKey', parentThreadId);
   },
   'turn.started'({ facts }, { text }) {
-    // The first that says anything: a turn may begin with results of tools only.
+    // The first input with a text: a turn may begin with results of tools only.
     if (facts.firstInput === undefined) know(facts, 'firstInput', text);
     facts.lastStatus = 'running';
   },

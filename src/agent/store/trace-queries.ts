@@ -19,7 +19,7 @@ const allEvents =
 const rowsPerLook = 1_000;
 const rowsPerCall = 20_000;
 
-/** Places in the list of sessions that a reader remembers, for cursors whose session is deleted meanwhile. */
+/** Places in the list of sessions that a reader remembers, for cursors whose session has been deleted. */
 const rememberedPlaces = 10_000;
 
 /** Place of a session in the list of sessions. */

@@ -43,7 +43,7 @@ const upsertSession = `
 const addToTotals = `
   UPDATE traceTotals SET sessionCount = sessionCount + ?, ${counters.map((name) => `${name} = ${plus(name, '?')}`).join(', ')}`;
 
-/** The longest call of all is looked for only when it may have been one of those. */
+/** Searches the longest call of all only when a deleted session may have had it. */
 const takeFromTotals = `
   UPDATE traceTotals SET sessionCount = sessionCount - ?, ${sums.map((name) => `${name} = ${name} - ?`).join(', ')},
     maxToolDurationMs = CASE WHEN maxToolDurationMs > ? THEN maxToolDurationMs

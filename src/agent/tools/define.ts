@@ -59,7 +59,7 @@ export function defineTool<P extends Parameters>(definition: ToolDefinition<P>):
   };
 }
 
-/** Limits and defaults that `parse` sees to, and that descriptions name where a model must know them. */
+/** Limits and defaults that `parse` applies. Descriptions name them where a model must know them. */
 const unneeded: ReadonlySet<string> = new Set([
   ...['$schema', 'default', 'minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems'],
 ]);

@@ -61,7 +61,7 @@ export class OutputFile {
     this.#fd = undefined;
   }
 
-  /** The file, and whether it lacks the end of the output. Undefined: not kept. */
+  /** The file, and whether it lacks the end of the output. Undefined: not saved. */
   get kept(): { readonly path: string; readonly isCut: boolean } | undefined {
     return this.#path === undefined || this.#hasFailed ? undefined : { path: this.#path, isCut: this.#isCut };
   }

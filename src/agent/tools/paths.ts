@@ -20,7 +20,7 @@ export interface PathRules {
   readonly protectedDirectories: readonly string[];
   /** Workspace of the server: while its path leads elsewhere, no path is judged. Absent: not pinned. */
   readonly workspace?: PinnedDirectory | undefined;
-  /** Directory in ours that may be read all the same, without approval. Absolute. */
+  /** Directory within our own state that may still be read, without approval. Absolute. */
   readonly readableDirectory?: string | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface ForbiddenPlace {
   readonly because: string;
   /** Device and inode, as far as it exists. */
   readonly identity: string;
-  /** Whether a workspace in it is free all the same: Oratorio's home may hold one. */
+  /** Whether a workspace within this place is still allowed: Oratorio's home may hold one. */
   readonly sparesWorkspace: boolean;
 }
 
@@ -101,8 +101,8 @@ export async function resolveInWorkspace(
 }
 
 /**
- * Judges many files that a search found without following symlinks: one that is reached through a symlink after all was put
- * there meanwhile, and is not shown.
+ * Judges many files that a search found without following symlinks: a file that is now reached through a symlink was put
+ * there after the search began, and is not shown.
  */
 export async function createPathFilter(workspacePath: string, rules: PathRules): Promise<PathFilter> {
   const places = await forbiddenPlaces(workspacePath, rules);

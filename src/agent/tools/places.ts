@@ -28,7 +28,7 @@ export interface PlaceRules {
 export const readingPath = (workspacePath: string, path: string): string =>
   [searchPathOutside(workspacePath, path), ...usualPlaces].filter(Boolean).join(delimiter);
 
-/** @param searchPathOf `PATH` of commands: that of `Exec` */
+/** @param searchPathOf `PATH` of commands, the same as for `Exec` */
 export function createPlaceRules(rules: PathRules, searchPathOf: PlaceRules['searchPathOf']): PlaceRules {
   const resolved = (given: string, workspacePath: string) =>
     resolveInWorkspace(workspacePath, given, rules).catch(() => undefined);

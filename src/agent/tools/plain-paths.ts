@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { dirname, sep } from 'node:path';
 
-/** A path no part of which is a symlink: its own real path. */
+/** A path without a symlink in any part: its own real path. */
 export interface PlainPath {
   readonly path: string;
   /** Identities of the path and of everything above it, upward. */

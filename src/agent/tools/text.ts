@@ -19,7 +19,7 @@ export function formatBytes(bytes: number): string {
 }
 
 /**
- * At most `max` characters of a line; says how many are missing. Never ends in half of a surrogate pair.
+ * Returns at most `max` characters of a line, and the number of missing ones. Never ends in half of a surrogate pair.
  *
  * @param length of the whole line, when only its beginning is at hand
  */

@@ -8,8 +8,8 @@ const listMark = /^(?:\d{1,2}[.)]|[-*•])\s+/;
 const courtesy = /^(?:(?:hello|hi|hey|please|and|then|now|first|next|finally|also|can you|could you)\b[,:!]?\s+)+/i;
 
 /**
- * The pieces of `text`, without numbers of lists and words of courtesy. A line is cut only where `isStep` says that the
- * rest begins like a step: the words of a step may well hold a "then". A fence belongs to the line before it.
+ * The pieces of `text`, without numbers of lists and words of courtesy. A line is cut only where `isStep` finds that the
+ * rest begins like a step: the words of a step may hold a "then". A fence belongs to the line before it.
  */
 export function pieces(text: string, isStep: (piece: string) => boolean): string[] {
   const plain = text.replaceAll('\r\n', '\n');

@@ -175,7 +175,7 @@ export class SdkAnswer {
   }
 }
 
-/** Metadata of later pieces, e.g. a signature, completes that of earlier ones. */
+/** Metadata of later pieces, e.g. a signature, completes the metadata of earlier ones. */
 function addMetadata(part: Growing, metadata: SharedV4ProviderMetadata | undefined): void {
   if (!metadata) return;
   const known = part.providerOptions ?? {};

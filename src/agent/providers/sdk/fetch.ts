@@ -93,7 +93,7 @@ export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchO
           body?.close();
         },
         (error: unknown) => {
-          // The status says enough, should its explanation have been cut off.
+          // The status suffices if its explanation was cut off.
           const cause = refusal && !signal.aborted ? refusal(reason) : error;
           reject(cause);
           body?.error(cause);

@@ -2,7 +2,7 @@ import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provid
 import type { ModelFacts, ModelInfo, ModelRequest } from '../../model.ts';
 import type { EventRules } from './event-filter.ts';
 
-/** Wire of one service: its library and the options that the library does not derive by itself. */
+/** Wire of one service: its library and the options that the library does not derive automatically. */
 export interface Wire {
   /** Base URL when the settings name none. */
   readonly usualEndPoint: string;

@@ -19,7 +19,7 @@ export class TextBody {
     return Buffer.concat(this.#chunks).toString('utf8');
   }
 
-  /** Gives back whether this was too much; it is not kept then. */
+  /** Adds a chunk. Returns true, without storing it, when the body exceeds the limit. */
   push(chunk: Buffer): boolean {
     this.#size += chunk.length;
     if (this.#size > this.#limit) return true;
@@ -61,7 +61,7 @@ export class AnswerBody {
     return this.#isDone || this.#answer.hasFinishReason;
   }
 
-  /** Gives back whether everything was said. */
+  /** Takes in a chunk. Returns whether the answer is complete. */
   push(chunk: Buffer): boolean {
     this.#hasBegun ||= this.#begin(chunk);
     this.#size += chunk.length;
@@ -76,7 +76,7 @@ export class AnswerBody {
   }
 
   /**
-   * @param isMarked the upstream said that its body ends here, rather than just closing the connection
+   * @param isMarked the upstream marked the end of its body; false: it just closed the connection
    * @param finishesAnswers earlier answers of the upstream had a finish reason or `[DONE]`: one without either is cut
    * @throws ModelError when the answer is not whole
    */

@@ -99,7 +99,7 @@ export class Upstream {
   }
 
   /**
-   * Sends one request and takes in its answer; resolves when the answer has ended or `onBytes` said so.
+   * Sends one request and takes in its answer; resolves when the answer has ended or `onBytes` returned true.
    * @returns whether the upstream marked the end of its answer; false: it just closed the connection
    * @throws ModelError, the reason of `signal`, or the error of `onBytes`
    */
@@ -265,7 +265,7 @@ class Attempt {
   #silent(): void {
     const { place, idleMs } = this.#upstream;
     this.#fail(silentFault(place, idleMs, this.#hasAnswer));
-    // Also where all was said, and the upstream only keeps the connection.
+    // Also after a complete answer, when the upstream only keeps the connection open.
     this.#request.destroy();
   }
 

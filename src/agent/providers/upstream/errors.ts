@@ -26,7 +26,7 @@ export function problemIn(value: Json): Problem | undefined {
   return object === 'error' || type === 'error' ? problemOf(value) : undefined;
 }
 
-/** The body of an answer that is an error for sure, which some write as a list, with `detail` or with nothing but a `message`. */
+/** Reads the body of a certain error, which some services write as a list, with `detail` or with only a `message`. */
 function problemInBody(body: unknown): Problem {
   const value = Array.isArray(body) ? body[0] : body;
   if (!isRecord(value)) return { message: '' };

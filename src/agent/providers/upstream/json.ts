@@ -1,4 +1,4 @@
-/** Looking into JSON of which nothing is known: on the hot path of a stream, where a schema for every chunk costs too much. */
+/** Readers of unknown JSON: on the hot path of a stream, where a schema for every chunk costs too much. */
 export type Json = Readonly<Record<string, unknown>>;
 
 export const isRecord = (value: unknown): value is Json =>

@@ -58,13 +58,13 @@ export class BackgroundProcesses {
     return [...this.#processes.values()].some(({ isRunning }) => isRunning);
   }
 
-  /** Process of a conversation; undefined: it has none of this id. */
+  /** Process of a conversation; undefined: the conversation has no process of this id. */
   get(threadId: string, id: string): BackgroundProcess | undefined {
     const process = this.#processes.get(id);
     return process?.threadId === threadId ? process : undefined;
   }
 
-  /** Ends a process. @returns false: the conversation has none of this id */
+  /** Ends a process. @returns false: the conversation has no process of this id */
   async stop(threadId: string, id: string, by: BackgroundStopper = 'user'): Promise<boolean> {
     const process = this.get(threadId, id);
     await process?.stop(by);

@@ -64,7 +64,7 @@ export class CommandDriver {
       marker,
       true,
     );
-    // A process that has ended or reads no more; the next input says so.
+    // The process has ended or no longer reads; the next input reports that.
     stdin?.on('error', () => undefined);
     stdout?.on('data', (chunk: Buffer) => text.add(chunk, stdout));
     this.#closed = new Promise((resolve) => {

@@ -17,7 +17,7 @@ import type { SandboxNetwork, SandboxPlaces } from './walls.ts';
 export interface PlaceSettings {
   readonly sandbox: SandboxMode;
   readonly network: SandboxNetwork;
-  /** The user's home of Oratorio; its list of workspaces says whose `.oratorio` a sandboxed command does not see. */
+  /** The user's home of Oratorio; its list of workspaces decides which `.oratorio` directories a sandboxed command does not see. */
   readonly home: string;
   /** Forbidden working directories, and paths that a sandboxed command does not see. */
   readonly pathRules: PathRules;
@@ -91,7 +91,7 @@ export async function workspaceSandbox(settings: PlaceSettings, workspacePath: s
 /**
  * Where a command runs: in the room of its conversation, in a sandbox of its own, or without one.
  *
- * @param wanted network in place of that of the settings; outside: without a sandbox, which the user has approved
+ * @param wanted network in place of the setting; outside: without a sandbox, which the user has approved
  * @returns a sentence for the model when the sandbox cannot be made
  */
 export async function findPlace(

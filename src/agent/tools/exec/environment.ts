@@ -6,7 +6,7 @@ import { revealsSecret } from '../secrets.ts';
 export interface EnvironmentSettings {
   /** Ours, usually `process.env`. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** `Supervision.PassEnvironment`: names handed on because the user says so. */
+  /** `Supervision.PassEnvironment`: names that the user passes on. */
   readonly passEnvironment: readonly string[];
   /** Secret values of the configuration and of the launch: keys and tokens. */
   readonly secrets: readonly string[];
@@ -46,7 +46,7 @@ export function isSecret(name: string, value: string, { passEnvironment, secrets
   return secrets.includes(value) || revealsSecret(value, secrets);
 }
 
-/** A marker for one command, below that of this server: a sweep of the server's processes ends this one, too. */
+/** A marker for one command, below the marker of this server: a sweep of the server's processes ends this one, too. */
 export function newMarker(environment: EnvironmentSettings['environment']): string {
   const own = environment[markerVariable];
   return own ? `${own}/${randomUUID()}` : randomUUID();

@@ -19,7 +19,7 @@ const plainRemark = /^\s*(?:[#;].*)?$/;
 const looseSection = /^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/;
 const looseValue = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/s;
 
-/** Reads a configuration. The loose forms of git are read as well as a line allows, and make it not plain. */
+/** Reads a configuration. Reads the loose forms of git as far as a single line allows; the result is then not plain. */
 export function parseGitConfig(text: string): GitConfigText {
   let isPlain = !/(?![\t\n])[\p{Cc}\ufffd]/u.test(text);
   const entries: GitConfigEntry[] = [];

@@ -18,7 +18,7 @@ export interface RepairOptions {
  * Sets aside everything in a git directory that a command added and that git would run or follow: configuration that names programs or
  * files, hooks, and pointers to places that no rule covers.
  *
- * @returns findings; empty when the directory was replaced meanwhile: the next search sees it
+ * @returns findings; empty when the directory was replaced during the search: the next search sees it
  */
 export function repairGitDirectory(path: BytePath, options: RepairOptions): readonly GitFinding[] {
   return inDirectory(path, (place) => new Repair(path, place, options).run()) ?? [];

@@ -30,7 +30,7 @@ const systemDirectories = ['/usr', '/bin', '/lib', '/etc', '/var', '/opt', '/nix
 /** Variables that name a directory with credentials of an agent. */
 const agentVariables = ['CODEX_HOME', 'CLAUDE_CONFIG_DIR', 'PI_CODING_AGENT_DIR'];
 
-/** Canonical homes: that of the environment, and that of the user's account. */
+/** Canonical homes: from the environment, and from the user's account. */
 export function homesOf(environment: Environment): readonly string[] {
   const named = environment['HOME'];
   const homes = [named !== undefined && isAbsolute(named) ? named : homedir(), accountHome() ?? ''];

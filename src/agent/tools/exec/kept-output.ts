@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from 'node:util';
 export interface WholeText {
   write(text: string): void;
   close(): void;
-  /** The file that has it; undefined: not kept. */
+  /** The file with the whole text; undefined: not saved. */
   readonly kept: { readonly path: string; readonly isCut: boolean } | undefined;
 }
 
@@ -19,7 +19,7 @@ export class KeptOutput {
   #isWhole = true;
 
   /**
-   * @param max characters kept altogether
+   * @param max total number of retained characters
    * @param whole takes in all of a text that is longer
    */
   constructor(max: number, whole?: WholeText) {

@@ -2,7 +2,7 @@
 const gatherMs = 20;
 const notice = '\n[… more output than can be followed live; the result has its beginning and its end]\n';
 
-/** Passes on a running command's output: in few pieces, and no more than `maxChars` of it. */
+/** Passes on a running command's output: in few pieces, and at most `maxChars` characters. */
 export class LiveOutput {
   readonly #tell: (text: string) => void;
   #room: number;

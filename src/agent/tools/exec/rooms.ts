@@ -59,7 +59,7 @@ export class Rooms {
       return stayIn(old, () => this.endIdle(threadId));
     if (this.#rooms.get(threadId) === known) this.#rooms.delete(threadId);
     await closeRoom(old);
-    // Another call may have made a room meanwhile.
+    // Another call may have made a room during the wait.
     if (this.#rooms.has(threadId)) return this.enter(threadId, places);
     const made: KnownRoom = { key: '', opened: this.#open(programs, places) };
     this.#rooms.set(threadId, made);

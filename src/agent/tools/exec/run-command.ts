@@ -17,7 +17,7 @@ export interface CommandRun {
   readonly cwd: string;
   /** The whole environment, with the marker in it. */
   readonly env: Readonly<Record<string, string>>;
-  /** Unlike that of any other run. */
+  /** Marker that is unique to this run. */
   readonly marker: string;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;

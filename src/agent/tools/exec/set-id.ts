@@ -75,7 +75,7 @@ export async function clearSetId(root: string, sinceMs: number): Promise<readonl
     .map(String);
 }
 
-/** Clears the bits of one file. Another command may put a link in its place meanwhile: the file is held by a descriptor. */
+/** Clears the bits of one file. A descriptor holds the file, because another command may put a link in its place. */
 function clear(file: Buffer, root: string, sinceMs: number): boolean {
   let fd: number | undefined;
   try {

@@ -105,7 +105,7 @@ function needOf(operation: Operation, { path, isInside }: ResolvedPath, kind: Pl
   };
 }
 
-/** No two kinds of access share a key: who allows one file to be read allows neither its neighbours nor a search. */
+/** No two kinds of access share a key: an approval to read one file allows neither its neighbours nor a search. */
 function scopeOf(
   operation: Operation,
   path: string,

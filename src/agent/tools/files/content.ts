@@ -46,7 +46,7 @@ export function sniff(head: Uint8Array): Sniffed {
   const mimeType = pictureType(head);
   if (mimeType !== undefined) return { kind: 'image', mimeType };
   if (hasBytes(head, [0xef, 0xbb, 0xbf])) return { kind: 'text', encoding: 'utf-8', bomBytes: 3 };
-  // The mark of UTF-32 begins like that of UTF-16; NUL is not text.
+  // The mark of UTF-32 begins like the mark of UTF-16; NUL is not text.
   const isUtf16 = head.length >= 2 && !hasBytes(head, [0xff, 0xfe, 0x00, 0x00]);
   if (isUtf16 && hasBytes(head, [0xff, 0xfe])) return { kind: 'text', encoding: 'utf-16le', bomBytes: 2 };
   if (isUtf16 && hasBytes(head, [0xfe, 0xff])) return { kind: 'text', encoding: 'utf-16be', bomBytes: 2 };

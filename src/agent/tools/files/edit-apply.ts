@@ -21,7 +21,7 @@ export type EditResult =
       readonly ok: true;
       readonly text: string;
       readonly changes: readonly Change[];
-      /** Difference of the old text and that of the file, in words; undefined: they are the same. */
+      /** Difference between the old text and the file's text, in words; undefined: no difference. */
       readonly differs: string | undefined;
     }
   /** `problem`: sentences for the model. */

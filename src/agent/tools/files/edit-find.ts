@@ -7,7 +7,7 @@ import { readingsOf } from './edit-unwrap.ts';
 
 export interface Found {
   readonly changes: readonly Change[];
-  /** Difference of the old text and that of the file, in words; undefined: they are the same. */
+  /** Difference between the old text and the file's text, in words; undefined: no difference. */
   readonly differs: string | undefined;
 }
 

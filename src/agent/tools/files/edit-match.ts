@@ -18,7 +18,7 @@ export function placesOf(text: string, piece: string, step = 1, most = maxPlaces
   return places;
 }
 
-/** A line feed is the second half of the line end that CR began: who takes one takes both. */
+/** Start of the line end at `at`: a match that takes a line feed also takes the CR before it. */
 const startOf = (text: string, at: number): number => (text[at] === '\n' && text[at - 1] === '\r' ? at - 1 : at);
 
 /**

@@ -1,6 +1,6 @@
 import { errorCode } from '../text.ts';
 
-/** `moved`: a symlink was swapped in. `stale`: another program changed the file meanwhile. */
+/** `moved`: a symlink was swapped in. `stale`: another program has changed the file since. */
 export type FileErrorName = 'moved' | 'stale' | 'notAFile' | 'readOnly' | 'tooLarge' | 'notText';
 
 /** Something is wrong with a file. The message completes "<path>: …". */

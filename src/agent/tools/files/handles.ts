@@ -126,7 +126,7 @@ export async function makeDirectory(
   const made: string[] = [];
   const undo = async () => {
     for (const each of made.toReversed()) {
-      // Another program may have put something there meanwhile: then it stays.
+      // A directory that another program has filled stays.
       await rmdir(each).catch(() => {});
     }
   };
@@ -199,7 +199,7 @@ async function openAsGiven(path: string, flags: number): Promise<FileHandle> {
 const isSymlink = async (path: string): Promise<boolean> =>
   (await lstat(path).catch(() => undefined))?.isSymbolicLink() ?? false;
 
-/** `replaced`: another file has been put in its place meanwhile, as whole-file writers do. */
+/** `replaced`: another file has taken its place, as whole-file writers do. */
 type Whereabouts = 'there' | 'replaced' | 'elsewhere';
 
 /** Whether the open file is the one at the path: no symlink led elsewhere. */

@@ -6,7 +6,7 @@ export const pathAliases = ['file_path', 'file', 'filename', 'target_file', 'dir
 
 const anyPath = v.pipe(v.string('a path'), v.nonEmpty('a path'));
 
-/** A path, relative to the workspace or absolute, as the system prompt says. */
+/** A path, relative to the workspace or absolute, as the system prompt explains. */
 export const path = (description?: string) =>
   description === undefined ? anyPath : v.pipe(anyPath, v.description(description));
 

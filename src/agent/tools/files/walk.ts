@@ -56,7 +56,7 @@ export async function* walk(scope: SearchScope): AsyncGenerator<WalkedFile> {
   yield* below(scope.directory, '', await rulesAbove(root));
 }
 
-/** The deepest `.gitignore` that says something decides. */
+/** Whether a path is ignored: the deepest `.gitignore` with a matching rule decides. */
 function isIgnored(ignores: readonly Ignore[], path: string, isDirectory: boolean): boolean {
   for (const { rules, toOwnPath } of ignores.toReversed()) {
     const word = rules.isIgnored(toOwnPath(path), isDirectory);

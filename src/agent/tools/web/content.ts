@@ -50,7 +50,7 @@ function decoderFor(label = 'utf-8'): TextDecoder {
   try {
     return new TextDecoder(label);
   } catch {
-    // An unknown charset: most of the page is likely to be ASCII all the same.
+    // An unknown charset: most of the page is still likely to be ASCII.
     return new TextDecoder('utf-8');
   }
 }

@@ -1,7 +1,7 @@
 import { WebError } from './errors.ts';
 
 /**
- * Runs `work` with a signal that aborts when `outer` does, or after `ms` with a `WebError` that says so. Nothing is left
+ * Runs `work` with a signal that aborts when `outer` does, or after `ms` with a `WebError` about the timeout. Nothing is left
  * when it settles; `work` has to end soon after the signal.
  * @throws any error of `work`; the reason of the signal when that has aborted
  */

@@ -19,7 +19,7 @@ export interface SearchHit {
 export interface SearchProvider {
   /** Name of the service for people. */
   readonly title: string;
-  /** Where it is unless `Tools.Web.SearchUrl` says otherwise; absent: that has to say. */
+  /** Default address, which `Tools.Web.SearchUrl` overrides; absent: the setting is required. */
   readonly address?: string;
   /** Path of the API, below the address. */
   readonly path: string;

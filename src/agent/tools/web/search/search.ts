@@ -83,7 +83,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The schema says that it is not an answer.
+    // The schema then rejects it as an answer.
     return undefined;
   }
 }
