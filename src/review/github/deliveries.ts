@@ -21,7 +21,7 @@ export interface FailedDelivery {
 export const ReconcileState = v.object({
   /** Everything before this time is settled, in milliseconds. */
   settledUntil: v.number(),
-  /** Redeliveries asked for, by guid. */
+  /** Requested redeliveries, by guid. */
   attempts: v.record(v.string(), v.object({ count: v.number(), nextAt: v.number() })),
 });
 export type ReconcileState = v.InferOutput<typeof ReconcileState>;

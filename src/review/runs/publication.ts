@@ -129,7 +129,7 @@ export class Publication {
     await deleteNotes(store, runId);
   }
 
-  /** Saves the reviewed head, after which the next incremental review starts, unless a newer head was reviewed meanwhile. */
+  /** Saves the reviewed head, after which the next incremental review starts, unless a newer head has been reviewed already. */
   async #reviewed({ itemId, headSha: present, reviewedHeadSha }: StoredItem, runId: string, headSha: string) {
     const { store } = this.#context;
     if (present !== headSha && reviewedHeadSha !== null) return;

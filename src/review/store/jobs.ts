@@ -120,7 +120,7 @@ const insert = prepared(({ now }, rows, { kind, key, payload, dedupe, delayMs }:
     ),
 );
 
-/** Removes jobs whose lease is still held and that were not requested again meanwhile. @returns whether each was removed */
+/** Removes jobs whose lease is still held and that were not requested again since the lease. @returns whether each was removed */
 async function removeHeld(rows: Rows, all: readonly Job[]): Promise<readonly boolean[]> {
   const gone = await rows
     .deleteFrom('jobs')

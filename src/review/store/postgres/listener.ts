@@ -17,7 +17,7 @@ interface ListenerOptions {
 }
 
 /**
- * Receives the hints of other processes on a connection of its own. Reconnects without limit; hints can be missed meanwhile, so
+ * Receives the hints of other processes on a separate connection. Reconnects without limit; hints can be missed in between, so
  * `onListening` then wakes all listeners.
  */
 export class Listener {
