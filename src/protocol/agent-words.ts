@@ -43,7 +43,7 @@ export function missingChoices({ kind, name, state }: Pick<Named, 'kind' | 'name
   return `${name} names its models and modes in its first turn.`;
 }
 
-/** Limits of an agent of another maker, in sentences for people. Empty for our own agent. */
+/** Limits of an external agent, in sentences for people. Empty for our own agent. */
 export function agentLimits({ kind, name, approvals }: Pick<Named, 'kind' | 'name' | 'approvals'>): string[] {
   if (kind === ownAgent) return [];
   return [

@@ -20,7 +20,7 @@ export const AgentChoice = v.object({
   approvals: AgentInUse.entries.approvals,
 });
 export type AgentChoice = v.InferOutput<typeof AgentChoice>;
-/** A way of working that an agent of another maker offers. */
+/** A way of working that an external agent offers. */
 export const AgentMode = v.object({ id: text('Value of `agentMode` of a thread.'), name: text('Name for people.') });
 export type AgentMode = v.InferOutput<typeof AgentMode>;
 export type AgentInUse = v.InferOutput<typeof AgentInUse>;

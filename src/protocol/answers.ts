@@ -1,4 +1,4 @@
-/** Answers to an approval, with what exactly each of them allows. Needs no Node and no valibot: the page uses it. */
+/** Answers to an approval, each with its exact permission. Needs no Node and no valibot: the page uses it. */
 import type { ApprovalDecision, ApprovalRequest } from './tools.ts';
 
 export interface OfferedAnswer {

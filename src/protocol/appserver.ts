@@ -1,6 +1,6 @@
 /**
  * Methods and notifications of the agent server, each once. Incoming objects tolerate
- * unknown fields, times are ISO 8601 in UTC, what is not known is left out rather than null.
+ * unknown fields, times are ISO 8601 in UTC, unknown values are left out rather than null.
  */
 import * as v from 'valibot';
 import { AgentChoice, AgentInUse, AgentMode } from './agents.ts';
@@ -184,7 +184,7 @@ export const rpcMethods = {
       'Copies a conversation up to a turn. With `worktree` the copy works in a directory of its own beside the workspace, with the files as they were at the end of that turn: a git worktree, or a plain copy. Ignored files and environments are copied, too.',
     params: v.object({
       threadId: id,
-      /** Default: the last turn that has ended; the files are then as they are now. */
+      /** Default: the last turn that has ended, with the current files. */
       atTurnId: v.optional(id),
       worktree: v.optional(v.boolean(), false),
       displayName: v.optional(v.string()),
@@ -483,7 +483,7 @@ export const rpcMethods = {
 export type RpcMethod = keyof typeof rpcMethods;
 
 /**
- * Methods of the page's WebSocket (`dashboardPaths.socket`): what a person at the page needs for a conversation. Others are
+ * Methods of the page's WebSocket (`dashboardPaths.socket`): those that a conversation at the page needs. Others are
  * refused with `methodNotAllowed`: automations and settings have routes of their own there, with their own rules.
  */
 export const pageMethods: ReadonlySet<RpcMethod> = new Set<RpcMethod>([
@@ -561,7 +561,7 @@ export const rpcNotifications = {
       v.description('Program through which the user decided, by the name in its initialize.'),
     ),
   }),
-  /** Of one request to the model. */
+  /** Usage of one request to the model. */
   'item/usage/delta': v.object({ threadId: id, turnId: id, usage: TokenUsage }),
   /**
    * Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueBlocked, retrying,
@@ -572,13 +572,13 @@ export const rpcNotifications = {
     turnId: v.optional(id),
     kind: v.string(),
     message: v.string(),
-    /** Of `retrying`: number of the coming repetition, from 1. */
+    /** Number of the coming repetition, from 1; for `retrying`. */
     attempt: v.optional(v.number()),
-    /** Of `retrying`: pause before it, in milliseconds. */
+    /** Pause before the repetition, in milliseconds; for `retrying`. */
     waitMs: v.optional(v.number()),
-    /** Of `retrying` and `fallback`: failure of the request. */
+    /** Failure of the request; for `retrying` and `fallback`. */
     reason: v.optional(v.string()),
-    /** Of `fallback`: the model that takes over. */
+    /** Model that takes over; for `fallback`. */
     model: v.optional(v.string()),
   }),
   'mcp/status/updated': v.object({ server: McpServerStatus }),

@@ -31,7 +31,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-/** When something runs. A minute is the shortest interval: what has to be faster is not a job for an agent. */
+/** When something runs. A minute is the shortest interval: faster work is not a job for an agent. */
 export const Schedule = v.variant('kind', [
   v.object({
     kind: v.literal('every'),
@@ -136,7 +136,7 @@ export const Automation = v.object({
   recentRuns: v.array(AutomationRun),
   createdAt: v.string(),
   updatedAt: v.string(),
-  /** Counts up with every change of what a user decides. */
+  /** Counts up with every change of a user's setting. */
   version: v.number(),
 });
 export type Automation = v.InferOutput<typeof Automation>;

@@ -36,7 +36,7 @@ export const pushWorkerPath = '/sw.js';
 export const streamEvents = {
   /** First of every connection: `{bootId, newest}`. */
   hello: 'stream.hello',
-  /** Something is missing here: fetch anew what is shown. `{}` */
+  /** Events are missing here: fetch the shown state again. `{}` */
   gap: 'stream.gap',
   /** A session was deleted: `{sessionKey}`; all: `{sessionKey: null}`. */
   deleted: 'session.deleted',
@@ -59,7 +59,7 @@ export const dashboardPaths = {
   events: '/dashboard/api/events',
   automationsState: '/dashboard/api/orchestrators/automations/state',
   automationsRefresh: '/dashboard/api/orchestrators/automations/refresh',
-  /** Ours: what the buttons of the page do. Bodies and answers as the JSON-RPC method of the same name. */
+  /** Addresses of ours for the buttons of the page. Bodies and answers as the JSON-RPC method of the same name. */
   automation: '/dashboard/api/automations/:id',
   automationRuns: '/dashboard/api/automations/:id/runs',
   automationRun: '/dashboard/api/automations/:id/run',

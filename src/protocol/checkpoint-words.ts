@@ -10,7 +10,7 @@ export const uncoveredWords: Readonly<Record<string, string>> = {
   repository: 'a repository of git that changed; the result of the undo says how far it is set back',
 };
 
-/** Sentence about what no checkpoint of a workspace can hold, whatever its limits. */
+/** Sentence about the files that no checkpoint of a workspace can hold, under any limits. */
 export const outsideWords =
   'Outside of the workspace nothing is taken back: other files, processes, databases, what was pushed or sent.';
 

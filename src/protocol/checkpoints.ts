@@ -1,10 +1,10 @@
-/** Checkpoints of files: what is saved before and after a turn, and what became of a restore. */
+/** Checkpoints of files: the saved state before and after a turn, and the result of a restore. */
 import * as v from 'valibot';
 import { BackgroundProcessInfo } from './threads.ts';
 
 const id = v.pipe(v.string(), v.nonEmpty());
 
-/** The same with arrays that are only read. */
+/** Type `T` with read-only arrays. */
 export type Frozen<T> = {
   readonly [K in keyof T]: T[K] extends readonly (infer E)[] | undefined
     ? readonly E[] | Extract<T[K], undefined>
@@ -51,7 +51,7 @@ export const Checkpoint = v.object({
   notCovered: v.array(NotCovered),
   /** How many entries it leaves out. */
   notCoveredTotal: v.number(),
-  /** Its changes were taken back. */
+  /** The changes of the turn or restore were taken back. */
   isUndone: v.boolean(),
   /** A restore that a crash interrupted: the next start completed it. */
   recovered: v.boolean(),
@@ -72,7 +72,7 @@ const gitRestore = {
 export const RestoredFiles = v.object({
   /** Takes this restore back: `turnId` of `checkpoint/restore`. */
   restoreId: id,
-  /** Paths that are as they were: the first of them. */
+  /** First of the restored paths. */
   restored: v.array(v.string()),
   restoredTotal: v.number(),
   /** Paths that others changed meanwhile, which stay: the first of them. */
@@ -81,7 +81,7 @@ export const RestoredFiles = v.object({
   /** With `force`: changes of others that were overwritten, the first of them. */
   conflicts: v.array(RestoreConflict),
   conflictsTotal: v.number(),
-  /** Paths that changed while the restore ran, left as they are: the first of them. */
+  /** First of the paths that changed while the restore ran, which are left unchanged. */
   changedMeanwhile: v.array(v.string()),
   changedMeanwhileTotal: v.number(),
   /** Changed by the turns, and in no checkpoint: the first of them. */
@@ -102,10 +102,10 @@ const ChangedFile = v.object({
   path: v.string(),
   change: v.picklist(['created', 'modified', 'deleted']),
   kind: v.picklist(['file', 'directory', 'link']),
-  /** Lines; 0 for what is no text. */
+  /** Added lines; 0 for binary files. */
   additions: v.number(),
   deletions: v.number(),
-  /** Its content is not shown: no text, or too large. */
+  /** The content is not shown: not text, or too large. */
   isBinary: v.boolean(),
 });
 
@@ -116,7 +116,7 @@ export const FileDiff = v.object({
   diff: v.optional(v.string()),
   /** More changed than is shown. */
   isCut: v.boolean(),
-  /** Files of these turns that are as they were before them: `restoreId` takes the restore back that did it. */
+  /** Files of these turns that are back in their state before them: `restoreId` takes the restore back that did it. */
   putBack: v.array(v.object({ path: v.string(), restoreId: id })),
   /** Changed, and in no checkpoint: the first of them. */
   notCovered: v.array(NotCovered),

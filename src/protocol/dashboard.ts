@@ -33,7 +33,7 @@ export const ExchangeInput = v.object({ key: v.string(), nonce: v.string(), proo
 export const ExchangeResult = v.object({ token: v.string() });
 export type ExchangeResult = v.InferOutput<typeof ExchangeResult>;
 
-/** Of one part of the runtime: `threads`, `traces`, `automations`, `mcp`, `api`, `agui`, `dashboard`, `provider` … */
+/** State of one part of the runtime: `threads`, `traces`, `automations`, `mcp`, `api`, `agui`, `dashboard`, `provider` … */
 export const ModuleState = v.object({
   name: v.string(),
   /** Open: `running`, `disabled`, `degraded`, `failed`. */
@@ -127,7 +127,7 @@ export const SessionsCleared = v.object({ deleted: v.number(), kept: v.array(v.s
 
 /** `GET /dashboard/api/config`: the values behind the schema. Secrets are `{set: boolean}`, never their text. */
 export const ConfigView = v.object({
-  /** Of the workspace's own file; give it back to write (`PUT`, header `if-match`). */
+  /** Revision of the workspace's own file; give it back to write (`PUT`, header `if-match`). */
   revision: v.string(),
   path: v.string(),
   /** Why it cannot be written; absent when it can. */

@@ -46,7 +46,7 @@ export const defaults = {
     maxRestarts: 5,
     withinSeconds: 120,
     adoptPollMs: 1_000,
-    /** The same while a connection shows that it lives. */
+    /** Poll interval while a connection shows that the server lives. */
     adoptContactPollMs: 10_000,
     logBytes: 8 * mebibyte,
     recentStderrBytes: 16_384,
@@ -93,11 +93,11 @@ export const defaults = {
     interruptMs: 5_000,
   },
   agent: {
-    /** Of AGENTS.md files, in bytes: user's and root's together, and each of a directory below. */
+    /** Limits of AGENTS.md files, in bytes: user's and root's together, and each of a directory below. */
     instructions: { rootBytes: 32 * 1024, nestedBytes: 16 * 1024 },
     /** Identical calls with identical results in a row after which the next one is not run. */
     refusedRepeats: 12,
-    /** The same, refused ones included, after which the turn ends. */
+    /** Identical calls in a row, refused ones included, after which the turn ends. */
     stuckRepeats: 16,
     /** Texts and thoughts of the model in one turn; a turn with more fails. */
     turnTextBytes: 2 * mebibyte,
@@ -114,9 +114,9 @@ export const defaults = {
     dynamicToolCallMs: 120_000,
     /** A cancelled turn waits this long for its tools to end their processes. */
     cancelGraceMs: 5_000,
-    /** Of one tool result as the model gets it; limits of single tools are lower. */
+    /** Limit of one tool result for the model; limits of single tools are lower. */
     toolResultChars: 100_000,
-    /** Of a command's output that its item stores. */
+    /** Limit of a command's output that its item stores. */
     commandOutputChars: 200_000,
     /** Time for which a sandbox may take to be ready. */
     roomStartMs: 10_000,
@@ -126,7 +126,7 @@ export const defaults = {
     maxBackgroundProcesses: 16,
     /** Ended ones of a thread that can still be read. */
     maxEndedProcesses: 16,
-    /** Of one reading of a background process. */
+    /** Limit of one reading of a background process. */
     backgroundReadChars: 30_000,
     /** Time for which a new background process is watched before the call that started it returns. */
     backgroundStartMs: 1_000,
@@ -136,7 +136,7 @@ export const defaults = {
     maxOutputWaitMs: 60_000,
     traceBufferEvents: 20_000,
     traceFlushMs: 20,
-    /** Of one text in a trace. */
+    /** Limit of one text in a trace. */
     traceTextChars: 20_000,
     /** Largest transaction of traces: a few milliseconds of work, so that the event loop turns in between. */
     traceSliceEvents: 1_000,
@@ -165,14 +165,14 @@ export const defaults = {
     fileCheckpointRestMs: 120_000,
   },
   upstream: {
-    /** Of one event of a stream; a longer one is not from a model. */
+    /** Limit of one event of a stream; a longer one is not from a model. */
     eventBytes: 4 * mebibyte,
-    /** Of a whole answer that is not streamed, or of a list of models. */
+    /** Limit of a whole answer that is not streamed, or of a list of models. */
     answerBytes: 32 * mebibyte,
     /** Bytes of a streamed answer: each token has a few hundred bytes around it. */
     streamBytes: 64 * mebibyte,
     errorBytes: 65_536,
-    /** Of an upstream's error text that our error quotes. */
+    /** Limit of an upstream's error text that our error quotes. */
     reasonChars: 500,
     /** Reasoning models may be silent for minutes. */
     idleMs: 300_000,
@@ -205,9 +205,9 @@ export const defaults = {
     lookBackTurns: 20,
     /** Waiting requests per session; more are answered 429. */
     waitingPerSession: 16,
-    /** Of all finished answers that are stored for retries. */
+    /** Limit of all finished answers that are stored for retries. */
     replayChars: 64 * mebibyte,
-    /** Of arguments and output in an activity event. */
+    /** Limit of arguments and output in an activity event. */
     previewChars: 500,
     /** Lifetime of a cached list of models. */
     modelsMs: 60_000,
@@ -217,26 +217,26 @@ export const defaults = {
   agui: {
     maxTools: 128,
     maxContextEntries: 100,
-    /** Of one entry of context, or of the state. */
+    /** Limit of one entry of context, or of the state. */
     contextChars: 20_000,
-    /** Of all instructions together. */
+    /** Limit of all instructions together. */
     instructionChars: 60_000,
-    /** Of an id that the client chose. */
+    /** Limit of an id that the client chose. */
     idChars: 512,
     /** A turn continues this long after its client disconnected. */
     disconnectGraceMs: 5_000,
   },
   acp: {
-    /** Of one message of the editor. */
+    /** Limit of one message of the editor. */
     messageBytes: 32 * mebibyte,
-    /** Of a prompt: a frame of the agent server holds no more. */
+    /** Limit of a prompt: a frame of the agent server holds no more. */
     promptBytes: frameBytes - 65_536,
     /** Unread messages that wait for the editor. */
     unreadMessages: 10_000,
-    /** Of the end of a running command's output, and the interval at which it is shown. */
+    /** Shown end of a running command's output, and the interval of its updates. */
     outputChars: 20_000,
     outputMs: 200,
-    /** Of a tool's result, and of each side of a diff. */
+    /** Limit of a tool's result, and of each side of a diff. */
     contentChars: 100_000,
     /** Wait for running turns after the editor disconnected. */
     leaveMs: 2_000,
@@ -251,20 +251,20 @@ export const defaults = {
     cancelGraceMs: 5_000,
     /** Interval at which the processes below a working agent are read. */
     watchMs: 1_000,
-    /** Between SIGTERM and SIGKILL for what a dead agent has left in its group. */
+    /** Between SIGTERM and SIGKILL for remaining processes of a dead agent's group. */
     sweepGraceMs: 500,
     /** For reading the pipes of an agent that has exited. */
     drainMs: 2_000,
     /** Time for the exit of an agent that has closed its standard output. */
     exitWaitMs: 5_000,
-    /** Of one message, and of what it has not read. */
+    /** Limit of one message, and of the input that the agent has not read. */
     lineBytes: 16 * mebibyte,
-    /** Of all messages of one turn: agents repeat the output of a command with each update. */
+    /** Limit of all messages of one turn: agents repeat the output of a command with each update. */
     turnBytes: 128 * mebibyte,
     /** Calls of one turn without an end. */
     openCalls: 512,
     stderrBytes: 8_192,
-    /** Of standard error that an error text quotes. */
+    /** Limit of standard error that an error text quotes. */
     quotedStderrChars: 1_000,
     errorChars: 500,
     /** An answered permission covers the write that follows it. */
@@ -273,7 +273,7 @@ export const defaults = {
     fileRequests: 64,
     /** Terminals of a turn that were not released. */
     terminals: 32,
-    /** Of the end of a terminal's output that is stored. */
+    /** Stored end of a terminal's output. */
     terminalBytes: mebibyte,
     /** Models and commands of an agent that are shown, and characters of each of their words. */
     offers: 200,
@@ -281,9 +281,9 @@ export const defaults = {
     /** Limits of the telemetry that it exports to us. */
     telemetry: {
       bodyBytes: mebibyte,
-      /** Of a body with gzip. */
+      /** Limit of a gzip body after inflation. */
       inflatedBytes: 4 * mebibyte,
-      /** Of one request. */
+      /** Limit of one request. */
       records: 5_000,
       concurrentRequests: 4,
       requestsPerSecond: 50,
@@ -308,13 +308,13 @@ export const defaults = {
     resubscribeMs: 1_000,
     /** For reading the pipes of a server that has exited. */
     drainMs: 100,
-    /** Of one message of a server. */
+    /** Limit of one message of a server. */
     messageBytes: 16 * mebibyte,
     stderrBytes: 8_192,
-    /** Of standard error that an error text quotes. */
+    /** Limit of standard error that an error text quotes. */
     quotedStderrChars: 1_000,
     errorChars: 500,
-    /** Of one server. */
+    /** Limit for one server. */
     maxTools: 512,
     /** Pages of one list of a server; fewer than the library reads. */
     maxPages: 50,
@@ -325,7 +325,7 @@ export const defaults = {
     descriptionChars: 4_000,
     resultChars: 50_000,
     images: 8,
-    /** Of all images of one result, in base64. */
+    /** Limit of all images of one result, in base64. */
     imageChars: 8 * mebibyte,
   },
   inspect: { ringRecords: 4_096, actorRingRecords: 64, endedActors: 100, coalesceMs: 16 },
@@ -335,7 +335,7 @@ export const defaults = {
     eventsPerPage: 1_000,
     maxEventsPerPage: 5_000,
     recentEvents: 20,
-    /** Of a text in a list of events; the page fetches the whole text when it is opened. */
+    /** Limit of a text in a list of events; the page fetches the whole text when it is opened. */
     shortTextChars: 200,
     /** From which a stream is resumed; older events are read from the database. */
     ringEvents: 16_384,
@@ -343,7 +343,7 @@ export const defaults = {
     streamBufferBytes: 4 * mebibyte,
     /** Frames of this time are sent together. */
     coalesceMs: 16,
-    /** Deltas of one answer within this time come to a page as one: a tab pays more for a frame than for what is in it. */
+    /** Deltas of one answer within this time come to a page as one: a frame costs a tab more than its content. */
     mergeDeltasMs: 50,
     logLines: 2_000,
     loginTtlMs: 43_200_000,

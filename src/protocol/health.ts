@@ -1,4 +1,4 @@
-/** Health of a workspace on the wire: what its agent server reports to the Hub, and what the Hub shows of it. */
+/** Health of a workspace on the wire: the report of its agent server to the Hub, and the Hub's view of it. */
 import * as v from 'valibot';
 import { AgentInUse } from './agents.ts';
 

@@ -161,7 +161,7 @@ export const ApiProxyRequest = v.object({
 export type ApiProxyRequest = v.InferOutput<typeof ApiProxyRequest>;
 
 /**
- * `workspacePath` and `apiProxy` are `unknown` here on purpose: what is wrong with them has an error code of its own
+ * `workspacePath` and `apiProxy` are `unknown` here on purpose: an invalid one has an error code of its own
  * (`workspaceNotFound`, `invalidProxySidecar`), so the Hub checks them after the body's shape.
  */
 export const EnsureRequest = v.object({

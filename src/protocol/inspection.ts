@@ -54,7 +54,7 @@ export const TransitionRecord = v.object({
   edges: v.array(v.string()),
   from: v.array(v.string()),
   to: v.array(v.string()),
-  /** Of `to`, the states that were entered: those that were left and entered again included. */
+  /** States of `to` that were entered, also those that were left and entered again. */
   entered: v.optional(v.array(v.string())),
   /** Names of the actions that ran. */
   actions: v.array(v.string()),

@@ -8,9 +8,9 @@ export const PromptCommandInfo = v.object({
   name: v.string(),
   description: v.string(),
   argumentHint: v.optional(v.string()),
-  /** Empty for a command of an agent of another maker. */
+  /** Empty for a command of an external agent. */
   path: v.string(),
-  /** Agent of another maker that the command belongs to: it is sent as text, `/name` first. */
+  /** External agent that the command belongs to: the command is sent as text, `/name` first. */
   agent: v.optional(v.string()),
 });
 export type PromptCommandInfo = v.InferOutput<typeof PromptCommandInfo>;

@@ -69,7 +69,7 @@ export const McpServerStatus = v.object({
   transport: v.picklist(['stdio', 'streamableHttp']),
   serverName: v.optional(v.string()),
   serverVersion: v.optional(v.string()),
-  /** Of the Model Context Protocol, as negotiated. */
+  /** Negotiated version of the Model Context Protocol. */
   protocolVersion: v.optional(v.string()),
 });
 export type McpServerStatus = v.InferOutput<typeof McpServerStatus>;

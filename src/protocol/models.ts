@@ -1,4 +1,4 @@
-/** Models: what a provider lists, what they cost, and how long they may reason. */
+/** Models: lists of the providers, prices, and lengths of reasoning. */
 import * as v from 'valibot';
 
 /** Reasoning efforts, the least first. */

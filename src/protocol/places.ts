@@ -1,4 +1,4 @@
-/** Places of a decision: what clients are called in `decidedBy`, and in words. Needs no Node and no valibot: the page uses it. */
+/** Places of a decision: names of the clients in `decidedBy`, and in words. Needs no Node and no valibot: the page uses it. */
 const places: Readonly<Record<string, string>> = {
   'oratorio-cli': 'terminal',
   'oratorio-acp': 'editor',

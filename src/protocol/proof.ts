@@ -1,6 +1,6 @@
 /**
  * The proof that a server holds a client's token, before the client sends it (docs/server-proof.md). Only strings, because the
- * page needs them too: each side computes HMAC-SHA256 with what its platform has. A MAC is written in base64url without padding.
+ * page needs them, too: each side computes HMAC-SHA256 with its platform. A MAC is written in base64url without padding.
  */
 
 /** Which server proves itself. The role is part of the MAC, so that an answer of one kind of server is worthless as another's. */

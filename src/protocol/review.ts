@@ -164,7 +164,7 @@ export const ReviewDraft = v.object({
   warnings: v.array(v.string()),
   /** Findings of the agent that the draft leaves out, each with the reason. */
   dropped: v.optional(v.array(DroppedFinding), []),
-  /** Why it cannot be published as it is; absent when it can. */
+  /** Reason why the draft cannot be published in its current state; absent when it can. */
   blockedBy: v.optional(v.object({ code: v.string(), message: v.string() })),
   publishedAt: v.optional(v.string()),
   url: v.optional(v.string()),
@@ -279,7 +279,7 @@ export const DeadJob = v.object({
 });
 export type DeadJob = v.InferOutput<typeof DeadJob>;
 
-/** The settings that hold, without secrets, and what is wrong with them. */
+/** Effective settings, without secrets, and their problems. */
 export const SettingsView = v.object({
   revision: v.string(),
   writable: v.boolean(),

@@ -17,7 +17,7 @@ export const Identity = v.object({
 });
 export type Identity = v.InferOutput<typeof Identity>;
 
-/** One part of what a user says. */
+/** One part of a user's message. */
 export const InputPart = v.variant('type', [
   v.object({ type: v.literal('text'), text: v.string() }),
   v.object({
@@ -68,8 +68,8 @@ export const toolOutcomes = ['completed', 'failed', 'declined', 'cancelled'] as 
 export type ToolOutcome = (typeof toolOutcomes)[number];
 
 /**
- * Runner of a tool: this server, an MCP server, the connection that brought the tool, the caller after the turn's end, or an agent
- * of another maker by itself.
+ * Runner of a tool: this server, an MCP server, the connection that brought the tool, the caller after the turn's end, or an
+ * external agent itself.
  */
 export const toolSources = ['builtin', 'mcp', 'dynamic', 'client', 'agent'] as const;
 export type ToolSource = (typeof toolSources)[number];
@@ -169,7 +169,7 @@ export const Item = v.variant('type', [
       v.description('Names of tools that the notice concerns, with `toolRefused`.'),
     ),
   }),
-  /** The plan of the agent as it is from now on; it replaces the plan before. */
+  /** New plan of the agent; it replaces the plan before. */
   v.object({ ...itemBase, type: v.literal('plan'), callId: id, steps: v.array(PlanStep) }),
   v.object({ ...itemBase, type: v.literal('error'), error: TurnError }),
 ]);
@@ -219,7 +219,7 @@ export const RaceAttempt = v.object({
   /** Command that decides. */
   check: v.pipe(v.string(), v.maxLength(10_000)),
   state: v.picklist(raceStates),
-  /** Agent that does it, for people: what holds is `agent` of the thread. */
+  /** Agent of the attempt, for people: only `agent` of the thread is binding. */
   agent: v.optional(v.pipe(id, v.maxLength(200))),
   /** Set when it has failed before its check: the agent could not be had, or its turn has failed. */
   failure: v.optional(
@@ -234,12 +234,12 @@ export const RaceAttempt = v.object({
   ),
   /** End of its turn and check. `oratorio race --prune` keeps an attempt whose files changed later. */
   endedAt: v.optional(v.pipe(v.string(), v.isoTimestamp())),
-  /** Its changes are in the workspace of the original: this restore takes them back. The server sets it. */
+  /** Restore that takes the attempt's changes out of the workspace of the original. The server sets it. */
   restoreId: v.optional(id),
 });
 export type RaceAttempt = v.InferOutput<typeof RaceAttempt>;
 
-/** Settings of one thread; what is absent comes from the configuration. */
+/** Settings of one thread; absent ones come from the configuration. */
 export const ThreadConfig = v.object({
   model: v.optional(v.string()),
   /** A model without this effort gets the nearest that it has. */
@@ -273,7 +273,7 @@ export const ThreadConfig = v.object({
       'Mode of the agent of another maker that does the turns, one of `modes` of `agent/read`. Absent: the mode that the agent is in.',
     ),
   ),
-  /** Names of tools; a subset of what the configuration enables. Absent: all of those. */
+  /** Names of tools; a subset of the tools that the configuration enables. Absent: all of those. */
   enabledTools: v.optional(v.array(v.string())),
   requireApprovalOutsideWorkspace: v.optional(v.boolean()),
   workspaceOverride: v.pipe(
@@ -305,7 +305,7 @@ const summary = {
   status: v.picklist(['active', 'paused', 'archived']),
   displayName: v.optional(v.string()),
   identity: v.optional(Identity),
-  /** The same as `config.model`. */
+  /** Repeats `config.model`. */
   model: v.optional(v.string()),
   config: v.optional(ThreadConfig),
   /** Set on the thread of a sub-agent. */
@@ -342,7 +342,7 @@ export const Thread = v.object({
   queuedInputs: v.optional(v.array(QueuedInput)),
   /** Running ones, and those that have ended lately. */
   backgroundProcesses: v.optional(v.array(BackgroundProcessInfo)),
-  /** Of the last request to the model, against the window of the configuration. */
+  /** Context of the last request to the model, against the window of the configuration. */
   contextUsage: v.optional(v.object({ tokens: v.number(), window: v.number() })),
 });
 export type Thread = v.InferOutput<typeof Thread>;

@@ -1,4 +1,4 @@
-/** Tools, and who may allow what they do (design §5a). */
+/** Tools, and the permissions of their calls (design §5a). */
 import * as v from 'valibot';
 
 const id = v.pipe(v.string(), v.nonEmpty());
@@ -37,9 +37,9 @@ export const ApprovalRequest = v.object({
   target: v.string(),
   /** Real directory that a command runs in. */
   workingDirectory: v.optional(v.string()),
-  /** Key of what `acceptForSession` and `acceptAlways` allow from then on. */
+  /** Key of the scope that `acceptForSession` and `acceptAlways` allow from then on. */
   scopeKey: v.string(),
-  /** The same in words, e.g. `this command in /ws`. */
+  /** Scope in words, e.g. `this command in /ws`. */
   covers: v.optional(v.string()),
   reason: v.optional(v.string()),
   diff: v.pipe(
@@ -67,7 +67,7 @@ export const DynamicTool = v.object({
   approval: v.optional(
     v.object({
       kind: v.picklist(approvalKinds),
-      /** Name of the argument that says what is touched. */
+      /** Name of the argument that holds the target. */
       targetArgument: v.optional(v.string()),
       operation: v.optional(v.string()),
     }),

@@ -1,4 +1,4 @@
-/** Traces: what a session did, segment by segment (specification §2.8, design §6). A session is a thread seen by a debugger. */
+/** Traces: work of a session by segment (specification §2.8, design §6). A session is a thread seen by a debugger. */
 import * as v from 'valibot';
 
 export const traceTypes = [
@@ -50,7 +50,7 @@ export const TraceSession = v.object({
   channelName: v.optional(v.string()),
   /** The session that this one is a sub-agent of. */
   parentSessionKey: v.optional(v.string()),
-  /** Of the last request to a model. */
+  /** Model of the last request. */
   model: v.optional(v.string()),
   /** End of the last turn; `running` while one runs. */
   lastStatus: v.optional(v.string()),
@@ -85,7 +85,7 @@ export const TraceSession = v.object({
 });
 export type TraceSession = v.InferOutput<typeof TraceSession>;
 
-/** The sums of all sessions: what `TraceSession` counts, and how many there are. */
+/** Sums of all sessions: the counts of `TraceSession`, and the number of sessions. */
 export const TraceTotals = v.object({
   sessionCount: v.number(),
   turnCount: v.number(),

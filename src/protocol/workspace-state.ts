@@ -1,6 +1,6 @@
 /**
- * State of a workspace in words, for `list`, `inspect`, `doctor`, the page and the metrics: pure functions over what the Hub
- * knows. A workspace is `ready` only while nothing is known that would fail its next turn.
+ * State of a workspace in words, for `list`, `inspect`, `doctor`, the page and the metrics: pure functions over the Hub's facts.
+ * A workspace is `ready` only while no known fact would fail its next turn.
  */
 import type { HealthReport, HealthState, LastTurn, ModelInUse, Problem } from './health.ts';
 
@@ -73,7 +73,7 @@ function atRest(state: string, phase: string, exitCode: number | null, problems:
   return exitCode === 0 ? 'ended' : 'failed';
 }
 
-/** Why a workspace does not run, as it was recorded when it came to rest. */
+/** Reason why a workspace does not run, recorded when it came to rest. */
 export interface RestFailure {
   /** Kind of the failure (`failureKinds`), or `gaveUp`. */
   readonly kind: string;
@@ -92,7 +92,7 @@ export interface ProblemFacts {
     | (Pick<HealthReport, 'health' | 'failure' | 'failuresInARow' | 'model' | 'mcpServers'> &
         Partial<Pick<HealthReport, 'sandbox'>>)
     | null;
-  /** Why the configuration cannot be used as it is now; null when it can. */
+  /** Reason why the current configuration cannot be used; null when it can. */
   readonly configProblem: { readonly message: string; readonly where: string } | null;
   /** The configuration differs from the one that the running server has read. */
   readonly isConfigChanged: boolean;
@@ -127,7 +127,7 @@ function restProblems({ rest, state, lastError, workspace, configProblem }: Prob
     if (state !== 'exited' || lastError === null) return [];
     return [{ code: 'exited', what: lastError, where: null, next: seeLogs(workspace) }];
   }
-  // A configuration that was corrected meanwhile is no reason any more, and one that is still broken is reported as it is now.
+  // A corrected configuration is no longer a reason; a broken one is reported from its current state.
   if (rest.kind === 'invalidConfig') return [];
   if (configProblem !== null && rest.kind === 'workspaceGone') return [];
   const code = rest.kind in wordsAtRest ? rest.kind : 'exited';
