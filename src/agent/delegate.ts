@@ -8,7 +8,7 @@ export interface DelegatedUse {
   readonly outputTokens: number;
   readonly cachedInputTokens?: number | undefined;
   readonly reasoningTokens?: number | undefined;
-  /** In US dollars; undefined: unknown. */
+  /** Cost in US dollars; undefined: unknown. */
   readonly costUsd?: number | undefined;
 }
 
@@ -16,7 +16,7 @@ export interface DelegatedUse {
 export interface DelegatedRequest extends DelegatedUse {
   /** Undefined: unknown. */
   readonly model: string | undefined;
-  /** In milliseconds since the Unix epoch. */
+  /** Time of the end, in milliseconds since the Unix epoch. */
   readonly endedAt: number;
   readonly durationMs: number;
 }
@@ -66,7 +66,7 @@ export interface DelegatedReport {
   readonly notice: (kind: string, text: string) => void;
   /** Tokens and cost of the turn, once. */
   readonly used: (use: DelegatedUse) => void;
-  /** For the trace only, also after the end of the turn. */
+  /** Reports a request for the trace only, also after the end of the turn. */
   readonly requested: (request: DelegatedRequest) => void;
   /** Resolves with the decision of a rule, the policy, an earlier grant or a user; `cancel` once the agent has withdrawn it. */
   readonly ask: (question: DelegatedQuestion, withdrawn?: AbortSignal) => Promise<ApprovalDecision>;
@@ -78,7 +78,7 @@ export interface DelegatedOrder {
   /** Canonical directory that the turn works in. */
   readonly workspacePath: string;
   readonly input: readonly ContentPart[];
-  /** Model and effort that the turn asks for; undefined: those of the agent. */
+  /** Model and effort that the turn asks for; undefined: the agent's own. */
   readonly model: string | undefined;
   readonly effort: string | undefined;
   /** Mode of the agent; undefined: the one that it is in. */

@@ -2,7 +2,7 @@ import type { FinishReason, ModelPrice, ReasoningEffort } from '../protocol/inde
 
 /** Parts of a model's answer, in order. */
 export type ModelEvent =
-  /** At most once, before anything else, also of a request that is refused: the id that the service has given it. */
+  /** Id that the service has given the request, refused or not. At most once, before anything else. */
   | { readonly type: 'received'; readonly requestId: string }
   | { readonly type: 'thinking'; readonly text: string }
   | { readonly type: 'text'; readonly text: string }
@@ -18,9 +18,9 @@ export type ModelEvent =
     }
   /** The whole call, after its last piece; `arguments` is the JSON text as the model wrote it, perhaps broken. */
   | { readonly type: 'toolCall'; readonly call: ModelToolCall }
-  /** At most once, before `finish`: state that the provider wants back, unchanged, with this answer. */
+  /** State that the provider wants back, unchanged, with this answer. At most once, before `finish`. */
   | { readonly type: 'state'; readonly state: ModelState }
-  /** At most once, near the end. */
+  /** Token counts, at most once, near the end. */
   | ({ readonly type: 'usage' } & ModelUsage)
   /**
    * Exactly once, last. A provider that does not say why it ended means `stop`, or `toolCalls` when it made some. `toolCalls` without a
@@ -108,7 +108,7 @@ export interface ModelRequest {
   /** `{type: 'json_object'}` or `{type: 'json_schema', json_schema: {…}}`, as the chat-completions interface has it. */
   readonly responseFormat?: Readonly<Record<string, unknown>> | undefined;
   readonly sampling?: Sampling | undefined;
-  /** How long the model may reason. A model without this effort gets the nearest that it has. */
+  /** Limit of the model's reasoning. A model without this effort gets the nearest that it has. */
   readonly effort?: ReasoningEffort | undefined;
   /** Limit of this answer, reasoning included. Absent: the provider's own. */
   readonly maxOutputTokens?: number | undefined;

@@ -11,7 +11,7 @@ export interface StoredRetry {
 
 /** State of an automation that the scheduler stores. */
 export interface AutomationProgress {
-  /** In a row. */
+  /** Number of failures in a row. */
   readonly failures: number;
   /** The last due time that became a run or was recorded as missed or cancelled. */
   readonly lastDueAt: number | null;
@@ -26,7 +26,7 @@ export interface StoredAutomation {
   readonly kind: 'cron' | 'task';
   readonly name: string;
   readonly prompt: string;
-  /** With its time zone. Absent: once, at `createdAt`. */
+  /** Schedule with its time zone. Absent: once, at `createdAt`. */
   readonly schedule?: Schedule | undefined;
   readonly scheduleText: string;
   readonly enabled: boolean;
@@ -39,7 +39,7 @@ export interface StoredAutomation {
   readonly version: number;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** From when intervals are counted. */
+  /** Time from which intervals are counted. */
   readonly anchorAt: number;
   readonly progress: AutomationProgress;
 }
@@ -63,7 +63,7 @@ export interface StoredRun {
   readonly effect?: string | undefined;
 }
 
-/** Which rows of a history: newest due time first, those before one. */
+/** Range of a history, newest due time first, before a given one. */
 export interface RunRange {
   readonly limit: number;
   /** A runId. */
@@ -86,7 +86,7 @@ export interface ScheduleStore extends ScheduleReader {
   transaction<T>(work: () => T): T;
   /** Inserts, or replaces the one with the same id. */
   put(automation: StoredAutomation): void;
-  /** With its history. @returns false when it is not there */
+  /** Deletes an automation with its history. @returns false when it is missing */
   delete(id: string): boolean;
 
   /** When those that are enabled are due next. */

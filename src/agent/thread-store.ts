@@ -16,7 +16,7 @@ export type StoredThread = Omit<Thread, 'turns' | 'hasOlderTurns' | 'queuedInput
 /** A stored turn: its items are rows of their own. */
 export type StoredTurn = Omit<Turn, 'items'>;
 
-/** Which turns: the newest, or those right before one; at most `limit`. The result is oldest first. */
+/** Range of turns: the newest, or the turns right before a given one; at most `limit`. The result is oldest first. */
 export interface TurnRange {
   readonly limit: number;
   readonly before?: string | undefined;
@@ -56,7 +56,7 @@ export interface Briefing {
   readonly instructions: readonly Instructions[];
   /** List of skills for the model; absent: none. */
   readonly skills?: string | undefined;
-  /** List of types of sub-agents beside those of the product; absent: none. */
+  /** List of types of sub-agents beside the built-in types; absent: none. */
   readonly agents?: string | undefined;
   /** Said by hooks at the start; absent: nothing. */
   readonly context?: string | undefined;
@@ -78,7 +78,7 @@ export interface ThreadStore {
   thread(threadId: string): StoredThread | undefined;
   /** Most recently active first. */
   threads(): readonly StoredThread[];
-  /** With its turns, items, queue, grants and compactions. Traces are deleted by `TraceStore.deleteSession`. */
+  /** Deletes a thread with its turns, items, queue, grants and compactions. Traces are deleted by `TraceStore.deleteSession`. */
   deleteThread(threadId: string): void;
 
   /** Inserts, or replaces the turn with the same id. */
@@ -89,7 +89,7 @@ export interface ThreadStore {
   nextTurnNumber(threadId: string): number;
   /** Number of the next item of a thread. */
   nextItemNumber(threadId: string): number;
-  /** With their items. */
+  /** Returns turns with their items. */
   turns(threadId: string, range: TurnRange): readonly Turn[];
   /**
    * All turns that a compaction does not cover (all without it), with their items, oldest first: the conversation for a model. The
@@ -148,7 +148,7 @@ export interface TracePage {
   readonly next: number | undefined;
 }
 
-/** Which events of a session. */
+/** Range of a session's events. */
 export interface EventRange {
   /** Cursor: the last id of the page before. */
   readonly after?: number | undefined;
@@ -162,12 +162,12 @@ export interface EventRange {
   readonly text?: string | undefined;
 }
 
-/** Which sessions: most recently active first. */
+/** Range of sessions, most recently active first. */
 export interface SessionRange {
   readonly limit: number;
   /** Key of the last session of the page before. After its deletion, the list continues at its last listed place. */
   readonly before?: string | undefined;
-  /** In keys, names and first inputs, in any case. */
+  /** Text to find in keys, names and first inputs, in any case. */
   readonly text?: string | undefined;
   readonly status?: 'running' | 'failed' | undefined;
 }
@@ -196,7 +196,7 @@ export interface TraceStore extends TraceReader {
   flush(): void;
   /** Calls `listener` with every stored event. Returns a function that ends this. */
   subscribe(listener: (events: readonly TraceEvent[]) => void): () => void;
-  /** How many were lost because the disk did not take them. */
+  /** Number of events lost because the disk refused them. */
   readonly dropped: number;
   /** Out of sight at once; the disk gets its room back little by little. */
   deleteSession(sessionKey: string): boolean;

@@ -25,7 +25,7 @@ export interface AppServerOptions {
   readonly launch?: LaunchDocument | undefined;
   /** Comes before the configured address. */
   readonly listen?: ListenAddress | undefined;
-  /** Which services are offered; default: those of the Hub's launch document, or of the configuration. */
+  /** Offered services; default: the ones of the Hub's launch document, or of the configuration. */
   readonly mode?: Exclude<Mode, 'managed'> | undefined;
   /** Model provider in place of the configured one, for programs that embed the server. */
   readonly provider?: () => Promise<ModelProvider>;
@@ -38,11 +38,11 @@ export interface AppServerOptions {
 /** A server that answers. */
 export interface AppServer {
   readonly workspacePath: string;
-  /** With its token. */
+  /** URL of the WebSocket, with its token. */
   readonly webSocketUrl: string;
-  /** Without one; `/healthz` and `/readyz` are there. */
+  /** Base URL without a token; `/healthz` and `/readyz` are there. */
   readonly baseUrl: string;
-  /** Where the other services answer. */
+  /** Addresses of the other services. */
   readonly endpoints: Readonly<Partial<Record<ServiceKey, string>>>;
   /** Services that listen on another port than asked for, because that one is taken. */
   readonly moved: readonly MovedService[];

@@ -117,7 +117,7 @@ export interface Assembly {
   readonly isBusy: () => boolean;
   /** Calls the listener when that may have changed. */
   readonly onAgentChange: (listener: () => void) => void;
-  /** For health: how things are besides the threads. */
+  /** Describes, for health, the state of the parts besides the threads. */
   readonly describe: () => Readonly<Record<string, unknown>>;
   /** @throws StartupError (config) for a budget that cannot be checked, because the price of the model is unknown */
   readonly checkBudget: () => Promise<void>;

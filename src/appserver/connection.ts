@@ -14,7 +14,7 @@ import { type Delta, isDelta, MergedDeltas } from './merged-deltas.ts';
 import type { Asker, Handled, Methods } from './methods.ts';
 import { Questions } from './questions.ts';
 
-/** Where a connection's frames go. */
+/** Receiver of a connection's frames. */
 export interface Wire {
   /** Bytes that the reader has not taken yet; absent: unknown. */
   readonly bufferedBytes?: number;

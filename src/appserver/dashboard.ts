@@ -31,7 +31,7 @@ export interface DashboardParts {
   readonly observatory: Observatory;
   readonly recentLog: RecentLog;
   readonly startedAt: string;
-  /** Where the services answer, as far as they do. */
+  /** Returns the addresses of the services that answer. */
   readonly endpoints: () => Readonly<Record<string, string | undefined>>;
   readonly connection: Omit<ConnectionOptions, 'wire'>;
   readonly isReady: () => boolean;

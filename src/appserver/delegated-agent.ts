@@ -74,7 +74,7 @@ export class DelegatedAgent implements Delegate {
     this.#loaded?.endThread(threadId);
   }
 
-  /** For health and records. */
+  /** Describes the agent for health and records. */
   describe() {
     const { name } = this;
     const approvals = approvalsOfAgent(name);

@@ -185,7 +185,7 @@ function turnMethods(
   };
 }
 
-/** A result is only sent, so its arrays may be those of its maker. */
+/** Casts a frozen result: it is only sent, so its arrays may belong to its maker. */
 const sent = <T>(result: Frozen<T>): T => result as T;
 
 function fileMethods(threads: Runtime): Some<`checkpoint/${string}` | 'turn/diff'> {

@@ -416,7 +416,7 @@ export class RunningServer implements AppServer {
   }
 }
 
-/** Where a service listens instead of where it was to, in words for its record. */
+/** Returns notes for the records of services that listen on another port than requested. */
 function notesOf(moved: readonly MovedService[]): Record<string, string> {
   return Object.fromEntries(
     moved.map(({ service, wanted, bound }) => [

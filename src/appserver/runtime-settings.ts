@@ -42,7 +42,7 @@ export function automationsSettingsOf({ Automations }: Config): AutomationsSetti
   };
 }
 
-/** In the workspace, beside it (several workspaces share that one), and where the user wants them. */
+/** Roots of worktrees: in the workspace, beside it (several workspaces share that root), and at the user's choice. */
 export function worktreeRootsOf(workspacePath: string, { Permissions }: Config): string[] {
   const usual = [join(workspacePath, directoryName, 'worktrees'), ...forksDirectories(workspacePath)];
   return Permissions.WorktreeRoot === '' ? usual : [...usual, resolve(workspacePath, Permissions.WorktreeRoot)];

@@ -74,7 +74,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   return server;
 }
 
-/** By header, or in the address: a browser cannot send a header with a WebSocket. */
+/** Checks the token in the header, or in the address: a browser cannot send a header with a WebSocket. */
 function authenticate(request: Parameters<Authenticate<undefined>>[0], token: string): undefined {
   const given = request.query.get('token') ?? bearerToken(request.header('authorization'));
   if (given === null || given === undefined || !sameSecret(given, token)) {

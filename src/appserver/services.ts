@@ -67,7 +67,7 @@ export interface MovedService {
 }
 
 export interface Services {
-  /** By service: where it answers. */
+  /** Address of each service that answers. */
   readonly endpoints: Readonly<Partial<Record<ServiceKey, string>>>;
   /** Services that listen on another port than asked for. */
   readonly moved: readonly MovedService[];
@@ -166,7 +166,7 @@ function isSameAddress(a: ListenAddress, b: ListenAddress): boolean {
   return (left === 'localhost' && isLoopback(right)) || (right === 'localhost' && isLoopback(left));
 }
 
-/** Where a group listens: at the address that one of them spells out, rather than at the name `localhost`. */
+/** Address of a group: the address that one of its services spells out, rather than the name `localhost`. */
 function addressOfGroup(group: readonly Planned[]): ListenAddress | undefined {
   return (group.find(({ address }) => plainHost(address.host) !== 'localhost') ?? group[0])?.address;
 }
@@ -226,7 +226,7 @@ interface Group {
   readonly members: readonly Planned[];
   readonly isPublic: boolean;
   readonly options: ServicesOptions;
-  /** Where they listen, once they do. */
+  /** Returns the address of the group, once it listens. */
   readonly bound: () => ListenAddress | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Exit codes of the process (those of sysexits.h where one fits). */
+/** Exit codes of the process (from sysexits.h where one fits). */
 export const exitCodes = {
   ok: 0,
   usage: 2,

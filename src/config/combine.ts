@@ -103,7 +103,7 @@ export const smaller = named('a smaller number', ({ user, workspace, fallback })
   return workspace < limit ? workspace : user;
 });
 
-/** Rules that ask or deny, beside those of the user. */
+/** Rules that ask or deny, in addition to the user's rules. */
 export const restrictingRules = named('rules that ask or deny', ({ user, workspace }) => {
   if (!Array.isArray(workspace)) return user;
   const rules = workspace.filter(

@@ -5,7 +5,7 @@ import { userHome } from '../lib/index.ts';
 /** Name of Oratorio's directory in a user's home and in a workspace (design §1). */
 export const directoryName = '.oratorio';
 
-/** Where everything of this user is: `$ORATORIO_HOME`, else `~/.oratorio`. Absolute. */
+/** Directory with all data of this user: `$ORATORIO_HOME`, else `~/.oratorio`. Absolute. */
 export function homeDirectory(env: Readonly<Record<string, string | undefined>>): string {
   const chosen = env['ORATORIO_HOME'];
   if (chosen === undefined || chosen === '') return usualHome(env);

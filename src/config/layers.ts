@@ -63,7 +63,7 @@ export function canonical(layer: Layer, warn: (warning: string) => void): Layer 
   }
 }
 
-/** Where a list stands in place of a section: valibot takes a list for an object without keys. */
+/** Finds a list in place of a section: valibot accepts a list as an object without keys. */
 export function listInPlaceOfSection(settings: JsonObject): readonly string[] | undefined {
   return search(settings, entriesOf(Config) ?? {}, []);
 

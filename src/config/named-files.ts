@@ -65,7 +65,7 @@ function textsIn(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
-/** Words of each single command: those of a text, and those of a list, such as a program and its arguments. */
+/** Words of each single command: of a text, and of a list, such as a program and its arguments. */
 function commandsIn(value: unknown): string[][] {
   if (typeof value === 'string') return value.split(commandEnds).map((text) => text.split(betweenWords));
   if (Array.isArray(value)) return [textsIn(value), ...value.flatMap(commandsIn)];

@@ -26,7 +26,7 @@ export interface OpenedWorkspace {
 export interface OpenWorkspaceOptions {
   /** User home, see `homeDirectory`. */
   readonly home: string;
-  /** This user; for tests. Undefined where the system has no uids: then no owner is checked. */
+  /** Id of this user; for tests. Undefined where the system has no uids: then no owner is checked. */
   readonly uid?: number | undefined;
   /** Accepts a directory without a configuration file: one is being written, or the caller has chosen the directory. */
   readonly isNew?: boolean;
@@ -224,7 +224,7 @@ function tighten(directory: string): void {
   }
 }
 
-/** By descriptor: a link that takes the place of the directory meanwhile is not followed. */
+/** Sets the mode by descriptor, so that a link that replaces the directory is not followed. */
 function makePrivate(directory: string): void {
   const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {

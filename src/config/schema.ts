@@ -400,7 +400,7 @@ const Supervision = v.object({
  * The whole configuration (specification §2.1, design §1 and §3). Messages complete the sentence "… must be …". Keys are
  * matched without case before this schema sees them; keys it does not name are warned about and dropped.
  */
-/** Which agent does the turns. */
+/** Choice of the agent that does the turns. */
 const Agent = v.object({
   Kind: v.pipe(
     v.optional(v.picklist(['', 'oratorio', 'acp']), ''),

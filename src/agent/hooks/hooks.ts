@@ -89,7 +89,7 @@ export class Hooks {
     };
   }
 
-  /** In a worktree the hook would run the file of the worktree: it must be the same. */
+  /** Finds a changed file of a hook. In a worktree the hook would run the worktree's file, which must be the same. */
   #changedFile(command: string, cwd: string): string | undefined {
     const before = this.#files.get(command) ?? new Map();
     return [this.#workspacePath, cwd].flatMap((place) => changedFiles(before, namedFiles(place, command)))[0];

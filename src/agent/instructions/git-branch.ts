@@ -14,7 +14,7 @@ export async function gitBranch(read: ReadText, workspacePath: string): Promise<
   return branchWords.exec(head?.text ?? '')?.[1];
 }
 
-/** In a worktree `.git` is a file that names the directory of its HEAD. */
+/** Reads the HEAD of a worktree, whose `.git` is a file that names the directory of its HEAD. */
 async function headOfWorktree(read: ReadText, workspacePath: string) {
   const file = await read.inWorkspace('.git', workspacePath, maxBytes);
   const [, directory] = worktreeWords.exec(file?.text ?? '') ?? [];

@@ -8,7 +8,7 @@ export interface Surroundings {
   /** The user's home of Oratorio. Absolute. */
   readonly home: string;
   readonly read: ReadText;
-  /** Where commands run, in sentences. */
+  /** Description of the sandbox of commands, in sentences. */
   readonly commands: () => Promise<string>;
   /** Skills of a workspace. Absent: none. */
   readonly library?: Library | undefined;
@@ -30,7 +30,7 @@ export async function brief(
 
 const nothing: ReadText = { inWorkspace: async () => undefined, ofUser: async () => undefined };
 
-/** Where commands run, for a model. */
+/** Describes the sandbox of commands for a model. */
 export function describeCommands({ available }: Pick<SandboxStatus, 'available'>, network: 'allow' | 'deny'): string {
   if (!available) return 'Commands run with the rights of the user.';
   const walls = 'Commands run in a sandbox: they write only to the workspace and /tmp';

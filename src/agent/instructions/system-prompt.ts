@@ -10,7 +10,7 @@ export interface PromptInput {
   /** Names of the tools of the server that the thread has. */
   readonly tools: readonly string[];
   readonly policy: ApprovalPolicy;
-  /** Where commands run, in sentences. */
+  /** Description of the sandbox of commands, in sentences. */
   readonly commands: string;
   /** Texts of the configuration, the thread and the caller, in this order. */
   readonly additions: readonly string[];

@@ -7,7 +7,7 @@ import { reportOf } from './demo/report.ts';
 import { reviewAnswer } from './demo/review.ts';
 import { label } from './demo/talk.ts';
 
-/** Without a pause, other work of the process must still get its turn. */
+/** Words between two breaks: without a pause, other work of the process must still get its turn. */
 const wordsPerBreath = 64;
 
 export interface DemoOptions {
@@ -114,7 +114,7 @@ function nextSteps({ steps, reached, hasFailed }: Plan): { before: readonly Step
   return { before, next };
 }
 
-/** In pieces, as models write them. */
+/** Writes a call in pieces, as models do. */
 function writeCall(index: number, { callId, name, arguments: args }: ModelToolCall, tell: Emit): void {
   for (const [argumentsDelta] of args.matchAll(/[\s\S]{1,24}/gu)) {
     tell({ type: 'toolCallDelta', index, callId, name, argumentsDelta });

@@ -13,7 +13,7 @@ interface Route {
   readonly facts: KnownFacts;
 }
 
-/** Models of one provider; those of the catalogue when it cannot be asked. */
+/** Models of one provider; the catalogue's models when the provider cannot be asked. */
 export type ModelList =
   | { readonly provider: string; readonly models: readonly ModelInfo[] }
   | { readonly provider: string; readonly error: unknown; readonly catalogued: readonly ModelInfo[] };

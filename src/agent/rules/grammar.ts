@@ -68,7 +68,7 @@ async function compile(
   }
 }
 
-/** In the built product beside its bundles, in the sources where the package manager puts it. */
+/** Path of a WebAssembly file: beside the bundles of the built product; in the sources, where the package manager puts it. */
 function wasmFile(packageName: string, name: string): string {
   const root = packageRoot();
   const built = join(root, 'dist', 'grammar', name);

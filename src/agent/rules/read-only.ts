@@ -72,7 +72,7 @@ const nlOptions =
   'body-numbering section-delimiter footer-numbering header-numbering line-increment join-blank-lines number-format ' +
   'no-renumber number-separator starting-line-number number-width';
 
-/** By program. Recursive searches of contents are refused as far as they reach hidden files, where our own directory is. */
+/** Operands by program. Recursive searches of contents are refused if they reach hidden files, where our own directory is. */
 const programs: Readonly<Record<string, Operands>> = {
   // An option alone leads home.
   cd: without(/^-/),

@@ -51,7 +51,7 @@ export interface CallPlace {
   readonly environment?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Rules of a workspace: those of the configuration, and those that its user saved. */
+/** Rules of a workspace: from the configuration, and saved by its user. */
 export class RuleBook {
   readonly #options: RuleBookOptions;
 

@@ -67,7 +67,7 @@ export function forkThread(options: ForkOptions): {
   return { thread, lastTurnId: turns.at(-1)?.id };
 }
 
-/** Settings of a fork. It is no attempt of a race; models and modes are those of one agent. */
+/** Settings of a fork, without the race attempt of the original. Another agent gets no model and no mode of the original. */
 export function inheritedBy(
   { race: _, ...config }: ThreadConfig,
   agent: string | undefined = config.agent,

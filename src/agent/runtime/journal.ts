@@ -45,7 +45,7 @@ export class VolatileJournal implements Journal {
   }
 }
 
-/** How long writes wait for another program that holds the database, in milliseconds. */
+/** Limits of the wait for another program that holds the database, in milliseconds. */
 export interface JournalPatience {
   readonly retryMs: number;
   readonly lockedMs: number;

@@ -2,7 +2,7 @@ import type { ThreadConfig } from '../../protocol/index.ts';
 import { type AgentType, builtinAgentTypes, type Library } from '../library/index.ts';
 import type { Tool } from '../tool.ts';
 
-/** Settings of a sub-agent that its type decides; absent: those of its parent. */
+/** Settings of a sub-agent that its type decides; absent: the parent's settings. */
 export interface ChildSettings {
   readonly config: Pick<ThreadConfig, 'agentInstructions' | 'enabledTools'>;
   readonly model?: string | undefined;

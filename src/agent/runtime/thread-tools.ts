@@ -12,7 +12,7 @@ export interface ThreadToolsOptions {
   readonly maxDepth: number;
 }
 
-/** Tools of a thread: those of the server that it enables, and those that its client registered. */
+/** Tools of a thread: its enabled server tools, and the tools that its client registered. */
 export class ThreadTools {
   readonly #options: ThreadToolsOptions;
   readonly #registered = new Map<string, DynamicTools>();

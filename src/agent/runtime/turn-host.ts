@@ -13,7 +13,7 @@ import type { Journal } from './journal.ts';
 import type { Tracer } from './tracer.ts';
 import type { FileCheckpoints } from './types.ts';
 
-/** Settings of the runtime; the names are those of the configuration. */
+/** Settings of the runtime; the names match the configuration. */
 export interface RuntimeSettings {
   readonly systemPrompt: string;
   readonly maxToolCallRounds: number;
@@ -48,9 +48,9 @@ export interface RuntimeSettings {
 export interface TurnSpending {
   /** Counts a request. */
   readonly add: (usd: number) => void;
-  /** By the thread, before this turn. */
+  /** Returns the thread's spending before this turn. */
   readonly ofThread: () => number;
-  /** By all workspaces of the user, on this local day. */
+  /** Returns the spending of all the user's workspaces on this local day. */
   readonly today: () => number;
 }
 

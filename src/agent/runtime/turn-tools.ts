@@ -3,7 +3,7 @@ import { plainToolName } from '../printed-call.ts';
 import type { Tool } from '../tool.ts';
 import { type ReviewedSchema, reviewToolSchema } from '../tool-schema.ts';
 
-/** Tools of one turn: those of the server, and those that the caller runs. A name of the caller hides one of the server. */
+/** Tools of one turn: the server's, and the ones that the caller runs. A name of the caller hides an equal name of the server. */
 export class TurnTools {
   readonly #client: Map<string, ModelTool>;
   #server = new Map<string, Tool>();

@@ -131,7 +131,7 @@ export interface StartThread {
   readonly threadId?: string | undefined;
 }
 
-/** Options of one turn, which override those of its thread. */
+/** Options of one turn, which override the thread's options. */
 export interface TurnOptions {
   readonly model?: string | undefined;
   readonly effort?: ReasoningEffort | undefined;
@@ -139,7 +139,7 @@ export interface TurnOptions {
   readonly maxOutputTokens?: number | undefined;
   /** Conversation for the model in place of the thread's earlier turns: for callers that send all of it with every request. */
   readonly history?: readonly ModelMessage[] | undefined;
-  /** System messages of the caller, after those of the server. */
+  /** System messages of the caller, after the server's messages. */
   readonly instructions?: readonly string[] | undefined;
   /**
    * `none`: the model is offered no tool of the server. `standard`: extra ones only when the thread names them. Default `server`: all

@@ -30,7 +30,7 @@ interface ThreadRecord {
   nextItem: number;
 }
 
-/** Where a failed transaction returns to: the records that it has replaced, undefined for new ones, and the grants. */
+/** State to which a failed transaction returns: the records that it has replaced, undefined for new ones, and the grants. */
 interface Savepoint {
   readonly threads: Map<string, ThreadRecord | undefined>;
   readonly grants: string[];
@@ -280,7 +280,7 @@ export class MemoryStore implements ThreadStore {
 
 const isUnfinished = ({ status }: StoredTurn): boolean => status === 'running' || status === 'waitingApproval';
 
-/** Most recently active first; of those of one moment the newest. */
+/** Orders threads, most recently active first; at equal times, the newest first. */
 function byActivity(a: ThreadRecord, b: ThreadRecord): number {
   if (a.thread.lastActiveAt === b.thread.lastActiveAt) return b.order - a.order;
   return a.thread.lastActiveAt < b.thread.lastActiveAt ? 1 : -1;

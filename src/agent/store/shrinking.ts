@@ -5,7 +5,7 @@ import { storageError } from './errors.ts';
 /** SQLite's number for auto_vacuum = INCREMENTAL. */
 const incremental = 2;
 
-/** To rewrite more than this would hold up the start. */
+/** Most bytes to rewrite: a larger file would hold up the start. */
 const rewritableBytes = 64 * 1_048_576;
 
 /** Whether pages that are free can be given back to the file system. */

@@ -11,7 +11,7 @@ const totalColumns = ['sessionCount', ...counters].join(', ');
 /** Searchable text of a session. The separator occurs in no field. */
 const remembered = `sessionKey || char(31) || ifnull(displayName, '') || char(31) || ifnull(firstInput, '')`;
 
-/** Events with the keys of their sessions; those of deleted sessions are left out. The order of the join is the order given. */
+/** Events with the keys of their sessions; events of deleted sessions are left out. The join keeps the given order. */
 const allEvents =
   'SELECT id, sessionKey, type, json FROM traceEvents CROSS JOIN traceSessions ON traceSessions.key = traceEvents.session';
 
@@ -151,7 +151,7 @@ export class TraceQueries implements TraceReader {
     return { events, next: cursor };
   }
 
-  /** How far the next `rowsPerLook` events reach. */
+  /** Counts the next `rowsPerLook` events and finds the id of the last. */
   #look({ where, order, values }: Walk, cursor: number): { readonly count: number; readonly last: number } {
     const edge = order === 'ORDER BY id' ? 'max' : 'min';
     const row = this.#rows.get(

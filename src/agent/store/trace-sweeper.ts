@@ -2,7 +2,7 @@ import { defaults } from '../../protocol/index.ts';
 import type { Database } from './database.ts';
 import type { TraceTable } from './trace-table.ts';
 
-/** How long others wait for one step, about: it ends when this has gone by. */
+/** Approximate time in milliseconds that others wait for one step: the step ends after it. */
 const stepMs = 10;
 const pagesBetweenLooks = 32;
 

@@ -9,9 +9,9 @@ export interface PendingEvent {
   readonly json: string;
 }
 
-/** Which sessions may be forgotten. */
+/** Rule for the sessions that may be deleted. */
 export interface Expiry {
-  /** Not active since; absent: however active. */
+  /** Time before which the last activity lies; absent: at any time. */
   readonly before?: string | undefined;
   /** Most events to leave: sessions are forgotten until no more events remain. */
   readonly maxEvents?: number | undefined;

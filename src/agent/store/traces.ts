@@ -176,7 +176,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     this.#timer = undefined;
   }
 
-  /** At least one event, however long. */
+  /** Number of events in the next slice: at least one, even a long one. */
   #sliceLength(): number {
     let chars = 0;
     let length = 0;

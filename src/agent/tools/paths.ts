@@ -31,7 +31,7 @@ export interface ResolvedPath {
   readonly isBlocked: boolean;
   /** Completes "<path> …". There when it is blocked. */
   readonly blockedBecause?: string;
-  /** In `PathRules.readableDirectory`. */
+  /** Whether the path is in `PathRules.readableDirectory`. */
   readonly isReadable?: true;
 }
 

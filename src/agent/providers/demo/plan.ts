@@ -10,7 +10,7 @@ const callId = /_(\d+)$/;
 
 /** A step and its outcome. */
 export interface PlannedStep {
-  /** From 1. */
+  /** Number of the step, from 1. */
   readonly number: number;
   readonly step: Step;
   /** The tool it needs is not offered. */

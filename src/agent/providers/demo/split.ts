@@ -1,6 +1,6 @@
 /** Cuts a user's text into pieces that may be steps, without cutting through quoted text. */
 
-/** Where a further step on the same line may begin: `then`, but not the one of a shell, or the next number of a list. */
+/** Separator before a further step on the same line: `then`, but not a shell's `then`, or the next number of a list. */
 const separator = /(?<![;\s])[,.]?\s+(?:and\s+)?then\s+|(?<!\s)\s+(?=\d{1,2}[.)]\s)/gi;
 /** Letters that suffice to recognise the beginning of a step. */
 const beginning = 200;

@@ -175,7 +175,7 @@ export function notACompletion(): ModelError {
   });
 }
 
-/** Counts that services give under several names; those of zero are left out. */
+/** Counts that services give under several names; counts of zero are left out. */
 function detailsIn(usage: Json): Partial<ModelUsage> {
   const input = recordIn(usage['prompt_tokens_details'] ?? usage['input_tokens_details']);
   const output = recordIn(usage['completion_tokens_details'] ?? usage['output_tokens_details']);

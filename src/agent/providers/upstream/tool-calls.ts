@@ -137,7 +137,7 @@ interface Piece {
   readonly name: string | undefined;
   readonly index: number | undefined;
   readonly piece: string;
-  /** In its chunk. */
+  /** Position in its chunk. */
   readonly place: number;
 }
 

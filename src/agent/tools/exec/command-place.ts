@@ -124,7 +124,7 @@ export async function findPlace(
   return { ...outside, words, isSandboxed: words.length > 0, leave: close };
 }
 
-/** Variables with which programs are found that run outside of the sandbox: never those of the workspace. */
+/** Variables with which programs are found that run outside of the sandbox: never the workspace's variables. */
 export const outsideOf = (
   workspacePath: string,
   environment: PlaceSettings['environment'],

@@ -15,9 +15,9 @@ export interface DelegateCommand {
   readonly threadId: string;
   /** Result of `locate`, which must still be valid. */
   readonly directory: string;
-  /** For a shell. */
+  /** Command line for a shell. */
   readonly command: string;
-  /** Variables of tool chains. Default: those of the settings. */
+  /** Variables of tool chains. Default: the variables of the settings. */
   readonly environment?: ToolContext['environment'];
   readonly signal: AbortSignal;
   /** Called with the text of both outputs, as it arrives. */

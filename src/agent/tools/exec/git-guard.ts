@@ -63,7 +63,7 @@ export class GitGuard {
     this.#search = new GitSearch(workspacePath);
   }
 
-  /** Opens a sandbox. While none is open, all repositories are those of the user. */
+  /** Opens a sandbox. While no sandbox is open, all repositories belong to the user. */
   async open(environment: Environment): Promise<readonly Place[]> {
     this.#holders += 1;
     return this.#inTurn(async () => {

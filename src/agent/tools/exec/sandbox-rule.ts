@@ -41,7 +41,7 @@ export interface RuleRow {
 const words = (names: string): readonly string[] => names.split(/\s+/).filter(Boolean);
 const namesOf = (rows: readonly RuleRow[]): readonly string[] => rows.flatMap(({ names }) => words(names));
 
-/** A git directory. Every other name is read-only, and those of `gitAbsent` cannot be made. */
+/** A git directory. Every other name is read-only, and the names of `gitAbsent` cannot be made. */
 export const gitRule: readonly RuleRow[] = [
   {
     names: 'objects refs logs reftable packed-refs shallow lfs',

@@ -4,7 +4,7 @@ import { runCommand } from './run-command.ts';
 
 /** A command that the user has configured. It runs outside of the sandbox. */
 export interface UserCommand {
-  /** For bash, or sh where bash is missing. */
+  /** Command line for bash, or for sh where bash is missing. */
   readonly command: string;
   readonly cwd: string;
   /** Content of standard input. */

@@ -90,7 +90,7 @@ function splice(text: string, changes: readonly Change[]): string {
   return pieces.join('') + text.slice(at);
 }
 
-/** Line ends are those of the place, or if it has none those of the file. */
+/** Gives the replacement the line ends of the place, or of the file if the place has none. */
 function withLineEndsOf(text: string, { start, end }: Span, replacement: string): string {
   if (!replacement.includes('\n')) return replacement;
   return toLineEnd(replacement, lineEndOf(text.slice(start, end)) ?? lineEndOf(text));

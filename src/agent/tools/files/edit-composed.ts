@@ -6,10 +6,10 @@ const clusters =
 
 /** A cluster whose composed form has another length or other characters. */
 interface Composition {
-  /** In the composed text. */
+  /** Position in the composed text. */
   readonly at: number;
   readonly length: number;
-  /** In the original. */
+  /** Start in the original text. */
   readonly start: number;
   readonly end: number;
 }

@@ -30,7 +30,7 @@ export const plain = (text: string): string => text.replace(oddCharacter, (odd) 
 
 interface Line {
   readonly start: number;
-  /** Without its line end. */
+  /** Text without its line end. */
   readonly text: string;
 }
 
@@ -79,7 +79,7 @@ function linesOf(text: string): Line[] {
   }
 }
 
-/** Without blank lines around; one blank line stays one. */
+/** Removes blank lines at both ends; lines that are all blank yield none. */
 export function withoutBlankEnds(lines: readonly string[]): readonly string[] {
   const first = lines.findIndex((line) => line.trim() !== '');
   const last = lines.findLastIndex((line) => line.trim() !== '');

@@ -1,6 +1,6 @@
-/** Where in a text a piece of text is, exactly or but for line ends and spaces before them. Nothing is guessed. */
+/** Finds the places of a piece in a text, exactly or but for line ends and spaces before them. Never guesses. */
 
-/** From `start` up to, not including, `end`. */
+/** Range from `start` up to, not including, `end`. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -40,9 +40,9 @@ export function tolerantPlacesOf(text: string, piece: string): Span[] {
 }
 
 interface Line {
-  /** In the stripped text. */
+  /** Position in the stripped text. */
   readonly at: number;
-  /** In the original: start of the line, end of its compared part, start of its line end. */
+  /** Positions in the original: start of the line, end of its compared part, start of its line end. */
   readonly start: number;
   readonly keptEnd: number;
   readonly lineEnd: number;

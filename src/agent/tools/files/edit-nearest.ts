@@ -51,7 +51,7 @@ function byEqualLines(lines: readonly string[], targets: readonly string[]): num
   return best(votes);
 }
 
-/** Where a line is like the longest wanted line. */
+/** Finds the place with a line that is similar to the longest wanted line. */
 function bySimilarLine(lines: readonly string[], targets: readonly string[]): number | undefined {
   const longest = targets.reduce((a, b) => (b.trim().length > a.trim().length ? b : a));
   const wanted = pairsOf(longest);

@@ -197,7 +197,7 @@ function report(
 
 const isMatch = ({ role }: LineMatch): boolean => role === undefined;
 
-/** So many matches, with the lines that belong to them. */
+/** Returns the first `max` matches, with the lines that belong to them. */
 function firstMatches(all: readonly LineMatch[], max: number): readonly LineMatch[] {
   const next = all.filter(isMatch)[max];
   return next === undefined ? all : all.slice(0, all.indexOf(next));

@@ -24,7 +24,7 @@ const O_PATH = 0o10000000;
 const descriptors = '/proc/self/fd';
 const hasDescriptors = process.platform === 'linux' && existsSync(descriptors);
 
-/** How often a file that is replaced whole just while it is opened is opened again. */
+/** Most repeated attempts to open a file that is replaced whole during the opening. */
 const maxTries = 5;
 
 /** A directory that stays the checked one, even if its name comes to mean another. */
@@ -166,7 +166,7 @@ export async function statEntry(path: string): Promise<BigIntStats | undefined> 
   }
 }
 
-/** In words, with an article. */
+/** Kind of a file in words, with an article. */
 export function kindOf(stats: BigIntStats): string {
   if (stats.isDirectory()) return 'a directory';
   if (stats.isSymbolicLink()) return 'a symlink';
@@ -239,7 +239,7 @@ async function walkTo(path: string): Promise<BigIntStats> {
   }
 }
 
-/** For systems that do not report the path of an open file. Reads twice: an exchange in between is noticed. */
+/** Compares identities, on systems that do not report the path of an open file. Reads twice, to notice an exchange in between. */
 async function whereIsByIdentity(handle: FileHandle, path: string): Promise<Whereabouts> {
   const opened = await handle.stat({ bigint: true });
   const isReal = async () => (await realpath(path).catch(() => undefined)) === path;

@@ -1,7 +1,7 @@
 import { cutLine } from '../text.ts';
 import { limits } from './settings.ts';
 
-/** Which lines of a text are wanted. */
+/** Range of the wanted lines of a text, and its limits. */
 export interface WindowOptions {
   /** Number of the first line, from 1. */
   readonly offset: number;

@@ -7,8 +7,8 @@ import { isWithin, type PathRules, resolveInWorkspace } from '../paths.ts';
 import { openFile } from './handles.ts';
 
 /**
- * Reads an image that a message names by its path; a text names the reason for a missing picture. Undefined: it is missing, not an image,
- * too large or not allowed.
+ * Reads an image that a message names by its path; a text names the reason why a picture cannot be shown. Undefined: the file
+ * is missing, not an image, too large or not allowed.
  */
 export type ReadImage = (path: string, workspacePath: string) => Promise<ContentPart | undefined>;
 

@@ -9,7 +9,7 @@ import { limits } from './settings.ts';
 
 /** Paths that are looked through, the last changed ones. */
 const maxPaths = 50_000;
-/** How long one reading of the tree serves: a person who types asks several times a second. */
+/** Time in milliseconds that one reading of the tree serves: typing causes several searches a second. */
 const servesMs = 5_000;
 /** Paths that are scored before other work gets its turn: a millisecond or two. */
 const pathsPerSlice = 1_000;

@@ -11,7 +11,7 @@ const { O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, W_OK } = constants;
 /** Mode of a new file, less the umask. */
 const newFileMode = 0o666;
 const permissionBits = 0o7777;
-/** Without set-uid, set-gid and sticky. */
+/** Permission bits without set-uid, set-gid and sticky. */
 const plainPermissionBits = 0o777;
 
 export interface ReplaceOptions {

@@ -192,7 +192,7 @@ function marker(): Record<string, string> {
   return incarnation === undefined ? {} : { [markerVariable]: incarnation };
 }
 
-/** Without advice about options that the model cannot set. */
+/** Error of ripgrep without advice about options that the model cannot set. */
 function errorOf(text: string): string {
   const [what = text] = text.replace(/^rg: /, '').split(/\n\s*\n/);
   return what.trim().slice(0, maxErrorChars);

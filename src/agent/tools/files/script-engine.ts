@@ -18,7 +18,7 @@ import { walk } from './walk.ts';
 const maxFileMs = 500;
 
 /**
- * Searches without ripgrep, for platforms it is not made for. Regular expressions are those of JavaScript, a little different
+ * Searches without ripgrep, for platforms it is not made for. Regular expressions have JavaScript's syntax, a little different
  * from ripgrep's, and can be slow: one that takes too long on a file is an error.
  */
 export function createScriptEngine(): SearchEngine {

@@ -5,7 +5,7 @@ import type { PathTest } from '../../../lib/index.ts';
 import { forbiddenPlaces, isWithin, type PathRules } from '../paths.ts';
 import type { DirectoryHandle, OpenFile } from './handles.ts';
 
-/** Where to search. Paths in results are relative to `directory`, with `/`. */
+/** Scope of a search. Paths in results are relative to `directory`, with `/`. */
 export interface SearchScope {
   readonly directory: DirectoryHandle;
   /** Names to skip, at any depth and in any case. */
@@ -20,13 +20,13 @@ export interface SearchScope {
 export interface LineMatch {
   /** Empty when one file was searched. */
   readonly path: string;
-  /** From 1. */
+  /** Number of the line, from 1. */
   readonly line: number;
-  /** Without its line end; undefined: too long to be shown. */
+  /** Text without its line end; undefined: too long to be shown. */
   readonly text: string | undefined;
-  /** Where in `text` the first match begins. */
+  /** Position in `text` at which the first match begins. */
   readonly column: number;
-  /** Not the first line of a match: a further one of it, or one around it. */
+  /** Role of a line that does not begin a match: a further line of the match, or a line around it. */
   readonly role?: 'further' | 'around';
 }
 
@@ -53,7 +53,7 @@ export type SearchEnd = 'complete' | 'stopped' | 'timedOut';
 export interface FoundFiles {
   /** Newest first, `max` at most. */
   readonly paths: readonly string[];
-  /** How many there are in all, as far as the search came. */
+  /** Number of all files that the search found before its end. */
   readonly total: number;
   readonly end: SearchEnd;
 }

@@ -6,7 +6,7 @@ export interface FileToolSettings extends PathRules {
   readonly maxFileBytes: number;
 }
 
-/** How much the model is shown, and how long a search may take. */
+/** Limits of the text that the model is shown, and of the time of a search. */
 export const limits = {
   readLines: 2_000,
   readBytes: 50 * 1024,

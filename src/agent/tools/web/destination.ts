@@ -5,7 +5,7 @@ import { orAborted } from './deadline.ts';
 import { refusal, WebError } from './errors.ts';
 import { bareHost, isAllowedHost } from './hosts.ts';
 
-/** Where a name leads. */
+/** Address that a name resolves to. */
 export interface ResolvedAddress {
   readonly address: string;
   readonly family: 4 | 6;

@@ -14,7 +14,7 @@ export function parseWebUrl(text: string, base?: URL): URL {
   return url;
 }
 
-/** Without the brackets of an IPv6 address and the root's dot: `[::1]` → `::1`, `example.com.` → `example.com`. */
+/** Host name without the brackets of an IPv6 address and the root's dot: `[::1]` → `::1`, `example.com.` → `example.com`. */
 export const bareHost = (hostname: string): string =>
   hostname
     .toLowerCase()

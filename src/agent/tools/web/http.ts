@@ -12,7 +12,7 @@ import { WebError } from './errors.ts';
 /** One request, to be sent on a connection of its own. */
 export interface WebRequest {
   readonly url: URL;
-  /** Where to connect; absent: wherever the name leads. */
+  /** Addresses to connect to; absent: any address of the name. */
   readonly addresses?: readonly ResolvedAddress[];
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
@@ -76,7 +76,7 @@ function explain(error: NodeJS.ErrnoException, url: URL): WebError {
 /** Decompressed part of a body. */
 export interface WebBody {
   readonly bytes: Buffer;
-  /** There was more than was asked for. */
+  /** The body was longer than requested. */
   readonly isCut: boolean;
 }
 

@@ -8,7 +8,7 @@ export interface ReadablePage {
 }
 
 interface WorkerInput {
-  /** Where to look for libraries from. */
+  /** Base from which libraries are resolved. */
   readonly base: string;
   readonly html: string;
   readonly url: string;

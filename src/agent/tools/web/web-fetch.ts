@@ -11,7 +11,7 @@ export interface WebFetchSettings {
   /** Most bytes of a body, both as sent and decompressed. */
   readonly maxBytes: number;
   readonly maxChars: number;
-  /** For everything: names, redirects, body, conversion. */
+  /** Time limit of everything: names, redirects, body, conversion. */
   readonly timeoutMs: number;
   readonly allowedHosts: readonly string[];
   /** Values that must not go out in an address. */

@@ -107,7 +107,7 @@ const tavily: SearchProvider = {
   ),
 };
 
-/** By their names in `Tools.Web.SearchProvider`. */
+/** Search providers by their names in `Tools.Web.SearchProvider`. */
 export const searchProviders = { searxng, brave, exa, tavily } as const satisfies Record<string, SearchProvider>;
 export type SearchProviderName = keyof typeof searchProviders;
 
