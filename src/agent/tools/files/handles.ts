@@ -24,7 +24,7 @@ const O_PATH = 0o10000000;
 const descriptors = '/proc/self/fd';
 const hasDescriptors = process.platform === 'linux' && existsSync(descriptors);
 
-/** Most repeated attempts to open a file that is replaced whole during the opening. */
+/** Most attempts to open a file that is replaced whole during the opening. */
 const maxTries = 5;
 
 /** A directory that stays the checked one, even if its name comes to mean another. */
