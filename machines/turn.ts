@@ -1,6 +1,6 @@
 /**
  * One turn of a thread: the model answers, its tool calls run as policies and users allow, and the turn ends as completed, failed
- * or cancelled. Actors do the work and stream its items; this machine decides what happens next, and its snapshot is the only
+ * or cancelled. Actors do the work and stream its items; this machine chooses the next step, and its snapshot is the only
  * record of status, rounds, tokens, retries and interrupter (`turn-selectors.ts`).
  *
  * Detailed operation

@@ -18,7 +18,7 @@ const capabilityHeads = {
 } as const satisfies Readonly<Record<Capability, string>>;
 const capabilityNames = Object.keys(capabilityHeads) as Capability[];
 
-/** The document with its tables made anew. @throws when it has no place for one of them */
+/** Returns the document with new tables. @throws when it has no place for one of them */
 export function agentDocument(): string {
   const text = readFileSync(join(root, file), 'utf8').replaceAll('\r\n', '\n');
   const results = currentResults();
@@ -61,7 +61,7 @@ function table(): string {
   );
 }
 
-/** A cell is there only for what a test has found. */
+/** Table of the capabilities; only a test's finding fills a cell. */
 function capabilities(results: Results): string {
   return lines(
     ['Name', ...Object.values(capabilityHeads)],

@@ -1,10 +1,10 @@
-/** Animated PNGs (APNG 1.0) of screenshots: one palette for all frames, and of each frame only what has changed. */
+/** Animated PNGs (APNG 1.0) of screenshots: one palette for all frames, and only the changed part of each frame. */
 import { deflateSync } from 'node:zlib';
 import { choosePalette, chunk, colourAt, coloursOf, countColours, decode, maxColours, signature } from './png.ts';
 
 /** A picture and how long it is shown. */
 export interface Frame {
-  /** As browsers write it. */
+  /** PNG in the form that browsers write. */
   readonly png: Uint8Array;
   readonly milliseconds: number;
 }
@@ -16,7 +16,7 @@ interface Region {
   readonly height: number;
 }
 
-/** Index of the palette for a pixel that stays as it is. */
+/** Index of the palette for an unchanged pixel. */
 const unchanged = maxColours - 1;
 
 /** The animation, which repeats for ever. All frames have one size. @throws Error for none, or for another size */

@@ -12,7 +12,7 @@ const file = 'docs/architecture.md';
 /** A program that this repository builds. */
 export interface Program {
   readonly name: string;
-  /** Its starter, for the table. */
+  /** Starter of the program, for the table. */
   readonly start: string;
   /** Paths from the root of the checkout, loaded in this order. */
   readonly entries: readonly string[];

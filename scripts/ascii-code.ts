@@ -25,7 +25,7 @@ export function asciiCode(code: string): string {
   });
 }
 
-/** Comes last: what rolldown does to a chunk after `renderChunk` prints strings without escapes. */
+/** Runs last: after `renderChunk`, rolldown prints the strings of a chunk without escapes. */
 export const asciiBundles: Plugin = {
   name: 'pure ASCII',
   generateBundle(_, bundle) {

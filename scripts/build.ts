@@ -18,7 +18,7 @@ function copyGrammar(): void {
   }
 }
 
-/** Declarations of what the package exports. */
+/** Writes declarations of the package's exports. */
 async function writeTypes(): Promise<void> {
   const options = {
     extends: '../tsconfig.json',
@@ -59,7 +59,7 @@ const hash = sourcesHash();
 mkdirSync(at('dist'), { recursive: true });
 await step('bundles', buildBundles);
 await step('grammar', copyGrammar);
-// None of these reads what another one writes.
+// No step reads the output of another one.
 await Promise.all([
   step('charts', () => tool('scripts/charts.ts', [])),
   step('page', async () => {

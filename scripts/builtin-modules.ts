@@ -5,7 +5,7 @@
 import { isBuiltin } from 'node:module';
 import type { Plugin } from 'rolldown';
 
-/** As rolldown writes it: a default or namespace import, named ones, or both, on one line. */
+/** An import in rolldown's form: a default or namespace import, named ones, or both, on one line. */
 const statement = /^import (?:([\w$]+|\* as [\w$]+)(?:, )?)?(?:\{ ([^{}]*) \})? ?from "([\w:/]+)";$/gm;
 
 /** Replaces these imports, each on its line, so that a source map stays right. */

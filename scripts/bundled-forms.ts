@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { LogLevel, LogOrStringHandler, RolldownLog } from 'rolldown';
 import { root } from './toolchain.mjs';
 
-/** Forms of packages that can be bundled: what Node loads of this one hides its `require` from a bundler. */
+/** Forms of packages that can be bundled: the form that Node loads hides its `require` from a bundler. */
 export const bundledForms = { 'jsonc-parser': join(root, 'node_modules/jsonc-parser/lib/esm/main.js') };
 
 const evaluatesCode = /[\\/]node_modules[\\/]web-tree-sitter[\\/]/;

@@ -1,4 +1,4 @@
-/** The bundles of the product: what `npm run build` and `npm run dev` write to `dist/`. */
+/** The bundles of the product: the output of `npm run build` and `npm run dev` in `dist/`. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type OutputOptions, type Plugin } from 'rolldown';
@@ -43,7 +43,7 @@ const halfOfCommands = 26;
 const ofServers = /[\\/](?:src[\\/](?:http|events|inspect)|machines|node_modules[\\/]xstate)[\\/]/;
 
 /**
- * Form of a program, whose start pays for what its files have: no comments, and one file for all that is loaded at once. Node finds,
+ * Form of a program, whose files cost time at its start: no comments, and one file for all modules of one load. Node finds,
  * checks and reads each file of its own, some 0.3 ms: modules of half of the commands share a file, and those of servers another.
  */
 const programOutput: OutputOptions = {
@@ -102,7 +102,7 @@ const common = { external: neverBundled, output: programOutput };
 const commonJs = { ...common, format: 'cjs', plugins: [asciiBundles] } as const;
 
 interface Product {
-  /** Below `dist/`, of it alone: what an earlier build has written there is removed. */
+  /** Directory below `dist/` for this product alone: the files of an earlier build there are removed. */
   readonly directory: string;
   readonly bundles: readonly BundleOptions[];
 }

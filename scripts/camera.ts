@@ -7,7 +7,7 @@ import { launchBrowser } from '../test/browser.ts';
 import { makePlace, type Place, startHub, type Teardown } from '../test/e2e/harness.ts';
 import { quantised } from './png.ts';
 
-/** Where a picture is taken, and what has to be there first. */
+/** Place of a picture, and the elements that must be there first. */
 export interface Picture {
   readonly name: string;
   readonly at: string;

@@ -154,7 +154,7 @@ interface Import {
   readonly line: number;
 }
 
-/** Every module a source text names, in whatever form. */
+/** Every module that a source text names, in any form of import. */
 export function importsOf(file: string, source: string): Import[] {
   const { module } = parseSync(file, source);
   const lineAt = (offset: number) => source.slice(0, offset).split('\n').length;

@@ -24,7 +24,7 @@ const sources = ['{src,machines,scripts,bench,test}/**/*.{ts,tsx,mjs,mts}', 'bin
 const documents = ['*.md', 'docs/**/*.md', '.github/**/*.md'];
 /** Cites only: neither holds sentences of its own. */
 const others = ['{src,test,bench,scripts,deploy}/**/*.{json,css,sh,yaml,yml,html}'];
-/** The table of patterns, its test and the guide quote what must not be written. */
+/** The table of patterns, its test and the guide, which quote forbidden words. */
 const quoting = new Set(['scripts/style/patterns.ts', 'test/scripts/check-style.test.ts', 'docs/glossary.md']);
 
 interface FlatRule extends StylePattern {

@@ -1,4 +1,4 @@
-/** The files of a manual setup of the review stack (specification §4.4 rule 10), made by what `oratorio server` makes its own of. */
+/** The files of a manual setup of the review stack (specification §4.4 rule 10), made by the code of `oratorio server`. */
 import {
   agentConfig,
   composeFile,

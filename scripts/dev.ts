@@ -1,4 +1,4 @@
-/** `npm run dev`: rebuilds, restarts and reloads what a change of the sources concerns. */
+/** `npm run dev`: rebuilds, restarts and reloads the parts that a change of the sources concerns. */
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -73,7 +73,7 @@ class DevLoop {
     this.#proxies = proxies;
   }
 
-  /** Builds what is missing and starts the servers. `signal`: nothing more is begun, and a Hub that starts is stopped. */
+  /** Builds the missing parts and starts the servers. `signal`: no further step begins, and a starting Hub is stopped. */
   async begin(signal: AbortSignal): Promise<void> {
     await this.#servers.stopLeftover();
     for (const part of missingParts()) if (!signal.aborted) await rebuild(part);
@@ -84,7 +84,7 @@ class DevLoop {
     signal.removeEventListener('abort', stop);
   }
 
-  /** @param files what has changed, relative to the root */
+  /** @param files changed files, relative to the root */
   changed(files: ReadonlySet<string>): void {
     for (const file of files) this.#changed.add(file);
     this.#work = this.#work.then(() => this.#apply());

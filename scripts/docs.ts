@@ -1,6 +1,6 @@
 /**
  * `npm run docs` writes the documents that are made from the machines, the schemas and the table of commands; with `--check` it writes nothing
- * and fails when one of them is not what it should be, or is there without a source.
+ * and fails when one of them is stale, or has no source.
  */
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
@@ -37,7 +37,7 @@ const strays = globSync('docs/machines/*.md', { cwd: root })
   .map((file) => file.split(sep).join('/'))
   .filter((file) => !documents.has(file));
 
-/** The first line in which a file differs from what it should be; null when it does not. */
+/** First line in which a file differs from the expected text; null when none does. */
 function firstDifference(file: string, expected: string): string | null {
   const path = join(root, file);
   if (!existsSync(path)) return 'is missing';

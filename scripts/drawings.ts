@@ -1,6 +1,6 @@
 /**
  * Drawings of the machines, kept under version control: elkjs takes a minute for all of them, and they change as rarely as
- * the machines. `npm run docs` draws the stale ones anew, `npm run check` fails for them.
+ * the machines. `npm run docs` draws the stale ones again, `npm run check` fails for them.
  */
 import { createHash } from 'node:crypto';
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -46,7 +46,7 @@ function drawingKey(graph: MachineGraph, words: MachineWords): string {
     .slice(0, 24);
 }
 
-/** Names of a projection whose values are fields of the context as they are. */
+/** Names of a projection whose values are unchanged fields of the context. */
 function factsOf(name: string): string[] {
   const marks = new Map<string, object>();
   // Stands for every value: a fact that is worked out from it is another object.
@@ -103,7 +103,7 @@ export function staleDrawings(): { readonly machines: readonly string[]; readonl
   return { machines: machines.map(([name]) => name), strays };
 }
 
-/** Draws stale machines anew. Takes seconds for each. */
+/** Draws stale machines again. Takes seconds for each. */
 export async function renewDrawings(): Promise<void> {
   const { machines, strays } = staleDrawings();
   for (const name of machines) {

@@ -24,7 +24,7 @@ interface Scene {
   readonly picture: string;
   readonly caption: string;
   readonly title: readonly [string, string] | null;
-  /** Frame around what is pressed, in the coordinates of the picture. */
+  /** Frame around the pressed element, in the coordinates of the picture. */
   readonly ring: { readonly x: number; readonly y: number; readonly width: number; readonly height: number } | null;
 }
 
@@ -44,7 +44,7 @@ export class Film {
     return new Film(page);
   }
 
-  /** A picture of the page as it is. @param target gets a frame */
+  /** Takes a picture of the current page. @param target gets a frame */
   async shot(page: Page, caption: string, seconds: number, target?: Locator): Promise<void> {
     const ring = target ? await target.boundingBox() : null;
     const png = await page.screenshot({ animations: 'disabled', caret: 'hide' });

@@ -1,6 +1,6 @@
 /**
- * Loaded by the bundle of a test file: what a test process writes within one turn of the event loop goes out at once. tap writes each
- * line by itself, and each write wakes the runner.
+ * Loaded by the bundle of a test file: its output within one turn of the event loop is written at once. tap writes each
+ * line alone, and each write wakes the runner.
  */
 const { stdout } = process;
 const write = stdout.write;

@@ -1,7 +1,7 @@
 /**
  * `npm run image -- build [--base IMAGE] [--tag NAME] [--engine PROGRAM] [--fresh]`: the image of backend and agent server.
  * With `--base`, a local Debian image that has git, tini and ca-certificates, nothing comes from the network.
- * `npm run image -- app --out DIR --epoch SECONDS`: what is `/app` in it. `npm run image -- --sbom`: what it is made of.
+ * `npm run image -- app --out DIR --epoch SECONDS` writes its `/app`. `npm run image -- --sbom` lists its components.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

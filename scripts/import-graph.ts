@@ -22,7 +22,7 @@ export class ImportGraph {
     this.#base = base;
   }
 
-  /** Makes the graph read `file` anew when it is next needed: it was written, created or removed. */
+  /** Makes the graph read `file` again when it is next needed: the file was written, created or removed. */
   forget(file: string): void {
     this.#direct.delete(file);
   }
@@ -40,7 +40,7 @@ export class ImportGraph {
     return found;
   }
 
-  /** Those of `files` that one of `changed` belongs to, in the order given. */
+  /** Members of `files` that one of `changed` belongs to, in the given order. */
   affected(files: readonly string[], changed: ReadonlySet<string>): readonly string[] {
     return files.filter((file) => [...this.closureOf(file)].some((each) => changed.has(each)));
   }

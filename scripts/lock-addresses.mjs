@@ -5,10 +5,10 @@ import { join } from 'node:path';
 /** A host that no registry has: npm puts its own registry in its place. */
 const anyRegistry = 'https://registry.invalid';
 
-/** Has npm replace the host of an address in a lock, whatever it is. */
+/** Has npm replace any host of an address in a lock. */
 export const replacesHost = '--replace-registry-host=always';
 
-/** Lock in which each package has the address of its tarball below its registry. Checksums stay as they are. */
+/** Lock in which each package has the address of its tarball below its registry. Checksums do not change. */
 export function withAddresses(lock) {
   const packages = Object.entries(lock.packages).map(([path, locked]) => {
     if (path === '' || locked.link || locked.resolved || locked.version === undefined) return [path, locked];

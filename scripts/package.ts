@@ -1,5 +1,5 @@
 /**
- * `npm run package [-- --out DIR --check]`: packs what `npm install -g` takes, from the build, and prints the path of the tarball.
+ * `npm run package [-- --out DIR --check]`: packs the build for `npm install -g`, and prints the path of the tarball.
  * `--check` also installs it in a temporary prefix and runs a workspace with it.
  */
 import { execFileSync } from 'node:child_process';

@@ -2,7 +2,7 @@
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
 export const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-/** Of a palette. */
+/** Colours of a palette. */
 export const maxColours = 256;
 
 export interface Image {
@@ -12,7 +12,7 @@ export interface Image {
   readonly pixels: Uint8Array;
 }
 
-/** The same picture with a palette of 256 colours. Takes what browsers write: 8 bits, RGB or opaque RGBA, not interlaced. */
+/** Converts a picture to a palette of 256 colours. Takes PNGs of browsers: 8 bits, RGB or opaque RGBA, not interlaced. */
 export function quantised(png: Uint8Array): Buffer {
   const image = decode(Buffer.from(png));
   const counts = countColours(image);

@@ -18,7 +18,7 @@ import { Forge, type ForgeRepository } from '../test/review/forge/index.ts';
 const owner = 'acme';
 const name = 'shop';
 
-/** Files of the directory, by what they are for. */
+/** Files of the directory, by purpose. */
 const files = (directory: string) => ({
   /** Address that opens a pull request. Present while the stand-ins run. */
   control: join(directory, 'control.url'),

@@ -1,4 +1,4 @@
-/** Ends a process with everything it has started, in whatever process group that runs. */
+/** Ends a process with all its descendants, in any process group. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 

@@ -1,4 +1,4 @@
-/** The table provider × what works in `docs/providers.md`: from the providers and the capabilities that the tests run through. */
+/** Table of providers and working capabilities in `docs/providers.md`, from the providers and capabilities of the tests. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { knownProviderNames } from '../src/cli/login/known-providers.ts';
@@ -10,7 +10,7 @@ const file = 'docs/providers.md';
 const markers = ['<!-- begin table -->', '<!-- end table -->'] as const;
 const suite = 'test/providers/conformance.test.ts';
 
-/** The document with its table made anew. @throws when it has no place for the table */
+/** Returns the document with a new table. @throws when it has no place for the table */
 export function providerDocument(): string {
   const text = readFileSync(join(root, file), 'utf8').replaceAll('\r\n', '\n');
   const [begin, end] = markers.map((marker) => text.indexOf(marker));

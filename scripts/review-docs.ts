@@ -9,7 +9,7 @@ import { root } from './toolchain.mjs';
 const file = 'docs/review-backend.md';
 const sections = { settings: settingsTable, routes: routesTable };
 
-/** Every setting with its type, default and meaning. What was only kept for older files is left out. */
+/** Every setting with its type, default and meaning. Settings that only older files have are left out. */
 function settingsTable(): string {
   const shape = toJsonSchema(BackendSettings, { typeMode: 'input', errorMode: 'ignore' }) as unknown as Shape;
   const { DotCraft: _, ...rooms } = shape.properties ?? {};

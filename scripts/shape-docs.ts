@@ -1,6 +1,6 @@
-/** JSON Schemas as people read them: what the generated documents are made of. */
+/** JSON Schemas in a form for people: the source of the generated documents. */
 
-/** As much of JSON Schema as valibot's shapes become. */
+/** The part of JSON Schema that valibot's shapes become. */
 export interface Shape {
   readonly $ref?: string;
   readonly type?: string;

@@ -1,4 +1,4 @@
-/** `src/agent/store/schema.generated.json`: what the migrations of a workspace's database make together. */
+/** `src/agent/store/schema.generated.json`: the joint result of the migrations of a workspace's database. */
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { migrations } from '../src/agent/store/migrations.ts';
 

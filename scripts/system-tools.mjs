@@ -1,5 +1,5 @@
 /**
- * Installs what the tests use of the system besides Node: bubblewrap, a browser, curl, Compose, Perl and PostgreSQL; for the
+ * Installs the system tools of the tests besides Node: bubblewrap, a browser, curl, Compose, Perl and PostgreSQL; for the
  * story on a container engine also the engine. On a Debian machine, as root, missing packages are installed; elsewhere a warning
  * names them, and the tests that need them fail.
  */
@@ -52,14 +52,14 @@ export function ensureSystemTools() {
   ensure([]);
 }
 
-/** Does the same for a run with the story on a container engine, which itself says what stays missing of `engineTools`. */
+/** Installs the tools of a run with the story on a container engine; the story reports the missing ones of `engineTools`. */
 export function ensureSystemToolsAndEngine() {
   ensure([...engineTools].filter(([, path]) => !existsSync(path)));
 }
 
 /** @param {readonly [string, unknown][]} others packages to install as well, without a warning */
 function ensure(others) {
-  // Where programs are not on the path of a shell, the tests search for them, and name what is missing.
+  // Where programs are not on the path of a shell, the tests search for them, and name the missing ones.
   if (process.platform !== 'linux') return;
   const missing = [...wanted].filter(([, tool]) => !isPresent(tool));
   const packages = [...new Set(namesOf([...missing, ...others]))];

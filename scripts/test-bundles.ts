@@ -12,7 +12,7 @@ import { findsItsProgramInDist } from './test-programs.ts';
 import { isTogether, type TestUnit } from './test-units.ts';
 import { root } from './toolchain.mjs';
 
-/** Packages that most test files load, and what these load. All others but tap are loaded from where they are installed. */
+/** Packages that most test files load, and their dependencies. All others but tap are loaded from `node_modules`. */
 const bundledPackages = [
   'xstate',
   'valibot',
@@ -40,7 +40,7 @@ const isExternal = (id: string, importer: string | undefined): boolean =>
     id !== 'tap' &&
     !bundledPackages.some((name) => id === name || id.startsWith(`${name}/`)));
 
-/** True for a module of tap or of what only tap loads. */
+/** True for a module of tap or of a package that only tap loads. */
 const isOfTap = (id: string): boolean =>
   id.includes('/node_modules/') && !bundledPackages.some((name) => id.includes(`/node_modules/${name}/`));
 

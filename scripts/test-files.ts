@@ -44,7 +44,7 @@ function filesOf(arg: string): readonly string[] {
 /** Modules that read files of `dist/` while they run: any build will do. */
 const readDist = ['src/inspect/charts.ts', 'src/inspect/page.ts'];
 
-/** Whether a file needs a build before it runs: it starts the built product, or reads what only a build makes. */
+/** Whether a file needs a build before it runs: it starts the built product, or reads a file that only a build makes. */
 export function needsBuild(graph: ImportGraph, file: string): boolean {
   // Tests of the built product name its program, as benches do; a source that names it starts it for users only.
   if (graph.closureOf(file, (each) => /^(?:test|bench)\//.test(each)).has('bin/oratorio.js')) return !isBuilt();

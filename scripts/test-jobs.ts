@@ -25,7 +25,7 @@ const lookMs = 250;
 
 /**
  * Real processors and time. Beside the work of others no core is ever idle, and files that mostly wait would leave the run waiting
- * too: others start beside them. A quarter of the cores is enough, because a file's share leaves out what it does not wait for.
+ * too: others start beside them. A quarter of the cores is enough, because a file's share leaves out its waiting.
  *
  * @param most files at a time
  * @param coreShare share of a core that a file takes, from 0 to 1

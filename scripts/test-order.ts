@@ -14,7 +14,7 @@ export interface Work {
 /** Work by the name of a test file or of several. */
 export type KnownWork = Readonly<Record<string, Work>>;
 
-/** Of the last runs in this checkout. */
+/** Measurements of the last runs in this checkout. */
 const measuredFile = join(root, 'node_modules', '.cache', 'oratorio-test-work.json');
 /** For a fresh clone: files that take long, those that drive the page with their browser. */
 const committedFile = join(root, 'scripts', 'test-work.json');
@@ -25,12 +25,12 @@ export function longestFirst(files: readonly string[], work: KnownWork): readonl
   return files.toSorted((a, b) => secondsOf(b) - secondsOf(a) || (a < b ? -1 : 1));
 }
 
-/** Share of a core that a file takes, from 0 to 1: of its time, what it does not wait. 1 where that is not known. */
+/** Share of a core that a file takes, from 0 to 1: the part of its time without waiting. 1 where that is not known. */
 export function coreShare({ seconds, cpuSeconds = seconds }: Work = { seconds: 0 }): number {
   return seconds === 0 ? 1 : Math.min(1, cpuSeconds / seconds);
 }
 
-/** Reads what is known: this checkout's own measurements before those of the repository. */
+/** Reads the measurements: those of this checkout before those of the repository. */
 export function readWork(): KnownWork {
   return { ...readFrom(committedFile), ...readFrom(measuredFile) };
 }

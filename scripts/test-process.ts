@@ -15,7 +15,7 @@ export interface TestProgram {
 }
 
 export interface TestProcessOptions {
-  /** Of the bundles. */
+  /** Directory of the bundles. */
   readonly directory: string;
   readonly nodeArguments: readonly string[];
   readonly env: NodeJS.ProcessEnv;

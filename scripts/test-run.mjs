@@ -18,7 +18,7 @@ const rounds = 400;
 const interruptions = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
 /**
- * Starts a run. Its processes are found by `TMPDIR`, which our own supervisor hands on to what it starts, so that a detached
+ * Starts a run. Its processes are found by `TMPDIR`, which our own supervisor hands on to its children, so that a detached
  * process group is found as well; and by descent. A signal ends the run and this process with it.
  * @param beforeEnd waits for processes that have to end by themselves when a signal arrives
  * @returns variables for the environment of the run's processes; `end`, which leaves no process and no directory of the run;
@@ -28,7 +28,7 @@ export function startRun(beforeEnd) {
   // Downloads stay for later runs.
   const cache = process.env.ORATORIO_TEST_CACHE ?? tmpdir();
   const directory = mkdtempSync(join(tmpdir(), 'oratorio-test-'));
-  // As that of the system: tests become other users.
+  // Mode of the system's directory for temporary files: tests become other users.
   chmodSync(directory, 0o1777);
   const name = basename(directory);
   const env = { TMPDIR: directory, ORATORIO_TEST_RUN: name, ORATORIO_TEST_CACHE: cache };
@@ -100,7 +100,7 @@ function kill(pid, signal) {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended, or belongs to another user.
+    // The process has ended, or belongs to another user.
   }
 }
 

@@ -19,7 +19,7 @@ export interface TestUnit {
 export const isTogether = / \(together\)$/;
 
 /**
- * Words that keep a file from sharing a process: what a process has once, or counts; and a browser or a Hub, beside which the start
+ * Words that keep a file from sharing a process: parts that a process has once, or counts; and a browser or a Hub, beside which the start
  * of one process is little.
  */
 const needsOwnProcess = new RegExp(
@@ -46,7 +46,7 @@ const mostOfPage = 15;
 const mostSeconds = 8;
 
 /**
- * Divides the files: short ones of a folder that leave their process as it was share one, some that drive the page share one and
+ * Divides the files: short ones of a folder that do not change their process share one, some that drive the page share one and
  * its browser, all others have one of their own.
  * @param work of earlier runs
  * @param alone files that run while no other does

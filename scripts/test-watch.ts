@@ -61,7 +61,7 @@ class TestWatch {
     this.#wake();
   }
 
-  /** Runs what waits. An ended run leaves the file that it was at, and those after it, waiting. */
+  /** Runs the waiting files. An aborted run leaves its current file, and those after it, waiting. */
   async #runWaiting(): Promise<void> {
     this.#run = new AbortController();
     const { signal } = this.#run;

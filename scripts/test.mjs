@@ -21,7 +21,7 @@ const run = startRun(endOthers);
 const env = { ...toolEnvironment(), ...run.env };
 const quiet = '--disable-warning=ExperimentalWarning';
 
-/** Prepares what the tests need and the build does not, beside the build: system tools may take a minute. */
+/** Prepares the needs of the tests that the build does not share, beside the build: system tools may take a minute. */
 function startPreparing(module, work) {
   const script = `import(${JSON.stringify(new URL(module, import.meta.url).href)}).then((m) => m.${work}())`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'ignore', 'inherit'] });
@@ -79,7 +79,7 @@ async function runStack() {
   return { code: await stackRun.ended, ...counts };
 }
 
-/** Ends what must not be killed: the container engine's run cleans up, and an interrupted installation is a broken one. */
+/** Ends the processes that must not be killed: the container engine's run cleans up, and an interrupted installation is broken. */
 async function endOthers() {
   stackRun?.child.kill('SIGTERM');
   await Promise.race([stackRun?.ended, pause(stackEndMs)]);

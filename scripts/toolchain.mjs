@@ -14,7 +14,7 @@ import { replacesHost, withAddressedLock } from './lock-addresses.mjs';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * Installs what package-lock.json of a directory names, unless that was done for this very lock.
+ * Installs the packages of a directory's package-lock.json, unless that was done for this lock.
  *
  * @param {string} directory absolute
  * @param {(npm: string) => void} install throws when it fails

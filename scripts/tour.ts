@@ -82,7 +82,7 @@ async function chat(film: Film, page: Page): Promise<void> {
   await film.shot(page, 'The files are as they were before the turn.', 4);
 }
 
-/** A turn that waits, as a statechart; and what another event would do to a copy of it. */
+/** A waiting turn as a statechart, and the effect of another event on a copy of it. */
 async function chart(film: Film, page: Page): Promise<void> {
   await page.evaluate(() => {
     location.hash = '/actors';
@@ -116,7 +116,7 @@ async function inbox(film: Film, page: Page): Promise<void> {
   await film.shot(page, 'Every decision is recorded, with its place and time.', 5);
 }
 
-/** The review of the bundled repository, from the queue to what is published. */
+/** The review of the bundled repository, from the queue to the published review. */
 async function review(film: Film, { browser, place, t }: Studio): Promise<void> {
   const address = await startDemo(t, place);
   const page = await open(browser, laptop, address);

@@ -20,7 +20,7 @@ function entriesFor(part: Part): readonly string[] {
 
 const graph = new ImportGraph();
 
-/** A program that another one starts is named by its sources, and is no part of them. */
+/** Entry files of all products: a program that starts another one names its entry file, but does not include it. */
 const programs = new Set(productNames.flatMap(entriesOf));
 
 /** Parts that are made from one of these files, relative to the root. */
@@ -41,7 +41,7 @@ export function missingParts(): readonly Part[] {
 /** @throws Error with the message of the bundler for sources that cannot be built; `dist/` stays usable */
 export async function rebuild(part: Part): Promise<void> {
   const began = performance.now();
-  // `npm test` and `npm start` must not take what is built here for a whole build.
+  // `npm test` and `npm start` must not take this output for a whole build.
   rmSync(join(root, 'dist', '.stamp'), { force: true });
   if (part === 'page') await buildPage();
   else if (part === 'charts') drawCharts();
@@ -55,7 +55,7 @@ async function buildPage(): Promise<void> {
   await build({ configFile: join(root, 'src/ui/vite.config.ts'), logLevel: 'warn' });
 }
 
-/** In a process of its own, which loads the machines as they are now. */
+/** Draws the charts in a process of its own, which loads the current machines. */
 function drawCharts(): void {
   const { status } = spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', 'scripts/charts.ts'], {
     cwd: root,

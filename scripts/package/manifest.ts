@@ -48,7 +48,7 @@ export function packedManifest(manifest: Manifest): Manifest {
 }
 
 /**
- * `npm-shrinkwrap.json` of the package: of the lock of the checkout only what an installation takes, without addresses of a
+ * `npm-shrinkwrap.json` of the package: only the packages of the checkout's lock that an installation takes, without addresses of a
  * registry.
  */
 export function shrinkwrapOf(manifest: Manifest, lock: Lock): unknown {

@@ -22,6 +22,6 @@ export function installedBeside(staged: string): readonly string[] {
     .map(([path]) => path.replace(/^node_modules\//, ''));
 }
 
-/** Bytes that an installation of what is staged takes on this platform. */
+/** Bytes of an installation of the staged package on this platform. */
 export const installedSize = (staged: string): number =>
   sizeOf(staged) + installedBeside(staged).reduce((sum, name) => sum + sizeOf(join(root, 'node_modules', name)), 0);

@@ -75,7 +75,7 @@ function packagesOfThePage(): readonly string[] {
   return [...found].sort();
 }
 
-/** Lays everything that is packed into `directory`, in place of what is there. `dist/` is built. */
+/** Puts the files of the package into `directory` and replaces its content. Needs a built `dist/`. */
 export function stage(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(join(directory, 'bin'), { recursive: true });

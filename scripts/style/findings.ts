@@ -6,7 +6,7 @@ export interface Finding {
   readonly file: string;
   /** From 1. */
   readonly line: number;
-  /** Of the pattern, or of the check that found it. */
+  /** Id of the pattern, or of the check that found it. */
   readonly id: string;
   /** Kind of the part of the file, if a pattern was found. */
   readonly kind?: TextPart['kind'];

@@ -1,4 +1,4 @@
-/** Splits a file into what people read and what programs run, with the line of each part. */
+/** Splits a file into the texts for people and the code for programs, with the line of each part. */
 import { parseSync } from 'rolldown/utils';
 import type { Scope } from './patterns.ts';
 
@@ -6,7 +6,7 @@ import type { Scope } from './patterns.ts';
 export interface TextPart {
   readonly kind: 'comment' | 'title' | 'text' | 'code';
   readonly content: string;
-  /** Of its first character, from 1. */
+  /** Line of its first character, from 1. */
   readonly line: number;
 }
 
@@ -25,7 +25,7 @@ const title = /(?<=\.test\(\s*)(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^
 const quoted = /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|>[^<>{}()=;]+</g;
 const isSentence = (text: string): boolean => /[A-Za-z]+,? [A-Za-z]+/.test(text);
 
-/** The same text with other characters in place of all but its line ends, so that lines stay where they are. */
+/** Replaces each character by a space, except line ends, so line numbers do not change. */
 const blank = (text: string): string => text.replace(/[^\n]/g, ' ');
 
 const lineCounter = (source: string): ((offset: number) => number) => {
