@@ -4,34 +4,44 @@ import { join } from 'node:path';
 import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
 
-t.test('descriptors that the parent left open reach no program', { skip: process.platform !== 'linux' }, (t) => {
-  const directory = t.testdir({ file: '' });
-  mkdirSync(join(directory, 'open'));
-  const leaked = ['5<"$D/open"', '9>>"$D/file"', '30<"$D/open"', '41< <(true)', '77<>/dev/null', '200>"$D/other"'];
-  const list =
-    "require('child_process').execFileSync('ls', ['/proc/self/fd'], { encoding: 'utf8' }).trim().split('\\n').map(Number)";
-  const seen = (isClosing: boolean): number[] => {
-    const source = join(root, 'src', 'supervise', 'inherited.ts');
-    const program = `${isClosing ? `require('${source}').closeInherited();` : ''} console.log(JSON.stringify(${list}))`;
-    const script = `exec ${leaked.join(' ')}; exec "$NODE" --disable-warning=ExperimentalWarning -e "$PROGRAM"`;
-    const env = { PATH: process.env['PATH'], HOME: directory, D: directory, NODE: process.execPath, PROGRAM: program };
-    return JSON.parse(execFileSync('bash', ['-c', script], { env, encoding: 'utf8' })) as number[];
-  };
-  const numbers = [5, 9, 30, 41, 77, 200];
-  const [open, closed] = [seen(false), seen(true)];
-  t.ok(
-    numbers.some((fd) => open.includes(fd)),
-    'control: without it programs have them',
-  );
-  t.strictSame(
-    numbers.filter((fd) => closed.includes(fd)),
-    [],
-  );
-  t.end();
-});
+t.test(
+  'regression: H43 descriptors that the parent left open reach no program',
+  { skip: process.platform !== 'linux' },
+  (t) => {
+    const directory = t.testdir({ file: '' });
+    mkdirSync(join(directory, 'open'));
+    const leaked = ['5<"$D/open"', '9>>"$D/file"', '30<"$D/open"', '41< <(true)', '77<>/dev/null', '200>"$D/other"'];
+    const list =
+      "require('child_process').execFileSync('ls', ['/proc/self/fd'], { encoding: 'utf8' }).trim().split('\\n').map(Number)";
+    const seen = (isClosing: boolean): number[] => {
+      const source = join(root, 'src', 'supervise', 'inherited.ts');
+      const program = `${isClosing ? `require('${source}').closeInherited();` : ''} console.log(JSON.stringify(${list}))`;
+      const script = `exec ${leaked.join(' ')}; exec "$NODE" --disable-warning=ExperimentalWarning -e "$PROGRAM"`;
+      const env = {
+        PATH: process.env['PATH'],
+        HOME: directory,
+        D: directory,
+        NODE: process.execPath,
+        PROGRAM: program,
+      };
+      return JSON.parse(execFileSync('bash', ['-c', script], { env, encoding: 'utf8' })) as number[];
+    };
+    const numbers = [5, 9, 30, 41, 77, 200];
+    const [open, closed] = [seen(false), seen(true)];
+    t.ok(
+      numbers.some((fd) => open.includes(fd)),
+      'control: without it programs have them',
+    );
+    t.strictSame(
+      numbers.filter((fd) => closed.includes(fd)),
+      [],
+    );
+    t.end();
+  },
+);
 
 t.test(
-  'descriptors that appear after the start are closed before a program runs',
+  'regression: H43 descriptors that appear after the start are closed before a program runs',
   { skip: process.platform !== 'linux' },
   (t) => {
     const directory = t.testdir({ file: '' });
