@@ -5,7 +5,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
+import { refusal, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually } from '../hub/harness.ts';
 import { obedient, orders, startApi, toolCall } from './agent-server.ts';
 import { makePlace, oratorio, oratorioJson, type Place, runningHub } from './harness.ts';
@@ -150,6 +150,8 @@ t.test('regression: C2 no variable of the user’s shell gets into a workspace�
   const at = scene(t, user, { Model: 'x-$' + '{SECRET}' }, env);
   await trust(t, at);
   const message = /SECRET, which Supervision\.PassEnvironment of your own config\.json does not list/;
+  // A restricted workspace chooses no model of the user's service, so its text is not expanded.
+  await trust(t, at);
   const managed = await oratorio(at.place, ['up', at.clone, '--no-follow']);
   t.not(managed.code, 0);
   t.match(managed.stderr, message);
@@ -220,4 +222,26 @@ t.test('regression: H5 a clone, trusted or not, loosens no protection of the use
   at.pull();
   t.match(await oratorio(place, ['exec', prompt, '--workspace', clone]), { code: 0 });
   t.match(readFileSync(proof, 'utf8'), 'uid=', 'the user’s own setting applies');
+});
+
+t.test('a refused default model names the next step in a clone whose own model is ignored', async (t) => {
+  const upstream = await startMockUpstream(t, ({ body }) =>
+    refusal(404, { message: `no such model: ${body?.model}`, code: 'model_not_found' }),
+  );
+  const at = scene(t, { EndPoint: upstream.url, ApiKey: 'x', UpstreamRetries: 0 }, { Model: 'model-of-the-clone' });
+  const restricted = await exec(at, 'hello');
+  t.not(restricted.code, 0);
+  t.match(restricted.stderr, /404: no such model: gpt-4o-mini/);
+  t.match(restricted.stderr, 'oratorio model test', 'the next step');
+  t.match(await runningHub(at.place).client.byWorkspace(at.clone), {
+    state: 'running',
+    model: { name: 'gpt-4o-mini' },
+  });
+  await trust(t, at);
+  await restart(t, at);
+  t.match(
+    (await exec(at, 'hello')).stderr,
+    /404: no such model: model-of-the-clone/,
+    'positive control: with trust the clone’s model is requested',
+  );
 });

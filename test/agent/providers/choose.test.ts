@@ -4,7 +4,7 @@ import t from 'tap';
 import * as v from 'valibot';
 import { derivedKind, modelSettingsOf, modelSource } from '../../../src/agent/providers/index.ts';
 import { Config } from '../../../src/config/index.ts';
-import { hang, says, startMockUpstream } from '../../fixtures/upstream/mock-upstream.ts';
+import { hang, refusal, says, startMockUpstream } from '../../fixtures/upstream/mock-upstream.ts';
 import { collect, told } from './helpers.ts';
 
 const source = (settings: Record<string, unknown>) => modelSource(modelSettingsOf(v.parse(Config, settings)));
@@ -61,6 +61,24 @@ t.test('name/model reaches the provider of that name with its own key and header
   t.match(main.requests[0]?.body, { model: 'third/big' });
   t.notMatch(JSON.stringify(main.requests[0]?.headers), /second|x-team/);
   t.equal(provider.facts?.('second/big').owner, 'second/big');
+});
+
+t.test('without a model each kind of provider asks for its usual one, and a refusal is a typed error', async (t) => {
+  for (const [kind, wire] of [
+    ['openai-compatible', 'auto'],
+    ['openai', 'chat'],
+    ['openai', 'auto'],
+    ['anthropic', 'auto'],
+    ['google', 'auto'],
+  ] as const) {
+    const upstream = await startMockUpstream(t, () => refusal(404, { message: 'no such model' }));
+    const provider = await source({ Provider: kind, Wire: wire, EndPoint: upstream.url, ApiKey: 'k', Model: '' })();
+    t.teardown(() => provider.close());
+    await t.rejects(collect(provider), { code: 'upstreamRejected', message: /404/ }, `${kind} ${wire}`);
+    const [request] = upstream.requests;
+    const asked = request?.body?.model ?? /models\/([^:]+)/.exec(request?.path ?? '')?.[1];
+    t.match(asked, /^(?:gpt|claude|gemini)-/, `${kind} ${wire}`);
+  }
 });
 
 t.test('ApiKeyCommand prints the key; a command that fails is a typed error and is run again', async (t) => {
