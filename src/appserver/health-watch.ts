@@ -20,10 +20,13 @@ import {
   problemsOf,
   type Turn,
 } from '../protocol/index.ts';
+import { lostHistory } from '../supervise/index.ts';
 import type { Assembly } from './assembly.ts';
 
 export interface HealthWatchOptions {
   readonly workspacePath: string;
+  /** State of the workspace, below the home. */
+  readonly stateDirectory: string;
   readonly incarnation: string;
   readonly config: Config;
   readonly launch: LaunchDocument | undefined;
@@ -127,6 +130,7 @@ export class HealthWatch {
       configProblem: null,
       isConfigChanged: false,
       restrictedSettings: [],
+      lostHistory: lostHistory(this.#options.stateDirectory) ?? null,
       serviceNotes: [],
     });
   }

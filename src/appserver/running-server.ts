@@ -123,6 +123,7 @@ export class RunningServer implements AppServer {
     this.#program = options.program ?? new ProgramFile();
     this.#health = new HealthWatch({
       workspacePath: workspace.path,
+      stateDirectory: workspace.stateDirectory,
       incarnation: this.#incarnation,
       config,
       launch,

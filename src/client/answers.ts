@@ -24,6 +24,8 @@ const open = <T extends string>() => v.custom<Open<T>>((value) => typeof value =
 
 export const LockAnswer = v.looseObject({ ...HubLock.entries, startedAt: text });
 
+const ProblemAnswer = v.looseObject({ code: text, what: text, where: nullableText, next: nullableText });
+
 export const StatusAnswer = v.looseObject({
   hubVersion: text,
   pid: v.number(),
@@ -37,6 +39,7 @@ export const StatusAnswer = v.looseObject({
     notifications: v.optional(v.boolean(), false),
     tray: v.optional(v.boolean(), false),
   }),
+  problems: v.optional(v.array(ProblemAnswer), []),
 });
 export type StatusAnswer = v.InferOutput<typeof StatusAnswer>;
 
@@ -46,7 +49,6 @@ const ServiceAnswer = v.looseObject({
   reason: nullableText,
 });
 
-const ProblemAnswer = v.looseObject({ code: text, what: text, where: nullableText, next: nullableText });
 const LastTurnAnswer = v.looseObject({
   status: open<LastTurn['status']>(),
   endedAt: text,

@@ -4,8 +4,16 @@ import { type Config, workspaceStateDirectory } from '../config/index.ts';
 import { createServer, type HttpServer, knownHosts, ownAuthorities, publishedAs } from '../http/index.ts';
 import { hostAndPort, isLoopback } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
-import { type AppServerLock, defaults, type ModuleState, type PageView } from '../protocol/index.ts';
-import { type DashboardTokens, isAlive, probeLock, readAppServer, workspaceFiles } from '../supervise/index.ts';
+import { type AppServerLock, defaults, type ModuleState, type PageView, type Problem } from '../protocol/index.ts';
+import {
+  type DashboardTokens,
+  emptiedHistory,
+  isAlive,
+  lostHistory,
+  probeLock,
+  readAppServer,
+  workspaceFiles,
+} from '../supervise/index.ts';
 import { Access } from './access.ts';
 import { dashboardGuard, dashboardHeaders } from './guard.ts';
 import type { RuntimeStatus } from './options.ts';
@@ -30,6 +38,8 @@ export interface ViewerOptions {
 export interface Viewer {
   readonly host: string;
   readonly port: number;
+  /** Why the history is incomplete; undefined when it is not. */
+  readonly problem: Problem | undefined;
   close(): Promise<void>;
 }
 
@@ -58,6 +68,8 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
   }
   if (Auth === 'none') logger.warn('the viewer runs without authentication: every user of this machine can read it');
   const directory = workspaceStateDirectory(home, workspacePath);
+  const emptied = ownerOf(options) ? undefined : emptiedHistory(directory);
+  if (emptied) throw new ViewerError(emptied.what);
   const traces = open(() => openTraceReader(directory));
   const schedules = open(() => openScheduleReader(directory));
   let listening: HttpServer | undefined;
@@ -105,7 +117,7 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
     schedules.close();
   };
   try {
-    return { ...(await bind(server, options)), close };
+    return { ...(await bind(server, options)), problem: lostHistory(directory), close };
   } catch (error) {
     await close();
     throw error;
@@ -149,6 +161,7 @@ function statusOf(options: ViewerOptions, traces: ReturnType<typeof openTraceRea
   const startedAt = new Date().toISOString();
   return () => {
     const owner = ownerOf(options);
+    const lost = lostHistory(workspaceStateDirectory(options.home, options.workspacePath));
     const running = owner ? traces.sessions({ limit: defaults.dashboard.maxSessionsPerPage, status: 'running' }) : [];
     return {
       pid: process.pid,
@@ -158,6 +171,17 @@ function statusOf(options: ViewerOptions, traces: ReturnType<typeof openTraceRea
       activeTurns: running.length,
       pendingApprovals: 0,
       droppedEvents: 0,
+      ...(lost && {
+        condition: {
+          health: 'unknown',
+          problems: [lost],
+          lastTurn: null,
+          failuresInARow: 0,
+          model: null,
+          agent: null,
+          sandbox: null,
+        },
+      }),
       modules: [agentServerModule(owner), { name: 'dashboard', state: 'running', reason: readOnly }],
     };
   };

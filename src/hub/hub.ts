@@ -10,6 +10,7 @@ import { defaults, HubLock, type HubStatus } from '../protocol/index.ts';
 import {
   ensurePrivateDirectory,
   lockHolder,
+  lostList,
   ownIdentity,
   PortAllocator,
   readJson,
@@ -219,7 +220,11 @@ export function startHub(options: HubOptions): Hub {
 
   function status(): HubStatus {
     const { startedAt, apiBaseUrl } = claimed();
-    return { hubVersion: options.version, pid: process.pid, startedAt, statePath, apiBaseUrl, capabilities };
+    const lost = lostList(home);
+    return {
+      ...{ hubVersion: options.version, pid: process.pid, startedAt, statePath, apiBaseUrl, capabilities },
+      ...(lost && { problems: [lost] }),
+    };
   }
 
   const machine = hubMachine.provide({

@@ -189,6 +189,7 @@ export function conditionOf(
       configProblem: settings.problem,
       isConfigChanged: configChanged,
       restrictedSettings: settings.restrictedSettings,
+      lostHistory: settings.lostHistory,
       serviceNotes,
     }),
     lastTurn: report?.lastTurn ?? null,

@@ -2,7 +2,7 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { ApiProxyRequest, HealthReport, ProcessIdentity } from '../protocol/index.ts';
-import { readJson, writeFileAtomicAsync } from '../supervise/index.ts';
+import { damagedCopyPath, readJson, writeFileAtomicAsync } from '../supervise/index.ts';
 import type { OwnedFile } from './credentials.ts';
 
 /** A process the Hub has started: its identity, and the marker all its descendants carry. */
@@ -55,7 +55,7 @@ export interface WorkspaceStore extends OwnedFile {
 
 /** Moves the damaged file aside, next to its place. Returns its new path; null when the move fails. */
 function moveDamagedAside(file: string): string | null {
-  const copy = `${file}.damaged-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
+  const copy = damagedCopyPath(file);
   try {
     renameSync(file, copy);
     return copy;

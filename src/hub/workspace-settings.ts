@@ -7,8 +7,11 @@ import {
   userConfigFile,
   type WorkspaceTrust,
   workspaceConfigFile,
+  workspaceStateDirectory,
   workspaceTrust,
 } from '../config/index.ts';
+import type { Problem } from '../protocol/index.ts';
+import { lostHistory } from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
 
 /** Trust and settings of one workspace as its next start will find them. */
@@ -18,6 +21,8 @@ export interface WorkspaceSettings extends WorkspaceTrust {
   readonly hash: string | null;
   /** Why they cannot be used; null when they can. */
   readonly problem: SettingsProblem | null;
+  /** Loss of the workspace's history; null without one. */
+  readonly lostHistory: Problem | null;
 }
 
 export interface SettingsProblem {
@@ -43,7 +48,10 @@ type Place = Pick<HubServices, 'home' | 'environment'>;
 
 /** Watches the files that decide about a workspace. They are read again only when one of them changes. */
 export function createSettingsView(place: Place, workspacePath: string): SettingsView {
-  const files = [trustFile(place.home), userConfigFile(place.home), workspaceConfigFile(workspacePath)];
+  const files = [
+    ...[trustFile(place.home), userConfigFile(place.home), workspaceConfigFile(workspacePath)],
+    workspaceStateDirectory(place.home, workspacePath),
+  ];
   let seen = '';
   let known = unread(workspacePath);
   let checkedAt = Number.NEGATIVE_INFINITY;
@@ -67,12 +75,16 @@ const unread = (workspacePath: string): WorkspaceSettings => ({
   restrictedSettings: [],
   hash: null,
   problem: null,
+  lostHistory: null,
 });
 
 /** Reads trust and settings of a workspace now. */
 export function settingsOf(place: Place, workspacePath: string): WorkspaceSettings {
   const trust = workspaceTrust({ home: place.home, workspace: workspacePath });
-  return { workspacePath, ...trust, ...readSettings(place, workspacePath) };
+  return {
+    ...{ workspacePath, ...trust, ...readSettings(place, workspacePath) },
+    lostHistory: lostHistory(workspaceStateDirectory(place.home, workspacePath)) ?? null,
+  };
 }
 
 function readSettings({ home, environment }: Place, workspace: string): Pick<WorkspaceSettings, 'hash' | 'problem'> {

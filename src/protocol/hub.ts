@@ -43,6 +43,10 @@ export const HubStatus = v.object({
     notifications: v.boolean(),
     tray: v.pipe(v.boolean(), v.description('False: headless; the desktop client owns tray and notification UI.')),
   }),
+  problems: v.pipe(
+    v.optional(v.array(Problem)),
+    v.description('Problems of the Hub itself, e.g. a damaged list of workspaces; absent without one.'),
+  ),
 });
 export type HubStatus = v.InferOutput<typeof HubStatus>;
 

@@ -97,6 +97,8 @@ export interface ProblemFacts {
   /** The configuration differs from the one that the running server has read. */
   readonly isConfigChanged: boolean;
   readonly restrictedSettings: readonly string[];
+  /** Loss of the workspace's history; null without one. */
+  readonly lostHistory: Problem | null;
   /** Why services listen elsewhere than asked for, one sentence each. */
   readonly serviceNotes: readonly string[];
 }
@@ -110,6 +112,8 @@ export function problemsOf(facts: ProblemFacts): Problem[] {
     ...(facts.state === 'unhealthy' && isUp ? [silent(facts)] : []),
     ...(isUp ? turnProblems(facts) : []),
     ...configProblems(facts, isUp),
+    ...(facts.lostHistory === null ? [] : [facts.lostHistory]),
+    ...restrictedProblems(facts),
     ...(isUp ? [...sandboxProblems(facts), ...toolProblems(facts), ...facts.serviceNotes.map(portProblem)] : []),
   ];
 }
@@ -143,7 +147,7 @@ const silent = ({ lastError, workspace }: ProblemFacts): Problem => ({
 });
 
 function configProblems(facts: ProblemFacts, isUp: boolean): Problem[] {
-  const { configProblem, isConfigChanged, restrictedSettings, workspace } = facts;
+  const { configProblem, isConfigChanged, workspace } = facts;
   const problems: Problem[] = [];
   if (configProblem !== null) {
     const { message, where } = configProblem;
@@ -158,12 +162,14 @@ function configProblems(facts: ProblemFacts, isUp: boolean): Problem[] {
     const what = 'The configuration has changed: restart to apply.';
     problems.push({ code: 'configChanged', what, where: null, next: `oratorio restart ${workspace}` });
   }
-  if (restrictedSettings.length > 0) {
-    const are = restrictedSettings.length === 1 ? 'is' : 'are';
-    const what = `Restricted: ${restrictedSettings.join(', ')} ${are} ignored until you trust the workspace.`;
-    problems.push({ code: 'restricted', what, where: null, next: `oratorio trust ${workspace}` });
-  }
   return problems;
+}
+
+function restrictedProblems({ restrictedSettings, workspace }: ProblemFacts): Problem[] {
+  if (restrictedSettings.length === 0) return [];
+  const are = restrictedSettings.length === 1 ? 'is' : 'are';
+  const what = `Restricted: ${restrictedSettings.join(', ')} ${are} ignored until you trust the workspace.`;
+  return [{ code: 'restricted', what, where: null, next: `oratorio trust ${workspace}` }];
 }
 
 /** The failure of turns in words of the field, and the command that helps. */

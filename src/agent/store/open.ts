@@ -1,5 +1,6 @@
 import { lstatSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
+import { damagedCopyPath } from '../../supervise/index.ts';
 import type { ChatRequestStore } from '../chat-request-store.ts';
 import type { ScheduleStore } from '../schedule-store.ts';
 import type { ThreadStore, TraceStore } from '../thread-store.ts';
@@ -71,7 +72,7 @@ const logs = ['-wal', '-shm', '-journal'];
  * @throws StorageError when the files cannot be read or moved
  */
 function moveEmptiedAside(file: string): string | undefined {
-  const aside = `${file}.damaged-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
+  const aside = damagedCopyPath(file);
   try {
     const found = lstatSync(file, { throwIfNoEntry: false });
     if (!found?.isFile() || found.size > 0) return undefined;

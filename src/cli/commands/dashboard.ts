@@ -40,6 +40,7 @@ export async function run(context: CommandContext): Promise<number> {
   const viewer = await open(context, path);
   try {
     output.line(`Showing ${output.colors.bold(path)} (read-only)`);
+    if (viewer.problem) output.note(`${viewer.problem.what} → ${viewer.problem.next}`);
     await showPage(
       context,
       { address: `${httpBase(viewer)}${dashboardPaths.page}`, token: dashboardToken(home, path) },

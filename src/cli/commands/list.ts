@@ -9,10 +9,12 @@ import { distinctNames, forkRow, rowOf, tableHeading } from '../workspace-table.
 /** `oratorio list`: a table on a terminal, tab-separated rows elsewhere; forks follow their workspace. */
 export async function run(context: CommandContext): Promise<number> {
   const { output, signal } = context;
-  const { records, forks } = await withHub(context, async ({ hub }) => ({
+  const { records, forks, problems } = await withHub(context, async ({ hub }) => ({
     records: await hub.list({ signal }),
     forks: await forksByWorkspace(hub, signal),
+    problems: (await hub.status({ signal })).problems,
   }));
+  for (const { what, next } of problems) output.note(next === null ? what : `${what} → ${next}`);
   const forksOf = ({ canonicalWorkspacePath }: RecordAnswer) => forks.get(canonicalWorkspacePath) ?? [];
   if (output.json) {
     output.document(records.map((record) => ({ ...record, forks: forksOf(record) })));

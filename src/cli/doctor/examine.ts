@@ -5,9 +5,9 @@ import { secretsIn } from '../../config/index.ts';
 import { messageOf, redact } from '../../lib/index.ts';
 import { type DoctorContext, type Finding, fail, type Seen, skip, type WithConfig } from './finding.ts';
 import { hub } from './hub.ts';
-import { browser, disk, home, node, sandbox, workspaceSandbox } from './machine.ts';
+import { browser, disk, home, list, node, sandbox, workspaceSandbox } from './machine.ts';
 import { ModelChecks } from './model.ts';
-import { mcp, server, settings } from './workspace.ts';
+import { history, mcp, server, settings } from './workspace.ts';
 
 /**
  * Checks the machine, the home, the Hub and workspaces. Reads only: nothing is started, changed or repaired.
@@ -40,6 +40,7 @@ export async function* examine(
     node(),
     disk(context),
     ...home(context),
+    ...list(context),
     ...user.findings,
     user.loaded ? await sandbox(context, user.loaded) : skip('machine.sandbox', 'the settings cannot be read'),
     browser(context),
@@ -58,7 +59,8 @@ export async function* examine(
     const record = records.find((each) => each.canonicalWorkspacePath === path);
     const own = settings(context, path);
     learn(own.loaded);
-    for (const seen of [...own.findings, ...server(record, path)]) yield shown(path, seen);
+    for (const seen of [...own.findings, ...server(record, path), ...history(context, record, path)])
+      yield shown(path, seen);
     if (!own.loaded) continue;
     yield shown(path, await workspaceSandbox(context, own.loaded, path));
     yield shown(path, await models.check(own.loaded));

@@ -4,6 +4,7 @@ import { sandboxStateOf, sandboxStatus, trySandbox } from '../../agent/index.ts'
 import { trustFile, userConfigFile } from '../../config/index.ts';
 import { findProgram } from '../../lib/index.ts';
 import { version } from '../../protocol/index.ts';
+import { lostList } from '../../supervise/index.ts';
 import { quoted } from '../errors.ts';
 import { pageOpener } from '../page.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig, warn } from './finding.ts';
@@ -56,6 +57,12 @@ export function home({ home }: DoctorContext): Seen[] {
     const mode = statOf(path)?.isDirectory() ? '700' : '600';
     return fail('home.rights', 'other users can read it', { where: path, next: `chmod ${mode} ${quoted(path)}` });
   });
+}
+
+/** A Hub of this home has found its list of workspaces damaged. */
+export function list({ home }: DoctorContext): Seen[] {
+  const lost = lostList(home);
+  return lost === undefined ? [] : [warn('home.list', lost.what, { where: lost.where, next: lost.next })];
 }
 
 export async function sandbox({ env }: DoctorContext, { config }: WithConfig): Promise<Seen> {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { AppServerClient, type RecordAnswer } from '../../client/index.ts';
-import { ConfigError, isInitialised, loadConfig } from '../../config/index.ts';
+import { ConfigError, isInitialised, loadConfig, workspaceStateDirectory } from '../../config/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import {
   lastTurnWords,
@@ -12,6 +12,7 @@ import {
   stateWordOf,
   toneOfState,
 } from '../../protocol/index.ts';
+import { emptiedHistory, lostHistory } from '../../supervise/index.ts';
 import { quoted } from '../errors.ts';
 import { clientInfo } from '../hub.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig, warn } from './finding.ts';
@@ -67,6 +68,7 @@ const checkedElsewhere: ReadonlySet<string> = new Set([
   'configUnusable',
   'mcpServerDown',
   'mcpTool',
+  'historyLost',
 ]);
 
 const levels = { danger: fail, warn, progress: ok, ok, neutral: ok } as const;
@@ -92,6 +94,14 @@ export function server(record: RecordAnswer | undefined, workspace: string): rea
   const next = `oratorio logs ${quoted(workspace)}`;
   const isRestarted = level === ok && restartCount > 0;
   return [(isRestarted ? warn : level)(id, facts.join(', '), { next }), ...reported];
+}
+
+/** Loss of the workspace's history, as its files show it. */
+export function history({ home }: DoctorContext, record: RecordAnswer | undefined, workspace: string): readonly Seen[] {
+  const directory = workspaceStateDirectory(home, workspace);
+  const isAtRest = record === undefined || record.pid === null;
+  const lost = (isAtRest ? emptiedHistory(directory) : undefined) ?? lostHistory(directory);
+  return lost === undefined ? [] : [warn('history', lost.what, { where: lost.where, next: lost.next })];
 }
 
 const McpAnswer = v.object({ data: v.array(v.looseObject(McpServerStatus.entries)) });

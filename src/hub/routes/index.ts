@@ -90,6 +90,13 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
   const { registry } = options;
   const bind = binder(options.auth);
   let status: Reply | undefined;
+  const readStatus = (): Reply => {
+    const found = options.status();
+    const reply = jsonBytes(200, Buffer.from(JSON.stringify(found)));
+    // A problem lasts until the user deletes the copy of a damaged file; none begins after the start.
+    if (found.problems === undefined) status = reply;
+    return reply;
+  };
 
   function shutdown({ query }: RequestContext<never>): Reply {
     const mode = query.get('mode') ?? 'stop';
@@ -99,7 +106,7 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
   }
 
   return [
-    bind(hubRoutes.getStatus, () => (status ??= jsonBytes(200, Buffer.from(JSON.stringify(options.status()))))),
+    bind(hubRoutes.getStatus, () => status ?? readStatus()),
     bind(hubRoutes.prove, options.prove),
     bind(hubRoutes.shutDown, shutdown),
     ...appServerRoutes(bind, registry, options.isStopping),

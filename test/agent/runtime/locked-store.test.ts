@@ -85,6 +85,7 @@ t.test(
       rest: null,
       configProblem: null,
       isConfigChanged: false,
+      lostHistory: null,
     };
     const [problem] = problemsOf({ ...facts, report, restrictedSettings: [], serviceNotes: [] });
     t.equal(problem?.next, command);

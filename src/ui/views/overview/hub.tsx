@@ -15,6 +15,7 @@ import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
 import { amount, counted } from '../sessions/words.ts';
 import { Acts } from './acts.tsx';
 import { Facts } from './facts.tsx';
+import { Problems } from './problems.tsx';
 import { Restriction } from './restriction.tsx';
 import { Answering, capital, LastTurn } from './words.tsx';
 import { type Action, createWorkspaces, type Shown, troubleOf, type Workspaces } from './workspaces.ts';
@@ -69,6 +70,7 @@ export function HubOverview({ app }: { readonly app: App }) {
     <div class="view home">
       <HubStrip app={app} store={store} all={all} box={box} shown={shown.length} />
       <FaultBanner error={store.fault.value} at={null} retry={store.refresh} />
+      <Problems problems={store.status.value?.problems ?? []} tone="warn" />
       {selected === undefined &&
         store.restricted.value
           .slice(0, maxBanners)

@@ -22,6 +22,7 @@ import { bothTimes, clockTime, dayTime, distance, zone } from '../../parts/time.
 import { lookOfTone, type Shape, type Tone } from '../../parts/tone.ts';
 import { entryOf, isFailed } from '../sessions/trace/entry.ts';
 import { amount, costOf, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
+import { Problems } from './problems.tsx';
 import { Restriction } from './restriction.tsx';
 import { createSummary } from './summary-store.ts';
 import { Answering, capital, LastTurn } from './words.tsx';
@@ -37,7 +38,12 @@ export function WorkspaceOverview({ app }: { readonly app: App }) {
       {summary ? (
         <>
           <Status app={app} summary={summary} activity={store.activity.value} />
-          <Problems condition={summary.condition} />
+          {summary.condition && (
+            <Problems
+              problems={summary.condition.problems}
+              tone={summary.condition.health === 'failing' ? 'danger' : 'warn'}
+            />
+          )}
           <Restriction path={summary.workspacePath} settings={summary.restrictedSettings} />
           <Losses summary={summary} />
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
@@ -119,20 +125,6 @@ function Status({ app, summary, activity }: StatusProps) {
 function modelText(inUse: ModelInUse | null, model: string, provider: string): string {
   if (inUse) return modelWords({ ...inUse, name: inUse.name || model });
   return provider === 'demo' ? 'demo (offline)' : model || 'none';
-}
-
-/** Problems of turns and tools, and the command that helps. */
-function Problems({ condition }: { readonly condition: WorkspaceCondition | undefined }) {
-  return (
-    <>
-      {condition?.problems.map(({ code, what, next }) => (
-        <Banner key={code} tone={condition.health === 'failing' ? 'danger' : 'warn'}>
-          <p>{what}</p>
-          {next !== null && <CommandLine text={next} />}
-        </Banner>
-      ))}
-    </>
-  );
 }
 
 /** Text of a fact; times are shown in the browser's time zone. */
