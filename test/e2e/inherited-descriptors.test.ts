@@ -12,7 +12,7 @@ const isLinux = process.platform === 'linux';
 const leaked = /\b(?:300|301|302|303) -> /;
 const listing = 'ls -l /proc/self/fd';
 
-t.test('regression: H43 descriptors of the parent of the Hub reach no program', { skip: !isLinux }, async (t) => {
+t.test('regression: H47 descriptors of the parent of the Hub reach no program', { skip: !isLinux }, async (t) => {
   const place = makePlace(t);
   const outside = join(place.root, 'outside');
   mkdirSync(outside);

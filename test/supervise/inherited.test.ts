@@ -5,7 +5,7 @@ import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
 
 t.test(
-  'regression: H43 descriptors that the parent left open reach no program',
+  'regression: H47 descriptors that the parent left open reach no program',
   { skip: process.platform !== 'linux' },
   (t) => {
     const directory = t.testdir({ file: '' });
@@ -41,7 +41,7 @@ t.test(
 );
 
 t.test(
-  'regression: H43 descriptors that appear after the start are closed before a program runs',
+  'regression: H47 descriptors that appear after the start are closed before a program runs',
   { skip: process.platform !== 'linux' },
   (t) => {
     const directory = t.testdir({ file: '' });
