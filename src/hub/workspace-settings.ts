@@ -87,9 +87,14 @@ export function settingsOf(place: Place, workspacePath: string): WorkspaceSettin
   };
 }
 
-function readSettings({ home, environment }: Place, workspace: string): Pick<WorkspaceSettings, 'hash' | 'problem'> {
+function readSettings(
+  { home, environment }: Place,
+  workspace: string,
+): Pick<WorkspaceSettings, 'hash' | 'problem'> & Partial<Pick<WorkspaceSettings, 'restrictedSettings'>> {
   try {
-    return { hash: configHash(loadConfig({ home, workspace, env: environment }).config), problem: null };
+    // Names also the settings that the user's own file overrules, which trust alone does not know.
+    const { config, restrictedSettings } = loadConfig({ home, workspace, env: environment });
+    return { hash: configHash(config), problem: null, restrictedSettings };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const { message, file, keyPath: key } = error;

@@ -231,6 +231,7 @@ t.test('a refused default model names the next step in a clone whose own model i
   const at = scene(t, { EndPoint: upstream.url, ApiKey: 'x', UpstreamRetries: 0 }, { Model: 'model-of-the-clone' });
   const restricted = await exec(at, 'hello');
   t.not(restricted.code, 0);
+  t.match(restricted.stderr, /Model of its config\.json is ignored.*oratorio trust/s);
   t.match(restricted.stderr, /404: no such model: gpt-4o-mini/);
   t.match(restricted.stderr, 'oratorio model test', 'the next step');
   t.match(await runningHub(at.place).client.byWorkspace(at.clone), {
