@@ -65,7 +65,7 @@ export interface AgentServerContext extends ProbedContext {
   readonly sidecar: number | null;
   /** The sidecar that was ready last: a start that requests none returns to it after a failed replacement. */
   readonly provenSidecar: number | null;
-  /** Another sidecar requested while this run was under way. Shown, and never applied by itself. */
+  /** Another sidecar requested while this run was under way. Shown, and never applied automatically. */
   readonly pendingSidecar: SidecarReference | null;
   readonly proxy: 'none' | 'starting' | 'running' | 'unhealthy' | 'exited';
   /** The sidecar that the child actor runs; null without a child actor. */

@@ -7,7 +7,7 @@
  * 2. A sidecar that never became ready is killed and rests: the start that requested it has failed.
  * 3. `liveness` probes a ready sidecar. Several failures in a row make it `unhealthy`; one success makes it `running`
  *    again. After the grace period, or at a `PROXY.START`, it is ended and counts as failed.
- * 4. A sidecar that has served is restarted after a back-off until it fails too often; its server runs on meanwhile.
+ * 4. A sidecar that has served is restarted after a back-off until it fails too often; its server continues to run.
  * 5. A stop sends SIGTERM, then SIGKILL, and is reported when the process group is empty.
  */
 import { assertEvent, assign, fromCallback, fromPromise, sendParent, setup, spawnChild, stopChild } from 'xstate';
@@ -89,7 +89,7 @@ export type ApiProxyEventToParent =
       readonly exitCode: number | null;
       readonly signal: string | null;
       readonly error: string | null;
-      /** No restart will follow by itself. */
+      /** No restart will follow automatically. */
       readonly final: boolean;
       /** The next start is under way. */
       readonly restarts: boolean;

@@ -23,7 +23,7 @@ import {
 
 export interface McpServerPolicy extends SupervisedPolicy {
   readonly startupTimeoutMs: number;
-  /** From the end of the connection to SIGTERM: well-behaved servers end by themselves. */
+  /** From the end of the connection to SIGTERM: well-behaved servers end without a signal. */
   readonly closeGraceMs: number;
 }
 

@@ -7,7 +7,7 @@
  * 2. `working` has the agent do the prompt. A turn that fails, such as that of an agent that has ended, ends this attempt with its reason;
  *    the others continue.
  * 3. `checking` runs the command of the user in the files of the attempt.
- * 4. `RACE.DECIDED` says that another attempt has passed: the turn is interrupted, and nothing more begins. A check that runs ends by itself.
+ * 4. `RACE.DECIDED` says that another attempt has passed: the turn is interrupted, and nothing more begins. A running check is not interrupted.
  */
 import { assign, fromPromise, setup } from 'xstate';
 import { type Failure, failureOf } from './failure.ts';

@@ -4,7 +4,7 @@
  */
 import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
 
-/** When and how often a process that ended by itself is started again. */
+/** Rules, delays and limits of restarts after a process has ended without a stop request. */
 export interface RestartPolicy {
   readonly restart: 'never' | 'onFailure' | 'always';
   /** More than this many failures within `withinMs` and the supervisor gives up. */

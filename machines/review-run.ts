@@ -38,12 +38,12 @@ interface Reason {
 }
 export type Prepared =
   | { readonly outcome: 'ready' | 'nothingToReview' }
-  /** There is a newer head, or this one was reviewed meanwhile. */
+  /** There is a newer head, or another run has reviewed this one. */
   | { readonly outcome: 'superseded'; readonly reason: Reason }
   /** The review is not wanted any more: closed, gone, or against the rules of its repository. */
   | { readonly outcome: 'unwanted'; readonly reason: Reason };
 export interface Drafted {
-  /** Whether it may and should be written back by itself. */
+  /** Whether it may and should be written back automatically. */
   readonly mustPublish: boolean;
 }
 /** `pending`: the writes have not been sent yet. */
@@ -95,7 +95,7 @@ const onError = [
   },
   { target: 'failed', actions: { type: 'recordFailure', params: failureIn } },
 ] as const;
-/** After these the run is another's, or comes back by itself when its lease has run out. */
+/** After these the run is another's, or comes back automatically when its lease has run out. */
 const givenBack = { onDone: 'givenBack', onError: 'abandoned' } as const;
 
 export const reviewRunMachine = setup({

@@ -7,7 +7,8 @@
  * 2. Both configurations are checked before anything is started; the backend is recreated last, to get the secret.
  * 3. Enabling an enabled gateway goes through the same steps and keeps the parts that exist.
  * 4. Disabling stops and removes the gateway first, then its files. Secret, certificates, backend and agent server stay.
- * 5. A failure, or `CANCEL`, undoes the steps and leads back to the first state. Where that fails the ingress is `damaged`, and may be enabled or disabled again.
+ * 5. A failure, or `CANCEL`, undoes the steps and leads back to the first state. Where that fails, the ingress
+ *    is `damaged`, and may be enabled or disabled again.
  */
 import { assign, fromPromise, setup } from 'xstate';
 import { cancelledFailure, type Failure, failureOf } from './failure.ts';

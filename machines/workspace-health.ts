@@ -1,6 +1,6 @@
 /**
  * Health of one workspace as its users meet it: whether turns come to an answer and tools can be called. A process that
- * answers probes can be useless all the same, because a key is refused or a model is missing.
+ * answers probes can still be useless, because a key is refused or a model is missing.
  *
  * Detailed operation
  * 1. Each end of a turn and each change of an MCP server is recorded, and the health is judged again.

@@ -1,6 +1,6 @@
 /**
  * Writes the model catalogue from the data of a published package, before a release: `npm run models`. The package is unpacked
- * into a temporary directory; nothing of it is installed or run. Prices and limits change: `catalogue.generated.json` names its source.
+ * into a temporary directory; nothing of it is installed or run. Prices and limits change: the catalogue names its source.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -22,7 +22,7 @@ function fromProc(): [number, number][] {
       // `pid (name) state ppid …`; the name may contain anything.
       return [[pid, Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])]];
     } catch {
-      // The process has ended meanwhile.
+      // The process has already ended.
       return [];
     }
   });
@@ -43,7 +43,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // The process has ended meanwhile.
+    // The process has already ended.
   }
 }
 

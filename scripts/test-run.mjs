@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { root } from './toolchain.mjs';
 
 const roundMs = 20;
-/** Rounds in which processes may end by themselves after SIGTERM: PostgreSQL removes its shared memory. */
+/** Rounds in which processes may end after SIGTERM: PostgreSQL removes its shared memory. */
 const gentleRounds = 100;
 const rounds = 400;
 
@@ -20,9 +20,9 @@ const interruptions = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 /**
  * Starts a run. Its processes are found by `TMPDIR`, which our own supervisor hands on to its children, so that a detached
  * process group is found as well; and by descent. A signal ends the run and this process with it.
- * @param beforeEnd waits for processes that have to end by themselves when a signal arrives
+ * @param beforeEnd waits for processes that must not be killed when a signal arrives
  * @returns variables for the environment of the run's processes; `end`, which leaves no process and no directory of the run;
- *   `isInterrupted`, after which this process exits by itself
+ *   `isInterrupted`, after which this process exits automatically
  */
 export function startRun(beforeEnd) {
   // Downloads stay for later runs.

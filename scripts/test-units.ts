@@ -19,8 +19,8 @@ export interface TestUnit {
 export const isTogether = / \(together\)$/;
 
 /**
- * Words that keep a file from sharing a process: parts that a process has once, or counts; and a browser or a Hub, beside which the start
- * of one process is little.
+ * Words that keep a file from sharing a process: parts that a process has once, or counts; and a browser or a Hub, next to which
+ * the start of one process costs little.
  */
 const needsOwnProcess = new RegExp(
   [

@@ -92,7 +92,7 @@ async function main() {
   const checked = script('check.ts');
   const buildCode = isBuilt() ? 0 : await script('build.ts');
   await systemTools;
-  // The story mostly waits, and its downloads run meanwhile.
+  // The story mostly waits, and its downloads run during the tests.
   const [{ code, tap }, stack, checkCode] = await Promise.all([
     buildCode === 0 ? runTests() : { code: 1, tap: '' },
     buildCode === 0 && isWhole ? runStack() : { code: 0, passed: 0, failed: 0 },

@@ -21,7 +21,7 @@ import type { Workspace } from './workspace.ts';
 
 /** Time for all workspaces together; those that are not read by then say so. */
 const deadlineMs = 5_000;
-/** How long the Hub waits for another process that holds a database: it answers nothing else meanwhile. */
+/** Longest wait of the Hub for another process that holds a database: the Hub answers no request during it. */
 const busyMs = 10;
 /** Threads of unchanged databases that are stored, of all workspaces. */
 const maxStored = 5_000;

@@ -126,7 +126,7 @@ export const Automation = v.object({
   model: v.optional(v.string()),
   deleteAfterRun: v.boolean(),
   state: v.picklist(automationStates),
-  /** Absent: never, or not by itself. */
+  /** Absent: never, or only on request. */
   nextRunAt: v.optional(v.string()),
   /** The next five due times, `nextRunAt` first. */
   upcoming: v.array(v.string()),

@@ -75,7 +75,7 @@ export const RestoredFiles = v.object({
   /** First of the restored paths. */
   restored: v.array(v.string()),
   restoredTotal: v.number(),
-  /** Paths that others changed meanwhile, which stay: the first of them. */
+  /** First of the paths that others have changed since, which stay. */
   kept: v.array(v.string()),
   keptTotal: v.number(),
   /** With `force`: changes of others that were overwritten, the first of them. */

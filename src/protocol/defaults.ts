@@ -177,7 +177,7 @@ export const defaults = {
     /** Reasoning models may be silent for minutes. */
     idleMs: 300_000,
     retries: 8,
-    /** Window of a model of which nothing is known, in tokens. */
+    /** Window of an unknown model, in tokens. */
     contextWindow: 128_000,
     /** An idle connection is closed after this time. */
     keptConnectionMs: 60_000,

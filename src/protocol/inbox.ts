@@ -85,7 +85,7 @@ export const InboxHistoryEntry = v.object({
 });
 export type InboxHistoryEntry = v.InferOutput<typeof InboxHistoryEntry>;
 
-/** Result of an examination of an agent server by itself. */
+/** Result of an agent server's examination of itself. */
 export const FeedHealth = v.object({
   status: v.string(),
   incarnation: v.string(),

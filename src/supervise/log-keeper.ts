@@ -10,7 +10,7 @@ const sweepIntervalMs = 60_000;
 /**
  * Cuts a log that has outgrown `maxBytes`: its newest `maxBytes` go to `<file>.1`, the file is emptied in place. The
  * writer keeps its descriptor and must append; text that it writes between copy and cut is lost, as with every copy-truncate.
- * Resolves to whether it cut. When the copy fails (full disk), the file is emptied all the same.
+ * Resolves to whether it cut. When the copy fails (full disk), the file is still emptied.
  */
 export async function capLog(file: string, maxBytes: number): Promise<boolean> {
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;

@@ -41,7 +41,7 @@ export class PortAllocator {
   /** Returns a port that was free just now and was not given out within the cool-down. @throws PortUnavailableError */
   async allocate(): Promise<number> {
     this.#forgetExpired();
-    // A port we must not use stays bound meanwhile, so that the kernel offers another one.
+    // A port we must not use stays bound during the search, so that the kernel offers another one.
     const refused: Server[] = [];
     try {
       for (let attempt = 0; attempt < attempts; attempt++) {

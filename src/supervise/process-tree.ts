@@ -8,7 +8,7 @@ import { sendToGroup, signalLeader, signalProcess } from './signals.ts';
 
 /** Result of a sweep: the processes that remain, if any. */
 export interface SweepReport {
-  /** How many the sweep found and saw go; who died of the very first signal is not among them. */
+  /** Number of processes that the sweep found and saw go, without those that the first signal ended. */
   readonly ended: number;
   /** Still alive at the deadline: in uninterruptible sleep, or another user's. */
   readonly remaining: readonly ProcessIdentity[];
@@ -108,7 +108,7 @@ export class ProcessTree {
     const living = members.filter(({ zombie }) => !zombie);
     const ours = members.some((entry) => this.#vouchesFor(entry));
     if (ours) this.remember(living);
-    // A process that was adopted may not lead a group at all; then it counts by itself.
+    // A process that was adopted may not lead a group at all; then it counts alone.
     const elsewhere = all.filter(({ zombie, group }) => !zombie && group !== this.leader.pid);
     return {
       group: ours ? living.map(identityOf) : [],

@@ -99,7 +99,12 @@ export class StackFiles {
     });
   }
 
-  /** Replaces a file atomically: readers find the former or the new content, also after a power cut. @param mode for any umask @param owner of the replaced file */
+  /**
+   * Replaces a file atomically: readers find the former or the new content, also after a power cut.
+   *
+   * @param mode for any umask
+   * @param owner of the replaced file
+   */
   write(path: string, content: string | Uint8Array, mode: number, owner?: Attributes): void {
     this.#at(path, (place) => {
       const temporary = place.at(this.#temporaryOf(place));
@@ -203,7 +208,7 @@ function isRoot(path: string): boolean {
 }
 
 function readFound(path: string): FoundFile {
-  // Without O_NONBLOCK a FIFO that was put there meanwhile would be waited for.
+  // Without O_NONBLOCK this would wait for a FIFO that another program has just put there.
   return withOpen(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, (fd) => {
     const stats = fstatSync(fd);
     if (!stats.isFile() || stats.size > maxFileBytes) {

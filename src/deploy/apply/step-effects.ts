@@ -29,7 +29,7 @@ export interface StepEffects {
   checkGateway(options: EffectOptions): Promise<void>;
   /** @param into an empty directory, 0700 */
   saveState(into: string, options: EffectOptions): Promise<void>;
-  /** No service that was started by the change runs meanwhile. @param from as `saveState` left it */
+  /** Called while no service runs that the change has started. @param from directory of `saveState` */
   restoreState(from: string, options: EffectOptions): Promise<void>;
   start(step: StepOf<'start'>, options: EffectOptions): Promise<void>;
   removeServices(step: StepOf<'removeServices'>, options: EffectOptions): Promise<void>;

@@ -30,7 +30,7 @@ export async function undoSteps(tools: Tools, { code, message }: DeployError): P
       return false;
     }
   };
-  // Where the journal cannot be written everything is put back all the same, and once more by the next command.
+  // Where the journal cannot be written everything is still put back, and again by the next command.
   const note = (fact: Parameters<typeof log.note>[0]) => attempt('journal', 'writeFile', () => log.note(fact));
   await attempt('reserve', 'removeFile', () => log.backup.spendReserve());
   await note({ type: 'undoing', failure: { code, message } });
@@ -57,7 +57,7 @@ export function undoFailure(problems: readonly UndoProblem[], reason: string, ba
 }
 
 /**
- * Whether the state of the backend may have been changed by one that was started since it was saved. Otherwise the state has changed
+ * Whether a backend that was started after the save may have changed its state. Otherwise the state has changed
  * without this command, and restoring the saved one would lose later changes.
  */
 function mustRestoreState({ steps }: ChangeState): boolean {
@@ -109,7 +109,7 @@ const undoers: { readonly [D in StepRecord['do']]?: TakeBack<D> } = {
   },
 };
 
-/** Restores a file. Changes that another program made meanwhile are saved beside it. */
+/** Restores a file. Later changes of another program are saved beside it. */
 function putBack(path: string, { former, written }: StepState, { log, options }: Tools): void {
   const { files, backup } = log;
   const found = files.find(path);

@@ -14,7 +14,7 @@ export const limits = {
   freeBytes: { warn: 5 * 1024 ** 3, fail: 512 * 1024 ** 2 },
   /** GitHub refuses a JWT that is a minute off. */
   clockSkewMs: { warn: 30_000, fail: 60_000 },
-  /** How often a container may have been started again by itself. */
+  /** Automatic restarts of a container at which the doctor warns. */
   restarts: 3,
   deliveries: 20,
   /** A certificate is renewed when a third of its life is left; below a sixth the renewal has failed. */

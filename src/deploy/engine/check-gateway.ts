@@ -8,7 +8,7 @@ import { failureOf, type OperationOptions, quietly } from './operation.ts';
 import type { Engine } from './types.ts';
 
 /**
- * Has the gateway's file checked by the gateway of the very image that will read it, in a container that has no network, no
+ * Has the gateway's file checked by the gateway of the image that will read it, in a container that has no network, no
  * volume and no name, and is gone afterwards. The file goes in by standard input: no mount, so neither SELinux nor a remote engine matters.
  * @throws DeployError gatewayInvalid with the message of the gateway; imageFailed, engineFailed
  */

@@ -36,7 +36,7 @@ const needed = new Set<string>(['PATH', 'HOME', 'DOCKER_HOST', 'DOCKER_CONTEXT',
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The environment of a program that works for us: the variables that are named here, and no others. A variable of the stack's `.env` is
+ * The environment of a program that works for us: the variables named here, and no others. A variable of the stack's `.env` is
  * left out, because Compose would take the caller's value for it.
  */
 export function childEnvironment(

@@ -10,7 +10,7 @@ const address = new RegExp(`^(?=.{1,64}@)${atom}(?:\\.${atom})*@(?=.{1,253}$)(?:
  * @throws DeployError `invalidInput`
  */
 export function acmeEmail(text: string): string {
-  // RFC 5321, section 4.5.3.1.3: a path has 256 octets, two of which are its angle brackets.
+  // RFC 5321, section 4.5.3.1.3: a path has 256 octets, with its two angle brackets.
   if (text.length <= 254 && address.test(text)) return text;
   throw new DeployError(
     'invalidInput',

@@ -66,8 +66,8 @@ const block = (header: string, ...entries: readonly Entry[]): Block => ({ header
 
 /**
  * The gateway's file with our mark (specification §2.9), for Caddy 2.6 and later; an address as host needs Caddy 2.11.
- * Exactly one request reaches the backend: POST of the webhook's path in this spelling, of this host, by TLS (specification §4.4, gateway
- * rules 1 to 4). Port 80 validates certificates and sends this host to HTTPS. All else is 404.
+ * Exactly one request reaches the backend: POST of the webhook's path in this spelling, on this host, by TLS (specification §4.4,
+ * gateway rules 1 to 4). Port 80 validates certificates and sends this host to HTTPS. All else is 404.
  * @throws DeployError `invalidInput`, `hostRefused` for values that must not get into the file.
  */
 export function caddyfile(options: CaddyfileOptions): string {
@@ -150,7 +150,7 @@ function routes({ upstream, timeouts }: CaddyfileOptions): Entry[] {
           'transport http',
           `dial_timeout ${dialUpstream}s`,
           `response_header_timeout ${awaitUpstream}s`,
-          // A kept connection that the backend closes meanwhile would lose a delivery.
+          // A kept connection would lose a delivery when the backend closes it.
           'keepalive off',
           'compression off',
         ),

@@ -16,7 +16,7 @@ const known = new RegExp(
 );
 
 /**
- * Values of `.env` that nothing may show. Each line is read by itself besides the file as a whole, so an unclosed quote, a comment or
+ * Values of `.env` that nothing may show. Each line is read alone besides the file as a whole, so an unclosed quote, a comment or
  * a second line of the same name hides no secret.
  */
 export function secretsInEnv(text: string): readonly string[] {

@@ -44,7 +44,7 @@ export async function readSecretFile(
   }
 }
 
-/** Reads a secret of one line, for `.env` and GitHub's form, by `readSecretFile`. @throws DeployError secretRefused with the reason */
+/** Reads a secret of one line for `.env` and GitHub's form. @throws DeployError secretRefused with the reason */
 export async function readSecretLine(path: string, what: string, options: SecretFileOptions = {}): Promise<SecretText> {
   const { text, warnings } = await readSecretFile(path, what, options);
   return { text: secretOf(text, what), warnings };

@@ -3,8 +3,8 @@ import { fail, skip, worst } from '../finding.ts';
 import type { Finding } from '../types.ts';
 
 /**
- * Backend, agent server and Dashboard are reached from this host only (specification §4.4, rule 4). Decided by the ports that the engine
- * publishes: a firewall of the host does not protect those.
+ * Backend, agent server and Dashboard are reached from this host only (specification §4.4, rule 4). The ports that the engine
+ * publishes decide: a firewall of the host does not protect them.
  */
 export async function loopbackOnly(context: DoctorContext): Promise<Finding> {
   const ports = (await context.services()).flatMap(({ service, ports: each }) =>

@@ -27,7 +27,7 @@ const probes: readonly Probe[] = [
     path,
     isTls: true,
     body: '{}',
-    // 429: a client has sent wrong signatures for a while. The backend works all the same.
+    // 429: a client has sent wrong signatures for a while. The backend still works.
     isRight: ({ status }) => status === 403 || status === 429,
     expected: '403',
     meaning: {
