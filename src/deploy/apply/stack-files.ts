@@ -102,8 +102,8 @@ export class StackFiles {
   /**
    * Replaces a file atomically: readers find the former or the new content, also after a power cut.
    *
-   * @param mode for any umask
-   * @param owner of the replaced file
+   * @param mode mode of the file, for any umask
+   * @param owner attributes of the replaced file
    */
   write(path: string, content: string | Uint8Array, mode: number, owner?: Attributes): void {
     this.#at(path, (place) => {

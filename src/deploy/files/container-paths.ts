@@ -10,7 +10,7 @@ export const containerPaths = {
   backendState: '/data/backend',
   /** Oratorio's home of the agent server. */
   agentHome: '/data/agent',
-  /** Settings in it, a mount of their own: the agent server cannot change its permissions. */
+  /** Settings of the agent server, a mount of their own: it cannot change its permissions. */
   agentConfig: '/data/agent/config.json',
   caddyfile: '/etc/caddy/Caddyfile',
   caddyData: '/data',

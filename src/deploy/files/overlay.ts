@@ -35,7 +35,7 @@ function gateway(options: MountOptions) {
   return {
     image: reference('ORATORIO_GATEWAY_IMAGE'),
     command: ['caddy', 'run', '--config', inside.caddyfile, '--adapter', 'caddyfile'],
-    // The image makes the gateway's volumes for root; of root's capabilities it only has the one to listen below port 1024.
+    // The image makes the gateway's volumes for root; of root's capabilities the gateway only has that for ports below 1024.
     user: '0:0',
     cap_add: ['NET_BIND_SERVICE'],
     depends_on: { backend: { condition: 'service_healthy' } },

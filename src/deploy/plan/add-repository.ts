@@ -34,7 +34,7 @@ export function planAddRepository(facts: AddRepositoryFacts): Plan {
         writeTheirs(stackFiles.config, changed),
         ...give(stackFiles.config),
       ]),
-      // A container has the old content of a file that is a mount of its own until it is made again.
+      // A file that is a mount of its own keeps its old content in a container until the container is made again.
       ...(restarts && changed !== config
         ? [
             phase('validate', 'Checking the composition', [
