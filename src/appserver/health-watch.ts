@@ -49,20 +49,27 @@ export class HealthWatch {
   /** Agent of the last report. */
   #agent: AgentInUse;
   #leave: () => void = () => {};
+  readonly #firstAnswer = Promise.withResolvers<void>();
 
   constructor(options: HealthWatchOptions) {
     this.#options = options;
     this.#model = configuredModel(options);
     this.#agent = options.assembly.agent();
     const { send, launch } = options;
-    const machine = workspaceHealthMachine.provide({
-      actors: { reporter: send ? reporterOf(() => send(this.report())) : fromCallback<ReporterCommand>(() => {}) },
-    });
+    const sendNow = async (): Promise<boolean> => {
+      try {
+        return (await send?.(this.report())) ?? true;
+      } finally {
+        this.#firstAnswer.resolve();
+      }
+    };
+    const machine = workspaceHealthMachine.provide({ actors: { reporter: reporterOf(sendNow) } });
     const earlier: EarlierHealth | null = launch?.health ?? null;
     this.#actor = createActor(machine, { id: 'workspace-health', input: { earlier } });
   }
 
-  start(): void {
+  /** Resolves when the Hub has answered the first report, when it cannot be reached, and at once without a Hub. */
+  start(): Promise<void> {
     // Not among the actors of the inspector: the inspector shows running work, and is empty when no turn runs.
     this.#actor.start();
     this.#leave = this.#options.assembly.threads.feed.join(this.#hear);
@@ -70,6 +77,7 @@ export class HealthWatch {
     this.#options.assembly.sandbox.onChange(() => {
       if (this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'FACTS.CHANGED' });
     });
+    return this.#firstAnswer.promise;
   }
 
   /** Reports nothing more. */

@@ -244,8 +244,9 @@ export class RunningServer implements AppServer {
     });
     this.#authority = hostAndPort(await this.#listen(this.#server));
     this.#isServing = true;
+    // The published address ends the start for the Hub, whose record then needs the agent of the first report.
+    await this.#health.start();
     this.#publish();
-    this.#health.start();
     // Elsewhere the banner says so.
     if (launch) for (const warning of this.#faceTools().warnings) logger.warn(warning);
     logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority });

@@ -8,6 +8,7 @@ import t from 'tap';
 import * as v from 'valibot';
 import { AppServerLock, HealthReport } from '../../src/protocol/index.ts';
 import { probeLock } from '../../src/supervise/index.ts';
+import { fakeHub, hubToken, sendJson } from '../client/fake-hub.ts';
 import { unusedPort } from '../ports.ts';
 import { answerProof } from '../prove.ts';
 import {
@@ -173,6 +174,24 @@ t.test('the end of a server leaves the published address of another server uncha
   server.child.kill('SIGTERM');
   t.equal(await server.ended, 0);
   t.same(JSON.parse(readFileSync(lockFile(path), 'utf8')), other);
+});
+
+t.test('a managed server reports its agent to the Hub before it publishes its address', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const first = deferred<{ body: string; isPublished: boolean }>();
+  const hub = await fakeHub((_, response, body) => {
+    first.resolve({ body, isPublished: readLock(path) !== undefined });
+    sendJson(response, 200, { accepted: true });
+  });
+  t.teardown(() => hub.close());
+  const hubLock = { pid: process.pid, apiBaseUrl: hub.baseUrl, token: hubToken, startedAt: '2026-01-01T00:00:00.000Z' };
+  writeFileSync(join(home, 'hub.lock'), JSON.stringify({ ...hubLock, version: '1' }));
+  const stdin = JSON.stringify(launchDocument(path, home));
+  const server = spawnServer(t, { path, home, args: ['--managed'], stdin });
+  await serving(server, path);
+  const { body, isPublished } = await first.promise;
+  t.match(JSON.parse(body), { health: 'unknown', agent: { kind: 'oratorio', name: 'oratorio', state: 'ready' } });
+  t.notOk(isPublished, 'a Hub that finds the address has the report');
 });
 
 t.test('a managed server posts the end of a turn to the present Hub, with the notification token only', async (t) => {

@@ -106,6 +106,14 @@ t.test('stop of a server that is not provably the user’s exits with 5 and name
   t.equal(server.child.exitCode, null, 'it runs on');
 });
 
+t.test('the record of a started workspace names its agent, at its first start and later', async (t) => {
+  const real = await startTestHub(t);
+  const workspace = makeWorkspace(t, { Provider: 'demo', DashBoard: { Enabled: false } });
+  const agent = { kind: 'oratorio', name: 'oratorio', state: 'ready' };
+  t.match(await real.ensure(workspace), { state: 'running', agent });
+  t.match(await real.ensure(workspace), { state: 'running', agent });
+});
+
 t.test('a report of an agent server is in the record, in events and metrics, and outlives the Hub', async (t) => {
   const workspace = makeWorkspace(t);
   const other = makeWorkspace(t, {}, 'other');
