@@ -1,16 +1,18 @@
 /** Whole command lines, against no Hub and against a stand-in. Where the process itself matters, in one of their own. */
 import { type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import {
+  chmodSync,
   closeSync,
   existsSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -68,6 +70,39 @@ function temporaryHome(t: Test): string {
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   return home;
 }
+
+t.test('without a usable HOME the program uses the account’s home', async (t) => {
+  const home = temporaryHome(t);
+  const expected = join(userInfo().homedir, '.oratorio');
+  for (const HOME of ['', undefined]) {
+    const { stdout } = await start(home, ['doctor'], { env: { HOME, ORATORIO_HOME: '' } }).ended;
+    t.match(stdout, expected, String(HOME));
+  }
+  t.same(readdirSync(home), [], 'no state below the current directory');
+});
+
+const otherUser = { uid: 54_321, gid: 54_321 };
+const canBeOther = process.getuid?.() === 0 && spawnSync('test', ['-r', main], otherUser).status === 0;
+t.test(
+  'a user without an account gets an error with the next step, and no state below the current directory',
+  { skip: !canBeOther && 'only root can run a program that others may read as another user' },
+  async (t) => {
+    const home = temporaryHome(t);
+    chmodSync(home, 0o777);
+    for (const [HOME, ...argv] of [
+      ['', 'init'],
+      ['', 'hub', 'stop'],
+      [undefined, 'list'],
+    ] as const) {
+      const env = { HOME, ORATORIO_HOME: '' };
+      t.match(await start(home, argv, { ...otherUser, env }).ended, {
+        code: 1,
+        stderr: /HOME is not an absolute path\. Set HOME or ORATORIO_HOME\./,
+      });
+    }
+    t.same(readdirSync(home), []);
+  },
+);
 
 t.test('the program and each command print their help', async (t) => {
   const home = temporaryHome(t);

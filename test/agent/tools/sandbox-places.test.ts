@@ -1,5 +1,5 @@
 /** Places outside of git directories that a sandboxed command sees, reaches and makes. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { Rooms } from '../../../src/agent/index.ts';
 import { createExec, type ExecSettings } from '../../../src/agent/tools/exec/exec.ts';
@@ -63,6 +64,16 @@ function stage(t: Test, overrides: Partial<ExecSettings> = {}, hasRooms = true) 
     );
   return { root, home, workspacePath, run, problems };
 }
+
+const homePlacesFile = new URL('../../../src/agent/tools/exec/home-places.ts', import.meta.url);
+const otherUser = { uid: 54_321, gid: 54_321, cwd: '/', env: {}, encoding: 'utf8' } as const;
+const canBeOther =
+  process.getuid?.() === 0 && spawnSync('/usr/bin/test', ['-r', fileURLToPath(homePlacesFile)], otherUser).status === 0;
+t.test('a user without an account and without HOME has no home to hide', { skip: !canBeOther }, async (t) => {
+  const script = `import { homesOf } from '${homePlacesFile.href}'; console.log(JSON.stringify(homesOf({})))`;
+  const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script];
+  t.match(spawnSync(process.execPath, args, otherUser), { status: 0, stdout: '[]\n' });
+});
 
 t.test('regression: H42 secrets at unlisted places of the home are hidden', { skip }, async (t) => {
   const { home, run } = stage(t);

@@ -1,5 +1,5 @@
 import { lstatSync, readFileSync, readlinkSync } from 'node:fs';
-import { homedir, userInfo } from 'node:os';
+import { userInfo } from 'node:os';
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { toolChainEnvironment } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
@@ -33,7 +33,8 @@ const agentVariables = ['CODEX_HOME', 'CLAUDE_CONFIG_DIR', 'PI_CODING_AGENT_DIR'
 /** Canonical homes: from the environment, and from the user's account. */
 export function homesOf(environment: Environment): readonly string[] {
   const named = environment['HOME'];
-  const homes = [named !== undefined && isAbsolute(named) ? named : homedir(), accountHome() ?? ''];
+  // `homedir` throws for a user without an account, whose commands need no home.
+  const homes = [named !== undefined && isAbsolute(named) ? named : (process.env['HOME'] ?? ''), accountHome() ?? ''];
   return [...new Set(homes.filter((path) => isAbsolute(path)).map((path) => canonical(path)))];
 }
 
