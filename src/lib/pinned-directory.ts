@@ -57,4 +57,4 @@ const goneWords = (path: string): string =>
   `${path} was moved or deleted while its agent server runs; nothing was changed. Move it back, or start it in its new place: oratorio up`;
 
 const replacedWords = (path: string): string =>
-  `${path} was replaced by another directory while its agent server runs; nothing was changed. Restart the server: oratorio restart ${shellWord(path)}`;
+  `${path} was replaced by another directory while its agent server runs; nothing was changed. Restart the server in its terminal, or with: oratorio restart ${shellWord(path)}`;

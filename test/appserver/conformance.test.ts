@@ -3,7 +3,7 @@
  * notification and server request, every error. The last test reports what is missing.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
@@ -533,6 +533,34 @@ t.test('invalid frames, too many requests and a bug get their errors', async (t)
   }
   await session.call('thread/list', {});
 });
+
+t.test(
+  'a server without a Hub names the next step for a moved or replaced workspace, and writes nothing there',
+  async (t) => {
+    const { server, path } = await startServer(t);
+    const session = await Session.open(t, server.webSocketUrl, { ledger });
+    const { thread } = await session.call('thread/start', {});
+    const work = { threadId: thread.id, input: words('echo x') };
+    const lock = join(path, '.oratorio', 'appserver.lock');
+    t.ok(existsSync(lock));
+    renameSync(path, `${path}-2`);
+    t.match(await session.refused('turn/start', work), {
+      name: 'workspaceLost',
+      message: /Move it back, or start it in its new place: oratorio up$/,
+      data: { kind: 'gone', path },
+    });
+    t.notOk(existsSync(path));
+    mkdirSync(path);
+    t.match(await session.refused('turn/start', work), {
+      name: 'workspaceLost',
+      message: /Restart the server in its terminal, or with: oratorio restart /,
+      data: { kind: 'replaced', path },
+    });
+    t.match(await session.call('thread/list', {}), { data: [{ id: thread.id }] }, 'it answers questions');
+    await server.close();
+    t.same(readdirSync(path), []);
+  },
+);
 
 t.test('the parts of an answer that broke off are withdrawn', async (t) => {
   let requests = 0;
