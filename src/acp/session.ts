@@ -49,7 +49,7 @@ export class Session {
   readonly workspacePath: string;
   readonly #options: SessionOptions;
   readonly #updates: Updates;
-  readonly #isNotTold = new Set<string>();
+  readonly #unreported = new Set<string>();
   #config: Readonly<Record<string, unknown>>;
   /** The connection that reports the thread. */
   #joined: Link | undefined;
@@ -83,7 +83,7 @@ export class Session {
       this.#config = thread.config;
       if (hasHistory) for (const turn of await this.#olderThan(link, thread)) this.#updates.sync(turn);
       for (const turn of thread.turns) {
-        this.#isNotTold.add(turn.id);
+        this.#unreported.add(turn.id);
         if (isRunning(turn)) continue;
         if (hasHistory) this.#updates.sync(turn);
         // The turn ended while there was no connection.
@@ -137,7 +137,7 @@ export class Session {
   async #offerOptions(link: Link): Promise<void> {
     try {
       this.#choices = await readOffered(link.client, this.#config, true);
-      if (this.#joined === link) this.#tellOptions(link);
+      if (this.#joined === link) this.#sendOptions(link);
     } catch (error) {
       // The connection broke: the prompt that follows says so.
       if (!(error instanceof JsonRpcError || error instanceof AppServerConnectionError)) throw error;
@@ -145,7 +145,7 @@ export class Session {
   }
 
   async setMode(modeId: string): Promise<void> {
-    this.#tellOptions(await this.#set('mode', modeId));
+    this.#sendOptions(await this.#set('mode', modeId));
   }
 
   /** @returns all options @throws RequestError -32602 */
@@ -181,7 +181,7 @@ export class Session {
     return configOptions;
   }
 
-  #tellOptions(link: Link): void {
+  #sendOptions(link: Link): void {
     const before = this.#knownOptions;
     const configOptions = this.#configOptions(this.#modes(link));
     if (this.#knownOptions !== before) this.#options.emit({ sessionUpdate: 'config_option_update', configOptions });
@@ -205,7 +205,7 @@ export class Session {
       }
       const link = await this.#start(prompt, input);
       const turn = await prompt.ended.promise;
-      await this.#tellUsage(link);
+      await this.#sendUsage(link);
       // An external agent names its commands and choices in its first turn.
       await this.#offerCommands(link);
       if (this.#choices.agent !== undefined) await this.#offerOptions(link);
@@ -316,7 +316,7 @@ export class Session {
     switch (event.kind) {
       case 'turnStarted':
         this.#running = event.turn.id;
-        this.#isNotTold.delete(event.turn.id);
+        this.#unreported.delete(event.turn.id);
         this.#updates.sync(event.turn, this.#prompt?.turnId);
         return;
       case 'turnEnded':
@@ -333,7 +333,7 @@ export class Session {
         return;
       default:
         // A turn that began earlier is sent as a whole, by its start or its end.
-        if (!this.#isNotTold.has(event.turnId)) this.#takeItem(event);
+        if (!this.#unreported.has(event.turnId)) this.#takeItem(event);
     }
   }
 
@@ -366,7 +366,7 @@ export class Session {
 
   #ended(turn: SeenTurn): void {
     if (this.#running === turn.id) this.#running = undefined;
-    this.#isNotTold.delete(turn.id);
+    this.#unreported.delete(turn.id);
     this.#updates.sync(turn, this.#prompt?.turnId);
     this.#updates.flush();
     this.#updates.abandon(turn.id);
@@ -374,7 +374,7 @@ export class Session {
   }
 
   /** Use of the model's context. It is optional: without it the answer is still complete. */
-  async #tellUsage(link: Link): Promise<void> {
+  async #sendUsage(link: Link): Promise<void> {
     try {
       const { thread } = await this.#ask(
         link,

@@ -53,7 +53,7 @@ export class RunEvents {
   /** Sends all current messages of a turn that was under way before. Later events continue them. */
   restate(turn: Pick<Turn, 'id' | 'items'>): void {
     const { items } = turn;
-    this.#tellMessages(turn);
+    this.#sendMessages(turn);
     this.#calls.restate(items.flatMap((item) => (item.type === 'toolCall' ? [item.callId] : [])));
     for (const item of items) {
       this.#parents.of(item);
@@ -113,7 +113,7 @@ export class RunEvents {
   end(turn: Turn): void {
     for (const item of turn.items) if (!this.#done.has(item.id)) this.#completed(item);
     this.#close();
-    if (this.#calls.isAstray || this.#hasDiscarded) this.#tellMessages(turn);
+    if (this.#calls.isAstray || this.#hasDiscarded) this.#sendMessages(turn);
     const usage = this.#usageOf();
     if (turn.status === 'failed') {
       const { code, message } = turn.error ?? { code: 'internalError', message: 'The turn failed.' };
@@ -270,7 +270,7 @@ export class RunEvents {
   }
 
   /** All current messages of the turn, which replace those of the client. */
-  #tellMessages({ id, items }: Pick<Turn, 'id' | 'items'>): void {
+  #sendMessages({ id, items }: Pick<Turn, 'id' | 'items'>): void {
     this.#emit({ type: 'MESSAGES_SNAPSHOT', messages: restated(this.#options.input.messages, id, items) });
   }
 

@@ -22,6 +22,7 @@ import { incarnationOf, withIncarnation } from './incarnation.ts';
 import { inspectionRoutes, inspectionSocket } from './inspection.ts';
 import { type Methods, methodsOf } from './methods.ts';
 import { metricsText } from './metrics.ts';
+import { notificationOf, notifyHub, reportToHub } from './notify-hub.ts';
 import { Observatory } from './observatory.ts';
 import { type FaceTools, faceToolsOf } from './offered-tools.ts';
 import { ProgramFile } from './program-file.ts';
@@ -38,7 +39,6 @@ import {
 } from './services.ts';
 import { StartupError } from './startup-error.ts';
 import { serveStdio } from './stdio.ts';
-import { notificationOf, reportToHub, tellHub } from './tell-hub.ts';
 import type { HeldWorkspace } from './workspace.ts';
 
 /** Time since the last use before an idle server is restarted: a client that has just read is about to ask. */
@@ -398,7 +398,7 @@ export class RunningServer implements AppServer {
     else logger.debug('a turn has ended', about);
     if (this.#isServing) this.#health.turnEnded(turn);
     const notification = launch && this.#isServing ? notificationOf(thread, turn) : undefined;
-    if (launch && notification) void tellHub(launch, notification, logger);
+    if (launch && notification) void notifyHub(launch, notification, logger);
   }
 
   /** Accepts no new client; turns end, and their clients receive that; then the listeners close, and the workspace is free. */

@@ -245,11 +245,11 @@ export class Book {
       this.#telling = undefined;
       const ids = [...this.#untold];
       this.#untold.clear();
-      for (const each of ids) this.#tellOf(each);
+      for (const each of ids) this.#notify(each);
     });
   }
 
-  #tellOf(id: string): void {
+  #notify(id: string): void {
     if (this.#listeners.size === 0) return;
     try {
       const row = this.#schedules.automation(id);

@@ -276,13 +276,13 @@ export class Runner {
     const now = this.#clock.now();
     this.#calendar.handOut(now, {
       retry: (id) => this.#actors.send(id, { type: 'RETRY' }),
-      due: (id, at) => this.#tellDue(id, at, now),
+      due: (id, at) => this.#reportDue(id, at, now),
       onFault: this.#options.onFault,
     });
   }
 
   /** @returns the next due time */
-  #tellDue(id: string, first: number, now: number): number | null {
+  #reportDue(id: string, first: number, now: number): number | null {
     const row = this.#schedules.automation(id);
     if (!row?.enabled) return null;
     const { due, next } = this.#ledger.duesOf(row, first, now);

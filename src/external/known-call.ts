@@ -69,7 +69,7 @@ export class KnownCall {
   }
 
   /** Whether the effect of the call is known. */
-  get isTellable(): boolean {
+  get isReportable(): boolean {
     if (this.isOver) return true;
     if (this.kind === 'edit') return this.#diffs.length > 0;
     return this.kind === 'execute' ? this.#given !== undefined : Object.keys(this.#input).length > 0;

@@ -89,7 +89,7 @@ export class PromptTurn {
     if (!parsed.success) return false;
     const call = this.#known(parsed.output.toolCallId);
     const output = call.merge(parsed.output);
-    if (call.isTellable) this.#begin(call);
+    if (call.isReportable) this.#begin(call);
     if (output !== '' && this.#begun.has(call.callId)) this.#options.report.output(call.callId, output);
     if (call.isOver) this.#end(call, call.status === 'failed' ? 'failed' : 'completed', call.result);
     return true;

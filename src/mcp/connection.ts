@@ -287,13 +287,13 @@ export class Connection {
     });
     try {
       await this.#listTools(client);
-      this.#tellChange();
+      this.#notifyChange();
     } catch (error) {
       if (this.#isReady) this.#options.onTrouble('the changed tools could not be listed', error);
     }
   }
 
-  #tellChange(): void {
+  #notifyChange(): void {
     if (this.#isReady) this.#options.onChanged(this.#facts());
   }
 
@@ -309,7 +309,7 @@ export class Connection {
       client.listResourceTemplates().then(({ resourceTemplates }) => resourceTemplates.length, unlisted),
     ]);
     this.#counts = { resourceCount, resourceTemplateCount };
-    this.#tellChange();
+    this.#notifyChange();
   }
 
   /** In the newer era changes are reported on a stream, which a server (or a proxy) may end whenever it likes. */
@@ -324,7 +324,7 @@ export class Connection {
       const subscription = await client.listen({ toolsListChanged: true });
       void subscription.closed.then((next) => this.#resubscribe(client, next));
       await this.#listTools(client);
-      this.#tellChange();
+      this.#notifyChange();
     } catch (error) {
       if (!this.#isReady || this.#endRequest) return;
       const { code, message, isRetryable } = failureOf(error);

@@ -26,6 +26,7 @@ import type { ModelUse } from '../model-call.ts';
 import type { Briefing } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { MadeResult } from './call-runner.ts';
+import { ContextWindow } from './context-window.ts';
 import type { ThreadEvent } from './feed.ts';
 import { planNote } from './plan-mode.ts';
 import { RefusedPictures } from './refused-pictures.ts';
@@ -36,7 +37,6 @@ import { TurnImages } from './turn-images.ts';
 import type { TurnItems } from './turn-items.ts';
 import { TurnModel } from './turn-model.ts';
 import { TurnPast } from './turn-past.ts';
-import { TurnRoom } from './turn-room.ts';
 import { TurnTools } from './turn-tools.ts';
 import type { TurnOptions } from './types.ts';
 
@@ -62,7 +62,7 @@ export class TurnConversation {
   readonly #host: TurnHost;
   readonly tools: TurnTools;
   /** Room for it in the window of the model. */
-  readonly room: TurnRoom;
+  readonly room: ContextWindow;
   readonly #past: TurnPast;
   readonly #count = new TokenCount();
   #messages: ModelMessage[] = [];
@@ -80,7 +80,7 @@ export class TurnConversation {
     this.#past = new TurnPast({ host, turnId, items });
     this.#images = new TurnImages(host);
     this.#model = new TurnModel(host, turn);
-    this.room = new TurnRoom({
+    this.room = new ContextWindow({
       ...{ host, turnId, items, past: this.#past, model: this.#model, count: this.#count },
       publish: options.publish,
       onSummaryUsed: options.onSummaryUsed,

@@ -207,14 +207,14 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     this.#isTelling = true;
     try {
       for (let events = this.#untold.shift(); events; events = this.#untold.shift()) {
-        for (const listener of this.#listeners) this.#tellOne(listener, events);
+        for (const listener of this.#listeners) this.#notify(listener, events);
       }
     } finally {
       this.#isTelling = false;
     }
   }
 
-  #tellOne(listener: Listener, events: readonly TraceEvent[]): void {
+  #notify(listener: Listener, events: readonly TraceEvent[]): void {
     try {
       listener(events);
     } catch (error) {

@@ -19,7 +19,7 @@ export async function run(context: CommandContext): Promise<number> {
     try {
       if (output.json) output.jsonLine({ url: backend.url, pid: process.pid });
       else output.line(`Review backend on ${backend.url}`);
-      await tellPage(context, backend);
+      await printPage(context, backend);
       await stop.asked;
     } finally {
       await backend.close();
@@ -58,7 +58,7 @@ async function runDemo(context: CommandContext, asked: Promise<void>): Promise<n
 }
 
 /** Prints the address with its token on a terminal or with `--print-url`, because the address opens the page. */
-async function tellPage(context: CommandContext, { pageUrl, token }: Backend): Promise<void> {
+async function printPage(context: CommandContext, { pageUrl, token }: Backend): Promise<void> {
   const { output, options } = context;
   const isAsked = options['open'] === true || options['print-url'] === true;
   const isWatched = output.isTTY && !output.json;

@@ -4,9 +4,9 @@ import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { carryOut, showPlan } from '../server/carry-out.ts';
 import { given, isMissing, stackDirectory } from '../server/given.ts';
+import { checkSecretOut } from '../server/print-secrets.ts';
 import { problemOf } from '../server/problem-of.ts';
 import { appSteps } from '../server/steps-after.ts';
-import { checkSecretOut } from '../server/tell-secrets.ts';
 import { webhookAnswers } from '../server/webhook-answers.ts';
 
 const command = 'server webhook enable';

@@ -13,8 +13,8 @@ import type { CommandContext } from '../command.ts';
 import { quoted } from '../errors.ts';
 import { explain } from '../explain.ts';
 import { given } from './given.ts';
+import { printSecrets } from './print-secrets.ts';
 import { showChange } from './progress.ts';
-import { tellSecrets } from './tell-secrets.ts';
 
 /** Longest wait for another command on the same stack, in milliseconds. */
 const lockWaitMs = 10_000;
@@ -74,7 +74,7 @@ export function sessionOf(context: CommandContext, observe: Session['observe']):
     observe,
     now: () => new Date(),
     lockWaitMs,
-    showSecrets: (secrets) => tellSecrets(context, secrets),
+    showSecrets: (secrets) => printSecrets(context, secrets),
     hasTerminal: canAsk(context),
   };
 }

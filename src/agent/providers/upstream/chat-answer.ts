@@ -86,7 +86,7 @@ export class ChatAnswer {
     if (!this.#hasChoice) throw notACompletion();
     this.#filter?.end();
     this.#calls.end();
-    this.#tellState();
+    this.#reportState();
     this.#tell(this.#counted());
     const reason = finishReason(this.#finish, this.#calls.count > 0);
     this.#tell({ type: 'finish', reason: this.#hasRefused && reason === 'stop' ? 'contentFilter' : reason });
@@ -133,7 +133,7 @@ export class ChatAnswer {
     this.speak({ type: 'thinking', text: thought });
   }
 
-  #tellState(): void {
+  #reportState(): void {
     const extraContent = this.#calls.extraContent;
     const data: ChatState = {
       ...(this.#thoughtField && { [this.#thoughtField]: this.#thoughts }),

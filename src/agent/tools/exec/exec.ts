@@ -11,9 +11,9 @@ import { CommandOutput } from './command-output.ts';
 import { type CommandPlace, findDirectory, findPlace, outsideOf, type PlaceSettings } from './command-place.ts';
 import { newMarker } from './environment.ts';
 import type { GitFinding } from './held-directory.ts';
+import { reportEnd } from './report-end.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
-import { tellEnd } from './tell-end.ts';
 import { environmentOf, type VariableSettings } from './variables.ts';
 
 /** Settings of Exec, most of them from `Tools.Shell`. */
@@ -174,7 +174,7 @@ async function runInForeground(
     output.close();
   }
   context.signal.throwIfAborted();
-  return tellEnd(end, output.read(), { ...settings, timeoutMs, isSandboxed: place.isSandboxed, asides });
+  return reportEnd(end, output.read(), { ...settings, timeoutMs, isSandboxed: place.isSandboxed, asides });
 }
 
 /** A command and where it runs. */

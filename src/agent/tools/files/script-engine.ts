@@ -34,7 +34,7 @@ export function createScriptEngine(): SearchEngine {
         if (!file) continue;
         try {
           const isSmall = Number(file.stats.size) <= scope.maxFileBytes;
-          if (isSmall && !(await tellMatches(file, path, regex, query))) return 'stopped';
+          if (isSmall && !(await reportMatches(file, path, regex, query))) return 'stopped';
         } finally {
           await file.close();
         }
@@ -43,7 +43,7 @@ export function createScriptEngine(): SearchEngine {
     },
     async grepFile(file, { signal }, query): Promise<SearchEnd> {
       signal.throwIfAborted();
-      return (await tellMatches(file, '', compile(query), query)) ? 'complete' : 'stopped';
+      return (await reportMatches(file, '', compile(query), query)) ? 'complete' : 'stopped';
     },
     findFiles,
   };
@@ -93,7 +93,7 @@ function compile({ pattern, ignoreCase, multiline }: GrepQuery): RegExp {
 }
 
 /** @returns whether to continue the search */
-async function tellMatches(file: OpenFile, path: string, regex: RegExp, query: GrepQuery): Promise<boolean> {
+async function reportMatches(file: OpenFile, path: string, regex: RegExp, query: GrepQuery): Promise<boolean> {
   const bytes = await file.handle.readFile();
   const sniffed = sniff(bytes.subarray(0, sniffBytes));
   if (sniffed.kind !== 'text' || (sniffed.bomBytes !== 2 && bytes.includes(0))) return true;

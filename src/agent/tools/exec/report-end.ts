@@ -56,7 +56,7 @@ function aboutSandbox(output: string, { isSandboxed, network }: RunFacts): strin
 }
 
 /** The output, then everything about the end that the model should know. */
-export function tellEnd(end: CommandEnd, output: string, facts: RunFacts): ToolResult {
+export function reportEnd(end: CommandEnd, output: string, facts: RunFacts): ToolResult {
   const { timeoutMs, maxTimeoutMs } = facts;
   const { cause, exitCode, signal, sweep } = end;
   const notes = [

@@ -8,7 +8,7 @@ import { given } from './given.ts';
  * Writes generated secrets, once: into the named file, else to the terminal or standard output. With `--json` only into a
  * file: JSON documents are saved and shared.
  */
-export function tellSecrets(context: CommandContext, secrets: ReadonlyMap<string, string>): void {
+export function printSecrets(context: CommandContext, secrets: ReadonlyMap<string, string>): void {
   const { output } = context;
   const file = given(context, 'secret-out');
   const values = [...secrets.values()];

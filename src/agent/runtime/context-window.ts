@@ -51,7 +51,7 @@ const leastWin = 0.05;
 const regrowShare = 0.1;
 
 /** Makes a conversation fit the window of its model: leaves out old results, then replaces the older part by a summary. */
-export class TurnRoom {
+export class ContextWindow {
   readonly #options: TurnRoomOptions;
   /** The provider's refusal of the conversation since the last answer. */
   #refusal: Error | undefined;

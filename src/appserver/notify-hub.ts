@@ -44,7 +44,11 @@ function firstWords(turn: Turn): string {
  * Posts a notification to the Hub that serves now: not the one that started us, it may be another. The token can do
  * nothing else but report health. A Hub that is not there is no fault of a turn, so failures are only for the curious.
  */
-export async function tellHub(launch: LaunchDocument, notification: NotificationInput, logger: Logger): Promise<void> {
+export async function notifyHub(
+  launch: LaunchDocument,
+  notification: NotificationInput,
+  logger: Logger,
+): Promise<void> {
   try {
     const { status } = await postToHub(launch, '/v1/notifications/request', notification);
     if (status !== 200) logger.debug('the Hub did not take a notification', { status });
