@@ -30,7 +30,7 @@ t.test('a command about files is read, and one that is not understood changes no
 });
 
 t.test(
-  'an editor shows what turns have changed, and takes it back without overwriting what a person has changed',
+  'an editor shows the changes of turns, and takes them back without overwriting changes of the user',
   async (t) => {
     const write = (path: string, content: string) =>
       calls({ callId: path, name: 'WriteFile', args: { path, content } });

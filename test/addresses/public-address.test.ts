@@ -66,7 +66,7 @@ t.test('nor the metadata services of clouds, in any disguise', async (t) => {
   }
 });
 
-t.test('nor what is no address', async (t) => {
+t.test('a text that is not an address is not public', async (t) => {
   for (const text of ['', 'localhost', '1.2.3.4.5', '::g', 'fe80::1%eth0', '[::1]', '1.1.1.1/32']) {
     t.equal(isPublicAddress(text), false, text);
   }
@@ -94,7 +94,7 @@ t.test('an IPv4 address is judged the same in every spelling of it (property)', 
   );
 });
 
-t.test('what is public is in no special range (property)', async () => {
+t.test('a public address is in no special range (property)', async () => {
   const special = ranges(specialIpv6).map((range) => ipaddr.IPv6.parseCIDR(range));
   fc.assert(
     fc.property(fc.ipV6(), (address) => {

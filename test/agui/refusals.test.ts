@@ -31,7 +31,7 @@ t.test('a configured key is required on every path', async (t) => {
   t.match((await run(agent)).types.at(-1), 'RUN_FINISHED');
 });
 
-t.test('an invalid body is refused with what was expected', async (t) => {
+t.test('an invalid body is refused with the expected form', async (t) => {
   const { url, runtime } = await serve(t, scripted(says('hi')));
   const cases: [string, unknown, RegExp][] = [
     ['not JSON', undefined, /JSON/],

@@ -128,7 +128,7 @@ t.test('a dropped interrupt ends the turn; dropped for new input, the turn recei
   t.match(last(third), { outcome: { type: 'cancelled' } });
 });
 
-t.test('approvals can be listed and decided outside of a run; the next run reports what followed', async (t) => {
+t.test('approvals can be listed and decided outside of a run; the next run reports the result', async (t) => {
   const provider = scripted(calls({ callId: 'w1', name: 'Change', args: { path: 'a' } }), says('Declined.'));
   const { url, runtime } = await serve(t, provider);
   const agent = agentOf(url);

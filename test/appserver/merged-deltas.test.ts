@@ -51,7 +51,7 @@ t.test('deltas of another item or another kind are not merged, and keep their pl
   t.same(sent, ['agentMessage a 0', 'agentMessage a 1', 'agentMessage b 23', 'commandExecution b 4']);
 });
 
-t.test('what is held is sent at the end of the window, and after a silence the next delta at once', async (t) => {
+t.test('held deltas are sent at the end of the window, and after a silence the next delta at once', async (t) => {
   const { deltas, sent, news } = merged(t, 1);
   deltas.add(text('1'));
   deltas.add(text('2'));

@@ -58,7 +58,7 @@ t.test('of ten servers started at once one serves', async (t) => {
   await Client.ready(t, lock.endpoints.appServerWebSocket);
 });
 
-t.test('a disk that takes nothing ends the start with 71 and what to do, which is no bug', async (t) => {
+t.test('a full disk ends the start with 71 and the next step, not with a report of a bug', async (t) => {
   const { path, home } = makeWorkspace(t);
   const first = spawnServer(t, { path, home });
   await serving(first, path);

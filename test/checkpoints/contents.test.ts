@@ -97,7 +97,7 @@ t.test('a store of the version before has contents without groups, and gets grou
   t.equal(database.get('PRAGMA user_version')?.['user_version'], 3, 'a program that knows no groups refuses it');
 });
 
-t.test('what was not committed is gone, and another group takes its place', async (t) => {
+t.test('a discarded group is gone, and another group takes its place', async (t) => {
   const { open, pack } = store(t);
   const { contents, commit, close } = open();
   const put = (from: number) => texts.slice(from, from + 20).map((text) => contents.put(text));

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import t from 'tap';
 import { bench, checkpointsOf } from './tree-of-files.ts';
 
-t.test('the diff of a thread leaves out what was taken back', async (t) => {
+t.test('the diff of a thread leaves out undone changes', async (t) => {
   const place = bench(t);
   place.write('a.txt', 'one\n');
   place.write('b.txt', 'one\n');

@@ -47,28 +47,25 @@ t.test('a repository that the user has moved since stays, and the result says so
 
 const staged = (git: (...args: string[]) => string): string => git('diff', '--cached', '--no-color');
 
-t.test(
-  'regression: what the user had staged is staged again after a turn that committed it is taken back',
-  async (t) => {
-    const { git, turn, undo, write } = repository(t);
-    write('a.txt', 'mine');
-    write('b.txt', 'staged');
+t.test('regression: undoing a turn that committed the staged changes of the user stages them again', async (t) => {
+  const { git, turn, undo, write } = repository(t);
+  write('a.txt', 'mine');
+  write('b.txt', 'staged');
+  git('add', '.');
+  write('a.txt', 'mine, and not staged');
+  const before = [staged(git), git('status', '--porcelain')];
+  await turn('turn_001', () => {
+    write('a.txt', 'by the turn');
+    write('c.txt', 'new');
     git('add', '.');
-    write('a.txt', 'mine, and not staged');
-    const before = [staged(git), git('status', '--porcelain')];
-    await turn('turn_001', () => {
-      write('a.txt', 'by the turn');
-      write('c.txt', 'new');
-      git('add', '.');
-      git('commit', '--quiet', '--message=second');
-    });
-    const undone = await undo(['turn_001']);
-    t.match(undone, { kind: 'restored', git: { moved: ['refs/heads/main', 'index'], isRestored: true } });
-    t.same([staged(git), git('status', '--porcelain')], before);
-    await undo([undone.kind === 'restored' ? undone.restoreId : '']);
-    t.same([git('log', '-1', '--format=%s'), git('status', '--porcelain')], ['second', ''], 'and forth');
-  },
-);
+    git('commit', '--quiet', '--message=second');
+  });
+  const undone = await undo(['turn_001']);
+  t.match(undone, { kind: 'restored', git: { moved: ['refs/heads/main', 'index'], isRestored: true } });
+  t.same([staged(git), git('status', '--porcelain')], before);
+  await undo([undone.kind === 'restored' ? undone.restoreId : '']);
+  t.same([git('log', '-1', '--format=%s'), git('status', '--porcelain')], ['second', ''], 'and forth');
+});
 
 t.test('a turn that only staged is taken back in the index, too', async (t) => {
   const { git, turn, undo, write, at } = repository(t);
@@ -116,7 +113,7 @@ t.test('an index that another program holds stays with the branches, and the res
   t.same([git('rev-parse', 'HEAD'), existsSync(at('.git/index.lock'))], [second, true]);
 });
 
-t.test('what was staged or committed between two turns stays, and the result says so', async (t) => {
+t.test('changes staged or committed between two turns stay, and the result names the reason', async (t) => {
   const { git, turn, undo, write } = repository(t);
   const stage = (name: string) => {
     write(name, 'new');
@@ -333,7 +330,7 @@ t.test('regression: the turn of a workspace does not move a branch under a workt
   t.equal(fork('log', '-1', '--format=%s'), 'of the fork');
 });
 
-t.test('a repository that does not name the worktree is not written to, whatever a turn makes of `.git`', async (t) => {
+t.test('a repository that does not name the worktree is not written to after any change of `.git`', async (t) => {
   const { main, turn, undo, write, at, commit, repositoryPath } = worktree(t);
   const first = main('rev-parse', 'main');
   await turn('turn_001', () => {

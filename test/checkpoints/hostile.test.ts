@@ -121,7 +121,7 @@ t.test('of many entries that are not covered the first are listed, and all count
   t.same([first?.notCoveredTotal, second?.notCoveredTotal], [203, 203]);
 });
 
-t.test('files above the limit are named, and stay as they are', async (t) => {
+t.test('files above the limit are named, and not restored', async (t) => {
   const place = bench(t);
   place.write('large', Buffer.alloc(2_000));
   place.write('small', 'small');
@@ -145,7 +145,7 @@ t.test('files above the limit are named, and stay as they are', async (t) => {
   t.equal(readFileSync(place.at('large')).length, 3_000);
 });
 
-t.test('a workspace with too many entries leaves out what git ignores, and says so', async (t) => {
+t.test('with too many entries, ignored files are left out and named', async (t) => {
   const place = bench(t);
   execFileSync('git', ['init', '-q'], { cwd: place.root });
   place.write('.gitignore', 'node_modules\n');

@@ -47,7 +47,7 @@ t.test('lines that the fork and the user changed are merged, and taken back as o
   t.same(stateOf(root), before);
 });
 
-t.test('what both changed at the same place refuses the merge, and nothing changes', async (t) => {
+t.test('a merge of changes at the same place is refused, and nothing changes', async (t) => {
   const { at, root, read, merge, undo } = await forked(t, (inFork) => {
     withLine(inFork('lines.txt'), 1, 'by the fork');
     writeFileSync(inFork('gone.txt'), 'by the fork');

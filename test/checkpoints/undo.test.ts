@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
 
-t.test('an undone turn leaves the files as they were before it', async (t) => {
+t.test('undoing a turn restores the files from before it', async (t) => {
   const place = bench(t);
   place.write('keep.txt', 'keep');
   place.write('src/a.txt', 'before');

@@ -30,7 +30,7 @@ t.test('a withdrawn answer is named once, a withdrawn thought is not', async (t)
   t.same(lines, ['· The unfinished answer above is withdrawn.']);
 });
 
-t.test('regression: B6 a call that may need approval is announced when it runs, once', async (t) => {
+t.test('regression: a call that may need approval is announced once, when it runs', async (t) => {
   const lines: string[] = [];
   const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false) });
   const item = (method: 'item/started' | 'item/completed', fields: object) =>

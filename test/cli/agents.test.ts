@@ -84,7 +84,7 @@ t.test('agents lists each preset with its version and the next step', async (t) 
 });
 
 t.test(
-  'up --agent refuses what cannot be used, and keeps a workspace trusted that asks for nothing else',
+  'up --agent refuses an unusable agent, and a trusted workspace without other requests stays trusted',
   async (t) => {
     const { cli, home, workspace } = place(t);
     const file = join(workspace, '.oratorio', 'config.json');

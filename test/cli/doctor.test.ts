@@ -182,7 +182,7 @@ t.test('the model row names the address of the provider that the model names', a
   t.match(await rowFor('small'), { status: 'ok', saw: new RegExp(`small at ${main.host} answered`) }, 'control');
 });
 
-t.test('without a Hub and without a home it counts what it skipped, and a healthy home exits with 0', async (t) => {
+t.test('without a Hub and without a home it counts the skipped checks, and a healthy home exits with 0', async (t) => {
   const home = temporaryHome(t);
   const { code, document, finding } = await doctorJson(home);
   t.equal(code, 0);

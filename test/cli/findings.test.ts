@@ -43,23 +43,20 @@ async function takenPort(t: Test): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-t.test(
-  'regression: B22 a failed turn has the code of its reason, and the wait that the provider asks for',
-  async (t) => {
-    const refused = explain(new TurnFailedError('The upstream answered 401.', { code: 'upstreamUnauthorized' }));
-    t.match(refused, { exitCode: 1, hint: /oratorio login/, body: { error: { code: 'upstreamUnauthorized' } } });
-    const limited = explain(
-      new TurnFailedError('The upstream answered 429.', { code: 'upstreamRateLimited', retryAfterMs: 120_000 }),
-    );
-    t.match(limited, { hint: /asks to wait 2 min/, body: { error: { details: { retryAfterMs: 120_000 } } } });
-    t.match(explain(new TurnFailedError('x', { retryAfterMs: 1_200 })), {
-      hint: /asks to wait 2 s/,
-      body: { error: { code: 'turnFailed' } },
-    });
-  },
-);
+t.test('regression: a failed turn has the code of its reason, and the wait that the provider asks for', async (t) => {
+  const refused = explain(new TurnFailedError('The upstream answered 401.', { code: 'upstreamUnauthorized' }));
+  t.match(refused, { exitCode: 1, hint: /oratorio login/, body: { error: { code: 'upstreamUnauthorized' } } });
+  const limited = explain(
+    new TurnFailedError('The upstream answered 429.', { code: 'upstreamRateLimited', retryAfterMs: 120_000 }),
+  );
+  t.match(limited, { hint: /asks to wait 2 min/, body: { error: { details: { retryAfterMs: 120_000 } } } });
+  t.match(explain(new TurnFailedError('x', { retryAfterMs: 1_200 })), {
+    hint: /asks to wait 2 s/,
+    body: { error: { code: 'turnFailed' } },
+  });
+});
 
-t.test('regression: B22 a taken port has exit code 7, for api, hub and up', async (t) => {
+t.test('regression: a taken port has exit code 7, for api, hub and up', async (t) => {
   const home = temporaryHome(t);
   const port = await takenPort(t);
   const site = join(home, 'site');
@@ -77,7 +74,7 @@ t.test('regression: B22 a taken port has exit code 7, for api, hub and up', asyn
   t.equal(explain(new HubUnavailableError('no Hub')).exitCode, 3);
 });
 
-t.test('regression: B23 a command of another tool suggests ours, and the help of a group exits with 0', async (t) => {
+t.test('regression: a command of another tool suggests ours, and the help of a group exits with 0', async (t) => {
   for (const [word, meant] of [
     ['ps', 'list'],
     ['ls', 'list'],
@@ -91,14 +88,14 @@ t.test('regression: B23 a command of another tool suggests ours, and the help of
     t.match(parse([group, '--help']), { kind: 'help', group }, `${group} --help`);
 });
 
-t.test('regression: B23 no Hub is started for a directory that is no workspace', async (t) => {
+t.test('regression: a directory that is not a workspace starts no Hub', async (t) => {
   const home = temporaryHome(t);
   t.match(await cli(home, 'inspect', '/nope'), { code: 4, stderr: /oratorio init \/nope/ });
   t.match(await cli(home, 'logs'), { code: 4, stderr: /is not a workspace/ });
   t.notOk(existsSync(join(home, 'o', 'hub')));
 });
 
-t.test('regression: B23 an MCP server without a transport is refused with the transports', async (t) => {
+t.test('regression: an MCP server without a transport is refused with the list of transports', async (t) => {
   const home = temporaryHome(t);
   writeFileSync(join(home, 'config.json'), JSON.stringify({ McpServers: { files: { command: 'x' } } }));
   t.throws(() => loadConfig({ home, env: {} }), {

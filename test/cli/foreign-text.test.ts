@@ -226,7 +226,7 @@ t.test('a stream in random pieces reaches a terminal visible and complete', asyn
   t.equal(shown(), whole.shown(), 'the same as in one piece');
 });
 
-t.test('the colours of the CLI are kept, and those of foreign text are not', async (t) => {
+t.test('the colours of the CLI stay, and those of foreign text are removed', async (t) => {
   const [stdout, stderr] = [new Screen(), new Screen()];
   const output = new Output({ stdout, stderr, env: { TERM: 'xterm' }, json: false });
   output.line(output.colors.red(`a${output.colors.bold('b')}\u001b[32mc`));

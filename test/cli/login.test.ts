@@ -274,7 +274,7 @@ t.test('a key comes from a file, a variable or a command, and a bad one is refus
   t.match(settings(), { ApiKey: fakeKey, ApiKeyCommand: undefined }, 'a later login replaces the earlier one');
 });
 
-t.test('login keeps what else the configuration holds, a different spelling included', async (t) => {
+t.test('login keeps the other settings of the configuration, including those in a different spelling', async (t) => {
   const { cli, file, configFile, home } = place(t);
   t.match(await cli('login', 'ollama', '--model', 'llama3.3', '--no-test'), { code: 0 });
   writeFileSync(configFile, '{\n  "model": "old",\n  "Tools": { "Web": { "Enabled": false } }\n}\n');
@@ -289,7 +289,7 @@ t.test('login keeps what else the configuration holds, a different spelling incl
   t.notOk(existsSync(join(home, 'o', 'login-offered')));
 });
 
-t.test('model shows what is in force and why, never a key', async (t) => {
+t.test('model shows the effective settings and their sources, never a key', async (t) => {
   const { cli, file } = place(t);
   t.match(await cli('model'), { code: 0, stdout: /demo \(nothing is connected\)/, stderr: /oratorio login/ });
   const given = ['--api-key-file', file('key', fakeKey), '--model', 'claude-sonnet-5-5', '--no-test'];

@@ -30,7 +30,7 @@ t.test('headings, lists, quotes, code and bold text are styled, and their marks 
   );
 });
 
-t.test('what is no Markdown stays as it is', async (t) => {
+t.test('text that is not Markdown stays unchanged', async (t) => {
   for (const text of ['2 * 3 * 4', 'a*b', '#tag', '-5 degrees', 'x ** y', '*', '#', '`'.repeat(2), '1.5 s'])
     t.equal(shown([text]).replace(/<\/?[bcd]>|\*\*|`/g, ''), text.replace(/\*\*|`/g, ''));
 });

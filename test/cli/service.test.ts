@@ -95,7 +95,7 @@ t.test("systemd's own check accepts the unit", { skip: !found('systemd-analyze')
   t.end();
 });
 
-t.test('the property list is well-formed whatever a path holds, and refuses what XML cannot hold', (t) => {
+t.test('the property list is well-formed with any path, and refuses characters that XML cannot hold', (t) => {
   const text = propertyList({ command: ['/a&b', '<hub>', ']]>'], env: { PATH: '"/x":\'/y\'' } });
   const open: string[] = [];
   for (const [, close = '', name = '', empty = ''] of text.matchAll(/<(\/?)(\w+)[^<>]*?(\/?)>/g)) {

@@ -209,7 +209,7 @@ t.test('variables', async (t) => {
   t.equal(resolveConfig(layers, {}).config.ApiKey, 'plain', 'a value that is covered is not expanded');
 });
 
-t.test('referencedVariables reads files and tolerates what it cannot read', async (t) => {
+t.test('referencedVariables reads files and skips unreadable ones', async (t) => {
   const root = t.testdir({ a: '{"ApiKey":"${ONE}","x":["${TWO}"]}', b: '{"Model":"${ONE} ${THREE}"}', bad: '{' });
   const files = ['a', 'b', 'bad', 'missing'].map((name) => join(root, name));
   t.same(referencedVariables(files).sort(), ['ONE', 'THREE', 'TWO']);

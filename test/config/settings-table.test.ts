@@ -446,7 +446,7 @@ function leaks(effective: Config, user: Settings, workspace: Settings, env: Read
   return (ApiKey !== '' && !isFromOneFile) || (SearchApiKey !== '' && !search) || !servers;
 }
 
-t.test('regression: H5 whatever the two files say, the effective value is never weaker than the user’s', async () => {
+t.test('regression: H5 with any two files, the effective value is never weaker than the user’s', async () => {
   const env = { SECRET: 'key-of-the-environment' };
   let [loaded, refused] = [0, 0];
   fc.assert(

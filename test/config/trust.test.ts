@@ -225,7 +225,7 @@ t.test('concurrent decisions are all recorded, also when a writer is killed', as
 });
 
 t.test(
-  'a change of the user’s own client keeps a trusted workspace trusted, and a restricted one as it is',
+  'a change of the user’s own client keeps a trusted workspace trusted, and a restricted one restricted',
   async (t) => {
     const at = place(t, endpoint);
     const after = { ...endpoint, McpServers: { a: { transport: 'stdio', command: 'x' } } };

@@ -79,7 +79,7 @@ for (const { version, start } of composeVersions) {
   t.test(`Compose ${version}`, { buffered: true }, async (t) => {
     const compose = await start(t);
     for (const combination of version === 'v2' ? combinations : pairs) {
-      await t.test(`${combination.title} is what it should be`, async (t) => {
+      await t.test(`${combination.title} has the expected composition`, async (t) => {
         const directory = stackOf(t, combination);
         const ran = await composeConfig(compose, directory, combination.hasIngress ? [base, overlay] : [base]);
         t.equal(ran.exitCode, 0, ran.stderr);
@@ -276,7 +276,7 @@ t.test('the variables of the composition and those of .env are the same', (t) =>
   t.end();
 });
 
-t.test('the committed files are what the functions make now', (t) => {
+t.test('the committed files equal the present results of the functions', (t) => {
   for (const [path, text] of deployFiles()) t.equal(readFileSync(join(root, path), 'utf8'), text, path);
   t.end();
 });

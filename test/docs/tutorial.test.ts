@@ -88,7 +88,7 @@ class Terminals {
   }
 }
 
-t.test('each command of the tutorial succeeds and prints what the page shows', async (t) => {
+t.test('each command of the tutorial succeeds and prints the output that the page shows', async (t) => {
   const place = makePlace(t, 'oratorio-tutorial-');
   const terminals = new Terminals(place);
   const replacements = replacementsFor(await unusedPort());

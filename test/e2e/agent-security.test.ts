@@ -489,7 +489,7 @@ function bytesOf(file: string): Buffer {
   }
 }
 
-t.test('keys and tokens stay in their own files, whatever commands and clients try', async (t) => {
+t.test('keys and tokens stay in their own files under hostile commands and clients', async (t) => {
   let reply: Reply = obedient;
   const settings = {
     Api: { Enabled: true, Port: 0, ApiKey: secret.api },

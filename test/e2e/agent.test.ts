@@ -186,7 +186,7 @@ t.test('oratorio api and gateway show model, provider and tools in the banner an
     EnabledTools: ['readfile', 'EXEC'],
   };
   const other = await serveByHand(t, place, 'gateway', place.workspace('other', config));
-  t.match(other.banner, /model +big at 127\.0\.0\.1:9\n/, 'regression: B21');
+  t.match(other.banner, /model +big at 127\.0\.0\.1:9\n/, 'regression: the banner names the model and its host');
   t.match(other.banner, /tools +2 \(tools: ReadFile, Exec\)/);
   t.match(other.health, { mode: 'gateway', model: 'big', provider: 'openai', tools: { enabled: 2 } });
 });

@@ -18,7 +18,7 @@ const chat = (t: Test, ...argv: string[]) =>
   atTerminal(t, [process.execPath, command, 'chat', ...argv], { env: place.env, cwd: workspace });
 const threadIn = (screen: string): string => /chat --thread (\S+)/.exec(plain(screen))?.[1] ?? '';
 
-t.test('an answer is followed by model and tokens, commands work, and leaving says how to go on', async (t) => {
+t.test('an answer ends with model and tokens, commands work, and leaving shows the command to continue', async (t) => {
   const terminal = chat(t);
   await terminal.answer('/help shows commands', `hello${keys.enter}`);
   await terminal.shows('Demo model');
@@ -40,11 +40,11 @@ t.test('an answer is followed by model and tokens, commands work, and leaving sa
   t.match(
     screen,
     /› \nContinue: oratorio chat --thread thread_\w+\n/,
-    'regression: B25 what follows begins on a line of its own',
+    'regression: what follows begins on a line of its own',
   );
 });
 
-t.test('regression: B7 what is typed while an answer streams is shown with the next prompt', async (t) => {
+t.test('regression: text typed while an answer streams is shown with the next prompt', async (t) => {
   const terminal = chat(t);
   await terminal.answer('› ', `count to 400${keys.enter}`);
   await terminal.answer(' 12 ', 'typed ahead');
@@ -56,7 +56,7 @@ t.test('regression: B7 what is typed while an answer streams is shown with the n
 });
 
 t.test(
-  'regression: B5 B6 a question that is decided in another terminal is withdrawn, and the call is announced when it runs',
+  'regression: withdraws a question that another terminal has decided, and announces the call when it runs',
   async (t) => {
     const first = chat(t);
     await first.answer('› ', `hello${keys.enter}`);
@@ -84,7 +84,7 @@ t.test(
   },
 );
 
-t.test('regression: B22 SIGTERM ends exec with 143, and SIGINT with 130', async (t) => {
+t.test('regression: SIGTERM ends exec with 143, and SIGINT with 130', async (t) => {
   const started = join(workspace, 'started');
   for (const [signal, code] of [
     ['SIGTERM', 143],

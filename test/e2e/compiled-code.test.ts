@@ -20,7 +20,7 @@ import { command } from './harness.ts';
 
 const entry = join(dirname(command), '..', 'dist', 'appserver', 'main.cjs');
 
-t.test('an agent server runs the compiled code that another has left, and replaces what is damaged', async (t) => {
+t.test('an agent server runs the compiled code of another one, and replaces damaged files', async (t) => {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-compiled-')));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   const [workspace, cache] = [join(home, 'workspace'), join(home, 'compiled')];
@@ -86,7 +86,7 @@ t.test('an agent server runs the compiled code that another has left, and replac
   t.not(third.get(file), second.get(file), 'and the program again, of which such a server may have run more');
 });
 
-t.test('a command runs the compiled code that the same command has left, and replaces what is damaged', async (t) => {
+t.test('a command runs the compiled code of its last run, and replaces damaged files', async (t) => {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-compiled-')));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   const cache = join(home, 'compiled');

@@ -104,7 +104,7 @@ t.test('no script error, no violation of the policy, no request to another origi
   t.end();
 });
 
-t.test('without scripts a page says what it needs', async (t) => {
+t.test('without scripts a page names JavaScript as its requirement', async (t) => {
   const addresses = ['/', record.page ?? ''].map((path) => `${apiBaseUrl}${path}`);
   for (const text of await withoutScripts(browser, addresses)) t.match(text, /JavaScript/);
 });

@@ -30,7 +30,7 @@ function checkout(directory: string): string {
 }
 
 t.test(
-  'regression: B1 each line of the first minute works as it stands, and its last one leaves nothing running',
+  'regression: each line of the first minute works as pasted, and its last one leaves nothing running',
   async (t) => {
     const place = makePlace(t, 'oratorio-minute-');
     const { ORATORIO_HOME: _, ...env } = place.env;

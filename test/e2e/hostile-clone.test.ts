@@ -151,7 +151,7 @@ const temptation = (): string =>
     { text: 'Done.' },
   );
 
-t.test('regression: C1 a hostile clone gets no secret and runs no program, whatever command is used', async (t) => {
+t.test('regression: C1 a hostile clone gets no secret and runs no program, with any command', async (t) => {
   const { place, clone, own, upstream } = scene;
 
   const up = await oratorio(place, ['up', clone, '--no-follow']);

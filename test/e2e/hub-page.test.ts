@@ -255,7 +255,7 @@ t.test('a browser turns notices on, shows them while the page does nothing, and 
 });
 
 t.test(
-  'regression: B9 pages reconnect after kill -9 of the agent server and of the Hub, and show each session once',
+  'regression: pages reconnect after kill -9 of the agent server and of the Hub, and show each session once',
   async (t) => {
     const page = laptopPage();
     await page.goto(`${apiBaseUrl}${record.page}#token=${token}&at=/sessions`);

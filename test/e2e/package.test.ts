@@ -43,7 +43,7 @@ t.test(
   },
 );
 
-t.test('without what is not installed, a workspace starts on the packed binary and answers', async (t) => {
+t.test('with only the installed files, a workspace starts on the packed binary and answers', async (t) => {
   // As npm lays it down: what is not named by the shrinkwrap is not there.
   for (const name of installedBeside(installed)) {
     const target = join(installed, 'node_modules', name);

@@ -146,7 +146,7 @@ t.test(
     await hub.client.ensure({ workspacePath: workspace });
     const ended = once(unmanaged.child, 'exit');
     const stopped = await oratorio(place, ['stop', workspace, '--json']);
-    t.match(JSON.parse(stopped.stdout), { state: 'stopped', pid: null }, 'regression: B8 the user ends it by name');
+    t.match(JSON.parse(stopped.stdout), { state: 'stopped', pid: null }, 'regression: the user ends it by name');
     t.strictSame(await ended, [0, null]);
     const listed = await oratorio(place, ['list', '--json']);
     t.match(JSON.parse(listed.stdout), [{ workspacePath: workspace, state: 'stopped' }]);

@@ -161,41 +161,38 @@ async function checkFaces(t: Test, place: Place, page: Page, wanted: readonly Ca
   }
 }
 
-t.test(
-  'regression: B9 each cause is named with what to do, on the command line and on the page, before and after kill -9',
-  async (t) => {
-    const place = makePlace(t);
-    const hub = await startHub(place);
-    await breakAll(t, place, hub);
-    const browser = await launchBrowser();
-    t.teardown(() => browser.close());
-    const page = await openPage(browser, place);
-    await checkFaces(t, place, page, cases);
-    await page.close();
+t.test('regression: command line and page name each cause and the next step, before and after kill -9', async (t) => {
+  const place = makePlace(t);
+  const hub = await startHub(place);
+  await breakAll(t, place, hub);
+  const browser = await launchBrowser();
+  t.teardown(() => browser.close());
+  const page = await openPage(browser, place);
+  await checkFaces(t, place, page, cases);
+  await page.close();
 
-    const doctor = await oratorio(place, ['doctor', join(place.root, 'oddtool')]);
-    t.match(doctor.stdout, /tool bad is left out: inputSchema\.type must[\s\S]*tool mended is offered in part/);
+  const doctor = await oratorio(place, ['doctor', join(place.root, 'oddtool')]);
+  t.match(doctor.stdout, /tool bad is left out: inputSchema\.type must[\s\S]*tool mended is offered in part/);
 
-    const inspected = await oratorio(place, ['inspect', join(place.root, 'badkey')]);
-    t.match(inspected.stdout, /state +failing[\s\S]*trouble +.*refuses the key[\s\S]*→ oratorio login/);
-    t.match(inspected.stdout, /model +gpt-x at 127\.0\.0\.1:\d+\n +last turn +key refused, \d+ \w ago/);
-    t.notMatch(inspected.stdout + JSON.stringify(await oratorioJson(place, 'list')), 'key-of-a-test');
+  const inspected = await oratorio(place, ['inspect', join(place.root, 'badkey')]);
+  t.match(inspected.stdout, /state +failing[\s\S]*trouble +.*refuses the key[\s\S]*→ oratorio login/);
+  t.match(inspected.stdout, /model +gpt-x at 127\.0\.0\.1:\d+\n +last turn +key refused, \d+ \w ago/);
+  t.notMatch(inspected.stdout + JSON.stringify(await oratorioJson(place, 'list')), 'key-of-a-test');
 
-    await hub.kill('SIGKILL');
-    const next = await startHub(place);
-    for (const name of ['badkey', 'nomcp']) {
-      await eventually(
-        async () => (await record(next, join(place.root, name))).state === 'running' || undefined,
-        `${name} is adopted`,
-      );
-    }
-    const adopted = await record(next, join(place.root, 'nomcp'));
-    t.match(
-      adopted.serviceStatus['dashboard'],
-      { state: 'running', url: /^http:/ },
-      'an adopted server has its services',
+  await hub.kill('SIGKILL');
+  const next = await startHub(place);
+  for (const name of ['badkey', 'nomcp']) {
+    await eventually(
+      async () => (await record(next, join(place.root, name))).state === 'running' || undefined,
+      `${name} is adopted`,
     );
-    await checkFaces(t, place, await openPage(browser, place), cases);
-    await next.shutdown();
-  },
-);
+  }
+  const adopted = await record(next, join(place.root, 'nomcp'));
+  t.match(
+    adopted.serviceStatus['dashboard'],
+    { state: 'running', url: /^http:/ },
+    'an adopted server has its services',
+  );
+  await checkFaces(t, place, await openPage(browser, place), cases);
+  await next.shutdown();
+});

@@ -8,7 +8,7 @@ import { items, stubAgent, Talk, textOf } from './talk.ts';
 /** The server of all tests that need none of their own; each has a thread of its own. */
 const { server, path } = await Talk.begin(t);
 
-t.test('what an agent tells becomes items of the turn', async (t) => {
+t.test('updates of an agent become items of the turn', async (t) => {
   const talk = await Talk.join(t, server);
   const turn = await talk.say(
     'think hm',

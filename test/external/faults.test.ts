@@ -77,7 +77,7 @@ t.test('every fault in a turn leads to its documented end, and the next turn wor
   }
 });
 
-t.test('a conversation with a model goes on while an agent sends without an end', async (t) => {
+t.test('a conversation with a model continues while an agent sends without an end', async (t) => {
   const provider = scripted(async function* () {
     yield { type: 'text', text: 'here' };
   });
@@ -101,7 +101,7 @@ t.test('an option that would last for good is never chosen', async (t) => {
   t.equal(textOf(await talk.end(turn)), '{"outcome":"cancelled"}');
 });
 
-t.test('what an agent could not be kept from is refused before it starts', async (t) => {
+t.test('a turn whose limits an agent cannot keep is refused before the agent starts', async (t) => {
   const { talk } = await Talk.begin(t);
   const { client, threadId } = talk;
   const input = [{ type: 'text', text: 'say x' }];
@@ -111,7 +111,7 @@ t.test('what an agent could not be kept from is refused before it starts', async
   t.match((await talk.say('say x')).error, { code: 'agentUnsuited', message: /read-only/ });
 });
 
-t.test('an agent of another maker is not steered', async (t) => {
+t.test('an external agent is not steered', async (t) => {
   const talk = await Talk.join(t, server);
   const turnId = await talk.start('say a', 'wait');
   await talk.client.until(({ method }) => method === 'item/agentMessage/delta', 'text');

@@ -17,7 +17,7 @@ const config = {
 };
 const byClient = 'written by the client\n';
 
-t.test('files of the workspace are read as they are, and no others', async (t) => {
+t.test('permitted files of the workspace are read unchanged, and no others', async (t) => {
   const { talk, path } = await Talk.begin(t, '', config);
   writeFileSync(join(path, 'in.txt'), '\uFEFFone\r\ntwo\nthree');
   for (const name of ['blocked.txt', 'ruled.txt']) writeFileSync(join(path, name), 'hidden');

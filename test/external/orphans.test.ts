@@ -52,7 +52,7 @@ function read(directory: string): string {
   }
 }
 
-t.test('the next start of the agent server ends what the agent has hidden', async (t) => {
+t.test('the next start of the agent server ends the hidden processes of the agent', async (t) => {
   const { path, home } = makeWorkspace(t, stubAgent());
   const directory = processRecords(home, path);
   const first = spawnServer(t, { path, home });
@@ -76,16 +76,13 @@ t.test('a Hub that notices the death ends it before it starts another agent serv
   t.same(sleepers(), [another.pid]);
 });
 
-t.test(
-  'an agent that outlives its worker and ends the turn itself is ended with what the worker has hidden',
-  async (t) => {
-    const { talk } = await Talk.begin(t, '', stubAgent('', 'codex'));
-    const first = await talk.say('pid', 'worker');
-    t.equal((await talk.say(`escape ${word}`, 'loseworker', 'say lost')).status, 'completed');
-    await eventually(() => sleepers().length === 1 || undefined, 'the hidden process is ended');
-    t.same(sleepers(), [another.pid], 'and another process with the same command is not touched');
-    const next = await talk.say('pid');
-    t.equal(next.status, 'completed');
-    t.not(textOf(next), textOf(first), 'the next turn has a new process');
-  },
-);
+t.test('an agent that outlives its worker is ended with the hidden processes of the worker', async (t) => {
+  const { talk } = await Talk.begin(t, '', stubAgent('', 'codex'));
+  const first = await talk.say('pid', 'worker');
+  t.equal((await talk.say(`escape ${word}`, 'loseworker', 'say lost')).status, 'completed');
+  await eventually(() => sleepers().length === 1 || undefined, 'the hidden process is ended');
+  t.same(sleepers(), [another.pid], 'and another process with the same command is not touched');
+  const next = await talk.say('pid');
+  t.equal(next.status, 'completed');
+  t.not(textOf(next), textOf(first), 'the next turn has a new process');
+});

@@ -105,7 +105,7 @@ t.test('our own agent makes nothing up where no model is set and another agent d
 });
 
 t.test(
-  'a fork has another agent, which says what it has not seen; one that cannot be had copies nothing',
+  'a fork to another agent names the items that it has not seen; a fork to an unusable agent copies nothing',
   async (t) => {
     const { talk } = await Talk.begin(t, '', config);
     const { client, threadId } = talk;

@@ -81,7 +81,7 @@ t.test('an agent that exports elsewhere is left alone', async (t) => {
   t.equal(textOf(await talk.say('telemetry')), '["OTEL_EXPORTER_OTLP_ENDPOINT"]');
 });
 
-t.test('tokens that qwen and gemini tell beside the protocol are those of the turn', async (t) => {
+t.test('tokens that qwen and gemini report beside the protocol are those of the turn', async (t) => {
   const { talk } = await Talk.begin(t);
   const counts = [
     { inputTokens: 5, outputTokens: 2 },

@@ -38,7 +38,7 @@ t.test('a faulty table of routes fails the start', async (t) => {
   t.throws(() => new Router([route('a')], []), /begins with a slash/);
 });
 
-t.test('any value of a parameter is decoded as it was encoded', async (t) => {
+t.test('any encoded value of a parameter is decoded unchanged', async (t) => {
   const router = new Router([route('/v/:value'), route('/w/*')], []);
   fc.assert(
     fc.property(fc.string({ minLength: 1, unit: 'grapheme' }), (value) => {

@@ -32,7 +32,7 @@ t.test('a chunked body is the same, wherever it is cut', async () => {
   );
 });
 
-t.test('bytes that are no chunk are an error', async (t) => {
+t.test('bytes that are not a chunk are an error', async (t) => {
   for (const bytes of [
     'x\r\n',
     '-1\r\n',
@@ -95,7 +95,7 @@ t.test('a feed is read to its end, and begins behind the head', async (t) => {
   );
 });
 
-t.test('an answer that is no feed ends with its status, or as an error', async (t) => {
+t.test('a response that is not a feed ends with its status, or as an error', async (t) => {
   const missing = await serve(t, (socket) => socket.write('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'));
   t.equal(await read(missing.origin).ended, 404);
   const answers = {

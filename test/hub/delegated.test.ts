@@ -48,7 +48,7 @@ async function call(client: Client, name: string, args: Record<string, unknown> 
   return { isError: isError === true, text: first?.text ?? '' };
 }
 
-t.test('a scoped token opens what its scopes name, and no other route', async (t) => {
+t.test('a scoped token opens the routes of its scopes, and no other', async (t) => {
   const { token, expiresAt } = await issue(['list']);
   t.ok(Date.parse(expiresAt) > Date.now());
   t.match(await delegated(token, { do: 'list' }), { status: 200, body: [{ workspaceId: /./ }, { workspaceId: /./ }] });

@@ -107,7 +107,7 @@ writeFileSync(
 const hub = await startTestHub(t, { home, agentServer });
 
 t.test(
-  'regression: H7 an identity in the state of the Hub is no proof, and only a process with our marker is ended',
+  'regression: H7 only a process with our marker is ended; an identity in the state of the Hub does not suffice',
   async (t) => {
     await eventually(() => !isAlive(ours.pid) || undefined, 'what carries our marker is ended');
     await eventually(

@@ -158,7 +158,7 @@ t.test('every decision is on the record, with its author and without credentials
   t.match(await runInProcess(hub.home, 'inbox', '--history', '--limit', 'x'), { code: 2 });
 });
 
-t.test('the approval of a file shows what would change, and what each answer covers', async (t) => {
+t.test('the approval of a file shows the change and the scope of each answer', async (t) => {
   const client = await connect(t, record);
   const { thread } = (await client.request('thread/start', {})) as { thread: { id: string } };
   await client.request('turn/start', { threadId: thread.id, input: text('write "hello" to greeting.txt') });
@@ -170,7 +170,7 @@ t.test('the approval of a file shows what would change, and what each answer cov
   t.notOk(existsSync(join(workspace, 'greeting.txt')));
 });
 
-t.test('an interrupted turn withdraws what it asked', async (t) => {
+t.test('an interrupted turn withdraws its question', async (t) => {
   const events = await hub.events();
   const client = await connect(t, record);
   const threadId = await ask(client, 'interrupted');
@@ -299,7 +299,7 @@ t.test('regression: H9 three approvers and cut connections: each request is deci
   events.close();
 });
 
-t.test('the next Hub finds what waits; what was decided meanwhile is not asked again', async (t) => {
+t.test('the next Hub finds waiting requests; one decided between the Hubs is not asked again', async (t) => {
   const client = await connect(t, record);
   const waits = (await itemOf(await ask(client, 'waits'))).request;
   const { requestId } = (await itemOf(await ask(client, 'decided'))).request;

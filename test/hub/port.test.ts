@@ -54,7 +54,7 @@ t.test(
   },
 );
 
-t.test('the system chooses when all candidates are taken; a file that holds no port is begun anew', async (t) => {
+t.test('the system chooses when all candidates are taken; a file without a port is written again', async (t) => {
   const { listen, statePath, log, tried } = scene(t, (port) => port !== 0);
   writeFileSync(join(statePath, 'port.json'), '{"version":1,"port":"x"}');
   t.match(await listen(), { port: 50_000 });
@@ -62,7 +62,7 @@ t.test('the system chooses when all candidates are taken; a file that holds no p
   t.match(log.join(''), /cannot be read/);
 });
 
-t.test('a port that the user has set is taken as it is, or the start fails', async (t) => {
+t.test('a port that the user has set is the only one tried', async (t) => {
   const { listen, tried } = scene(t, (port) => port === 4_000);
   await t.rejects(listen(4_000), { code: 'EADDRINUSE' });
   t.match(await listen(4_001), { port: 4_001 });

@@ -263,7 +263,7 @@ t.test('one browser too many is refused; a write that fails does not count', asy
   t.equal(missing.notices.channels.length, 0);
 });
 
-t.test('damaged files are begun anew, with a warning that says what to do', async (t) => {
+t.test('damaged files are replaced, with a warning that names the next step', async (t) => {
   const { network } = await pushService(t);
   const statePath = temporaryDirectory(t, 'oratorio-push-');
   for (const name of ['push.json', 'push-key.json']) writeFileSync(join(statePath, name), '{"endpoint":"https://x"');

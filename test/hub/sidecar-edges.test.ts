@@ -142,7 +142,7 @@ t.test('regression: edge 2 a bad sidecar request is refused or waits, without ef
 });
 
 t.test(
-  'regression: edge 2 a plain ensure that shares a start succeeds in spite of the bad sidecar of another caller',
+  'regression: edge 2 a plain ensure that shares a start succeeds although the sidecar of another caller fails',
   async (t) => {
     const workspace = makeWorkspace(t, quick);
     const events = await hub.events();

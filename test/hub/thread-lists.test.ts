@@ -140,7 +140,7 @@ t.test('an unchanged database is not read again; a changed one is, and its last 
   t.same(await threads.list(range), before);
 });
 
-t.test('at the deadline the rest is named as unread, and the next list goes on', async (t) => {
+t.test('at the deadline the rest is named as unread, and the next list continues', async (t) => {
   let clock = 0;
   // Each reading of the clock takes a second: the deadline is five.
   const threads = lists(workspaces, () => {

@@ -71,7 +71,7 @@ t.test('lists the threads of all workspaces, the newest first, with the state of
   t.match(await list('?limit=1'), { threads: [{ workspaceId: shopId }], hasMore: true });
 });
 
-t.test('searches names, first words and workspaces, and refuses what is no search', async (t) => {
+t.test('searches names, first words and workspaces, and refuses an invalid search', async (t) => {
   t.same(names(await list('?q=gREET')), ['Greeting']);
   t.same(names(await list('?q=touch')), ['run: touch waits']);
   t.same(names(await list('?q=shop')), ['run: touch waits'], 'by the name of the workspace');

@@ -124,7 +124,7 @@ t.test('an actor that starts again under its id replaces the former one', async 
   t.match(recorder.snapshot()[0], { id: 'd', title: 'Again' }, 'the end of the former watch leaves the new one');
 });
 
-t.test('a fault in projection, listener or fault handler never reaches the actor (T1)', async (t) => {
+t.test('a fault in projection, listener or fault handler never reaches the actor', async (t) => {
   let faults = 0;
   const { recorder, door, clock } = watchDoor({
     project: () => {
@@ -156,7 +156,7 @@ t.test('a fault in projection, listener or fault handler never reaches the actor
   t.ok(faults > 0);
 });
 
-t.test('a broken inspection event from XState never reaches the actor (T1)', async (t) => {
+t.test('a broken inspection event from XState never reaches the actor', async (t) => {
   const faults: unknown[] = [];
   const { door } = watchDoor({ onFault: (error) => faults.push(error) });
   door.start();

@@ -63,7 +63,7 @@ const record: fc.Arbitrary<InspectionRecord> = fc.oneof(
   fc.record({ type: fc.constant('dropped' as const), count: fc.nat(), at: date }),
 );
 
-t.test('a record is serialised byte for byte like superjson, and parsed by superjson as it was', async (t) => {
+t.test('a record is serialised byte for byte like superjson, and parsed unchanged by superjson', async (t) => {
   fc.assert(
     fc.property(record, (made) => {
       const written = wireOf(made);

@@ -72,7 +72,7 @@ t.test(
   },
 );
 
-t.test('wrong options are refused with what is known', async (t) => {
+t.test('wrong options are refused with the known values', async (t) => {
   t.match(await lab(['--task', 'ts-nothing']), { code: 2, stderr: /no task ts-nothing.*ts-pages/ });
   const refuses = (args: readonly string[], message: RegExp) => t.throws(() => readCommand(args, {}), { message });
   refuses(['--harness', 'other'], /no harness other.*oratorio/);

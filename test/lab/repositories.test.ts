@@ -77,7 +77,7 @@ for (const task of tasks) {
   }
 }
 
-t.test('a changed test file, a different text and a wrong result are no solution', async (t) => {
+t.test('a changed test file, a different text and a wrong result are not a solution', async (t) => {
   const [first] = tasks;
   if (!first) return t.fail('no task');
   const task = inOneProcess(first);

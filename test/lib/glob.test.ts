@@ -12,7 +12,7 @@ function matchesSlowly([first, ...rest]: readonly string[], names: readonly stri
   return name !== undefined && new RegExp(`^${expression}$`).test(name) && matchesSlowly(rest, others);
 }
 
-t.test('a glob matches what trying everything matches', async () => {
+t.test('a glob matches the same paths as a search of all divisions', async () => {
   const part = fc.constantFrom('a', 'b', '*', '?', '[ab]', '[!a]');
   const segment = fc.oneof(
     fc.constant('**'),
@@ -52,7 +52,7 @@ t.test('a pattern of names matches by segment, text and character', async (t) =>
   for (const [pattern, name, is] of rows) t.equal(nameTest(pattern)(name), is, `${pattern} ${name}`);
 });
 
-t.test('a pattern of names matches what a regular expression matches', async () => {
+t.test('a pattern of names matches the same names as a regular expression', async () => {
   const part = fc.constantFrom('a', 'b', '/', '*', '**', '?', '[a]', '.', '{a,b}');
   fc.assert(
     fc.property(

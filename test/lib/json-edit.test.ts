@@ -40,7 +40,7 @@ t.test('a change of a JSON document leaves the rest of the text unchanged', asyn
   t.equal(setMember(source, ['none', 'x'], undefined), source);
 });
 
-t.test('of two equal keys the later one is changed, as it is the one that is read', async (t) => {
+t.test('of two equal keys the later one is changed, because parsers read that one', async (t) => {
   const source = '{"a":{"x":1},"a":{"x":2,"x":3}}';
   t.equal(setMember(source, ['a', 'x'], 4), '{"a":{"x":1},"a":{"x":2,"x":4}}');
   t.equal(setMember(source, ['a', 'y'], 4), '{"a":{"x":1},"a":{"x":2,"x":3,\n    "y": 4}}');

@@ -42,7 +42,7 @@ t.test('lines do not depend on the chunks in which they arrive', async () => {
   );
 });
 
-t.test('a line that is too long is cut, or passed on in pieces, whatever its chunks are', async () => {
+t.test('a line that is too long is cut, or passed on in pieces, with any division into chunks', async () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ maxLength: 30 }).map((line) => line.replaceAll('\n', ' '))),

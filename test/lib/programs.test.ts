@@ -18,7 +18,7 @@ t.test('a program is found', async (t) => {
     t.equal(findProgram('tool', relative(process.cwd(), at('second')), []), undefined);
   });
 
-  t.test('places beyond the search path are looked at after it', async (t) => {
+  t.test('places beyond the search path are searched after it', async (t) => {
     t.equal(findProgram('tool', at('first'), [at('second')]), at('second/tool'));
     t.ok(findProgram('sh'), 'without a search path');
   });

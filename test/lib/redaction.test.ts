@@ -94,7 +94,7 @@ t.test('each spelling of a secret is replaced as a whole, in a text and in a str
   t.pass();
 });
 
-t.test('a secret within what was encoded in base64 is replaced at each place', async (t) => {
+t.test('a secret within a base64 text is replaced at each offset', async (t) => {
   const key = 'sk-0123456789abcdef';
   for (const before of ['', 'a', 'ab', 'abc'])
     for (const encoding of ['base64', 'base64url'] as const)

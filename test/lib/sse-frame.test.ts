@@ -31,7 +31,7 @@ t.test('a frame has its fields in the order given, byte for byte', async () => {
   );
 });
 
-t.test('a parser reads back what was written', async () => {
+t.test('a parser reads back the written event', async () => {
   const id = line.filter((text) => !text.includes('\0'));
   const event = line.filter((text) => text !== '');
   fc.assert(

@@ -26,7 +26,7 @@ t.test('a character that acts on a terminal or hides is spelled out', async (t) 
   t.equal(visible('a\n\tb', { multiline: false }), 'a␊␉b');
 });
 
-t.test('ordinary Unicode stays as it is', async (t) => {
+t.test('ordinary Unicode stays unchanged', async (t) => {
   const samples = [
     '👨‍👩‍👧',
     '❤️‍🔥',

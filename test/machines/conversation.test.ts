@@ -551,7 +551,7 @@ t.test('the pauses between failed connections grow up to a cap', async (t) => {
   t.ok((pauses.at(-1) ?? 0) > (pauses[0] ?? 0));
 });
 
-t.test('after an hour without a network the connection comes back, and what was written is sent once', async (t) => {
+t.test('after an hour without a network the connection comes back, and the written message is sent once', async (t) => {
   const world = new World();
   world.send({ type: 'SEND', messageId: 'm1' });
   let passed = 0;

@@ -595,7 +595,7 @@ const walks: Walk<World>[] = [
 
 walkEvery(t, externalAgentMachine, () => new World(), walks);
 
-t.test('what an earlier process reports is ignored', async (t) => {
+t.test('events of an earlier process are ignored', async (t) => {
   const world = new World();
   await to.backingOff(world);
   const [first] = world.processes;

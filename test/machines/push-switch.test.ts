@@ -111,7 +111,7 @@ const walks: readonly Walk<World>[] = [
 
 walkEvery(t, pushSwitchMachine, () => new World(), walks);
 
-t.test('whatever happens, at most one step is under way, and an error is shown only where it is one', async (t) => {
+t.test('after any events at most one step runs, and only the state failed has an error', async (t) => {
   const happening = fc.oneof(
     fc.constantFrom<PushSwitchEvent['type'][]>('TURN.ON', 'TURN.OFF', 'CHECK'),
     fc.constantFrom<(PushOutcome | Error | undefined)[]>(unsupported, denied, off, on, broken),

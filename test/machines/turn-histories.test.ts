@@ -70,7 +70,7 @@ t.test('a turn that is held up three times ends with its next answer', async (t)
   t.same(world.state.end, { status: 'completed', finishReason: 'stop' });
 });
 
-t.test('calls for the client end a turn without a look at its hooks', async (t) => {
+t.test('calls for the client end a turn without its hooks', async (t) => {
   const world = worldFor('checkingEnd');
   await to.inferring(world);
   open(world.infer).answer(answerOf({ clientCalls: 1, finish: 'toolCalls' }));
@@ -131,7 +131,7 @@ t.test('pauses double up to 30 s; eight repetitions wait about a minute and a ha
 });
 
 t.test(
-  'the pause that the upstream asks for is used as it is; beyond two minutes the turn does not wait',
+  'the pause that the upstream asks for is used unchanged; beyond two minutes the turn does not wait',
   async (t) => {
     const asking = (retryAfterMs: number) => Object.assign(new Error('slow down'), { ...cut, retryAfterMs });
     const world = new World({ maxRetries: 3, fallbackModels: 1 });

@@ -111,7 +111,7 @@ const walks: readonly Walk<World>[] = [
 
 walkEvery(t, workspaceHealthMachine, () => new World(), walks);
 
-t.test('the second failure with the same code is failing, whatever the code', async (t) => {
+t.test('the second failure with the same code is failing, with any code', async (t) => {
   const world = new World();
   world.end('failed', 'upstreamRejected');
   t.equal(world.health, 'degraded');

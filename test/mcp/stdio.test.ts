@@ -178,7 +178,7 @@ t.test('a server that fails too often is given up until it is changed', async (t
   await inState(mcp, 'broken', 'ready');
 });
 
-t.test('a server works in spite of a flood on standard error or of invalid lines', async (t) => {
+t.test('a server works during a flood on standard error and with invalid lines', async (t) => {
   const mcp = room(t, { flood: stdio([small, 'flood']), babbles: stdio([small, 'babbles']) });
   mcp.servers.start();
   await Promise.all([inState(mcp, 'flood', 'ready'), inState(mcp, 'babbles', 'ready')]);

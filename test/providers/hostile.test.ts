@@ -103,7 +103,7 @@ for (const subject of wires) {
       t.equal(heard.calls.length, 1);
     });
 
-    t.test('an event that is no JSON is a typed error', async (t) => {
+    t.test('an event that is not JSON is a typed error', async (t) => {
       const dialect = withFrames(subject.dialect(), ([first = '', ...rest]) => [first, 'data: {"broken\n\n', ...rest]);
       const provider = await providerAt(t, subject, (await startFake(t, dialect)).endPoint);
       await t.rejects(ask(provider, question), { code: 'upstreamProtocol' });

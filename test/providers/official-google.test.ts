@@ -65,7 +65,7 @@ t.test('a correct client is served: five rounds with signatures, parallel calls,
   t.equal(models.page[0]?.inputTokenLimit, 1_048_576);
 });
 
-t.test('what the service refuses is refused in its words', async (t) => {
+t.test('a refusal has the words of the service', async (t) => {
   const { ask, connect } = await client(t);
   const question = person('tool loop 2');
   const { parts } = await ask([question]);

@@ -65,7 +65,7 @@ t.test('a correct client is served: five rounds with reasoning, parallel calls, 
   t.equal((await sdk.models.list()).data.length, 2);
 });
 
-t.test('what the service refuses is refused in its words', async (t) => {
+t.test('a refusal has the words of the service', async (t) => {
   const { sdk, ask } = await client(t);
   const question = person('tool loop 2');
   const answer = await ask([question]);

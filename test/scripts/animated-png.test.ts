@@ -54,7 +54,7 @@ const controls = (chunks: readonly Chunk[]) =>
 const white = [255, 255, 255] as const;
 const red = [200, 0, 0] as const;
 
-t.test('each frame holds only what has changed, numbered in order', async (t) => {
+t.test('each frame holds only the changed region, numbered in order', async (t) => {
   const spot = (x: number, y: number) => png(8, 6, (column, row) => (column === x && row === y ? red : white));
   const file = animatedPng([
     { png: spot(1, 1), milliseconds: 2_000 },

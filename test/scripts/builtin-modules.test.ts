@@ -26,7 +26,7 @@ t.test('a bundle takes the modules of Node without import, each on its line', as
   ]);
 });
 
-t.test('what a replaced import binds is what the import binds', async (t) => {
+t.test('a replaced import binds the same values as the import', async (t) => {
   const source = withoutBuiltinImports('import whole, { join as joined } from "node:path";');
   const bound = new Function(`${source} return [whole, joined];`)() as readonly unknown[];
   const path = await import('node:path');

@@ -60,7 +60,7 @@ t.test('a section that is in no document is found; one that is, in any spelling,
   t.same(unresolvedReferences('docs/specification.md', `see [${sign}4.2](#x)`, sections), []);
 });
 
-t.test('help that is long, or that is no imperative, is found', async (t) => {
+t.test('help that is long, or that is not an imperative, is found', async (t) => {
   const command = (describe: string, option: string): CommandSpec => ({
     name: 'up',
     describe: [describe, 'A second sentence may be as long as it must be, because it is a paragraph of its own.'],

@@ -95,7 +95,7 @@ t.test('a change of a source runs the tests that import it, and no others', asyn
   t.same(processesIn(checkout), []);
 });
 
-t.test('given files run at once; a change during a run starts them anew', async (t) => {
+t.test('given files run at once; a change during a run starts them again', async (t) => {
   const { checkout, source } = sampleCheckout(
     t,
     `${testOfSample}if (sample === 1) await new Promise((resolve) => setTimeout(resolve, 3_600_000));\n`,

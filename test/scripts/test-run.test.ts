@@ -79,7 +79,7 @@ t.test('a command with its directory in memory writes there, and leaves nothing 
 const policyField = 38;
 const batchPolicy = '3';
 
-t.test('what a command starts is scheduled as a batch, where there is such a policy', (t) => {
+t.test('the processes of a command are scheduled as a batch, where there is such a policy', (t) => {
   const words = asBatch();
   const [command = '', ...rest] = [...words, 'sh', '-c', 'true; cat /proc/self/stat'];
   const { stdout, stderr } = spawnSync(command, rest, { encoding: 'utf8' });

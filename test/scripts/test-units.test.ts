@@ -5,7 +5,7 @@ const passes = 'test/fixtures/tap/passes.ts';
 const fails = 'test/fixtures/tap/fails.ts';
 const dies = 'test/fixtures/tap/dies.ts';
 
-t.test('files of a folder share a process, but for those that reach for what a process has once', async (t) => {
+t.test('files of a folder share a process, except those that use process-wide state', async (t) => {
   t.strictSame(testUnits([passes, fails, dies], {}), [
     { name: 'test/fixtures/tap (together)', files: [passes, fails] },
     { name: dies, files: [dies] },

@@ -8,7 +8,7 @@ import { buildProduct } from './product.ts';
 import { ownerOf, StackScene } from './stack-scene.ts';
 import { images } from './variables.ts';
 
-t.test('Compose 1.29 sets a stack up, makes its containers anew and shows how it is', async (t) => {
+t.test('Compose 1.29 sets a stack up, makes its containers again and shows its status', async (t) => {
   await buildProduct();
   const outside = await startOutside(t);
   const place = ownerOf(t, outside);

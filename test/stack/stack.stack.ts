@@ -141,7 +141,7 @@ t.test('a webhook can be enabled, and only its address is answered', async (t) =
   });
 });
 
-t.test('doctor says what it has seen, and finds only that nobody trusts the authority of a test', async (t) => {
+t.test('doctor reports its observations, and finds only the untrusted authority of the test', async (t) => {
   outside.forge.app.hook = { ...outside.forge.app.hook, url: `https://${host}${webhookPath}` };
   const { code, stdout } = await stack.server('doctor', '--json');
   const { checks } = JSON.parse(stdout) as { checks: { id: string; status: string; saw: string }[] };
@@ -160,7 +160,7 @@ t.test('logs are those of every container, without secrets', async (t) => {
   for (const service of ['agent', 'backend', 'webhook-gateway']) t.match(logs, service);
 });
 
-t.test('restart makes the containers anew and waits for them', async (t) => {
+t.test('restart makes the containers again and waits for them', async (t) => {
   const before = await stack.containers();
   await stack.done('restart', '--yes');
   const after = await stack.containers();

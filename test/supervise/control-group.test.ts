@@ -120,7 +120,7 @@ t.test('a process without a record has the group of its parent', async (t) => {
   await server.gone;
 });
 
-t.test('a record of a dead server ends what is in the control group that it names', async (t) => {
+t.test('a record of a dead server ends the processes of the control group that it names', async (t) => {
   const directory = temporaryDirectory(t);
   const gone = spawn('sleep', [word]);
   const owner = identityOf(gone.pid);
@@ -142,7 +142,7 @@ t.test('a record of a dead server ends what is in the control group that it name
   t.notOk(existsSync(file), 'a record is used once');
 });
 
-t.test('a directory that is no control group of ours is left alone', async (t) => {
+t.test('a directory that is not a control group of ours is left alone', async (t) => {
   const parent = temporaryDirectory(t);
   const id = '01234567-89ab-cdef-0123-456789abcdef';
   const namedAsOurs = join(parent, `oratorio-${id}`);

@@ -42,7 +42,7 @@ const start = (script: string, record?: ProcessRecord): Promise<PipedProcess> =>
     sweepGraceMs: 100,
   });
 
-t.test('what an agent leaves is ended with it', async (t) => {
+t.test('descendants of an agent are ended with it', async (t) => {
   const another = spawn('sleep', [word], { detached: true, stdio: 'ignore' });
   const ended = once(another, 'exit');
   // The next test counts what sleeps.
@@ -88,7 +88,7 @@ async function dead(): Promise<ProcessIdentity> {
   return identity;
 }
 
-t.test('what was seen is stored while the process lives, for the user alone', async (t) => {
+t.test('the seen descendants are stored while the process lives, for the user alone', async (t) => {
   const directory = join(temporaryDirectory(t), 'records');
   const problems: unknown[] = [];
   const one = await start(

@@ -171,7 +171,7 @@ t.test('a process cannot end itself, its own group or all processes', async (t) 
   t.equal(isAlive(own), 'alive');
 });
 
-t.test('an adopted process whose end something else shows is looked at when that calls', async (t) => {
+t.test('an adopted process is polled when another source reports its end', async (t) => {
   const marker = newMarker();
   const child = await start(t, 'setsid-grandchild', [], { marker });
   await firstLine(child);

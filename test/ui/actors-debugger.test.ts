@@ -251,7 +251,7 @@ onPage(
         return text.getClientRects().length;
       }),
     );
-    t.same([...new Set(lines)], [1], 'regression: B17 no kind is broken into two lines');
+    t.same([...new Set(lines)], [1], 'regression: no kind is broken into two lines');
     await shows(t, 'match', () => page.locator('.snapshot table').textContent(), /Probe failures3number/);
     await shows(t, 'equal', () => page.locator('.state-tree .leaf').textContent(), 'unhealthy');
     await showTab(page, 'Diff');

@@ -153,7 +153,7 @@ async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measur
 }
 
 onPage(
-  'regression: B12 at least 95 % of each chart can be read in each state, on a desktop and on a phone',
+  'regression: at least 95 % of each chart can be read in each state, on a desktop and on a phone',
   async (t, { page }) => {
     const file = join(t.testdir({}), 'states.json');
     writeFileSync(file, recording());

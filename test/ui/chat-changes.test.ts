@@ -19,7 +19,7 @@ const file = (path: string, more: Partial<FileDiff['files'][number]> = {}) =>
 const patch = (path: string, hunks: string, modes = '') =>
   `diff --git a/${path} b/${path}\n${modes}--- a/${path}\n+++ b/${path}\n${hunks}`;
 
-t.test('a diff is divided by the names of its files, whatever the names and the contents look like', async (t) => {
+t.test('a diff is divided by the names of its files, with any names and contents', async (t) => {
   const odd = 'a\n--- a/other\n+++ b/other\n@@ -1,1 +1,1 @@\n-x\n+y\ndiff --git a/b b/b';
   const hunk = '@@ -1,1 +1,1 @@\n-diff --git a/z b/z\n+--- a/z\n';
   const binary = 'diff --git a/pic b/pic\nBinary files a/pic and b/pic differ\n';
@@ -95,7 +95,7 @@ t.test('the mark of a kept change belongs to this change alone', async (t) => {
   t.equal(markOf({ ...section, hunks: null }), null, 'a change that cannot be shown has none');
 });
 
-t.test('choices of a race become one command that a shell reads as they were written', async (t) => {
+t.test('choices of a race become one command whose words a shell reads unchanged', async (t) => {
   const choices: RaceChoices = {
     ...{ prompt: "--fix\nit's broken", check: 'npm test && echo "$HOME"', attempts: 2 },
     ...{ models: ' a/b , c', efforts: '', agents: 'oratorio , my $(agent)', isUnattended: false },

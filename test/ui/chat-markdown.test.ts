@@ -60,7 +60,7 @@ const document = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(
 
 const plain = (blocks: readonly Token[]) => JSON.stringify(blocks.filter(({ type }) => type !== 'space'));
 
-t.test('any text, split in any way and looked at after each piece, gives the blocks of the whole', (t) => {
+t.test('any text, split in any way and parsed after each piece, gives the blocks of the whole', (t) => {
   fc.assert(
     fc.property(document, fc.array(fc.nat(12), { minLength: 1, maxLength: 12 }), (text, sizes) => {
       const growing = new GrowingMarkdown();
@@ -87,7 +87,7 @@ t.test('a settled block stays the same object, so that it is drawn once', async 
   t.equal(growing.blocks()[0], first);
 });
 
-t.test('quotes and lists nested without an end are text, in whatever pieces they come', async (t) => {
+t.test('quotes and lists nested without an end are text, in pieces of any size', async (t) => {
   for (const mark of ['> ', '- ', '1. ', '> - ', '   > 1) ']) {
     const text = mark.repeat(4_000);
     const whole = blocksOf(text);

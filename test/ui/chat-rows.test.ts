@@ -31,7 +31,7 @@ t.test('items of a kind that this page does not know are left out, and the other
   );
 });
 
-t.test('what comes twice, or before the reading that contains it, is shown once', async (t) => {
+t.test('an item that comes twice, or before the reading that contains it, is shown once', async (t) => {
   const transcript = new Transcript();
   const tokenUsage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
   const answer: Item = { ...base, id: 'item_3', type: 'agentMessage', text: 'Whole.' };

@@ -257,7 +257,7 @@ scene('the page of a Hub shows the events of the Hub', { kind: 'hub', at: '/even
   await shows(t, 'match', () => rows(page).first().textContent(), /appserver\.running.*fugue/);
   await rows(page).first().click();
   await page.getByText('appServerWebSocket').first().waitFor();
-  t.notMatch(await page.content(), 's3cret-of-it', 'regression: B3');
+  t.notMatch(await page.content(), 's3cret-of-it', 'regression: an event shows no token');
   const [download] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name: 'JSON lines' }).click(),
@@ -268,7 +268,7 @@ scene('the page of a Hub shows the events of the Hub', { kind: 'hub', at: '/even
 });
 
 scene(
-  'regression: B14 the events of a workspace begin with the last ones, and older ones are fetched on request',
+  'regression: the events of a workspace begin with the last ones, and older ones are fetched on request',
   {
     at: '/events',
     prepare: (backend) => {
@@ -290,7 +290,7 @@ scene(
 );
 
 scene(
-  'regression: B10 B13 the events of a Hub begin with its ring, without a token; a failed turn is no success',
+  'regression: the events of a Hub begin with its ring, without a token; a failed turn is not a success',
   {
     kind: 'hub',
     at: '/events',

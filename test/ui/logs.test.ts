@@ -19,7 +19,7 @@ const line = (seq: number, level: string, msg: string, fields = {}): LogLine => 
   fields,
 });
 
-t.test('a log line is parsed as a record, any other line is shown as it is', async (t) => {
+t.test('a log line is parsed as a record, any other line is shown unchanged', async (t) => {
   const rows = rowsOfText(
     '{"at":"2026-11-21T12:00:00Z","level":"warn","name":"hub","msg":"slow","ms":12}\nplain text\r\n{"no":"record"}\n{broken\n',
   );

@@ -3,7 +3,7 @@ import t from 'tap';
 import { pushSwitchMachine } from '../../machines/index.ts';
 import { failureInWords, obstacleInWords, switchWords } from '../../src/ui/views/inbox/notices/words.ts';
 
-t.test('each state says what is true, and where something can be done, a button does it', async (t) => {
+t.test('each state has its words, and a button exactly when the user can leave it', async (t) => {
   const explained = ['failed', 'unsupported'];
   const states = Object.keys(pushSwitchMachine.states);
   t.same([...Object.keys(switchWords), ...explained].sort(), states.sort());

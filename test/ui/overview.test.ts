@@ -61,7 +61,7 @@ scene(
     await part(page, 'Recent events').getByText('A fresh word.').waitFor();
     await page.getByText('1 approval pending').waitFor();
     const answer = page.getByRole('link', { name: 'Answer in the chat' });
-    await shows(t, 'equal', () => answer.getAttribute('href'), '#/chat', 'regression: B4');
+    await shows(t, 'equal', () => answer.getAttribute('href'), '#/chat', 'regression: the answer opens in the chat');
     await shows(t, 'match', () => page.locator('.status').textContent(), '2 turns running');
     await part(page, 'Recent sessions').getByText('Beta').waitFor();
     for (let index = 0; index < 50; index += 1) backend.emit('thread_b', [{ type: 'thinking', durationMs: 1 }]);
@@ -287,7 +287,7 @@ const failedTurn = {
 const model = { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' };
 
 scene(
-  'regression: B13 B16 B18 a running workspace whose turns fail is failing, with reason and command; so is one that gave up before this Hub',
+  'regression: a running workspace whose turns fail is failing, with reason and command; so is one that gave up before this Hub',
   {
     kind: 'hub',
     at: '/overview',
@@ -369,7 +369,7 @@ scene(
 );
 
 scene(
-  'regression: B13 the overview of a workspace is never better than its last turns',
+  'regression: the overview of a workspace is never better than its last turns',
   {
     at: '/overview',
     prepare: (backend) => {
@@ -401,7 +401,7 @@ scene(
     await shows(t, 'match', () => banner.textContent(), /refuses the key/);
     await shows(t, 'equal', () => banner.locator('code').textContent(), 'oratorio login');
     const modules = await part(page, 'Modules').textContent();
-    t.match(modules, /Next Sun.*2026.*\(Europe\/Berlin\)/, 'regression: B19 a time is written once');
+    t.match(modules, /Next Sun.*2026.*\(Europe\/Berlin\)/, 'regression: a time is written once');
     t.notMatch(modules, '09.783Z');
     t.notMatch(await part(page, 'All time').textContent(), /Compactions/, 'a counter at zero tells nothing');
     t.same(await axe(page), []);
@@ -416,7 +416,7 @@ scene(
     await page.getByText('No workspace yet').waitFor();
     await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio up <dir>');
     const box = await page.locator('.empty').boundingBox();
-    t.ok(box && box.height < 300, `regression: B11 it is as high as its text: ${box?.height}`);
+    t.ok(box && box.height < 300, `regression: it is as high as its text: ${box?.height}`);
   },
 );
 

@@ -99,7 +99,13 @@ scene(
     await shows(t, 'match', () => text(), 'The App is not installed there.');
     await shows(t, 'match', () => text(), /Version1\.2\.3/);
     await shows(t, 'match', () => text(), /StorageSQLite/);
-    await shows(t, 'match', () => text(), 'From the command line: Server.Port (--port)', 'regression: B26');
+    await shows(
+      t,
+      'match',
+      () => text(),
+      'From the command line: Server.Port (--port)',
+      'regression: a setting names its source',
+    );
     await shows(t, 'match', () => text(), 'From the environment: Review.MaxFindings (Oratorio__Review__MaxFindings)');
     await shows(t, 'match', () => page.getByRole('region', { name: 'Given up' }).textContent(), 'GitHub answered 404.');
     await page.locator('.json').getByText('GitHub', { exact: true }).waitFor();

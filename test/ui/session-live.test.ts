@@ -67,7 +67,7 @@ scene(
 );
 
 scene(
-  'regression: B2 the waterfall of a running turn that is opened from the list shows its newest row, with 2 rows as with 30',
+  'regression: the waterfall of a running turn that is opened from the list shows its newest row, with 2 rows as with 30',
   {
     at: '/sessions',
     prepare: (backend) => {

@@ -20,7 +20,7 @@ const event = (id: number): EventSummary => ({
 });
 
 scene(
-  'regression: B20 a tab without a token shows the command of this workspace, and opens with a token',
+  'regression: a tab without a token shows the command of this workspace, and opens with a token',
   { isUnauthenticated: true },
   async (t, { page, backend }) => {
     const main = page.locator('main');

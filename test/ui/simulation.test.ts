@@ -74,7 +74,7 @@ t.test('a guard over known facts decides, one over hidden facts is asked', async
   t.same([chosen.leaves, chosen.choice, chosen.steps.length], [['open.wrong'], null, 1]);
 });
 
-t.test('what an assignment makes of a hidden payload is unknown after it', async (t) => {
+t.test('the result of an assignment from a hidden payload is unknown', async (t) => {
   const after = send(counter, begin(counter, ['open.idle'], { count: 1, secret: 'x' }), 'LEARN');
   t.same(after.known, {}, 'neither the field nor what is set with it');
   t.match(send(counter, after, 'ADD').choice?.candidates[0], { guard: 'isFull', missing: 'count' });

@@ -61,7 +61,7 @@ t.test('the cause of a state is one sentence, with the signal, the count and its
   t.equal(whySentence(actor(['stopped']), []), undefined);
 });
 
-t.test('an event without words is named, and a name of Object is no word', async (t) => {
+t.test('an event without words is named, also when Object has a member of this name', async (t) => {
   t.equal(eventClause(record('done(compact)')), '“compact” was done');
   t.equal(eventClause(record('error(compact)')), '“compact” failed');
   t.equal(eventClause(record('after(grace)')), 'the time “grace” was over');

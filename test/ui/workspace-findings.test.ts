@@ -21,7 +21,7 @@ function app() {
 const titles = (query: string) => workspaceFindings(app().app, workspaces, query).map(({ title }) => title);
 
 t.test(
-  'regression: B15 the palette finds the actions of workspaces, those first whose title begins with the query',
+  'regression: the palette finds the actions of workspaces, those first whose title begins with the query',
   async (t) => {
     t.same(titles('restart'), ['Restart site', 'Restart shop']);
     t.same(titles('start'), ['Start shop', 'Restart site', 'Restart shop']);

@@ -87,7 +87,7 @@ t.test('a hook has the environment of commands: no keys, and no marks of the ter
   t.match(text, /^NO_COLOR=1$/m);
 });
 
-t.test('a hook that hangs is ended at its limit with what it started', async (t) => {
+t.test('a hook that hangs is ended at its time limit, with its processes', async (t) => {
   const { cwd, run } = stage(t, 'PreToolUse', {
     Command: "trap '' TERM; sleep 3011 & echo $! > child; (setsid sleep 3012 & echo $! > escaped); wait; sleep 3013",
     TimeoutMs: 5_000,
@@ -98,7 +98,7 @@ t.test('a hook that hangs is ended at its limit with what it started', async (t)
   for (const name of ['child', 'escaped']) await ends(join(cwd, name));
 });
 
-t.test('what a hook leaves in the background is ended with it', async (t) => {
+t.test('background processes of a hook are ended with it', async (t) => {
   const { cwd, run } = stage(t, 'TurnEnd', {
     Command: '(setsid sleep 3014 > /dev/null 2>&1 & echo $! > escaped); sleep 3015 & echo $! > child; echo done',
   });

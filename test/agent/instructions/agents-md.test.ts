@@ -31,7 +31,7 @@ t.test('the instructions of the user come before those of the root; both are nam
   ]);
 });
 
-t.test('both share 32 KiB; what is cut off is marked', async (t) => {
+t.test('both files share 32 KiB, and a cut text is marked', async (t) => {
   const { brief } = place(t, { 'home/AGENTS.md': 'a'.repeat(30_000), 'AGENTS.md': 'ä'.repeat(30_000) });
   const { instructions } = await brief();
   t.same(
@@ -120,7 +120,7 @@ t.test(
   },
 );
 
-t.test('each change of the root file is read by the next turn, and only what is allowed then', async (t) => {
+t.test('the next turn reads each change of the root file, and only an allowed file', async (t) => {
   const secret = place(t, { id_rsa: 'PRIVATE KEY' });
   const { brief, workspacePath } = place(t, { 'other.md': 'Other.' }, ['blocked']);
   const file = join(workspacePath, 'AGENTS.md');

@@ -183,7 +183,7 @@ t.test('a template that names long arguments thousands of times is cut off', asy
   t.equal(expand(`${'a$1'.repeat(3)}b`, 'x'), 'axaxaxb');
 });
 
-t.test('what an argument says is never expanded (property)', async () => {
+t.test('the text of an argument is never expanded (property)', async () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[$A-Z0-9a-z]{0,40}$/), (text) => expand('<$ARGUMENTS>', text) === `<${text}>`),
   );

@@ -68,7 +68,7 @@ t.test('a change without a fault is handed in without findings', async (t) => {
   t.match(calls.at(-1), { name: 'SubmitReviewDraft', args: { findings: { length: 0 } } });
 });
 
-t.test('a request that offers no draft to hand in is no review', async (t) => {
+t.test('a request without a tool for drafts is not a review', async (t) => {
   t.strictSame((await review(task(['a.js', '+eval(x)']), [tool('ReadFile')])).calls, []);
   t.strictSame((await review('hello')).calls, []);
 });

@@ -471,7 +471,7 @@ t.test('commands of a rule are allowed, also joined with reading ones', (tt) =>
     'allow',
   ),
 );
-t.test('whatever makes a command another one is not allowed', (tt) =>
+t.test('an allowed command with any addition that changes it is not allowed', (tt) =>
   expectAll(
     tt,
     hostile

@@ -105,7 +105,7 @@ for (const { kind: name, scripts, runs, fewest } of [
   });
 }
 
-t.test('a parsed script leaves the flags of V8 as they were, under which compiled code is stored', async (t) => {
+t.test('parsing a script does not change the flags of V8 under which compiled code is stored', async (t) => {
   await parseScript('ls');
   t.equal(cachedDataVersionTag(), versionBefore);
 });

@@ -268,7 +268,7 @@ t.test(
   },
 );
 
-t.test('a requested compaction summarises older turns, or reports that there are none', async (t) => {
+t.test('a requested compaction summarises older turns, or reports that it was skipped', async (t) => {
   const { threads } = service(answers([say('x')]));
   const { thread } = threads.start({});
   const ear = listening();

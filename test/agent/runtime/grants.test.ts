@@ -134,7 +134,7 @@ t.test('regression: M1 one file allowed for the session allows no neighbour, no 
   );
 });
 
-t.test('regression: M1 a file that has become a directory is not what was approved', async (t) => {
+t.test('regression: M1 a file that has become a directory is not covered by its approval', async (t) => {
   const { tools, outside, workspace } = stage(t);
   const path = join(outside, 'swapped');
   writeFileSync(path, 'x');

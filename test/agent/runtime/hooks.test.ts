@@ -41,7 +41,7 @@ function stage(t: Test, provider: ModelProvider, commands: Commands, options: Pa
 const noticesIn = ({ items }: Turn) =>
   items.flatMap((item) => (item.type === 'systemNotice' ? [[item.kind, item.text]] : []));
 
-t.test('what a hook says at the start of a conversation is in every request, and it runs once', async (t) => {
+t.test('a hook at the start of a conversation runs once, and its output is in every request', async (t) => {
   const provider = answers([say('ok')]);
   const { threads, moments, workspacePath } = stage(t, provider, { SessionStart: ['echo The build is red.'] });
   const { thread } = threads.start({});
@@ -58,7 +58,7 @@ t.test('what a hook says at the start of a conversation is in every request, and
   ]);
 });
 
-t.test('what a hook says to a prompt stands behind it, in the next turns, too', async (t) => {
+t.test('the output of a prompt hook follows the prompt, also in later turns', async (t) => {
   const provider = answers([say('ok')]);
   const { threads, moments } = stage(t, provider, { UserPromptSubmit: ['echo Ticket 7 is closed.'] });
   const { thread } = threads.start({});
@@ -105,7 +105,7 @@ t.test('a blocked steering prompt is left out, and the turn continues', async (t
   t.notMatch(JSON.stringify(provider.requests.map(({ messages }) => messages)), 'the secret');
 });
 
-t.test('a blocked call is refused with the reason, and nobody is asked about it', async (t) => {
+t.test('a blocked call is refused with the reason, without a question', async (t) => {
   const provider = answers([call('1', 'danger', { path: 'x' })], [say('ok')]);
   let runs = 0;
   const danger = tool({
@@ -132,7 +132,7 @@ t.test('a blocked call is refused with the reason, and nobody is asked about it'
   t.match(moments(), [{ hook_event_name: 'PreToolUse', tool_name: 'danger', tool_input: { path: 'x' } }]);
 });
 
-t.test('the model reads what a hook objects to, behind the result of the call', async (t) => {
+t.test('the model reads the objection of a hook after the result of the call', async (t) => {
   const provider = answers([call('1', 'edit')], [say('ok')]);
   const edit = tool({ name: 'edit', run: () => ({ text: 'done', isError: false }) });
   const { threads, moments } = stage(
@@ -187,7 +187,7 @@ t.test('a hook that fails is reported, and the turn continues', async (t) => {
   );
 });
 
-t.test('input that arrives while hooks look at the end is sent in another request', async (t) => {
+t.test('input that arrives during the hooks at the end of a turn is sent in another request', async (t) => {
   const provider = answers([say('one')], [say('two')]);
   const { threads, workspacePath } = stage(t, provider, {
     TurnEnd: ['touch waiting; until [ -e go ]; do sleep 0.02; done'],

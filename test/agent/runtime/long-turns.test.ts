@@ -102,7 +102,7 @@ t.test('a window that is smaller than known is learned from the refusals', async
   t.match(JSON.stringify(requests.at(-1)), request);
 });
 
-t.test('what cannot be shortened fails with the words of the service, after one request', async (t) => {
+t.test('a turn that cannot be shortened fails with the message of the service, after one request', async (t) => {
   let asked = 0;
   const provider = scripted(async function* () {
     asked += 1;

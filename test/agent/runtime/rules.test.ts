@@ -80,7 +80,7 @@ t.test('a refusal where no user is asked names the rule, not a policy that allow
   t.notMatch(result, 'AutoApprove is false');
 });
 
-t.test('a denied command never runs and is not asked about, whatever the policy', async (t) => {
+t.test('a denied command never runs and asks no question, under each policy', async (t) => {
   for (const policy of ['default', 'autoApprove', 'interrupt'] as const) {
     const { runs, asked, result } = await turnOf(t, [allow, deny], 'npm test', { policy });
     t.match([runs, asked], [0, []], policy);

@@ -84,7 +84,7 @@ t.test('an explorer that calls another tool is refused, and nothing changes', as
   t.match(provider.requests[2]?.messages.at(-1), { role: 'tool', content: [{ text: /there is no tool Exec/ }] });
 });
 
-t.test('without a type, and as work, a sub-agent has what its parent has', async (t) => {
+t.test('without a type, and with the type work, a sub-agent has the tools of its parent', async (t) => {
   for (const type of [undefined, 'work']) {
     const { threads, provider } = stage(t, {}, [spawn(type)], [say('done')], [say('done')]);
     const { thread } = threads.start({});

@@ -116,22 +116,25 @@ t.test('changes that contradict each other are put in once, the others stay in t
   git('worktree', 'remove', '--force', kept);
 });
 
-t.test('a worktree has the files as they are, uncommitted ones too; one without changes goes', async (t) => {
-  const provider = answers(
-    [spawn('A')],
-    [call('1', 'Exec', { command: 'pwd; cat untracked.txt; ls -A' })],
-    [say('I have read it.')],
-    [say('Done.')],
-  );
-  const { threads, left, workspacePath } = stage(t, provider);
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'Read.');
-  t.match(results(turn), [{ text: 'I have read it.' }]);
-  const shown = JSON.stringify(provider.requests[2]?.messages.at(-1));
-  t.match(shown, `${workspacePath}/.oratorio/worktrees/agent-`);
-  t.match(shown, 'not committed');
-  t.same(left(), []);
-});
+t.test(
+  'a worktree has the current files, including uncommitted ones; a worktree without changes is removed',
+  async (t) => {
+    const provider = answers(
+      [spawn('A')],
+      [call('1', 'Exec', { command: 'pwd; cat untracked.txt; ls -A' })],
+      [say('I have read it.')],
+      [say('Done.')],
+    );
+    const { threads, left, workspacePath } = stage(t, provider);
+    const { thread } = threads.start({});
+    const { turn } = await talk(threads, thread.id, 'Read.');
+    t.match(results(turn), [{ text: 'I have read it.' }]);
+    const shown = JSON.stringify(provider.requests[2]?.messages.at(-1));
+    t.match(shown, `${workspacePath}/.oratorio/worktrees/agent-`);
+    t.match(shown, 'not committed');
+    t.same(left(), []);
+  },
+);
 
 t.test('a sub-agent that fails leaves its changes in the worktree', async (t) => {
   let round = 0;

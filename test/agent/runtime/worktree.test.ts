@@ -131,7 +131,7 @@ t.test('a worktree that is missing or became a link is refused', async (t) => {
   t.equal(turn.status, 'completed');
 });
 
-t.test('the override is kept across a restart of the server', async (t) => {
+t.test('the override survives a restart of the server', async (t) => {
   const { options, worktree, workspacePath } = place(t);
   const open = () => openStore(join(workspacePath, '.oratorio'), { onFault: (error) => t.fail(String(error)) });
   const first = open();
@@ -147,7 +147,7 @@ t.test('the override is kept across a restart of the server', async (t) => {
   second.close();
 });
 
-t.test('a read-only thread changes nothing, whatever grants and options allow', async (t) => {
+t.test('a read-only thread changes nothing, with any grants and options', async (t) => {
   const { files, options } = place(t);
   const ran: string[] = [];
   const run = (name: string) => () => {

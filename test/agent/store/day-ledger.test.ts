@@ -50,7 +50,7 @@ t.test('processes that are killed while they count lose nothing that was counted
   t.ok(ledger.today() >= least && ledger.today() <= least + 2, `${ledger.today()} of ${least}`);
 });
 
-t.test('a file that is no database is a typed error, and stays as it is', async (t) => {
+t.test('a file that is not a database is a typed error, and is not changed', async (t) => {
   const file = join(temporaryDirectory(t), 'spending.db');
   writeFileSync(file, 'not a database, but something that a user wrote'.repeat(50));
   const ledger = new DayLedger({ file, workspace: '/w' });

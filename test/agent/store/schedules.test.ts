@@ -37,7 +37,7 @@ const run = (automationId: string, scheduledFor: number, more: Partial<StoredRun
 const timesOf = (schedules: ScheduleStore, id: string): number[] =>
   schedules.runs(id, { limit: 1_000 }).map(({ scheduledFor }) => scheduledFor);
 
-t.test('an automation is read as it was written, also after reopening', async (t) => {
+t.test('a stored automation is read back unchanged, also after reopening', async (t) => {
   const directory = temporaryDirectory(t);
   const all = [
     automation('a'),

@@ -106,7 +106,7 @@ t.test('without limits nothing is deleted', async (t) => {
   t.strictSame(keysOf(traces), ['ancient']);
 });
 
-t.test('a session with a running turn is kept, also before that turn is written', async (t) => {
+t.test('a session with a running turn is retained, also before that turn is written', async (t) => {
   const { traces, clock, retention } = retaining(t, { days: 1, maxEvents: 1 });
   put(traces, 'idle', 9, 5);
   put(traces, 'running', 9, 5);

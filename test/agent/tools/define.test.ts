@@ -51,12 +51,12 @@ t.test('other spellings and names of parameters mean the parameter', async (t) =
   t.strictSame(parsed({ path: 'x', old_text: 'y' }), { path: 'x', oldText: 'y', limit: 5 });
 });
 
-t.test('of two names the proper one wins, whatever their order', async (t) => {
+t.test('of two names of a parameter the proper one wins, in any order', async (t) => {
   t.strictSame(parsed({ file: 'c', path: 'a', filePath: 'b' }), { path: 'a', limit: 5 });
   t.strictSame(parsed({ file: 'c', file_path: 'b' }), { path: 'b', limit: 5 });
 });
 
-t.test('numbers and booleans may be written as text, null means absent, what is unknown is ignored', async (t) => {
+t.test('numbers and booleans may be written as text, null means absent, unknown parameters are ignored', async (t) => {
   t.strictSame(parsed({ path: 'x', limit: ' 7 ', all: 'TRUE', kind: null, nonsense: 1 }), {
     path: 'x',
     limit: 7,
@@ -65,7 +65,7 @@ t.test('numbers and booleans may be written as text, null means absent, what is 
   t.strictSame(parsed({ path: '12' }), { path: '12', limit: 5 }, 'a text that looks like a number stays a text');
 });
 
-t.test('an error names the parameter and what it must be, in one sentence', async (t) => {
+t.test('an error names the parameter and its valid values, in one sentence', async (t) => {
   t.equal(parsed({}), 'Try: path is missing, it must be a path.');
   t.equal(parsed({ path: '' }), 'Try: path must be a path.');
   t.equal(parsed({ path: 'x', limit: '11' }), 'Try: limit must be a whole number from 1 to 10.');
@@ -77,7 +77,7 @@ t.test('an error names the parameter and what it must be, in one sentence', asyn
   for (const args of [null, undefined, 'x', 1, []]) t.equal(parsed(args), 'Try: the arguments must be a JSON object.');
 });
 
-t.test('whatever a model writes gives arguments or a sentence, never an exception', async () => {
+t.test('any text of a model gives arguments or an error of one sentence, never an exception', async () => {
   fc.assert(
     fc.property(fc.anything(), (args) => {
       const result = tool.parse(args);
@@ -86,7 +86,7 @@ t.test('whatever a model writes gives arguments or a sentence, never an exceptio
   );
 });
 
-t.test('what is parsed is what approval and run are given', async (t) => {
+t.test('approval and run receive the parsed arguments', async (t) => {
   const result = tool.parse({ file: 'x' });
   if (!result.ok) throw new Error(result.error);
   t.equal(await tool.approvalFor(result.args, { workspacePath: '/' }), undefined);

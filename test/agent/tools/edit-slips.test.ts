@@ -379,7 +379,7 @@ t.test('property: an accepted edit with another indentation is the edit of a per
   t.ok(accepted > 500, `${accepted} were accepted`);
 });
 
-t.test('several edits are found in the text as it was, and are made all or none', async (t) => {
+t.test('several edits are located in the original text, and are applied all or none', async (t) => {
   const file = 'one();\ntwo();\nthree();\n';
   const edit = (oldText: string, newText: string) => ({ oldText, newText, replaceAll: false });
   t.match(applyEdits(file, [edit('three();', '3();'), edit('one();', 'two();')]), {

@@ -144,7 +144,7 @@ t.test('wrong edits get a helpful answer', async (t) => {
   t.match(edited(`${'x'.repeat(9_000)}abc`, `${'x'.repeat(300)}abd`, 'y'), /… \[\d+ more characters\]/, 'bounded');
 });
 
-t.test('BOM, UTF-16 and permissions are kept', onPosix, async (t) => {
+t.test('an edit preserves BOM, UTF-16 and permissions', onPosix, async (t) => {
   const { workspace, at, put } = places(t);
   put('bom', '\uFEFFgrün\r\n');
   chmodSync(at('bom'), 0o751);
@@ -163,7 +163,7 @@ t.test('BOM, UTF-16 and permissions are kept', onPosix, async (t) => {
   }
 });
 
-t.test('what cannot be edited is said, and nothing changes', onPosix, async (t) => {
+t.test('an edit that cannot be applied names the reason and changes nothing', onPosix, async (t) => {
   const { workspace, at, put } = places(t, { f: 'text', 'd/x': '' });
   put('latin1', Buffer.from('gr\xfcn text', 'latin1'));
   put('odd', Buffer.concat([Buffer.from('\uFEFFtext', 'utf16le'), Buffer.from('x')]));
@@ -274,7 +274,7 @@ t.test('a file that turns into a symlink and back all the time: nothing outside 
   t.equal(readFileSync(join(outside, 'o'), 'utf8'), 'start SECRET');
 });
 
-t.test('what was approved must still be there', onPosix, async (t) => {
+t.test('an edit is refused when the approved path leads elsewhere', onPosix, async (t) => {
   const { workspace, outside, at } = places(t, { 'd/f': 'near' });
   writeFileSync(join(outside, 'f'), 'near');
   const parsed = edit.parse({ path: 'd/f', oldText: 'near', newText: 'x' });
@@ -287,7 +287,7 @@ t.test('what was approved must still be there', onPosix, async (t) => {
   t.equal(readFileSync(join(outside, 'f'), 'utf8'), 'near');
 });
 
-t.test('an approval shows what an edit would change, and a large file shows nothing', async (t) => {
+t.test('an approval shows the diff of an edit, and nothing for a large file', async (t) => {
   const { workspace, at } = places(t, { f: 'one\ntwo\nthree\n', large: `x${'y\n'.repeat(200_000)}` });
   const context = contextOf({ workspacePath: workspace });
   const previewOf = async (args: unknown) => {
@@ -304,7 +304,7 @@ t.test('an approval shows what an edit would change, and a large file shows noth
   t.equal(readFileSync(at('f'), 'utf8'), 'one\ntwo\nthree\n', 'nothing is written');
 });
 
-t.test('the diff is bounded and says what it leaves out', async (t) => {
+t.test('the diff is bounded and counts the lines that it leaves out', async (t) => {
   const before = Array.from({ length: 200 }, (_, n) => `line ${n}`).join('\n');
   const result = applyEdit(before, { oldText: 'line', newText: 'row', replaceAll: true });
   if (!result.ok) throw new Error(result.problem);
@@ -345,7 +345,7 @@ t.test('as a model of it says: a file of CR LF is edited as if it were one of LF
   );
 });
 
-t.test('as a model of it says: replaceAll is what splitting and joining is', async () => {
+t.test('replaceAll equals splitting and joining (property)', async () => {
   fc.assert(
     fc.property(lfText(30), lfText(3), lfText(4), (whole, oldText, newText) => {
       fc.pre(oldText !== '' && whole.includes(oldText) && whole.split(oldText).join(newText) !== whole);
@@ -356,33 +356,30 @@ t.test('as a model of it says: replaceAll is what splitting and joining is', asy
   );
 });
 
-t.test(
-  'whatever is asked: an edit changes only the places it names, and those match but for spaces at line ends',
-  async () => {
-    const essence = (some: string) => some.replaceAll(/[ \t]*\r?\n/g, '\n').replace(/[ \t]+$/, '');
-    fc.assert(
-      fc.property(text(30), text(6), text(6), fc.boolean(), (whole, oldText, newText, replaceAll) => {
-        const result = applyEdit(whole, { oldText, newText, replaceAll });
-        if (!result.ok) return result.problem.length > 0;
-        // Other slips have tests of their own.
-        fc.pre(result.differs === undefined || result.differs === 'spaces at line ends');
-        let rebuilt = '';
-        let at = 0;
-        for (const { start, end, replacement } of result.changes) {
-          if (essence(whole.slice(start, end)) !== essence(oldText)) return false;
-          if (essence(replacement) !== essence(newText)) return false;
-          rebuilt += whole.slice(at, start) + replacement;
-          at = end;
-        }
-        const isOne = replaceAll || result.changes.length === 1;
-        return isOne && rebuilt + whole.slice(at) === result.text;
-      }),
-      { numRuns: 5_000 },
-    );
-  },
-);
+t.test('any edit changes only the places it names, which match apart from spaces at line ends', async () => {
+  const essence = (some: string) => some.replaceAll(/[ \t]*\r?\n/g, '\n').replace(/[ \t]+$/, '');
+  fc.assert(
+    fc.property(text(30), text(6), text(6), fc.boolean(), (whole, oldText, newText, replaceAll) => {
+      const result = applyEdit(whole, { oldText, newText, replaceAll });
+      if (!result.ok) return result.problem.length > 0;
+      // Other slips have tests of their own.
+      fc.pre(result.differs === undefined || result.differs === 'spaces at line ends');
+      let rebuilt = '';
+      let at = 0;
+      for (const { start, end, replacement } of result.changes) {
+        if (essence(whole.slice(start, end)) !== essence(oldText)) return false;
+        if (essence(replacement) !== essence(newText)) return false;
+        rebuilt += whole.slice(at, start) + replacement;
+        at = end;
+      }
+      const isOne = replaceAll || result.changes.length === 1;
+      return isOne && rebuilt + whole.slice(at) === result.text;
+    }),
+    { numRuns: 5_000 },
+  );
+});
 
-t.test('what is found but for spaces is found by looking at every place', async () => {
+t.test('a match apart from spaces equals that of a search at every place', async () => {
   const strip = (some: string) => some.replaceAll(/[ \t]*\r?\n/g, '\n');
   const withEnds = (some: string, lineEnd: string) => some.replaceAll(/\r?\n/g, lineEnd);
   fc.assert(

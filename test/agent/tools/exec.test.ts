@@ -68,7 +68,7 @@ async function run(t: Test, args: Record<string, unknown>, context: Partial<Tool
   return result;
 }
 
-t.test('tells output and exit code, both outputs in the order they were written', async (t) => {
+t.test('returns the exit code and both outputs in the order of writing', async (t) => {
   const command = 'echo one; echo two >&2; echo three; echo four >&2; exit 3';
   const result = await run(t, { command });
   t.strictSame(result, { text: 'one\ntwo\nthree\nfour\n\nExit code 3.', isError: true, exitCode: 3 });
@@ -90,7 +90,7 @@ t.test('is bash, takes any quoting, and has empty input', async (t) => {
   t.equal((await run(t, { command })).text, '<a><b "c"><$0> end of input');
 });
 
-t.test('tells the output while the command runs', async (t) => {
+t.test('emits the output while the command runs', async (t) => {
   const workspacePath = temporaryWorkspace(t);
   const go = join(workspacePath, 'go');
   let live = '';
@@ -283,7 +283,7 @@ t.test('an interrupted turn ends the command and rejects', async (t) => {
   t.throws(() => readFileSync(join(workspacePath, 'proof')));
 });
 
-t.test('a death by signal is told', async (t) => {
+t.test('the result names the signal that ended a command', async (t) => {
   const { text, isError, exitCode } = await run(t, { command: 'echo x; kill -KILL $$' });
   t.equal(text, 'x\n\nThe command was ended by SIGKILL.');
   t.equal(isError, true);
@@ -299,7 +299,7 @@ t.test('a directory that cannot be entered is a failure of the command, not of o
   t.match(text, process.getuid?.() === 0 ? /^x$/ : /could not be started \(EACCES\)/);
 });
 
-t.test('what is not text is shown as such, colours and progress bars are not', async (t) => {
+t.test('bytes that are not text are marked, colours and progress bars are removed', async (t) => {
   const command = String.raw`printf 'a\xff\x00b\n\e[31mred\e[0m\n10%%\r20%%\rdone\r\nlast\r\n'`;
   t.equal((await run(t, { command })).text, 'a\uFFFD\uFFFDb\nred\ndone\nlast');
 });
@@ -362,7 +362,7 @@ t.test('names that sound like secrets stay out, others do not', async (t) => {
   t.equal(Object.keys(commandEnvironment(settings, 'm')).filter((name) => name.startsWith('LC_')).length, 2);
 });
 
-t.test('a secret of the configuration is masked in what a command prints, also in pieces', async (t) => {
+t.test('a secret of the configuration is masked in the output of a command, also when printed in pieces', async (t) => {
   let live = '';
   const onOutput = (text: string): void => {
     live += text;
@@ -388,7 +388,7 @@ t.test('masking loses nothing else, however the text is cut (property)', async (
   );
 });
 
-t.test('output is kept whole up to the limit, beyond it both ends (property)', async () => {
+t.test('output up to the limit is retained whole, a longer one with both ends (property)', async () => {
   fc.assert(
     fc.property(fc.array(fc.stringMatching(/^[a-z\n]{0,40}$/)), fc.integer({ min: 2, max: 200 }), (pieces, max) => {
       const kept = new KeptOutput(max);

@@ -104,7 +104,7 @@ t.test('as text, or as its source, when asked', async (t) => {
   t.ok((await fetched(t, answerWith(page, html), { mode: 'raw' })).text.endsWith(page));
 });
 
-t.test('text, JSON and XML are shown as they are', async (t) => {
+t.test('text, JSON and XML are shown unchanged', async (t) => {
   for (const type of [
     'text/plain',
     'application/json',
@@ -121,7 +121,7 @@ t.test('text, JSON and XML are shown as they are', async (t) => {
   }
 });
 
-t.test('what is no text is refused by its type and size, unread', async (t) => {
+t.test('a response that is not text is refused with its type and size, unread', async (t) => {
   const pdf = await fetched(t, answerWith('%PDF', { 'content-type': 'application/pdf', 'content-length': '4' }));
   t.match(pdf.text, /^Error: WebFetch: .*application\/pdf \(4 bytes\)/);
   t.equal(pdf.isError, true);
@@ -129,7 +129,7 @@ t.test('what is no text is refused by its type and size, unread', async (t) => {
   t.match((await fetched(t, unnamed)).text, /no text type/);
 });
 
-t.test('charsets: of the header, of the byte order mark, of the page, of nobody', async (t) => {
+t.test('the charset comes from the header, the page or the byte order mark; an unknown one is UTF-8', async (t) => {
   const umlaut = Buffer.from('gr\xfc\xdfe', 'latin1');
   t.match((await fetched(t, answerWith(umlaut, { 'content-type': 'text/plain; charset="ISO-8859-1"' }))).text, /grüße/);
   const meta = Buffer.concat([Buffer.from('<meta charset=windows-1252><p>'), umlaut]);
@@ -146,7 +146,7 @@ t.test('a long page is cut, and says how to get more', async (t) => {
   t.match(short.text, /\[Showing characters 1-600 of 9000\. Ask with a larger maxChars \(at most 5000\) for more\.\]$/);
 });
 
-t.test('errors of the server are told with a little of their body', async (t) => {
+t.test('an error of the server is returned with the beginning of its body', async (t) => {
   const { text, isError } = await fetched(t, answerWith('no such thing '.repeat(500), {}, 404));
   t.match(
     text,
@@ -156,7 +156,7 @@ t.test('errors of the server are told with a little of their body', async (t) =>
   t.equal(isError, true);
 });
 
-t.test('an empty answer is told as one', async (t) => {
+t.test('an empty response is reported as empty', async (t) => {
   const { text, isError } = await fetched(t, answerWith('', {}, 204));
   t.match(text, /Status: 204 No Content\n\n\(no content\)$/);
   t.equal(isError, false);
@@ -334,7 +334,7 @@ t.test('a redirect may not leave https', async (t) => {
   t.equal(redirectTarget(new URL('http://example.com/'), 'https://example.com/').href, 'https://example.com/');
 });
 
-t.test('with TLS too, the server is told the name', async (t) => {
+t.test('with TLS, too, the server receives the host name', async (t) => {
   const hello = Promise.withResolvers<string>();
   const server = createRawServer((socket) => {
     socket.on('error', () => {});
@@ -379,7 +379,7 @@ t.test('compressed answers of ordinary size are read whole', async (t) => {
   }
 });
 
-t.test('what cannot be decompressed is an error', async (t) => {
+t.test('a body that cannot be decompressed is an error', async (t) => {
   const damaged = await fetched(t, answerWith('not gzip at all', { 'content-encoding': 'gzip' }));
   t.match(damaged.text, /^Error: WebFetch: the answer broke off or is damaged/);
   const unknown = await fetched(t, answerWith('x', { 'content-encoding': 'zstd' }));

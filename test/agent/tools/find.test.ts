@@ -61,7 +61,7 @@ for (const [name, engine] of Object.entries(engines)) {
     t.match(text, /\n\n\[Showing the newest 200 of 205 files; narrow pattern or path\.\]$/);
   });
 
-  t.test(`${name}: what is ignored, ours, blocked or a symlink is not told`, onPosix, async (t) => {
+  t.test(`${name}: ignored, blocked and own files and symlinks are not listed`, onPosix, async (t) => {
     const { workspace, outside, at } = places(t, {
       '.gitignore': 'dist\n',
       'a.ts': '',
@@ -96,7 +96,7 @@ for (const [name, engine] of Object.entries(engines)) {
     t.equal(await told(find, { pattern: '*', path: 'a' }, workspace), 'a/b.ts');
   });
 
-  t.test(`${name}: what is wrong is said; outside needs approval`, async (t) => {
+  t.test(`${name}: a wrong argument is named, and a path outside needs approval`, async (t) => {
     const { workspace, outside } = places(t, { f: '' });
     writeFileSync(join(outside, 'o.ts'), '');
     t.match((await review(find, { pattern: '*', path: 'f' }, workspace)).result, {

@@ -183,7 +183,7 @@ for (const [name, engine] of Object.entries(engines)) {
     );
   });
 
-  t.test(`${name}: what is wrong with a pattern is said`, async (t) => {
+  t.test(`${name}: the error names the problem of a pattern`, async (t) => {
     const { workspace } = places(t, { f: 'foo' });
     for (const pattern of ['(foo', '[z-a]', '*']) {
       t.match((await review(grep, { pattern }, workspace)).result, { isError: true, text: /^Error: .{10,}/s }, pattern);
@@ -194,7 +194,7 @@ for (const [name, engine] of Object.entries(engines)) {
     t.equal(await told(grep, { pattern: '--files' }, workspace), 'No matches for --files', 'a pattern is no option');
   });
 
-  t.test(`${name}: symlinks are not followed, and neither ours nor what is blocked is searched`, onPosix, async (t) => {
+  t.test(`${name}: symlinks are not followed, and own and blocked files are not searched`, onPosix, async (t) => {
     const { workspace, outside, put, at } = places(t, {
       'd/f': 'foo in',
       '.env': 'foo blocked',

@@ -57,7 +57,7 @@ t.test('each has a description and the JSON Schema of an object', async (t) => {
   }
 });
 
-t.test('enabled names select, in whatever case; none enable all', async (t) => {
+t.test('enabled names select tools in any case of letters; an empty list enables all', async (t) => {
   const tools = createBuiltinTools(settingsOf());
   t.equal(selectTools(tools, []), tools);
   t.strictSame(namesOf(selectTools(tools, ['exec', 'ReadFile'])), ['ReadFile', 'Exec']);

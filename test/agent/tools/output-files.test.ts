@@ -90,7 +90,7 @@ t.test('the file is neither written nor edited by tools, and nothing else of the
 });
 
 t.test(
-  'an output beyond 32 MiB is kept as far as that, and can be read although it is longer than files may be',
+  'of a longer output the first 32 MiB are saved, and can be read although files may not be so long',
   async (t) => {
     const { run } = place(t);
     const { text } = await run('Exec', { command: 'yes 0123456789abcde | head -c 34000000; echo the end' });

@@ -62,7 +62,7 @@ t.test('a symlink that leads nowhere yet leads there all the same', onPosix, asy
   await t.rejects(look('loop-a'), PathError);
 });
 
-t.test('what cannot be a path is refused in a sentence', async (t) => {
+t.test('an invalid path is refused with an error of one sentence', async (t) => {
   const { workspace } = places(t);
   for (const [given, message] of [
     ['', /empty/],
@@ -81,7 +81,7 @@ t.test('what cannot be a path is refused in a sentence', async (t) => {
   }
 });
 
-t.test('what belongs to Oratorio is blocked under every name', onPosix, async (t) => {
+t.test('files of Oratorio are blocked under every name', onPosix, async (t) => {
   const { workspace, outside, at, put } = places(t);
   put('nested/.oratorio/appserver.lock', '');
   symlinkSync('.oratorio', at('plain-name'));
@@ -147,31 +147,27 @@ t.test(
   },
 );
 
-t.test(
-  'what looks like files but is the kernel is blocked',
-  { skip: process.platform !== 'linux' && 'only Linux has it' },
-  async (t) => {
-    const { workspace, at } = places(t);
-    symlinkSync('/proc/self', at('me'));
-    for (const given of ['/proc/self/environ', '/dev/sda', '/sys/kernel', 'me/environ', '/proc/self/task/../mem']) {
-      t.match(
-        await resolveInWorkspace(workspace, given, settings()),
-        { isBlocked: true, blockedBecause: /kernel/ },
-        given,
-      );
-    }
-    const through = await resolveInWorkspace(workspace, '/proc/self/root/etc/passwd', settings());
-    t.equal(through.isInside, false);
-    t.equal(through.isBlocked, true, 'its name goes through /proc');
-    symlinkSync('/proc/self/cwd', at('cwd'));
-    t.match(await resolveInWorkspace(workspace, 'cwd/x', settings()), {
-      path: join(process.cwd(), 'x'),
-      isInside: false,
-    });
-  },
-);
+t.test('files of the kernel are blocked', { skip: process.platform !== 'linux' && 'only Linux has it' }, async (t) => {
+  const { workspace, at } = places(t);
+  symlinkSync('/proc/self', at('me'));
+  for (const given of ['/proc/self/environ', '/dev/sda', '/sys/kernel', 'me/environ', '/proc/self/task/../mem']) {
+    t.match(
+      await resolveInWorkspace(workspace, given, settings()),
+      { isBlocked: true, blockedBecause: /kernel/ },
+      given,
+    );
+  }
+  const through = await resolveInWorkspace(workspace, '/proc/self/root/etc/passwd', settings());
+  t.equal(through.isInside, false);
+  t.equal(through.isBlocked, true, 'its name goes through /proc');
+  symlinkSync('/proc/self/cwd', at('cwd'));
+  t.match(await resolveInWorkspace(workspace, 'cwd/x', settings()), {
+    path: join(process.cwd(), 'x'),
+    isInside: false,
+  });
+});
 
-t.test('a search shows only what is reached without symlinks and is not blocked', onPosix, async (t) => {
+t.test('a search shows only files that are reached without symlinks and are not blocked', onPosix, async (t) => {
   const { workspace, outside, at } = places(t, { 'a/b': '', '.env': '' });
   writeFileSync(join(outside, 'x'), '');
   symlinkSync(outside, at('link'));
@@ -194,62 +190,66 @@ t.test('inside means a directory above, not a name that begins alike', async (t)
   t.equal(displayPath('/a/ws', '/a/other'), '/a/other');
 });
 
-t.test('no spelling escapes: what is called inside is inside, and never ours', onPosix, async (t) => {
-  const { workspace, outside, at } = places(t, { 'd/e/f': '' });
-  mkdirSync(join(outside, 'o'));
-  symlinkSync(outside, at('out'));
-  symlinkSync('../..', at('d/up'));
-  symlinkSync('.oratorio', at('d/../own'));
-  symlinkSync('d/e', at('in'));
-  symlinkSync(join(outside, 'missing'), at('dangling'));
-  const part = fc.constantFrom(
-    '.',
-    '..',
-    '',
-    'd',
-    'e',
-    'f',
-    'out',
-    'o',
-    'up',
-    'in',
-    'own',
-    '.oratorio',
-    'dangling',
-    'new',
-    'ws',
-    'outside',
-    '~',
-    ' ',
-  );
-  const start = fc.constantFrom(
-    '',
-    '/',
-    './',
-    '../',
-    `${workspace}/`,
-    `${outside}/`,
-    '~/',
-    '/proc/self/cwd/',
-    '/proc/self/root/',
-  );
-  await fc.assert(
-    fc.asyncProperty(start, fc.array(part, { maxLength: 8 }), async (first, parts) => {
-      const given = first + parts.join('/');
-      const resolved = await resolveInWorkspace(workspace, given, settings()).catch((error: unknown) => error);
-      if (resolved instanceof PathError) return true;
-      if (resolved instanceof Error) throw resolved;
-      const { path, isInside, isBlocked } = resolved as Awaited<ReturnType<typeof resolveInWorkspace>>;
-      // The kernel's own opinion: the longest part that exists is reached without any symlink.
-      let existing = path;
-      while (existing !== '/' && realpathOrNothing(existing) === undefined) existing = join(existing, '..');
-      const isReal = realpathOrNothing(existing) === existing;
-      const isOwn = path === at('.oratorio') || path.startsWith(at('.oratorio/'));
-      return isReal && isInside === (path === workspace || path.startsWith(`${workspace}/`)) && (!isOwn || isBlocked);
-    }),
-    { numRuns: 500 },
-  );
-});
+t.test(
+  'with any spelling, a path judged inside is inside the workspace and not a file of Oratorio',
+  onPosix,
+  async (t) => {
+    const { workspace, outside, at } = places(t, { 'd/e/f': '' });
+    mkdirSync(join(outside, 'o'));
+    symlinkSync(outside, at('out'));
+    symlinkSync('../..', at('d/up'));
+    symlinkSync('.oratorio', at('d/../own'));
+    symlinkSync('d/e', at('in'));
+    symlinkSync(join(outside, 'missing'), at('dangling'));
+    const part = fc.constantFrom(
+      '.',
+      '..',
+      '',
+      'd',
+      'e',
+      'f',
+      'out',
+      'o',
+      'up',
+      'in',
+      'own',
+      '.oratorio',
+      'dangling',
+      'new',
+      'ws',
+      'outside',
+      '~',
+      ' ',
+    );
+    const start = fc.constantFrom(
+      '',
+      '/',
+      './',
+      '../',
+      `${workspace}/`,
+      `${outside}/`,
+      '~/',
+      '/proc/self/cwd/',
+      '/proc/self/root/',
+    );
+    await fc.assert(
+      fc.asyncProperty(start, fc.array(part, { maxLength: 8 }), async (first, parts) => {
+        const given = first + parts.join('/');
+        const resolved = await resolveInWorkspace(workspace, given, settings()).catch((error: unknown) => error);
+        if (resolved instanceof PathError) return true;
+        if (resolved instanceof Error) throw resolved;
+        const { path, isInside, isBlocked } = resolved as Awaited<ReturnType<typeof resolveInWorkspace>>;
+        // The kernel's own opinion: the longest part that exists is reached without any symlink.
+        let existing = path;
+        while (existing !== '/' && realpathOrNothing(existing) === undefined) existing = join(existing, '..');
+        const isReal = realpathOrNothing(existing) === existing;
+        const isOwn = path === at('.oratorio') || path.startsWith(at('.oratorio/'));
+        return isReal && isInside === (path === workspace || path.startsWith(`${workspace}/`)) && (!isOwn || isBlocked);
+      }),
+      { numRuns: 500 },
+    );
+  },
+);
 
 function realpathOrNothing(path: string): string | undefined {
   try {

@@ -25,7 +25,7 @@ t.test('a path without symlinks is real, with the identities of all above it', o
   t.same(new PlainPaths().at('/'), { path: '/', chain: [identityOf('/')], exists: true });
 });
 
-t.test('what is missing below a directory or a file is its own real path, without an identity', onLinux, async (t) => {
+t.test('a missing path below a directory or a file is its own real path, without an identity', onLinux, async (t) => {
   const { at } = places(t, { 'a/b.txt': '' });
   for (const path of [at('a/c'), at('a/b.txt/c'), at('new/deep/file')]) {
     const found = new PlainPaths().at(path);
@@ -44,7 +44,7 @@ t.test('a path through a symlink, or with a name too long, is left to be resolve
   for (const path of unclear) t.equal(new PlainPaths().at(at(path)), undefined, path);
 });
 
-t.test('an instance is for one moment: the next one sees what has changed', onLinux, async (t) => {
+t.test('an instance is for one moment: only the next one sees changes', onLinux, async (t) => {
   const { outside, at } = places(t, { 'a/b.txt': '' });
   const first = new PlainPaths();
   const before = first.at(at('a/b.txt'));

@@ -15,7 +15,7 @@ const read = createReadFile(settings());
 const onPosix = { skip: process.platform === 'win32' && 'symlinks and their like are those of POSIX' };
 const numbered = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => `line ${from + at}`);
 
-t.test('text is shown exactly as it is', async (t) => {
+t.test('text is shown unchanged', async (t) => {
   const { workspace, put } = places(t);
   for (const content of ['one', 'one\n\n  two\t \nthree', 'ünï 🎼 code\n\tx']) {
     put('f', content);
@@ -25,7 +25,7 @@ t.test('text is shown exactly as it is', async (t) => {
   t.equal(await told(read, { path: 'f' }, workspace), 'last line ends');
 });
 
-t.test('of a long file the first lines are shown, and how to go on', async (t) => {
+t.test('of a long file the first lines are shown, with the offset to continue at', async (t) => {
   const { workspace } = places(t, { f: `${numbered(1, 4_500).join('\n')}\n` });
   const first = await told(read, { path: 'f' }, workspace);
   t.ok(first.startsWith('line 1\nline 2\n'));
@@ -47,7 +47,7 @@ t.test('50 KB come before 2000 lines', async (t) => {
   t.match(text, /\[Showing lines 1-50 of 100\. Use offset=51 to continue\.\]$/);
 });
 
-t.test('a long line is cut and the rest told', async (t) => {
+t.test('a long line is cut, and the rest is counted', async (t) => {
   const { workspace, put } = places(t, { f: `${'x'.repeat(5_000)}\nshort\n` });
   t.equal(
     await told(read, { path: 'f' }, workspace),
@@ -57,7 +57,7 @@ t.test('a long line is cut and the rest told', async (t) => {
   t.match(await told(read, { path: 'f' }, workspace), /^x{1999}… \[12 more characters\]/, 'no half character');
 });
 
-t.test('encodings: BOM, UTF-16, CR LF, bytes that are no UTF-8', async (t) => {
+t.test('BOM, UTF-16, CR LF and bytes that are not UTF-8 are decoded', async (t) => {
   const { workspace, put } = places(t);
   const little = Buffer.from('\uFEFFgrüße\r\nzwei', 'utf16le');
   put('bom', '\uFEFFgrüße');
@@ -156,7 +156,7 @@ t.test('a directory is listed, by pages', onPosix, async (t) => {
   t.match(await told(read, { path: '.' }, workspace), /^\.:\n\.oratorio\/\nd\/\nmany\/$/);
 });
 
-t.test('what is too large, missing or no file is said', onPosix, async (t) => {
+t.test('a file that is too large, missing or not regular is an error with the reason', onPosix, async (t) => {
   const { workspace, put, at } = places(t, { f: '' });
   put('large', 'x'.repeat(1_048_577));
   execFileSync('mkfifo', [at('fifo')]);
@@ -202,7 +202,7 @@ t.test('inside the workspace nothing needs approval, outside everything does', o
   });
 });
 
-t.test('outside is refused when nobody was asked, or was asked about another place', onPosix, async (t) => {
+t.test('a path outside is refused without an approval, or with that of another place', onPosix, async (t) => {
   const { workspace, outside, at } = places(t, { 'd/o': 'near' });
   writeFileSync(join(outside, 'o'), 'far');
   const context = contextOf({ workspacePath: workspace });
@@ -217,7 +217,7 @@ t.test('outside is refused when nobody was asked, or was asked about another pla
   t.match(await read.run(parsed.args, context), { isError: true, text: /refused: d\/o now leads elsewhere/ });
 });
 
-t.test('what is blocked or ours is refused and nobody is asked', async (t) => {
+t.test('blocked and own files are refused without a question', async (t) => {
   const { workspace, outside, put } = places(t);
   put('.env', 'KEY=1');
   writeFileSync(join(outside, 'hub.lock'), 'token');
@@ -231,7 +231,7 @@ t.test('what is blocked or ours is refused and nobody is asked', async (t) => {
   t.match(await told(guarded, { path: 'a\0b' }, workspace), /refused: The path contains a NUL/);
 });
 
-t.test('what was exchanged after it was judged is not opened', onPosix, async (t) => {
+t.test('a file that was exchanged after its check is not opened', onPosix, async (t) => {
   const { outside, at } = places(t, { 'd/f': 'near', g: 'near' });
   writeFileSync(join(outside, 'f'), 'far');
   renameSync(at('d'), at('away'));

@@ -227,7 +227,7 @@ t.test('a room ends with its conversation, with everything in it', async (t) => 
   await until('they are gone', async () => (await ours()).length === 0);
 });
 
-t.test('a room that was killed is made anew', async (t) => {
+t.test('a sandbox that was killed is made again', async (t) => {
   if (!isAvailable) return;
   const { run } = stage(t);
   await run('echo x > /tmp/file');
@@ -253,7 +253,7 @@ t.test('new places make a new room, but none is taken from a command', async (t)
   await until('the room is left', async () => (await run('cat /tmp/file')).isError || sleep(5));
 });
 
-t.test('an idle room ends when it is told, one with a process stays; /tmp is there again', async (t) => {
+t.test('endIdle ends an idle sandbox, one with a process stays; /tmp is there again', async (t) => {
   if (!isAvailable) return;
   const temporary = new ThreadDirectories(temporaryWorkspace(t));
   const { run, rooms, processes } = stage(t, { temporary });

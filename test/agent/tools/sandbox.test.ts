@@ -52,7 +52,7 @@ function exec(overrides: Partial<ExecSettings>) {
 const indexOfPart = (words: readonly string[], part: readonly string[]): number =>
   words.findIndex((_, at) => part.every((word, offset) => words[at + offset] === word));
 
-t.test('off: nobody looks for bubblewrap', async (t) => {
+t.test('off: bubblewrap is not searched for', async (t) => {
   const { environment, wasCalled } = fakeBubblewrap(t);
   t.strictSame(await sandboxStatus('off', environment), {
     mode: 'off',
@@ -134,7 +134,7 @@ t.test('there, but of no use: auto goes without, required refuses, both know why
   t.equal(wasCalled(), false);
 });
 
-t.test('one that is no bubblewrap at all is told as that', async (t) => {
+t.test('a program that is not bubblewrap is reported with its error', async (t) => {
   const directory = temporaryWorkspace(t);
   writeFileSync(join(directory, 'bwrap'), '#!/bin/sh\necho broken >&2\nexit 127\n');
   chmodSync(join(directory, 'bwrap'), 0o755);
@@ -142,7 +142,7 @@ t.test('one that is no bubblewrap at all is told as that', async (t) => {
   t.equal(reason, 'bwrap --version failed: broken');
 });
 
-t.test('the bubblewrap of this machine, or why there is none', async (t) => {
+t.test('the bubblewrap of this machine makes a sandbox, or the status names the reason', async (t) => {
   const { available, reason } = await sandboxStatus('required');
   if (!available) {
     t.match(reason, /not installed|cannot make a sandbox|needs Linux/);

@@ -125,7 +125,7 @@ t.test('Tavily', async (t) => {
   t.strictSame(JSON.parse(seen[0]?.body ?? ''), { query: 'a b', max_results: 10 });
 });
 
-t.test('nothing found is told as that', async (t) => {
+t.test('an empty result names the provider and the query', async (t) => {
   const empty = { type: 'search', results: [] };
   for (const name of ['searxng', 'brave', 'exa', 'tavily'] as const) {
     const { url } = await provider(t, empty);
@@ -135,7 +135,7 @@ t.test('nothing found is told as that', async (t) => {
   }
 });
 
-t.test('what a provider refuses is told with what people can do', async (t) => {
+t.test('the refusal of a provider is returned with the next step', async (t) => {
   const cases: [number, Record<string, string>, RegExp][] = [
     [401, {}, /key is not accepted \(401\).*SearchApiKey/],
     [403, {}, /refuses \(403\).*search\.formats/],

@@ -104,7 +104,7 @@ t.test('tool chains of the shell that the user works in take the place of those 
   t.equal(text, `/opt/setup:/home/me/bin:${path}|/home/me/.venv|/opt/new|`);
 });
 
-t.test('values of secrets stay out whatever their names', async (t) => {
+t.test('values of secrets stay out under any name', async (t) => {
   const { run } = stage(t, { setup: 'export PLAIN=sk-the-key-of-the-tests', secrets: ['sk-the-key-of-the-tests'] });
   t.equal(await run('echo "[$PLAIN]"'), '[]');
 });

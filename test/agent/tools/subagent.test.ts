@@ -4,7 +4,7 @@ import { call, problemOf } from './run-tool.ts';
 
 const tool = createSpawnSubagent();
 
-t.test('hands the task to the runtime and gives back what it gives', async (t) => {
+t.test('hands the task to the runtime and returns its result', async (t) => {
   const asked: unknown[] = [];
   const spawnSubagent = async (order: unknown) => {
     asked.push(order);
@@ -21,7 +21,7 @@ t.test('hands the task to the runtime and gives back what it gives', async (t) =
   ]);
 });
 
-t.test('what the runtime refuses is what the model is told', async (t) => {
+t.test('the model receives the refusal of the runtime', async (t) => {
   const refusal = { text: 'Error: sub-agents may not start sub-agents.', isError: true };
   t.strictSame(await call(tool, { task: 'x' }, { spawnSubagent: async () => refusal }), refusal);
 });

@@ -20,7 +20,7 @@ t.test('the names that models use otherwise, and a list as text, are understood'
 });
 
 t.test(
-  'an empty plan, an unknown state, an empty step and too many steps are refused with what is right',
+  'an empty plan, an unknown state, an empty step and too many steps are refused with the valid form',
   async (t) => {
     for (const [plan, problem] of [
       [[], /plan must be/],

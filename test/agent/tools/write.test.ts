@@ -25,7 +25,7 @@ const write = createWriteFile(settings());
 const onPosix = { skip: process.platform === 'win32' && 'symlinks and permissions are those of POSIX' };
 const { signal } = new AbortController();
 
-t.test('a file is made, its directories too, or replaced; the model is told which', async (t) => {
+t.test('a file is created with its directories, or replaced, and the result names which', async (t) => {
   const { workspace, at } = places(t);
   t.equal(
     await told(write, { path: 'a/b/c.txt', content: 'one\ntwo\n' }, workspace),
@@ -91,7 +91,7 @@ t.test(
 );
 
 t.test(
-  'the owner is kept where we may give files away',
+  'the owner is preserved where we may give files away',
   { skip: process.getuid?.() !== 0 && 'only root may' },
   async (t) => {
     const { workspace, at, put } = places(t);
@@ -120,7 +120,7 @@ t.test('it always needs approval', onPosix, async (t) => {
   t.equal(readFileSync(join(outside, 'new'), 'utf8'), 'z', 'what was approved is done');
 });
 
-t.test('only what was approved is written', onPosix, async (t) => {
+t.test('only the approved file is written', onPosix, async (t) => {
   const { workspace, outside, at } = places(t, { 'd/f': 'near', 'e/f': 'also near' });
   const context = contextOf({ workspacePath: workspace });
   const approved = async (path: string) => {
@@ -160,7 +160,7 @@ t.test('another hard link keeps the old content', onPosix, async (t) => {
   t.equal(readFileSync(join(outside, 'f'), 'utf8'), 'old');
 });
 
-t.test('what cannot be written is said, and nothing changes', onPosix, async (t) => {
+t.test('a write that cannot be done names the reason and changes nothing', onPosix, async (t) => {
   const { workspace, at } = places(t, { 'dir/f': 'x', file: 'x' });
   execFileSync('mkfifo', [at('fifo')]);
   for (const [args, text] of [
@@ -205,7 +205,7 @@ t.test('a write that fails takes its directories and its temporary file back', o
   t.strictSame(readdirSync(workspace), ['.oratorio']);
 });
 
-t.test('what was exchanged after it was judged is not written', onPosix, async (t) => {
+t.test('a path that was exchanged after its check is not written', onPosix, async (t) => {
   const { outside, at } = places(t, { 'd/f': 'near' });
   renameSync(at('d'), at('away'));
   symlinkSync(outside, at('d'));
@@ -272,7 +272,7 @@ t.test('no tool makes the root of a workspace that was moved, deleted or replace
 });
 
 t.test(
-  'an open directory stays what it was',
+  'an open directory stays the same after a swap of its path',
   { skip: process.platform !== 'linux' && 'only Linux can hold it' },
   async (t) => {
     const { outside, at } = places(t, { 'd/f': 'near' });
@@ -286,7 +286,7 @@ t.test(
   },
 );
 
-t.test('whoever reads while it is written sees the old content or the new one', async (t) => {
+t.test('a read during a write sees the old content or the new one', async (t) => {
   const { workspace, at } = places(t, { f: 'a'.repeat(100_000) });
   const read = createReadFile(settings());
   const seen = new Set<string>();

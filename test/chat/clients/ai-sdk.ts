@@ -38,7 +38,7 @@ function flavours({ baseUrl }: Target): Flavour[] {
 export function aiSdk(t: Test, target: Target): void {
   for (const flavour of flavours(target)) flavoured(t, target, flavour);
 
-  t.test('@ai-sdk/openai without .chat() is told where to go', async (t) => {
+  t.test('@ai-sdk/openai without .chat() gets an error with the right path', async (t) => {
     const model = createOpenAI({ baseURL: target.baseUrl, apiKey: target.key })(parrotModel);
     const failed = await generateText({ model, prompt: 'say hi', maxRetries: 0 }).catch((error: unknown) => error);
     t.ok(APICallError.isInstance(failed));

@@ -138,7 +138,7 @@ export function openaiClient(t: Test, target: Target): void {
     await untilIdle(target);
   });
 
-  t.test('openai: errors arrive as what they are', async (t) => {
+  t.test('openai: errors arrive with their classes, codes and parameters', async (t) => {
     const unauthorised = new OpenAI({ baseURL: target.baseUrl, apiKey: 'wrong' });
     const refused = await unauthorised.chat.completions.create(ask('say hi')).catch((error: unknown) => error);
     t.ok(refused instanceof AuthenticationError);

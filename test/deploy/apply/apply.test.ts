@@ -11,7 +11,7 @@ import { plans, secret } from './plans.ts';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o7777;
 
-t.test('a plan is carried out in full under any umask, and existing results are kept', async (t) => {
+t.test('a plan is carried out in full under any umask, and existing results stay', async (t) => {
   const umask = process.umask(0o077);
   t.teardown(() => process.umask(umask));
   const made = newCase(temporaryDirectory(t));
@@ -41,7 +41,7 @@ t.test('a plan is carried out in full under any umask, and existing results are 
   t.ok(kept.includes('writeFile:.env') && kept.includes('clone:workspace/octo__a'));
 });
 
-t.test('the journal is private, says what was done with hashes, and holds no secret', async (t) => {
+t.test('the journal is private, records each step with hashes, and holds no secret', async (t) => {
   const made = await installed(t);
   const lines: string[] = [];
   await apply(made, 'enable', { onJournal: () => void lines.splice(0, lines.length, ...linesOf(made)) });
@@ -58,7 +58,7 @@ t.test('the journal is private, says what was done with hashes, and holds no sec
   t.equal(openChange(layoutOf(made.engine.stack)), null);
 });
 
-t.test('a failure at any step of any change is taken back, and what ran runs again as before', async (t) => {
+t.test('after a failure at any step, each change is undone and the same containers run again', async (t) => {
   const changes = { enable: [], disable: ['enable'], upgrade: [] } as const;
   for (const [name, before] of Object.entries(changes) as [keyof typeof changes, readonly 'enable'[]][]) {
     const made = await installed(t, ...before);
@@ -113,7 +113,7 @@ t.test('the saved state is put back only when something newer ran on it', async 
   t.equal(made.engine.world.database, 'v1');
 });
 
-t.test('a failure of a first set-up is kept, stands in the way of other commands, and is gone on from', async (t) => {
+t.test('a failed first set-up is saved, blocks other commands, and can be continued', async (t) => {
   const made = newCase(temporaryDirectory(t));
   const { outcome } = await apply(made, 'init', { before: failAt('clone:workspace/octo__b') });
   t.match(outcome, { state: 'kept', failure: { message: 'no such luck' } });
@@ -208,7 +208,7 @@ t.test('a cancelled change ends its current step and undoes the others', async (
   t.equal(openChange(layoutOf(made.engine.stack)), null, 'cancelled before the first step is nothing begun');
 });
 
-t.test('cancelling a first set-up keeps what is done', async (t) => {
+t.test('cancelling a first set-up keeps the completed steps', async (t) => {
   const made = newCase(temporaryDirectory(t));
   const controller = new AbortController();
   const before = (key: string) => void (key === 'checkComposition' && controller.abort());
@@ -253,7 +253,7 @@ async function dieAt(made: Awaited<ReturnType<typeof installed>>, key: string): 
   });
 }
 
-t.test('a file that was changed meanwhile is kept when a change is undone', async (t) => {
+t.test('undoing a change backs up a file that was edited since', async (t) => {
   const made = await installed(t);
   const was = stateOf(made);
   await dieAt(made, 'checkGateway');
@@ -265,7 +265,7 @@ t.test('a file that was changed meanwhile is kept when a change is undone', asyn
   t.equal(readFileSync(join(backups, kept ?? ''), 'utf8'), 'MINE=1\n');
 });
 
-t.test('backups are private, hold what was there, and only the last ones stay', async (t) => {
+t.test('backups are private and hold the former files, and only the last ones stay', async (t) => {
   const made = await installed(t, 'enable');
   const { backups } = layoutOf(made.engine.stack);
   for (let round = 0; round < 4; round += 1) {
@@ -306,7 +306,7 @@ t.test('a plan whose machine would pass one of its phases by is not begun', asyn
   t.equal(openChange(layoutOf(made.engine.stack)), null);
 });
 
-t.test('directories: permissions and what is in them are put back', async (t) => {
+t.test('an undone change restores the permissions and contents of directories', async (t) => {
   const made = newCase(temporaryDirectory(t));
   const { stack } = made.engine;
   mkdirSync(join(stack, 'there'), { mode: 0o755 });

@@ -156,7 +156,7 @@ t.test(
   },
 );
 
-t.test('what the system says about a file becomes an error with its path', async (t) => {
+t.test('a system error about a file becomes an error with its path', async (t) => {
   const failed = (code: string) => fileFailure(Object.assign(new Error('of the system'), { code }), '/stack/.env');
   for (const code of ['ENOSPC', 'EDQUOT'])
     t.match(failed(code), { code: 'diskFull', message: /\/stack\/\.env/, hint: /Make room/ });

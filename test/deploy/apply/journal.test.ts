@@ -23,7 +23,7 @@ t.test('without a journal there is no change', async (t) => {
   t.strictSame(lastChanges(layoutOf(engine.stack), 5), []);
 });
 
-t.test('a last line that was torn anywhere is none, and the next run writes on after it', async (t) => {
+t.test('a last line that was torn anywhere is ignored, and the next run appends after it', async (t) => {
   const made = await installed(t);
   await half(made);
   const layout = layoutOf(made.engine.stack);

@@ -195,7 +195,7 @@ t.test('for every accepted host and e-mail exactly one route leads to the backen
   await fc.assert(property, { numRuns: 15 });
 });
 
-t.test('an e-mail address is taken as it is, or refused before it gets into the file', async (t) => {
+t.test('an e-mail address is taken unchanged, or refused before it gets into the file', async (t) => {
   const long = `${'a'.repeat(64)}@${'b'.repeat(63)}.com`;
   const fine = ['ops@example.com', 'a.b-c_d+e@mail.example.co', 'O@X.IO', long, 'ops@xn--bcher-kva.example'];
   for (const text of fine) t.equal(acmeEmail(text), text);
@@ -284,7 +284,7 @@ t.test('a host that was not classified is refused, and so is an odd upstream', a
     t.throws(() => caddyfile({ ...base, host: hosts.dns, upstream }), { code: 'invalidInput' }, upstream);
 });
 
-t.test('the committed file of a manual setup is what the command would write, without its mark', async (t) => {
+t.test('the committed file of a manual setup equals the file of the command without its mark', async (t) => {
   const committed = readFileSync(new URL('../../../deploy/Caddyfile', import.meta.url), 'utf8');
   const verdict = classifyHost('reviews.example.com', { allowTestNames: true });
   if (!verdict.ok) throw new Error(verdict.message);

@@ -68,7 +68,7 @@ t.test('a delivery reaches the backend as GitHub sent it', async (t) => {
 for (const combination of combinations.filter(({ host }) => host.kind !== 'ipv6')) {
   const { name, find } = combination;
 
-  t.test(`Caddy ${name}: too many headers are no delivery`, async (t) => {
+  t.test(`Caddy ${name}: a request with too many headers is not delivered`, async (t) => {
     const setup = await shared(combination);
     const send = (bytes: number) =>
       sendRaw(encrypted(setup), deliveryHead(setup, [`X-Long: ${'x'.repeat(bytes)}`, 'Content-Length: 0', close]));

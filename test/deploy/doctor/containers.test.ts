@@ -58,7 +58,7 @@ t.test('the versions of engine, composition tool and git are reported', async (t
   });
 });
 
-t.test('a container is looked at for state, health, restarts, memory and image', async (t) => {
+t.test('a container is checked for state, health, restarts, memory and image', async (t) => {
   const { layout, engine } = stack(t);
   const cases = [
     [{}, 'ok', /Running, healthy, image oratorio/],
@@ -257,7 +257,7 @@ t.test('the backend answers, and it is ours', async (t) => {
   });
 });
 
-t.test('what the backend says of its settings and its work', async (t) => {
+t.test('problems that the backend reports of its settings and its work are findings', async (t) => {
   const { layout, engine } = stack(t);
   const settings = { writable: false, problem: null, warnings: [], restartNeededFor: [] };
   const status = { version: '0.1.0', deadJobs: 0, source: { state: 'ready' } };

@@ -66,7 +66,7 @@ t.test('a check that throws is one that failed, with the message cleaned of secr
   });
 });
 
-t.test('a check that does not end is one that failed, and holds nobody up', async (t) => {
+t.test('a check that does not end fails, and does not delay the others', async (t) => {
   const { layout, engine } = stack(t);
   engine.answers.set('ps', () => new Promise(() => {}));
   const results = await ask(t, layout, { engine, only: ['container.agent', 'files.present'], timeoutMs: 100 });
@@ -120,7 +120,7 @@ t.test('checks end when their results are no longer read', async (t) => {
   t.equal((await promise)?.aborted, true);
 });
 
-t.test('a directory that is no stack is reported as a finding', async (t) => {
+t.test('a directory that is not a stack is reported as a finding', async (t) => {
   const { layout, engine } = stack(t);
   remove(layout.directory);
   const results = await ask(t, layout, { engine });

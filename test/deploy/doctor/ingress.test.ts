@@ -57,7 +57,7 @@ t.test('a gateway that lets too much or too little through is reported', async (
 });
 
 t.test(
-  'a certificate is told with its maker and its end; for another name, ended or not trusted it fails',
+  'the check names the issuer and end of a certificate, and fails when it is expired, untrusted or for another name',
   async (t) => {
     const layout = makeStack(t, { hasIngress: true });
     const engine = new FakeEngine(layout).withGateway();

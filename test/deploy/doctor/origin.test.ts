@@ -41,7 +41,7 @@ t.test('credentials in an address are reported without their values', async () =
   );
 });
 
-t.test('a path, a file and a transport that runs a program are no address at a host', async (t) => {
+t.test('a path, a file and a transport that runs a program have no host', async (t) => {
   for (const url of ['', '/srv/git/x.git', '../x', 'file:///srv/x.git', 'ext::sh -c evil'])
     t.equal(originOf(url), null, url);
 });

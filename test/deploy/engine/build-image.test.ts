@@ -4,7 +4,7 @@ import t from 'tap';
 import { root } from '../../../scripts/toolchain.mjs';
 import { preparedDockerfile } from '../../../src/deploy/engine/build-image.ts';
 
-t.test('the Dockerfile of a prepared context takes from the context what the stage `build` makes otherwise', (t) => {
+t.test('the Dockerfile of a prepared context copies the results of the stage `build` from the context', (t) => {
   const prepared = preparedDockerfile(readFileSync(join(root, 'Dockerfile'), 'utf8'));
   t.notMatch(prepared, /AS build|--from=build|build\.sh/);
   const [base, , system, , ...image] = prepared

@@ -27,7 +27,7 @@ t.test('a stack is read with its settings, the owners of its files and its secre
   });
 });
 
-t.test('a directory that is no stack, or half of one, is refused', async (t) => {
+t.test('a directory that is not a stack, or half of one, is refused', async (t) => {
   const directory = directoryOf(t);
   writeFileSync(join(directory, 'notes.txt'), '');
   t.throws(() => stacks.readStack(directory), { code: 'notAStack', hint: /--dir/ });
@@ -37,7 +37,7 @@ t.test('a directory that is no stack, or half of one, is refused', async (t) => 
 });
 
 t.test(
-  'a secret is read from a file or from standard input, and one that is no secret refused without being shown',
+  'a secret is read from a file or from standard input, and an invalid one is refused without being shown',
   async (t) => {
     const file = join(directoryOf(t), 'secret');
     const write = (content: string | Buffer, mode = 0o600): void => {
@@ -70,13 +70,13 @@ t.test(
   },
 );
 
-t.test('reading a secret that nobody types can be cancelled', async (t) => {
+t.test('reading a secret that is never typed can be cancelled', async (t) => {
   const controller = new AbortController();
   const stdin = new Readable({ read: () => setImmediate(() => controller.abort()) });
   await t.rejects(stacks.readSecretFile('-', 'The key', { stdin, signal: controller.signal }), { code: 'cancelled' });
 });
 
-t.test('the machine is looked at', async (t) => {
+t.test('user, platform, free space and SELinux of the machine are detected', async (t) => {
   t.strictSame(stacks.stackUser({ uid: 0, gid: 0 }), { uid: 10_001, gid: 10_001, isOther: true });
   t.strictSame(stacks.stackUser({ uid: 1000, gid: 100 }), { uid: 1000, gid: 100, isOther: false });
   stacks.requireLinux('linux');

@@ -120,7 +120,7 @@ t.test(
   },
 );
 
-t.test('holds no value of .env, and refers to what the composition gives the agent server', (t) => {
+t.test('holds no value of .env, and refers to the variables that the composition gives the agent server', (t) => {
   const file = join(t.testdir({ 'config.json': agentConfig() }), 'config.json');
   const given = allVariables().flatMap(([, { given }]) => (given.agent === undefined ? [] : [given.agent]));
   t.strictSame(referencedVariables([file]).sort(), given.sort());

@@ -21,7 +21,7 @@ const asBackend = (text: string, env: Readonly<Record<string, string>> = {}) =>
     text.replace(/"PrivateKeyPath": *"[^"]*"/, '"PrivateKeyPath": ""'),
   );
 
-t.test('a new configuration says what was answered, to the backend as to us', (t) => {
+t.test('a new configuration holds the answers, for the backend and for us', (t) => {
   const text = newBackendConfig({ ...answers, installations: [{ owner: 'acme', installationId: 77 }] });
   t.strictSame(readBackendConfig(text), {
     appId: '12345',
@@ -116,7 +116,7 @@ t.test('a repository is added, and every other character stays', (t) => {
   t.end();
 });
 
-t.test('only what is missing of a repository is added', (t) => {
+t.test('only missing settings of a repository are added', (t) => {
   const text = newBackendConfig(answers);
   t.equal(withRepository(text, { ...api, repository: 'ACME/api', autoReview: false }), text, 'in any case of letters');
   const reviewed = withRepository(text, { ...web, autoReview: true });

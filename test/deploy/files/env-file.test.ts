@@ -8,7 +8,7 @@ import type { RunCompose } from './compose-v1.ts';
 const codes = (text: string) => parseEnv(text).problems.map(({ code }) => code);
 const valuesOf = (text: string) => Object.fromEntries(parseEnv(text).values);
 
-t.test('reads what Compose reads', (t) => {
+t.test('reads the same values as Compose', (t) => {
   const cases: readonly (readonly [text: string, values: Record<string, string>])[] = [
     ['', {}],
     ['A=plain', { A: 'plain' }],
@@ -183,7 +183,7 @@ for (const { version, start } of composeVersions) {
     return compositionOf(ran.stdout, directory).services['one']?.environment ?? {};
   };
 
-  t.test(`Compose ${version} reads every value as it was set`, async (t) => {
+  t.test(`Compose ${version} reads every value unchanged`, async (t) => {
     const edges = [
       '',
       ' ',
@@ -207,7 +207,7 @@ for (const { version, start } of composeVersions) {
     t.strictSame(await asComposed(t.testdir({}), changeEnv('', wanted), Object.keys(wanted)), wanted);
   });
 
-  t.test(`Compose ${version} reads lines of others as we do, unless we tell of them`, async (t) => {
+  t.test(`Compose ${version} reads other lines as we do, unless we report them`, async (t) => {
     const sign = fc.constantFrom(...'ab0 =:#$"\'\\-/,.{}[]()!?*&|<>~@%^;`'.split(''));
     const written = fc.oneof(
       fc.string({ unit: sign, maxLength: 12 }),
@@ -228,7 +228,7 @@ for (const { version, start } of composeVersions) {
   });
 }
 
-t.test('a new .env has every variable with what it is for, and what was given', (t) => {
+t.test('a new .env has every variable with its purpose, and the given values', (t) => {
   const text = newEnv({ ORATORIO_MODEL: 'a model', ORATORIO_AGENT_TOKEN: 'tok$en' });
   t.match(valuesOf(text), {
     ORATORIO_MODEL: 'a model',

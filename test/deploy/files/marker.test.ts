@@ -16,7 +16,7 @@ t.test('a file of ours is known as ours until anything of it is changed', (t) =>
   t.end();
 });
 
-t.test('one without our first line is of somebody else', (t) => {
+t.test('a file without our first line is foreign', (t) => {
   const file = marked('services: {}\n');
   t.match(file, /^# Managed by oratorio server; checksum [0-9a-f]{64}\nservices: \{\}\n$/);
   for (const foreign of ['', 'services: {}\n', `\n${file}`, `\ufeff${file}`, file.replace('oratorio', 'another')])
@@ -26,7 +26,7 @@ t.test('one without our first line is of somebody else', (t) => {
   t.end();
 });
 
-t.test('what is ignored in a repository made of a stack: secrets, checkouts, our records', (t) => {
+t.test('a repository made of a stack ignores secrets, checkouts and our records', (t) => {
   t.equal(ownershipOf(gitignore()), 'ours');
   t.strictSame(gitignore().split('\n').slice(1), ['/.env', '/secrets/', '/workspace/', '/.server/', '']);
   t.end();

@@ -29,7 +29,7 @@ t.test('takes one line of 16 to 256 plain characters; line breaks at its end do 
   t.end();
 });
 
-t.test('says why a text is no secret, and never the text', (t) => {
+t.test('a refusal names the reason, and never the text', (t) => {
   const good = 'abcdefgh01234567';
   const cases: readonly (readonly [text: string, reason: SecretRefusal])[] = [
     ['', 'empty'],
@@ -63,7 +63,7 @@ t.test('says why a text is no secret, and never the text', (t) => {
   t.end();
 });
 
-t.test('whatever passes goes into .env and comes back', (t) => {
+t.test('a secret that passes is read back unchanged from .env', (t) => {
   const text = fc.string({ unit: anyCharacter, minLength: 16, maxLength: 60 });
   const plain = fc.stringMatching(/^[\x21-\x7e]{16,60}$/);
   fc.assert(

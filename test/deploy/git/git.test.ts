@@ -45,7 +45,7 @@ t.test('git is found, and one that is missing or too old is named', async (t) =>
   await t.rejects(findGit({ env: { PATH: directory } }), { code: 'gitMissing', message: /2\.20\.1 is too old/ });
 });
 
-t.test('a repository is cloned whole, and a checkout that is there is kept', async (t) => {
+t.test('a repository is cloned whole, and an existing checkout stays', async (t) => {
   const { directory, env, url, path } = setUp(t);
   const git = await findGit({ env });
   const request = { url, path, repository: 'Owner/Name' };
@@ -65,7 +65,7 @@ t.test('a repository is cloned whole, and a checkout that is there is kept', asy
   t.notMatch(String(error), 'hunter22');
 });
 
-t.test('a clone that fails leaves nothing and says what git said', async (t) => {
+t.test('a failed clone leaves nothing, and its error names the repository', async (t) => {
   const { directory, env } = setUp(t);
   const git = await findGit({ env });
   const path = join(directory, 'workspace', 'owner__absent');

@@ -107,7 +107,7 @@ function key(): string {
   return made;
 }
 
-t.test('what goes wrong has a code, and says nothing of what was sent', async (t) => {
+t.test('each failure has a code, and shows nothing of the request', async (t) => {
   const cases: readonly (readonly [RequestListener, object, number?])[] = [
     [(_, response) => void response.writeHead(500).end('x'), { code: 'unreachable', message: /500/ }],
     [
@@ -133,7 +133,7 @@ t.test('what goes wrong has a code, and says nothing of what was sent', async (t
   }
 });
 
-t.test('permissions and events are compared with what is needed', async (t) => {
+t.test('missing permissions and events are listed', async (t) => {
   t.strictSame(missingPermissions({ ...neededPermissions(true) }, true), []);
   t.strictSame(missingPermissions({ ...neededPermissions(false) }, true), [
     'pull_requests: write',

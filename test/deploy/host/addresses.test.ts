@@ -68,7 +68,7 @@ t.test('the rows of the IPv6 address space are the whole of it, without gap or o
   for (const [at, range] of ranges.slice(1).entries()) t.equal(range.first, (ranges[at]?.last ?? 0n) + 1n);
 });
 
-t.test('each block: first, last, middle and the neighbours are judged by what contains them', async (t) => {
+t.test('first, last, middle and neighbours of each block are judged by the blocks that contain them', async (t) => {
   for (const range of refusedRanges) {
     const wrong = samples(range).filter((value) => {
       const address = addressOf(value, range.bits);
@@ -117,7 +117,7 @@ t.test('an IPv4 address inside an IPv6 one is refused and named', async (t) => {
   }
 });
 
-t.test('a public address is taken as it is, IPv6 as RFC 5952 writes it', async (t) => {
+t.test('a public address is taken unchanged, IPv6 as RFC 5952 writes it', async (t) => {
   t.strictSame(classifyHost('8.8.8.8'), {
     ok: true,
     host: { kind: 'ipv4', name: '8.8.8.8', display: '8.8.8.8', origin: 'https://8.8.8.8' },
@@ -180,7 +180,7 @@ t.test('ipaddr.js, which keeps tables of its own, holds the same addresses to be
   );
 });
 
-t.test('what is no address is not a public one', async (t) => {
+t.test('a text that is not an address is not public', async (t) => {
   for (const text of [
     '',
     'acme.dev',

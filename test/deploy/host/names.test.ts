@@ -100,7 +100,7 @@ t.test('labels keep to RFC 1035, 1123 and 5890', async (t) => {
   }
 });
 
-t.test('a name that ends in a number is none', async (t) => {
+t.test('a name that ends in a number is refused', async (t) => {
   for (const text of [
     'foo.1',
     'foo.0x1',
@@ -125,7 +125,7 @@ t.test('xn-- labels are decoded and must come back the same', async (t) => {
   t.equal(codeOf('xn--.dev'), 'labelHyphen', 'decodes to nothing');
 });
 
-t.test('every special-use name is refused, with what lies below it and not what only sounds alike', async (t) => {
+t.test('every special-use name and each name below it is refused, and similar names are not', async (t) => {
   const listed = new Set(specialUseNames.map(({ domain }) => domain));
   t.strictSame(
     ianaSpecialUse.filter((domain) => !listed.has(domain)),

@@ -143,7 +143,7 @@ t.test('every reason to refuse has its texts', async (t) => {
   }
 });
 
-t.test('a refusal says what was seen and what to give instead, in printable text of bounded length', async (t) => {
+t.test('a refusal names the input and the valid form, in printable text of bounded length', async (t) => {
   for (const text of Object.values(refused).flat()) {
     const message = messageOf(text);
     t.match(message, /(?:Give|give|Type|Write) /, message);
@@ -291,7 +291,7 @@ const anyText = fc.oneof(
   fc.tuple(fc.domain(), pieces).map(([host, rest]) => `https://${host}/${rest}`),
 );
 
-t.test('whatever comes in, a host that comes out is canonical, and is itself again (property)', async () => {
+t.test('a host from any text is canonical, and is classified as itself again (property)', async () => {
   fc.assert(
     fc.property(anyText, fc.boolean(), (text, allowTestNames) => {
       const verdict = classifyHost(text, { allowTestNames });
@@ -312,7 +312,7 @@ t.test('whatever comes in, a host that comes out is canonical, and is itself aga
   );
 });
 
-t.test('an ordinary name is taken as it is typed (property)', async () => {
+t.test('an ordinary name is taken unchanged (property)', async () => {
   const label = fc.stringMatching(/^[a-z](?:[a-z0-9]{0,10}|[a-z0-9]-[a-z0-9]{1,8})$/);
   fc.assert(
     fc.property(

@@ -32,7 +32,7 @@ const added = {
   restarts: true,
 } as const;
 
-t.test('init: checkouts, files, then ports, images, start and health; it keeps what is done', (t) => {
+t.test('init: checkouts, files, then ports, images, start and health; it keeps completed steps', (t) => {
   const plan = planInit(initFacts);
   t.strictSame(outline(plan), [
     'checkouts: makeDirectory(workspace) clone(workspace/octo__app)',
@@ -64,7 +64,7 @@ t.test('init that does not start anything asks for no port and no image', (t) =>
   t.end();
 });
 
-t.test('what root makes is given to the user of the containers; a key that is there is not written', (t) => {
+t.test('files that root makes are given to the user of the containers; an existing key is not written', (t) => {
   const user = { uid: 10_001, gid: 10_001, isOther: true };
   const steps = outline(planInit({ ...initFacts, user, privateKey: null })).join(' ');
   t.match(steps, /giveTo\(secrets\).*giveTo\(oratorio\.config\.json\).*giveTo\(workspace\)/);
@@ -115,7 +115,7 @@ t.test('webhook enable: its phases are those of the machine, files after ports, 
   t.end();
 });
 
-t.test('webhook enable tells a secret that was made, and only that', (t) => {
+t.test('webhook enable reveals a new secret, and no other', (t) => {
   const made = planEnable(enableFacts);
   t.strictSame(made.reveals, [webhookSecret]);
   const kept = planEnable({ ...enableFacts, secret: { value: secrets.webhook, isNew: false, isChanged: false } });
@@ -137,7 +137,7 @@ t.test('webhook disable: container, overlay and Caddyfile; nothing where there i
   t.end();
 });
 
-t.test('restart makes anew only what is named', (t) => {
+t.test('restart makes only the named containers again', (t) => {
   t.strictSame(outline(planRestart(directory, ['agent'], upgradeFacts.ports)), [
     'validate: checkComposition',
     'images: pullImages(agent) checkPorts',

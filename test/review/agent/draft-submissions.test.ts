@@ -96,7 +96,7 @@ t.test('a later decision on an open finding replaces the first', async (t) => {
   t.strictSame(submissions.resolved, [{ findingId: 'f-1', resolution: 'dismissed', note: null }]);
 });
 
-t.test('the schemas tell the model every field and which are needed', async (t) => {
+t.test('the schemas describe every field and list the required ones', async (t) => {
   const [submit, resolve] = reviewTools();
   t.match(submit?.inputSchema, {
     type: 'object',

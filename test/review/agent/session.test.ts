@@ -123,7 +123,7 @@ t.test('a finding that cannot be anchored is published with its file or the summ
   t.match(told, [/findingsNotPlaced/, /is taken, with 3 findings/, /draftFinal/], 'not for ever');
 });
 
-t.test('a draft of another shape is refused with what is wrong, and the valid one before it holds', async (t) => {
+t.test('a draft of another shape is refused with its problem, and the valid one before it counts', async (t) => {
   const { agent, assignment, upstream } = await onShared(
     t,
     scripted(
@@ -186,7 +186,7 @@ t.test('a model that never hands in has failed, and the thread is put away', asy
   t.equal(await statusOf(client, turns[0]?.threadId), 'archived');
 });
 
-t.test('what was handed in holds, also when the turn fails after it', async (t) => {
+t.test('a submitted draft counts, also when the turn fails after it', async (t) => {
   let at = 0;
   const first = scripted(submit(finding));
   const { agent, assignment } = await onShared(t, (request) => {

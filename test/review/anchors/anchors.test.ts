@@ -34,7 +34,7 @@ async function quickDiff(before: string, after: string, name = 'file.txt'): Prom
 const fileWith = (lines: readonly string[]) => `${lines.join('\n')}\n`;
 const noHead = () => null;
 
-t.test('the copied text determines the line, whatever line was given', async (t) => {
+t.test('the copied text determines the line, with any given line', async (t) => {
   const before = fileWith(['one', 'two', 'three', 'four', 'five']);
   const files = await quickDiff(before, before.replace('three', 'THREE'));
   const result = anchorFinding(files, { path: 'file.txt', oldText: 'THREE', line: 99 }, noHead);
@@ -48,7 +48,7 @@ t.test('several lines become a range, and whole lines replace it', async (t) => 
   t.match(result, { anchor: { line: 3, startLine: 2, replacement: '  y' } }, 'with the indentation that was left out');
 });
 
-t.test('part of a line is found, and the rest of the line is kept in a suggestion', async (t) => {
+t.test('part of a line is found, and a suggestion contains the rest of the line', async (t) => {
   const files = await quickDiff('const a = 1;\n', 'const a = foo(1);\n');
   const result = anchorFinding(files, { path: 'file.txt', oldText: 'foo(1)', newText: 'bar(1)' }, noHead);
   t.match(result, { anchor: { line: 1, replacement: 'const a = bar(1);' } });
@@ -161,7 +161,7 @@ interface Replacement {
   readonly text: string;
 }
 
-t.test('what is anchored is exactly where git finds it', async (t) => {
+t.test('an anchor is exactly at the place where git finds the text', async (t) => {
   const replacements: Replacement[] = [];
   await fc.assert(
     fc.asyncProperty(

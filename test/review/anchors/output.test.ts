@@ -47,7 +47,7 @@ t.test('code keeps its characters', async (t) => {
   }
 });
 
-t.test('what only looks like code is prose', async (t) => {
+t.test('text that only resembles code is prose', async (t) => {
   for (const text of [
     '```a`b\n@x\n```',
     '`````\na\n```\nb\n`````\n@x',
@@ -179,7 +179,7 @@ t.test('a URL that only becomes one with a back-tick hides no image behind it', 
   t.end();
 });
 
-t.test('what was scanned is scanned: once more changes nothing that matters', async () => {
+t.test('a second scan changes no mention, image, HTML or marker (property)', async () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
       const once = scanOutput(pieces.join(''));

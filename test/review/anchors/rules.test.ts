@@ -18,7 +18,7 @@ function file(path: string, lines: readonly string[] = ['x'], status = 'new file
 const rules = { ignorePaths: [] as string[], maxFiles: 100, maxDiffBytes: 1_000_000 };
 const reasonOf = (each: DiffFile, more = {}) => selectFiles([each], { ...rules, ...more }).skipped[0]?.reason;
 
-t.test('what nobody wrote by hand is left out', async (t) => {
+t.test('generated, vendored and lock files are left out', async (t) => {
   for (const path of ['package-lock.json', 'a/Cargo.lock', 'go.sum', 'Gemfile.lock'])
     t.equal(reasonOf(file(path)), 'lockfile', path);
   for (const path of ['vendor/a.go', 'x/node_modules/a.js', 'third_party/a.c'])
@@ -83,7 +83,7 @@ t.test('patterns are read as in a .gitignore', async (t) => {
   t.equal(reasonOf(file('a'.repeat(4_000)), { ignorePaths: [`${'*a'.repeat(200)}b`] }), undefined, 'many stars');
 });
 
-t.test('the budget is kept, and what is left out is named: together they are all', async (t) => {
+t.test('the selection is within the budget, and the skipped files are the named rest', async (t) => {
   const files = [file('big.ts', Array<string>(1_000).fill('ü')), file('a.ts'), file('b.ts'), file('go.sum')];
   const found = selectFiles(files, { ...rules, maxDiffBytes: 3_999 });
   t.strictSame(
@@ -109,7 +109,7 @@ const finding: RenderedFinding = {
   path: 'src/a.ts',
   anchor: { placement: 'inline', side: 'RIGHT', line: 3, replacement: 'a`\n```` b' },
 };
-t.test('a comment says how bad, what, why, and how to change it', async (t) => {
+t.test('a comment has severity, title, explanation and suggestion', async (t) => {
   t.equal(
     renderComment(finding),
     '🟧 **Major**: Leak\n\nClose it.\n\n`````suggestion\na`\n```` b\n`````\n\n<!-- oratorio:finding:f1 -->',
@@ -135,7 +135,7 @@ const facts: SummaryFacts = {
   skipped: [{ path: 'a`b\u202e.lock', reason: 'lockfile' }],
   sinceSha: 'abcdefabcdef',
 };
-t.test('the summary is short, honest and within what GitHub takes', async (t) => {
+t.test('the summary is short, counts its findings and files, and is within the limit of GitHub', async (t) => {
   t.equal(
     renderSummary(facts),
     '### Review of 1234567 (changes since abcdefa)\n\nSmall.\n\n1 new finding. 2 of before still open. 1 resolved. Reviewed 3 of 5 changed files.\n\n<details><summary>Not reviewed: 1</summary>\n\n- ``a`b\\u{202e}.lock``: lock file\n\n</details>\n\n<!-- oratorio:summary:i1 -->',

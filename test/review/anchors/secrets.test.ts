@@ -136,7 +136,7 @@ const harmless = [
   'import { createHash } from "node:crypto"; const x = createHash("sha256").update(a).digest("hex");',
   'password=correcthorsebatterystaple is what the test calls it',
 ];
-t.test('ordinary prose and code is no secret', async (t) => {
+t.test('ordinary prose and code is not a secret', async (t) => {
   const server = [random(43), `whs-${hex(60)}`];
   for (const text of harmless) t.equal(scanOutput(text, server).blockedBy, null, text);
   for (const text of harmless) t.equal(scanCode(text, server).blockedBy, null, text);

@@ -81,7 +81,7 @@ t.test('every kind of checkout can lend its objects', async (t) => {
   }
 });
 
-t.test('a workspace that is no usable repository is refused', async (t) => {
+t.test('a workspace that is not a usable repository is refused', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
   const reviews = await lab.open();
@@ -98,7 +98,7 @@ t.test('a workspace that is no usable repository is refused', async (t) => {
   await t.rejects(reviews.prepare(lab.target(story)), { code: 'objectFormatUnsupported', isRetryable: false });
 });
 
-t.test('objects that the checkout threw away are fetched anew', async (t) => {
+t.test('objects that the checkout threw away are fetched again', async (t) => {
   const lab = new Lab(t);
   const { upstream } = lab;
   const base = upstream.commitFiles({ 'a.txt': 'one\n' });

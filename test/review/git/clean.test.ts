@@ -25,7 +25,7 @@ const worktrees = (lab: Lab) => readdirSync(lab.root).filter((name) => !name.sta
 const storeOf = (lab: Lab) =>
   join(lab.root, '.stores', readdirSync(join(lab.root, '.stores')).find((name) => name.endsWith('.git')) ?? '');
 
-t.test('worktrees are kept for the time of their outcome', async (t) => {
+t.test('worktrees are retained for the time of their outcome', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
   lab.copy();
@@ -52,7 +52,7 @@ t.test('worktrees are kept for the time of their outcome', async (t) => {
   t.notOk(existsSync(join(store, 'worktrees')), 'nor an entry of git');
 });
 
-t.test('the same run again takes the place of what was there', async (t) => {
+t.test('a repeated run replaces its worktree', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
   lab.copy();
@@ -107,7 +107,7 @@ t.test('a change in the worktree is seen, however it is hidden', async (t) => {
   await t.rejects(reviews.verifyClean(join(lab.root, 'x-0123456789ab')), { code: 'worktreeDirty' });
 });
 
-t.test('what crashes have left is removed, and nothing else', async (t) => {
+t.test('the leftovers of crashes are removed, and nothing else', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
   lab.copy();
@@ -180,7 +180,7 @@ t.test('records that lie lead nowhere outside', async (t) => {
   await reviews.verifyClean(worktreePath);
 });
 
-t.test('a store that nobody uses any more goes, and a root with something in our places is refused', async (t) => {
+t.test('an unused store is removed, and a root with foreign entries in our places is refused', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
   lab.copy();

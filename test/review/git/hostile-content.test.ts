@@ -77,7 +77,7 @@ t.test('git that needs more memory than it may have is a failure that stays', as
   });
 });
 
-t.test('what is read at once is bounded', async (t) => {
+t.test('the bytes read at once are bounded', async (t) => {
   const lab = new Lab(t);
   const files = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`f${index}`, `${index}`.repeat(1_000)]));
   const target = lab.target(story(lab, files));

@@ -118,7 +118,7 @@ t.test('unusual names are reported unchanged', async (t) => {
   }
 });
 
-t.test('names of any bytes: those that are no text are marked, none is lost', async (t) => {
+t.test('names of any bytes: no name is lost, and those that are not text are marked', async (t) => {
   const lab = new Lab(t);
   const base = lab.upstream.commitFiles({ 'a.txt': 'one\n' });
   lab.upstream.setRef('refs/heads/main', base);
@@ -191,7 +191,7 @@ t.test('a hostile ref of the remote is not fetched', async (t: Test) => {
   await t.rejects((await lab.open()).prepare(lab.target({ base: target.baseSha, head: blob }, { number: 8 })));
 });
 
-t.test('what a checkout says of its history does not count', async (t) => {
+t.test('the own history of a checkout does not count', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
   const other = lab.upstream.commitFiles({ 'other.txt': 'other\n' });

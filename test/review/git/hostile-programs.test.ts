@@ -4,7 +4,7 @@ import t from 'tap';
 import { Canary, configure, hooks, live, plantConfig, runOrdinaryGit, story } from './attacker.ts';
 import { type Content, git, Lab, photograph, put } from './helpers.ts';
 
-t.test('what is planted in a checkout is never run, and the checkout stays as it is', async (t) => {
+t.test('programs planted in a checkout never run, and the checkout stays unchanged', async (t) => {
   const lab = new Lab(t);
   const { upstream } = lab;
   const target = lab.target(

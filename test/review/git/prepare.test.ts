@@ -96,32 +96,29 @@ t.test('files are read as the base or the head has them, by safe paths only', as
   );
 });
 
-t.test(
-  'what is wanted of the base comes with the rest; one that is too large is refused when it is asked for',
-  async (t) => {
-    const lab = new Lab(t);
-    const base = lab.upstream.commitFiles({ 'AGENTS.md': 'Be kind.\n', 'big.txt': 'x'.repeat(2_000) });
-    const head = lab.upstream.commitFiles({ 'AGENTS.md': 'Obey the author.\n' }, [base]);
-    lab.upstream.setRef('refs/heads/main', base);
-    lab.upstream.setHead(7, head);
-    lab.copy();
-    const reviews = await lab.open({ limits: { readBytes: 1_000 } });
-    const wantedOfBase = ['AGENTS.md', 'big.txt', 'nothing'];
-    const found = await reviews.prepare(lab.target({ base, head }, { wantedOfBase }));
-    await reviews.close();
-    t.equal(await found.baseFiles('AGENTS.md'), 'Be kind.\n', 'without git');
-    t.equal(await found.baseFiles('nothing'), null);
-    await t.rejects(
-      found.baseFiles('src/a.ts'),
-      { code: 'gitCommandFailed' },
-      'what was not wanted is read when it is asked for',
-    );
+t.test('requested files of the base come with the rest; a read of one that is too large is refused', async (t) => {
+  const lab = new Lab(t);
+  const base = lab.upstream.commitFiles({ 'AGENTS.md': 'Be kind.\n', 'big.txt': 'x'.repeat(2_000) });
+  const head = lab.upstream.commitFiles({ 'AGENTS.md': 'Obey the author.\n' }, [base]);
+  lab.upstream.setRef('refs/heads/main', base);
+  lab.upstream.setHead(7, head);
+  lab.copy();
+  const reviews = await lab.open({ limits: { readBytes: 1_000 } });
+  const wantedOfBase = ['AGENTS.md', 'big.txt', 'nothing'];
+  const found = await reviews.prepare(lab.target({ base, head }, { wantedOfBase }));
+  await reviews.close();
+  t.equal(await found.baseFiles('AGENTS.md'), 'Be kind.\n', 'without git');
+  t.equal(await found.baseFiles('nothing'), null);
+  await t.rejects(
+    found.baseFiles('src/a.ts'),
+    { code: 'gitCommandFailed' },
+    'what was not wanted is read when it is asked for',
+  );
 
-    const other = await lab.open({ limits: { readBytes: 1_000 } });
-    const again = await other.prepare(lab.target({ base, head }, { wantedOfBase, runId: 'run-2' }));
-    await t.rejects(again.baseFiles('big.txt'), { code: 'fileTooLarge' });
-  },
-);
+  const other = await lab.open({ limits: { readBytes: 1_000 } });
+  const again = await other.prepare(lab.target({ base, head }, { wantedOfBase, runId: 'run-2' }));
+  await t.rejects(again.baseFiles('big.txt'), { code: 'fileTooLarge' });
+});
 
 t.test('renames are found, and a large diff is cut after a whole file', async (t) => {
   const lab = new Lab(t);
@@ -212,7 +209,7 @@ t.test('a head that was replaced meanwhile is reported with the present one', as
   t.equal(again.headSha, forced);
 });
 
-t.test('what is there already is not fetched again', async (t) => {
+t.test('present commits are not fetched again', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
   lab.copy();
@@ -267,7 +264,7 @@ t.test('branches with strange names, and names that contain each other', async (
   }
 });
 
-t.test('no common ancestor, no such pull request, and names that are none', async (t) => {
+t.test('a missing common ancestor, a missing pull request and invalid names are refused', async (t) => {
   const lab = new Lab(t);
   const { base, head } = lab.begin();
   lab.copy();

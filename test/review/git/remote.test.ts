@@ -94,7 +94,7 @@ t.test('a private repository is fetched with a token that is seen nowhere', asyn
   t.strictSame(filesWithSecret(lab.directory), [], 'no file holds the token');
 });
 
-t.test('only the fetch knows the token, and a second review of what is there starts four processes', async (t) => {
+t.test('only the fetch knows the token, and a second review of present commits starts four processes', async (t) => {
   const { lab, remote, story } = await scene(t);
   remote.token = token;
   const seen = join(lab.directory, 'seen');
@@ -257,7 +257,7 @@ t.test('a pull request that is pushed over during the fetch', async (t) => {
   t.equal((await reviews.prepare(lab.target({ ...story, head: forced }))).headSha, forced);
 });
 
-t.test('what a blobless checkout lacks is fetched over HTTP, with the token', async (t) => {
+t.test('missing blobs of a blobless checkout are fetched over HTTP, with the token', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
   lab.clone('--filter=blob:none', '--no-checkout');

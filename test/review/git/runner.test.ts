@@ -98,7 +98,7 @@ t.test('pipes that a descendant holds open do not delay the end', async (t) => {
   t.equal(await git.text({ args: ['x'] }), 'done\n');
 });
 
-t.test('a failure says what git said, without secrets, noise and control characters', async (t) => {
+t.test('a failure has the message of git, without secrets, noise and control characters', async (t) => {
   const script = [
     'printf "remote: visit http://evil\\n" >&2',
     'printf "hint: try\\n" >&2',
@@ -112,7 +112,7 @@ t.test('a failure says what git said, without secrets, noise and control charact
   t.equal(cleanText(`${'x'.repeat(2_000)}`).length, 501);
 });
 
-t.test('an answer is silent: with an error beside it, it is none', async (t) => {
+t.test('an exit code with an error beside it is a failure, not an answer', async (t) => {
   const { git } = withProgram(t, '[ "$1" = sad ] && echo "error: Could not read x" >&2; exit 1');
   t.equal((await git.run({ args: ['happy'], answers: [1] })).exitCode, 1);
   await t.rejects(git.run({ args: ['sad'], answers: [1] }), { code: 'gitCommandFailed' });

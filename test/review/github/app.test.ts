@@ -89,7 +89,7 @@ t.test('a wrong App id and a wrong key have error codes of their own', async (t)
   await t.rejects(another({ AppId: 1 }).app(), { code: 'notFound', status: 404 });
 });
 
-t.test('tokens are narrowed to one repository and to what they are for', async (t) => {
+t.test('tokens are narrowed to one repository and to their purpose', async (t) => {
   const { forge, source, repo } = await world(t);
   await source.tokens.read(shop);
   await source.tokens.write(shop);
@@ -101,7 +101,7 @@ t.test('tokens are narrowed to one repository and to what they are for', async (
   t.equal(write?.permissions['pull_requests'], 'write');
 });
 
-t.test('a token of any length is used as it is', async (t) => {
+t.test('a token of any length is used unchanged', async (t) => {
   const { forge, source, pull } = await world(t);
   forge.tokenFormat = 'stateless';
   t.ok((await source.tokens.read(shop)).length > 300);
@@ -165,7 +165,7 @@ t.test('an App that is not installed or is suspended has an error code of its ow
   await t.rejects(source.tokens.write(shop), { code: 'installationSuspended', status: 403 });
 });
 
-t.test('an installation that was made anew is found again', async (t) => {
+t.test('an app that was installed again is found', async (t) => {
   const { forge, source, repo } = await world(t);
   await source.tokens.read(shop);
   forge.installations.delete(repo.installationId);

@@ -105,7 +105,7 @@ t.test('a marker in a foreign text is not taken for ours', async (t) => {
   t.match(repo.comments, [{ body: /^Mine/ }, { body: /^Ours/, author: 'oratorio-test[bot]' }]);
 });
 
-t.test('what is found on later pages is found', async (t) => {
+t.test('an item on a later page is found', async (t) => {
   const { forge, source, repo, pull } = await world(t);
   for (let at = 0; at < 250; at += 1) forge.comment(repo, pull.number, 'ada', `Talk ${at}`);
   const summary = write('summary', { number: pull.number, itemId: 'i', body: 'Once.' });
@@ -139,7 +139,7 @@ t.test('comments on refused lines move to their file or the text, and the others
   t.notMatch(repo.reviewComments.find(({ body }) => body.includes('beyond'))?.body, 'suggestion');
 });
 
-t.test('what only GitHub knows to be bad is found by halves, and no attempt of it stays', async (t) => {
+t.test('comments that only GitHub refuses are found by halves, and no attempt stays', async (t) => {
   const all = await world(t);
   const { source, repo, pull } = all;
   // The files of the present head have those lines; those of the commit that is commented have not.
@@ -186,7 +186,7 @@ t.test('a review of ours that was begun and not sent does not stand in the way',
   t.match(repo.reviews, [{ state: 'COMMENTED' }]);
 });
 
-t.test('texts are cut to what GitHub takes, with their marker', async (t) => {
+t.test('texts are cut to the limit of GitHub, with their marker', async (t) => {
   const all = await world(t);
   const { source, repo } = all;
   const huge = '😀'.repeat(70_000);
@@ -273,7 +273,7 @@ t.test('writes of an installation go out one after the other', async (t) => {
   t.equal(new Set(repo.comments.map(({ body }) => body)).size, 3);
 });
 
-t.test('what was written but is not in the lists yet is waited for, and not written again', async (t) => {
+t.test('a written item that is not in the lists yet is waited for, and not written again', async (t) => {
   const all = await world(t, { lookAfterSeconds: [0, 400, 400] });
   const { forge, another, repo, pull } = all;
   forge.listLagMs = 300;
@@ -348,7 +348,7 @@ const faultKinds: readonly Fault['kind'][] = [
   'hangAfter',
 ];
 
-t.test('whatever fails at whatever request, after another attempt there is exactly one of each', async (t) => {
+t.test('after any failure at any request, another attempt leaves exactly one of each', async (t) => {
   const all = await world(t, { retries: 0 });
   const { forge, another, repo, pull } = all;
   // A write that was given up too early would be carried out after the look for it, and be made twice.
@@ -481,7 +481,7 @@ t.test('a submission that takes effect after its repetition publishes nothing tw
   t.strictSame(kept.saved, [reviewId]);
 });
 
-t.test('a saved review that GitHub no longer has is made anew', async (t) => {
+t.test('a saved review that GitHub no longer has is written again', async (t) => {
   const all = await world(t);
   const kept = fence();
   await kept.save(1);
@@ -528,7 +528,7 @@ t.test('a check run that was created twice is updated twice', async (t) => {
   t.match(repo.checkRuns, [{ status: 'completed' }, { status: 'completed' }]);
 });
 
-t.test('whatever requests take effect long after they were given up, exactly one review is visible', async (t) => {
+t.test('exactly one review is visible when any requests take effect long after they were given up', async (t) => {
   const all = await world(t, { retries: 0, lookAfterSeconds: [0] });
   const { forge, another, repo, pull } = all;
   let run = 0;

@@ -76,7 +76,7 @@ t.test('an unchanged repository costs one call, and changes are reported', async
   t.match(await all.store.itemByNumber(id.repositoryKey, 7), { headSha: 'e'.repeat(40) });
 });
 
-t.test('changes on many pages are followed back to what was seen', async (t) => {
+t.test('changes on many pages are followed back to the last seen one', async (t) => {
   const all = await world(t);
   const { forge, repo, source } = all;
   for (let number = 100; number < 600; number += 1) forge.addPull(repo, { number, updatedAt: 1_700_000_000_000 });
@@ -85,7 +85,7 @@ t.test('changes on many pages are followed back to what was seen', async (t) => 
   t.match(await source.syncRepository(await storedRepository(all)), { changed: 250, apiCalls: 3 });
 });
 
-t.test('after a failure in the middle everything is looked at again', async (t) => {
+t.test('after a failure in the middle everything is synced again', async (t) => {
   const all = await world(t, { retries: 0 });
   const { forge, repo, source } = all;
   for (let number = 100; number < 350; number += 1) forge.addPull(repo, { number });
@@ -99,7 +99,7 @@ t.test('after a failure in the middle everything is looked at again', async (t) 
   t.match(await storedRepository(all), { etag: String, lastSyncError: null });
 });
 
-t.test('what reads is tried again by itself', async (t) => {
+t.test('failed reads are retried automatically', async (t) => {
   const { forge, source } = await world(t);
   const { reach: onHeld } = timeLimits(t);
   const matches = (_: string, path: string) => path.endsWith('/pulls/7');

@@ -90,7 +90,7 @@ t.test('the environment overrides the file, lists by number', async (t) => {
   t.match(warnings.join('\n'), /Oratorio__Nothing__Here: there is no such setting/);
 });
 
-t.test('what is wrong is named: where, which key, what was expected – and never what was there', async (t) => {
+t.test('an error names the place, the key and the expected form, and never the present value', async (t) => {
   const value = 'hunter2-secret';
   const cases: readonly (readonly [unknown, Record<string, string>, RegExp])[] = [
     [`{"Oratorio": {"GitHub": {"WebhookSecret": "${value}",}}}`, {}, /JSON without comments/],
@@ -148,7 +148,7 @@ t.test('secrets come from files, without the line break at their end', async (t)
   t.same([over.PrivateKey, over.WebhookSecret], ['a\nb', 'plain'], 'what is set plainly wins');
 });
 
-t.test('a change of the file is taken in whole; a broken file keeps what was there and says so', async (t) => {
+t.test('a change of the file is taken in whole; a broken file keeps the last settings and is reported', async (t) => {
   const where = place(t, { Oratorio: { Review: { MaxFindings: 3 }, GitHub: { WebhookSecretFile: 'hook' } } });
   writeFileSync(join(where.stateRoot, 'hook'), 'one');
   const log: string[] = [];
@@ -202,7 +202,7 @@ t.test('a change of the file is taken in whole; a broken file keeps what was the
   t.notMatch(log.join(''), /"(one|two)"/);
 });
 
-t.test('what is shown has no secret in it', async (t) => {
+t.test('the shown settings have no secret', async (t) => {
   const secret = 'sh-sh-sh';
   const { file, ...rest } = place(t, {
     Oratorio: {
@@ -219,7 +219,7 @@ t.test('what is shown has no secret in it', async (t) => {
   t.match(shown.settings, { GitHub: { WebhookSecret: { set: true } }, AgentServer: { AppServerUrl: 'ws://h/ws' } });
 });
 
-t.test('a change over the API: only where it is allowed, on what was looked at, valid, and audited', async (t) => {
+t.test('a change over the API must be allowed, valid and of the present revision, and is audited', async (t) => {
   const text = '{\n    "oratorio": {\n        "review": { "maxFindings": 3 },\n        "Strange": 1\n    }\n}\n';
   const where = place(t, text);
   const source = new SettingsSource({ place: where, logger: quiet });

@@ -17,7 +17,7 @@ const verbs = {
 const parsed = (verb: string, focus: string | null = null) => ({ kind: 'parsed', command: { verb, focus } });
 const invalid = (errorCode: string) => ({ kind: 'invalid', errorCode: `githubCommentCommand${errorCode}` });
 
-t.test('what is a command and what is not', async (t) => {
+t.test('each text is a command or not, as the table says', async (t) => {
   const rows: readonly (readonly [string, object])[] = [
     ['@oratorio review', parsed('review')],
     ['  @ORATORIO \t ReView  \n', parsed('review')],
@@ -118,7 +118,7 @@ t.test('a focus comes out as it went in', async (t) => {
   t.pass();
 });
 
-t.test('whatever is said, the answer is one of four and never throws', async (t) => {
+t.test('any text gives one of four results, never an exception', async (t) => {
   const kinds = new Set(['notCommand', 'unsupported', 'invalid', 'parsed']);
   const anything = fc.oneof(
     fc.string({ unit: anyCharacter }),

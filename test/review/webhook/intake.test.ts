@@ -98,7 +98,7 @@ t.test('both secrets are good while the secret is being changed', async (t) => {
   t.equal((await deliver({ body: {}, secret: 'old' })).status, 403);
 });
 
-t.test('the raw bytes are signed: a byte order mark and bytes that are no UTF-8 do no harm', async (t) => {
+t.test('the raw bytes are signed: a byte order mark and bytes that are not UTF-8 do no harm', async (t) => {
   const { deliver, store } = await scene(t);
   const text = JSON.stringify(pull(5, 'opened', { note: 'ü' }));
   const marked = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(text)]);
@@ -110,7 +110,7 @@ t.test('the raw bytes are signed: a byte order mark and bytes that are no UTF-8 
   t.equal((await store.deliveries({ limit: 9 })).rows.length, 2);
 });
 
-t.test('each event leads to what it should, and everything else to nothing', async (t) => {
+t.test('each event has the result of the table, and all others have none', async (t) => {
   const { deliver, store } = await scene(t, settingsWith({ AppId: 7 }));
   const sha = 'a'.repeat(40);
   const check = (run: object) => ({ ...pull(1, 'rerequested'), check_run: { head_sha: sha, app: { id: 7 }, ...run } });

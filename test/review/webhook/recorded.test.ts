@@ -53,7 +53,7 @@ const repositories = [
   ...new Set(recorded.flatMap(({ payload }) => [...namesOf(payload), ...loginsOf(payload)])),
 ].filter((name) => /^[\w-]+\/[\w.-]+$/.test(name));
 
-t.test('all 329 payloads lead to what the table says, and once only', async (t) => {
+t.test('all 329 payloads have the result of the table, once only', async (t) => {
   t.equal(recorded.length, 329);
   const { deliver, store } = await scene(t, settingsWith({ Repositories: repositories }));
   const wrong: string[] = [];

@@ -116,7 +116,7 @@ t.test('a stop ends descendants that ignore SIGTERM, left the group or cleared n
   t.same(pids.filter(isAlive), []);
 });
 
-t.test('what a command leaves running when it exits is ended', async (t) => {
+t.test('processes that a command leaves at its exit are ended', async (t) => {
   const { begin, workspacePath, processes } = stage(t);
   const { id } = await begin('(setsid sleep 3103 > /dev/null 2>&1 & echo $! > escaped); sleep 3104 & echo $! > child');
   await processes.get('thread_a', id)?.ended;
