@@ -247,8 +247,22 @@ class Placeholders {
   }
 }
 
-const expectedBy = ({ message }: v.BaseIssue<unknown>): string =>
-  message.startsWith('Invalid type') ? 'an object' : message;
+/** Expected values in words, by the type of a schema that has no words of its own. */
+const expectedWords: Readonly<Record<string, string>> = {
+  array: 'a list',
+  boolean: 'true or false',
+  non_empty: 'not empty',
+  number: 'a number',
+  object: 'an object',
+  record: 'an object',
+  string: 'a string',
+};
+
+function expectedBy({ message, type, expected }: v.BaseIssue<unknown>): string {
+  if (message.startsWith('Invalid key')) return 'set';
+  if (!message.startsWith('Invalid ')) return message;
+  return expectedWords[type] ?? expected ?? 'another value';
+}
 
 function problemOf(issue: v.BaseIssue<unknown>, layers: readonly Layer[], merged: JsonObject): ConfigError {
   const path = pathOf(issue);

@@ -403,7 +403,7 @@ const Supervision = v.object({
 /** Choice of the agent that does the turns. */
 const Agent = v.object({
   Kind: v.pipe(
-    v.optional(v.picklist(['', 'oratorio', 'acp']), ''),
+    v.optional(v.picklist(['', 'oratorio', 'acp'], '"oratorio", "acp" or empty'), ''),
     v.description(
       '`oratorio`: the agent of this product, and the named one is there for sub-agents; `acp`: the named one, over the Agent Client Protocol. Empty: by the name.',
     ),

@@ -147,6 +147,12 @@ t.test('an invalid value is reported with file, key path, expectation and value'
     [{ Supervision: { ProbeIntervalMs: 1e12 } }, 'Supervision.ProbeIntervalMs', /whole number/, /1000000000000/],
     [{ Supervision: { PassEnvironment: ['A=B'] } }, 'Supervision.PassEnvironment.0', /name/, /"A=B"/],
     [{ DashBoard: { Enabled: 1 } }, 'DashBoard.Enabled', /true or false/, /1/],
+    [{ Agent: { Kind: 1 } }, 'Agent.Kind', /^"oratorio", "acp" or empty$/, /1/],
+    [{ Hooks: { PreToolUse: [{}] } }, 'Hooks.PreToolUse.0.Command', /^set$/, /^missing$/],
+    [{ Permissions: { Rules: [{}] } }, 'Permissions.Rules.0.Tool', /^set$/, /^missing$/],
+    [{ McpServers: { a: { transport: 'stdio' } } }, 'McpServers.a.command', /^set$/, /^missing$/],
+    [{ Permissions: { BlockedPaths: [1] } }, 'Permissions.BlockedPaths.0', /^a string$/, /1/],
+    [{ Permissions: { BlockedPaths: [''] } }, 'Permissions.BlockedPaths.0', /^not empty$/, /""/],
     ...[' ', 'a b', 'a\n', 'ä', 'k'.repeat(513)].flatMap((ApiKey): [unknown, string, RegExp, RegExp][] => [
       [{ Api: { ApiKey } }, 'Api.ApiKey', /visible ASCII/, /./],
       [{ AgUi: { ApiKey } }, 'AgUi.ApiKey', /visible ASCII/, /./],
