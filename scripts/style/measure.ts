@@ -76,9 +76,12 @@ export function measure(texts: ReadonlyMap<string, string>, findings: readonly F
  * @param seed the same seed draws the same comments of the same texts
  */
 export function sample(texts: ReadonlyMap<string, string>, count: number, seed: number): string[] {
-  const comments = [...texts].flatMap(([file, source]) =>
-    commentsOf(file, source).map(({ content, line }) => `${file}:${line}\n${content}`),
-  );
+  const comments = [...texts].flatMap(([file, source]) => {
+    const lines = source.split('\n');
+    return commentsOf(file, source).map(({ content, line }) =>
+      [`${file}:${line}`, ...lines.slice(line - 1, line - 1 + content.split('\n').length)].join('\n'),
+    );
+  });
   let state = seed;
   // Numerical Recipes, section 7.1: a linear congruential generator of 32 bits.
   const next = (below: number): number => {

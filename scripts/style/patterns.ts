@@ -255,9 +255,9 @@ export const stylePatterns: readonly StylePattern[] = [
   {
     id: 'tell-name',
     scope: 'code',
-    pattern: /\btell(?:[A-Z]\w*|(?=\())|\b(?:isReportable|[tT]old)\b/,
+    pattern: /\btell(?:[A-Z]\w*|(?=\())|\b(?:isTellable|[tT]old)\b/,
     reason: 'names no action',
     instead: 'notify, emit, report, publish',
-    example: 'notifyHub();',
+    example: 'tellHub();',
   },
 ];

@@ -38,7 +38,7 @@ t.test('a phrase that is broken between two lines of a comment is found at its b
 });
 
 t.test('words in code spans, in names of other things and in data of tests are not found', async (t) => {
-  t.same(findingsIn('src/x.ts', '// Calls `notifyHub` for it.\nimport "./notify-hub.ts";\n'), []);
+  t.same(findingsIn('src/x.ts', '// Calls `tellHub` for it.\nimport "./tell-hub.ts";\n'), []);
   t.same(findingsIn('docs/x.md', 'Run `tell`.\n\n```sh\ntell nobody\n```\n'), []);
   t.same(findingsIn('test/x.test.ts', "say('somebody told me');\n"), []);
 });
