@@ -104,7 +104,7 @@ export const rpcErrors = {
   workspaceRestricted: {
     code: -32076,
     message: 'Workspace restricted',
-    when: 'Settings that start programs are written only to a workspace that the user trusts: oratorio trust.',
+    when: 'Settings that start programs and forks with files need a workspace that the user trusts: oratorio trust, then oratorio restart.',
   },
 } as const satisfies Record<string, { code: number; message: string; when: string }>;
 export type RpcErrorName = keyof typeof rpcErrors;

@@ -2,8 +2,9 @@
 import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';
-import { temporaryDirectory } from './harness.ts';
-import { type Session, scenario } from './session.ts';
+import { revokeTrust } from '../../src/config/index.ts';
+import { makeWorkspace, startServer, temporaryDirectory } from './harness.ts';
+import { Session, scenario } from './session.ts';
 
 function makeWorktree(root: string, name = 'one'): string {
   const worktree = join(root, name);
@@ -39,6 +40,21 @@ scenario(
     t.notOk(existsSync(join(path, 'b.txt')));
   },
 );
+
+t.test('a fork with files of its own is refused without trust, and the error names the commands', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  revokeTrust({ home, workspace: path });
+  const { server } = await startServer(t, undefined, {
+    workspacePath: path,
+    env: { ...process.env, ORATORIO_HOME: home },
+  });
+  const session = await Session.open(t, server.webSocketUrl, {});
+  const { thread } = await session.call('thread/start', {});
+  const refused = await session.refused('thread/fork', { threadId: thread.id, worktree: true });
+  t.match(refused, { name: 'workspaceRestricted', data: { workspacePath: path } });
+  t.match(refused.message, /oratorio trust .*oratorio restart /);
+  t.ok((await session.call('thread/fork', { threadId: thread.id })).thread.id, 'a fork without files needs no trust');
+});
 
 scenario(t, 'a read-only thread writes nothing and requests no approval', {}, async (t, { open, path }) => {
   const worktree = makeWorktree(rootIn(path));

@@ -1,3 +1,4 @@
+import { quotedPath } from '../../config/index.ts';
 import { messageOf, type PinnedDirectory } from '../../lib/index.ts';
 import {
   type BackgroundProcessInfo,
@@ -127,7 +128,11 @@ export class ThreadFiles {
   async #openFork(workspacePath: string, end: { threadId: string; turnId: string } | undefined): Promise<string> {
     const { openFork, workspace } = this.#options;
     requireWorkspace(workspace);
-    if (!openFork) throw new AgentError('workspaceRestricted', {}, 'a worktree needs git in this workspace');
+    if (!openFork) {
+      const path = quotedPath(workspacePath);
+      const detail = `a fork with files needs trust. Run: oratorio trust ${path}; then: oratorio restart ${path}`;
+      throw new AgentError('workspaceRestricted', { workspacePath }, detail);
+    }
     let announced = '';
     const place = await openFork(workspacePath, (path) => {
       announced = path;
