@@ -1,4 +1,4 @@
-/** Another account of this machine, for tests of what it may do to this user. Only root can change to another user. */
+/** Another account of this machine, for tests of its access to this user. Only root can change to another user. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 

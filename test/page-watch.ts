@@ -1,8 +1,8 @@
-/** Collects what no page of Oratorio may do: errors, violations of its policy, requests to other origins. */
+/** Collects forbidden acts of pages of Oratorio: errors, violations of its policy, requests to other origins. */
 import type { BrowserContext } from 'playwright-core';
 
 export interface PageWatch {
-  /** Script errors, what is logged as an error, and violations of the content security policy. */
+  /** Script errors, logged errors, and violations of the content security policy. */
   readonly complaints: string[];
   /** Addresses of requests to other origins. */
   readonly foreign: string[];
@@ -17,7 +17,7 @@ export interface PageWatchOptions {
 const isOfNetwork = /Failed to load resource|net::ERR|WebSocket connection/;
 const needsNoServer = /^(?:blob|data|about):/;
 
-/** Watches all pages of a context, none of which has loaded anything, and adds what it finds to `watch`. */
+/** Watches all pages of a context, none of which has loaded anything, and adds its findings to `watch`. */
 export async function watchPages(
   context: BrowserContext,
   { isOwn, cutsRequests = false }: PageWatchOptions,

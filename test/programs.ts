@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 const at = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
-/** Of these there is a shipped form. */
+/** Programs that have a shipped form. */
 const shipped: Readonly<Record<string, string>> = {
   'src/cli/main.ts': 'dist/cli/main.cjs',
   'src/appserver/main.ts': 'dist/appserver/main.cjs',

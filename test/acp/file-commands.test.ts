@@ -1,4 +1,4 @@
-/** `/undo` and `/diff` of editors, which have no other means to see and take back what turns have changed. */
+/** `/undo` and `/diff` of editors, which have no other means to see and undo the changes of turns. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -12,7 +12,7 @@ const specialIpv4 = `
   192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4
   255.255.255.255/32`;
 
-/** IANA IPv6 Special-Purpose Address Registry, multicast, and what is not global unicast at all. */
+/** IANA IPv6 Special-Purpose Address Registry, multicast, and all addresses that are not global unicast. */
 const specialIpv6 = `
   ::1/128 ::/128 ::/96 ::ffff:0:0:0/96 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001::/32 2001:1::1/128
   2001:1::2/128 2001:1::3/128 2001:2::/48 2001:3::/32 2001:4:112::/48 2001:10::/28 2001:20::/28 2001:30::/28

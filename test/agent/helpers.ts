@@ -15,7 +15,7 @@ import {
 
 type Script = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent>;
 
-/** A provider that says what the generator yields; the `finish` at the end need not be written. */
+/** A provider that emits the events of the generator; the `finish` at the end need not be written. */
 export function scripted(script: Script): ModelProvider {
   return {
     name: 'scripted',

@@ -4,7 +4,7 @@
  *     const provider = script(callTool('ReadFile', { path: 'a.txt' }), say('It is empty.'));
  *
  * Each argument is one answer: a step, a list of steps, or a function of the request. A request for which no answer is
- * left fails. `provider.requests` is what the model was asked.
+ * left fails. `provider.requests` holds the requests to the model.
  */
 import {
   ModelError,
@@ -58,7 +58,7 @@ export class ScriptedProvider implements ModelProvider {
   }
 
   async stream(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
-    // A copy: what was said then, whatever becomes of the conversation.
+    // A copy, because the conversation changes later.
     this.requests.push({ ...request, messages: structuredClone(request.messages) });
     for (const tell of this.#asked) tell();
     const number = this.requests.length - 1;
@@ -98,7 +98,7 @@ export const always = (answer: ScriptAnswer): ScriptedProvider => new ScriptedPr
 
 export const say = (text: string): ScriptStep => ({ type: 'text', text });
 export const think = (text: string): ScriptStep => ({ type: 'thinking', text });
-/** A whole call, its arguments written in pieces. A string is taken as it is, broken JSON included. */
+/** A whole call, its arguments written in pieces. A string is taken unchanged, including broken JSON. */
 export const callTool = (name: string, args: unknown = {}, callId?: string): ScriptStep => ({
   type: 'call',
   name,
@@ -110,7 +110,7 @@ export const usage = (inputTokens: number, outputTokens: number): ScriptStep => 
   inputTokens,
   outputTokens,
 });
-/** Only where the reason is not what the answer suggests. Nothing may follow it. */
+/** Needed only where the reason differs from that of the answer's content. Nothing may follow it. */
 export const finish = (reason: Extract<ModelEvent, { type: 'finish' }>['reason']): ScriptStep => ({
   type: 'finish',
   reason,

@@ -1,4 +1,4 @@
-/** Agents of other makers, with their real packages and a scripted model: each does the same task on every face. */
+/** External agents, with their real packages and a scripted model: each does the same task on every face. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';

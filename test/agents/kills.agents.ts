@@ -1,6 +1,6 @@
 /**
  * SIGKILL for each process of a workspace whose agent works, with an MCP server attached: nothing is left once the workspace has
- * recovered, nor after its stop, and what was announced is in the thread.
+ * recovered, nor after its stop, and announced items are in the thread.
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -68,7 +68,7 @@ function processesOf(workspace: string, home: string): readonly Seen[] {
 
 const isTool = ({ line }: Seen): boolean => /^tail -s 1234/.test(line);
 
-/** Process that was started first: the agent server starts commands of the agent, too, and numbers of processes begin anew. */
+/** Process that was started first: the agent server starts commands of the agent, too, and numbers of processes start over. */
 function firstStarted(found: readonly Seen[]): Seen | undefined {
   const started = found.flatMap((each) => {
     const identity = readIdentity(each.pid);

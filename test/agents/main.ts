@@ -1,7 +1,7 @@
 /**
- * `npm run test:agents [-- NAME… --rounds N --only faces|capabilities|kills|telemetry|pictures --victims A,B]`: agents of other makers with their real packages, on a
- * scripted model. The packages are some hundreds of megabytes and are no part of `npm test`: they are installed into a cache of this
- * user, each version once. What is found is written to `results.json`, from which `npm run docs` makes the tables of docs/agents.md.
+ * `npm run test:agents [-- NAME… --rounds N --only faces|capabilities|kills|telemetry|pictures --victims A,B]`: external agents with their real packages, on a
+ * scripted model. The packages are some hundreds of megabytes and do not belong to `npm test`: they are installed into a cache of this
+ * user, each version once. The findings are written to `results.json`, from which `npm run docs` makes the tables of docs/agents.md.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';

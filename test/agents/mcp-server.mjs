@@ -1,4 +1,4 @@
-/** An MCP server with a tool that ignores the end of its input: what an agent leaves of it must be ended. */
+/** An MCP server with a tool that ignores the end of its input: processes that an agent leaves of it must be ended. */
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 

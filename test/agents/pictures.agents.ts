@@ -1,4 +1,4 @@
-/** Takes the pictures of docs/agents.md: two agents of other makers, with their real packages, in two workspaces of one Hub. */
+/** Takes the pictures of docs/agents.md: two external agents, with their real packages, in two workspaces of one Hub. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Picture, takePictures, withStudio } from '../../scripts/camera.ts';
@@ -23,7 +23,7 @@ interface Scene {
   readonly title: string;
   readonly files: Readonly<Record<string, string>>;
   readonly exchanges: readonly Exchange[];
-  /** Its command is never decided about. */
+  /** Exchange whose command is never decided about. */
   readonly open?: Exchange;
 }
 
@@ -67,7 +67,7 @@ const script: Script = {
   command: (prompt) => exchangeOf(prompt)?.command,
   answer: (prompt) => exchangeOf(prompt)?.answer ?? 'Books and their stock',
 };
-/** A person reads before they answer; what is open stays so. */
+/** Waits as a person who reads before an answer; an open question stays open. */
 const decide = async (params: unknown): Promise<unknown> => {
   if (scenes.some(({ open }) => open && JSON.stringify(params).includes(open.command))) return new Promise(() => {});
   return { decision: 'accept' };

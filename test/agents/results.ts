@@ -23,7 +23,7 @@ const Findings = v.strictObject({
     v.strictObject({
       /** A question before it acts; a declined one keeps it from it. */
       asks: v.boolean(),
-      /** It asks our MCP servers for their tools. */
+      /** True when the agent asks our MCP servers for their tools. */
       takesMcpServers: v.boolean(),
       canBeInterrupted: v.boolean(),
       /** The model gets the image of a prompt. */

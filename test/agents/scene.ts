@@ -27,7 +27,7 @@ export function chosenSubjects(): readonly Subject[] {
 export function agentSettings(t: Teardown, { name, configure }: Subject, modelUrl: string) {
   const programs = process.env[variable.programs];
   if (programs === undefined) throw new Error(`${variable.programs} is not set: run npm run test:agents`);
-  // Not below /tmp: the sandbox of codex hides what is there.
+  // Not below /tmp: the sandbox of codex hides its files.
   const home = mkdtempSync(join(homedir(), '.oratorio-agents-'));
   t.teardown(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
   const { program, args } = presets[name];
@@ -100,7 +100,7 @@ export const holdsTheLine = (workspace: string): boolean =>
     try {
       return readlinkSync(`/proc/${pid}/cwd`) === workspace;
     } catch {
-      // It has ended meanwhile.
+      // The process has ended since.
       return false;
     }
   });

@@ -88,7 +88,7 @@ export interface Ran {
   readonly result: unknown;
 }
 
-/** One run of the protocol's own client, which checks the order of events, and what it has seen. */
+/** One run of the protocol's own client, which checks the order of events, and its observations. */
 export async function run(
   agent: HttpAgent,
   parameters: RunAgentParameters = {},

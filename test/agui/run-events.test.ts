@@ -1,4 +1,4 @@
-/** Properties of the translation: whatever happens in a turn, the protocol's own client understands it. */
+/** Properties of the translation: the protocol's own client understands any events of a turn. */
 import { HttpAgent, type Message } from '@ag-ui/client';
 import fc from 'fast-check';
 import t from 'tap';

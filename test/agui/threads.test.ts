@@ -1,4 +1,4 @@
-/** Threads across runs: what is new, reconnection, approvals, abort. */
+/** Threads across runs: new messages, reconnection, approvals, abort. */
 import t from 'tap';
 import { threadIdOf } from '../../src/agui/service.ts';
 import { eventually } from '../http/support.ts';

@@ -1,6 +1,6 @@
 /**
  * The whole protocol once, with `vscode-jsonrpc`: every method with a result that its schema describes completely, every
- * notification and server request, every error. The last test reports what is missing.
+ * notification and server request, every error. The last test reports missing parts.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';

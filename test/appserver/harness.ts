@@ -153,7 +153,7 @@ export function launchDocument(path: string, hubStatePath = '/nowhere'): LaunchD
   };
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: tests assert what a message is, field by field
+// biome-ignore lint/suspicious/noExplicitAny: tests assert messages field by field
 export type Message = any;
 
 /** One JSON-RPC connection. `kind` selects the WebSocket: Node's own or the `ws` package's. */

@@ -187,7 +187,7 @@ interface Reached {
   readonly turnId: string;
 }
 
-/** Checks what the server after the kill says of a turn, and that its thread continues. */
+/** Checks the turn that the server returns after the kill, and that its thread continues. */
 async function recovered(t: Test, next: Client, { state, client, threadId, turnId }: Reached, killedAt: number) {
   const { thread } = await next.call('thread/resume', { threadId });
   nothingLost(t, aboutThread(client.messages, threadId), thread.turns);

@@ -7,7 +7,7 @@ import { Connection } from '../../src/appserver/connection.ts';
 import { type Delta, MergedDeltas } from '../../src/appserver/merged-deltas.ts';
 import { defaults } from '../../src/protocol/index.ts';
 
-/** A window that no test outlives: what is sent is sent by `flush`. */
+/** A window that no test outlives: only `flush` sends. */
 const endless = 3_600_000;
 const ids = { threadId: 'thread', turnId: 'turn' };
 const text = (delta: string, itemId = 'a'): Delta => ({

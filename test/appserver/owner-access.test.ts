@@ -57,7 +57,7 @@ const askAll = `
     process.stdout.write(JSON.stringify(answers));
   })();`;
 
-/** The same requests of another local user. */
+/** Makes the same requests as another local user. */
 async function askAsOther(asked: readonly Asked[]): Promise<Answer[]> {
   const child = runAsOther(askAll, [JSON.stringify(asked)]);
   if (!child.stdout) throw new Error('no output');

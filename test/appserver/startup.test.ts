@@ -79,7 +79,7 @@ async function startAsProcess(t: Test, setup: Setup): Promise<{ code: number | s
   return { code: await server.ended, output: server.output() };
 }
 
-/** The same in this process, with the functions that the process calls: each of them has its exit code and its message. */
+/** Starts in this process, with the functions that the process calls: each failure has its exit code and its message. */
 async function startHere(_: Test, { path, home, args = [], stdin }: Setup): Promise<{ code: number; output: string }> {
   try {
     const given = parseArguments([...(path === undefined ? [] : ['--workspace', path]), ...args]);
@@ -157,7 +157,7 @@ t.test('each failure of the start has its exit code and message', async (t) => {
   ];
   const seen = new Set<number>();
   for (const [setup, code, message] of cases) {
-    // Without an argument the directory of the process counts, and that of this one is no workspace of the test.
+    // Without an argument the directory of the process counts, and that of this one is not a workspace of the test.
     const isProcess = !seen.has(code) || (setup.path === undefined && setup.args === undefined);
     seen.add(code);
     const found = await (isProcess ? startAsProcess : startHere)(t, setup);

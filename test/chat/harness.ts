@@ -40,15 +40,15 @@ export interface Running {
   readonly log: string[];
   /** Sends a body to `/v1/chat/completions`. */
   post(body: unknown, headers?: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<Response>;
-  /** The same with one user message, and the answer read. */
+  /** Sends one user message, and reads the answer. */
   ask(words: string, more?: object, headers?: Readonly<Record<string, string>>): Promise<Answer>;
 }
 
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  // The shape is what the tests are about.
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the server says
+  // The tests are about the shape.
+  // biome-ignore lint/suspicious/noExplicitAny: any response of the server
   readonly body: any;
 }
 

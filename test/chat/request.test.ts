@@ -1,4 +1,4 @@
-/** Requests of all kinds: what is accepted, what is refused and how it is said. */
+/** Requests of all kinds: accepted ones, refused ones and their errors. */
 import fc from 'fast-check';
 import t from 'tap';
 import { planOf } from '../../src/chat/plan.ts';

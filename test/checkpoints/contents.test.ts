@@ -1,4 +1,4 @@
-/** The store of contents: small ones are compressed together, each is read alone, and what is gone leaves its place. */
+/** The store of contents: small ones are compressed together, each is read alone, and a removed one leaves its place. */
 import { randomBytes } from 'node:crypto';
 import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ function store(t: Test) {
       database.close();
     };
     t.teardown(close);
-    /** Commits, as needed by an entry each, what was put. */
+    /** Commits the contents that were put, as needed by an entry each. */
     const commit = (needed: readonly string[]) => {
       contents.flush();
       database.transaction(() => {
@@ -124,7 +124,7 @@ t.test('of groups whose other members are gone the rest moves on with its pack',
   const { open, pack, packs } = store(t);
   const { contents, commit, database } = open();
   const hashes = texts.map((text) => contents.put(text));
-  // A pack is written anew above 16 MiB only.
+  // A pack is rewritten above 16 MiB only.
   for (let number = 0; number < 17; number += 1) contents.put(randomBytes(2 ** 20));
   const needed = hashes.filter((_, at) => at % 3 === 0);
   commit(needed);

@@ -16,7 +16,7 @@ import {
 } from './killed-work.ts';
 import { bench, limits, stateOf, TreeCheckpoints } from './tree-of-files.ts';
 
-/** Of each kind 3 rounds in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
+/** Rounds of each kind: 3 in the continuous integration; `ORATORIO_TEST_KILLS=200` for more. */
 const rounds = Number(process.env['ORATORIO_TEST_KILLS'] ?? 3);
 const node = [
   '--conditions=development',

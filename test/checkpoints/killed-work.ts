@@ -32,7 +32,7 @@ const git = (root: string, ...args: string[]): string =>
 /** Worktrees of the repository of a workspace, itself included. */
 export const worktreesOf = (root: string): readonly string[] => git(root, 'worktree', 'list').trim().split('\n');
 
-/** HEAD, branches and what is staged. */
+/** HEAD, branches and the staged changes. */
 export const gitStateOf = (root: string): string =>
   ['symbolic-ref HEAD', 'for-each-ref', 'ls-files --stage'].map((line) => git(root, ...line.split(' '))).join('');
 

@@ -165,7 +165,7 @@ const names = [
 ];
 const odd = [Buffer.from([0xff, 0xfe, 0x41]), Buffer.from([0xc3, 0x28])];
 
-/** A path of up to three names; now and then one that is no UTF-8. */
+/** A path of up to three names; now and then one that is not UTF-8. */
 function anyPath(root: string, random: (below: number) => number): Buffer {
   const depth = 1 + random(3);
   const parts = Array.from({ length: depth }, () =>

@@ -85,7 +85,7 @@ t.test('files that a turn will surely need are saved when it begins, not when it
   const { checkpoints, undo } = checkpointsOf(t, place);
   const turn = { threadId: 'thread', turnId: 'turn_001', workspacePath: place.root };
   checkpoints.begin(turn, 'certain');
-  // Answered after what was asked for before.
+  // Answered after the earlier requests.
   await checkpoints.list('thread', place.root);
   place.write('a.txt', 'changed');
   await checkpoints.secure(turn);

@@ -1,4 +1,4 @@
-/** Agents of other makers on the command line: what is installed, and which one a workspace uses. No agent is started. */
+/** External agents on the command line: installed ones, and the one of a workspace. No agent is started. */
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -35,7 +35,7 @@ function place(t: Test) {
   writeFileSync(join(home, 'codex', 'package.json'), '{"name":"@agentclientprotocol/codex-acp","version":"9.8.7"}');
   writeFileSync(join(bin, 'codex-acp'), '#!/usr/bin/env node\n');
   chmodSync(join(bin, 'codex-acp'), 0o755);
-  // Names of agents that are no programs, and a program of no package.
+  // Names of agents that are not programs, and a program of no package.
   const traps = join(home, 'traps');
   mkdirSync(join(traps, 'codex-acp'), { recursive: true });
   execFileSync('mkfifo', [join(traps, 'pi-acp')]);

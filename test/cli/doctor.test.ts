@@ -1,4 +1,4 @@
-/** `oratorio doctor` against a stand-in of the Hub and of a provider: what it finds, where, and that it changes nothing. */
+/** `oratorio doctor` against a stand-in of the Hub and of a provider: its findings, their places, and that it changes nothing. */
 import {
   chmodSync,
   mkdirSync,

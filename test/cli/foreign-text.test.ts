@@ -56,7 +56,7 @@ const foreign = fc
   .map((parts) => parts.join(''));
 const strings = fc.sample(foreign, { numRuns: 10_000, seed: 7 });
 const all = strings.join(' ');
-/** The same strings, four in each text: a renderer takes one as long as four. */
+/** Strings of the test, four in each text: a renderer takes one as long as four. */
 const texts = Array.from({ length: strings.length / 4 }, (_, n) => strings.slice(4 * n, 4 * n + 4).join(' '));
 
 /** Characters that no terminal may get from foreign text. The terminals of this file have no colours, so the CLI writes none of them. */

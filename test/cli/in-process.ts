@@ -1,4 +1,4 @@
-/** Command lines that run in the process of the test: for what a command does, where the process around it does not matter. */
+/** Command lines that run in the process of the test: for the effects of a command that do not depend on its process. */
 import { Writable } from 'node:stream';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { programEnvironment } from '../programs.ts';
@@ -20,7 +20,7 @@ export interface Place {
 export const runInProcess = (home: string, ...argv: string[]): Promise<Ran> =>
   runAt({ cwd: home, env: { ...programEnvironment, HOME: home, ORATORIO_HOME: home, NO_COLOR: '1' } }, ...argv);
 
-/** Runs `oratorio ARGV`. Its output is no terminal. */
+/** Runs `oratorio ARGV`. Its output is not a terminal. */
 export async function runAt({ cwd, env }: Place, ...argv: string[]): Promise<Ran> {
   const shown = { stdout: '', stderr: '', text: '' };
   const collect = (stream: 'stdout' | 'stderr') =>

@@ -1,4 +1,4 @@
-/** `oratorio login` and `oratorio model` against stand-ins of each provider; what a person types, at a real terminal. */
+/** `oratorio login` and `oratorio model` against stand-ins of each provider; typed input at a real terminal. */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -83,7 +83,7 @@ function place(t: Test): Place {
   };
 }
 
-/** One of each kind of provider, and one that needs no key; the others are connected without a terminal. */
+/** A provider of each kind, and one that needs no key; the others are connected without a terminal. */
 const atTerminals: ReadonlySet<KnownProviderName> = new Set(['openai', 'anthropic', 'google', 'deepseek', 'ollama']);
 
 t.test('a log-in for the provider in force keeps its address and model, and says so', async (t) => {
@@ -154,7 +154,7 @@ t.test('at a terminal, login without a provider asks for it, and for the URL of 
 
 interface Wrong {
   readonly of: string;
-  /** Changes what is given, or how the provider answers. */
+  /** Changes the input, or the answers of the provider. */
   readonly prepare: (fake: Fake) => { readonly endPoint?: string; readonly key?: string; readonly model?: string };
   readonly code: string;
   readonly says: RegExp;

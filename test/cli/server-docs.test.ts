@@ -42,7 +42,7 @@ t.test('every group of checks of the doctor has a section', (t) => {
   t.end();
 });
 
-/** As GitHub makes it of a heading. */
+/** Anchor that GitHub makes of a heading. */
 function slugOf(title: string): string {
   return title
     .toLowerCase()

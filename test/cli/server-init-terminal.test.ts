@@ -122,7 +122,7 @@ t.test('a declined plan is not applied', async (t) => {
   t.notOk(existsSync(join(m.directory, 'Caddyfile')));
 });
 
-/** The same on every machine, for every user, at every speed. */
+/** Replaces the parts of a screen that differ by machine, user and speed. */
 function neutral(screen: string, m: Machine, directory: string): string {
   const lines = screen
     .replaceAll(m.repository('octo/app'), 'https://github.com/octo/app.git')

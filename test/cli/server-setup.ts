@@ -48,19 +48,19 @@ export function privateKey(): string {
 export interface Machine {
   /** Where commands are run. */
   readonly home: string;
-  /** Of the stack. */
+  /** Directory of the stack. */
   readonly directory: string;
-  /** Of the backend, free. */
+  /** Free port for the backend. */
   readonly port: string;
   readonly fake: FakeEngine;
   /** A repository that can be cloned; the value of `--clone-url`. */
   readonly repository: (name: string) => string;
   readonly file: (name: string, content: string) => string;
-  /** Runs a command line in this process, with standard input and output that are no terminal. */
+  /** Runs a command line in this process, with standard input and output that are not a terminal. */
   readonly cli: (...argv: string[]) => Promise<Ended>;
-  /** The same with other variables of the environment. */
+  /** Runs a command line in this process with other variables of the environment. */
   readonly cliWith: (env: Readonly<Record<string, string>>, ...argv: string[]) => Promise<Ended>;
-  /** The same in a process of its own. */
+  /** Runs a command line in a process of its own. */
   readonly start: (argv: readonly string[], options?: SpawnOptions) => ReturnType<typeof start>;
   /** `server init` with all required options; given options replace those, and repositories are added. */
   readonly init: (...argv: string[]) => Promise<Ended>;

@@ -1,4 +1,4 @@
-/** `oratorio service` with stand-ins of systemctl and launchctl, which write down what they are asked. */
+/** `oratorio service` with stand-ins of systemctl and launchctl, which record their requests. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,

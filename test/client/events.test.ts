@@ -1,4 +1,4 @@
-/** Specification §6.1 and design §4: the stream resumes after the last id, whatever happens to the connection. */
+/** Specification §6.1 and design §4: the stream resumes after the last id, after any failure of the connection. */
 import type { ServerResponse } from 'node:http';
 import t from 'tap';
 import { backoffMs, HubClient, isHubEvent, type ReceivedEvent } from '../../src/client/index.ts';

@@ -83,7 +83,7 @@ t.test('merging with an empty layer changes nothing, and no prototype is modifie
   );
 });
 
-/** The same settings with every key in another case. */
+/** Settings with every key in another case. */
 function recased(value: unknown, flips: readonly boolean[]): unknown {
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(

@@ -84,7 +84,7 @@ withBoth('a request without the token gets only the page', async (t, { exchange,
   for (const [what, headers] of Object.entries(attempts)) {
     for (const path of paths) {
       for (const method of what === 'nothing' ? methods : (['GET', 'DELETE'] as const)) {
-        // A token in the address is ignored, whatever the method: two of them stand for all.
+        // A token in the address is ignored, with any method: two of them stand for all.
         const isQueried = what === 'nothing' && (method === 'GET' || method === 'DELETE');
         for (const query of isQueried ? ['', `?token=${token}`] : ['']) {
           const { status, body, head } = await exchange(rawRequest(method, path + query, headers));
@@ -186,7 +186,7 @@ withBoth(
 );
 
 withBoth('a page of another origin is refused with and without the token', async (t, { exchange, port, token }) => {
-  /** The first three for every route, all for some: what is checked comes before the route. */
+  /** The first three for every route, all for some: the check comes before the route. */
   const foreign: readonly Record<string, string>[] = [
     { origin: 'null' },
     { origin: 'https://evil.example' },

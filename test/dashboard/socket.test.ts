@@ -1,4 +1,4 @@
-/** The WebSocket of the page: who is admitted, what may be asked, and what becomes of a page that does not read. */
+/** The WebSocket of the page: admitted pages, permitted requests, and the end of a page that does not read. */
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { WebSocket } from 'ws';

@@ -22,7 +22,7 @@ async function append({ traces }: Bare, count: number, options?: { readonly char
   traces.flush();
 }
 
-/** Asserts what `t.same` does. That prepares a report of thousands of values, which takes seconds, where none differs. */
+/** Asserts like `t.same`, which prepares a report of thousands of values, which takes seconds, where no value differs. */
 function sameList(t: Test, found: readonly unknown[], wanted: readonly unknown[], message = 'all of them'): void {
   if (isDeepStrictEqual(found, wanted)) t.pass(message);
   else t.same(found, wanted, message);

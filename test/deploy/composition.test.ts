@@ -252,7 +252,7 @@ function checkHardened(t: Test, service: Service): void {
 const defaultOf = (name: VariableName): string | null | undefined =>
   allVariables().find(([each]) => each === name)?.[1].default;
 
-/** Version 1 repeats a limit as it was written, version 2 prints bytes. */
+/** Version 1 repeats a limit unchanged, version 2 prints bytes. */
 const isMemory = (limit: unknown, written: string): boolean =>
   String(limit) === written || Number(limit) === Number.parseInt(written, 10) * 1024 ** 3;
 

@@ -7,7 +7,7 @@ import { cacheDirectory, withLock } from './tool-cache.ts';
 
 const installMs = 300_000;
 
-/** Installs those packages, with what they need, whose program is missing. By package: the path of its program. */
+/** Installs the packages whose program is missing, with their dependencies. By package: the path of its program. */
 export async function installPackages(programs: ReadonlyMap<string, string>): Promise<void> {
   const isComplete = () => [...programs.values()].every((program) => existsSync(program));
   if (isComplete()) return;
@@ -27,7 +27,7 @@ export async function installPackages(programs: ReadonlyMap<string, string>): Pr
 const together: Readonly<Record<Suite, readonly string[]>> = { bookworm: ['caddy'], sid: ['caddy', 'docker-compose'] };
 
 /**
- * The file `member` of a package of `suite`, from the cache, or downloaded and unpacked there first. What is in the cache is
+ * The file `member` of a package of `suite`, from the cache, or downloaded and unpacked there first. A file in the cache is
  * complete, as it comes there by one rename.
  */
 export async function cachedPackage(suite: Suite, name: string, member: string): Promise<string> {

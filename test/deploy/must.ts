@@ -1,6 +1,6 @@
 import { type RunSettings, run } from './run.ts';
 
-/** Runs a program that has to succeed. @returns what it printed @throws Error with the end of what it said */
+/** Runs a program that has to succeed. @returns its output @throws Error with the end of its output */
 export async function must(program: string, args: readonly string[], settings: RunSettings): Promise<string> {
   const { exitCode, stdout, stderr } = await run(program, args, settings);
   if (exitCode === 0) return stdout;

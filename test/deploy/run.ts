@@ -30,7 +30,7 @@ export function run(program: string, args: readonly string[], settings: RunSetti
       const exitCode = error === null ? 0 : typeof error.code === 'number' ? error.code : null;
       resolve({ exitCode, stdout, stderr: error !== null && exitCode === null ? `${stderr}${error.message}` : stderr });
     });
-    // One that ended before it read all of it says so by its exit code.
+    // A program that ended before it read all of its input reports this by its exit code.
     child.stdin?.on('error', () => {});
     child.stdin?.end(settings.input ?? '');
   });

@@ -22,7 +22,7 @@ export function cacheDirectory(): string {
   throw new Error(`${directory} is not a directory of this user alone`);
 }
 
-/** Test files run side by side: the first gets what all of them wait for. `name` is that of a lock in the cache. */
+/** Test files run side by side: the first fetches the file that all of them wait for. `name` is that of a lock in the cache. */
 export async function withLock<T>(name: string, action: () => Promise<T>): Promise<T> {
   const lock = await takeLock(join(cacheDirectory(), name));
   try {

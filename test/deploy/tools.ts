@@ -11,14 +11,14 @@ import { run } from './run.ts';
 import { cacheDirectory } from './tool-cache.ts';
 
 interface Tool {
-  /** As people call it, with the version that is wanted. */
+  /** Usual name, with the required version. */
   readonly title: string;
   /** Names another one. */
   readonly variable: string;
   /** Names on the path, or whole paths. */
   readonly programs: readonly string[];
   readonly versionArgs: readonly string[];
-  /** Of what it prints when it is asked for its version. */
+  /** Pattern of the output with its version. */
   readonly version: RegExp;
   /** Gets it when the machine has none: the path of the program. */
   readonly fetch: () => Promise<string>;
@@ -138,7 +138,7 @@ function printedBy(path: string, args: readonly string[]): Promise<string> {
 }
 
 /**
- * Stores the version in the cache, for as long as the file of the program stays as it is: Compose 1.29 takes half a second to
+ * Stores the version in the cache, for as long as the file of the program is unchanged: Compose 1.29 takes half a second to
  * print it, and is a candidate of two tools in each process that uses one.
  */
 async function storedOrPrinted(program: string, args: readonly string[]): Promise<string> {

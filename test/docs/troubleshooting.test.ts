@@ -88,7 +88,7 @@ const isInSources = (words: readonly string[]): boolean => piecesOf(words) <= mo
 const commands =
   /^(?:oratorio |sudo |npm |npx |kill |ps |ss |echo |grep |fuser |sqlite3 |git |chmod |chown |unset |systemctl |timedatectl |ORATORIO_)/;
 
-/** Quotes of a page, with their lines: blocks without a language, and code of three words or more that is no command. */
+/** Quotes of a page, with their lines: blocks without a language, and code of three words or more that is not a command. */
 function quotesOf(page: string): { readonly message: string; readonly line: number }[] {
   const lines = page.split('\n');
   let fence: string | undefined;

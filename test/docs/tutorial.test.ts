@@ -14,7 +14,7 @@ t.setTimeout(600_000);
 
 const page = readFileSync(join(root, 'docs/tutorial.md'), 'utf8');
 
-/** Replacements of parts of commands, each with its reason. Everything else runs as it is written. */
+/** Replacements of parts of commands, each with its reason. Everything else runs as printed. */
 const replacementsFor = (port: number) =>
   [
     // The checkout under test, built, takes the place of a new clone.

@@ -120,7 +120,7 @@ t.test('random frames of JSON-RPC get an exact error, and the connection stays o
   ]);
   socket.send('{"jsonrpc":"2.0","method":"initialized"}');
 
-  // Those that ask the upstream or read the workspace may be answered later.
+  // Requests that ask the upstream or read the workspace may be answered later.
   const later = ['model/list', 'file/search'];
   const known = Object.keys(rpcMethods).filter((method) => !later.includes(method));
   const call = fc.record({

@@ -48,7 +48,7 @@ interface Attacked {
   readonly upstream: MockUpstream;
 }
 
-/** Of all tests that need no user of their own, with its Hub. */
+/** Place of all tests that need no user of their own, with its Hub. */
 const shared = makePlace(t);
 const hub = await startHub(shared);
 let scenes = 0;
@@ -425,7 +425,7 @@ t.test('Api.AutoApprove false declines each call that needs approval', async (t)
   });
 
   t.test('a declined call is traced', async (t) => {
-    // Of the session: both requests made calls of the same ids.
+    // Events of the session: both requests made calls of the same ids.
     const types = ['approval.requested', 'approval.completed', 'tool.started', 'tool.failed'];
     await traced(workspace, forbidden[0]?.id ?? '', ...types, ...types);
     t.match(
@@ -472,7 +472,7 @@ t.test('Api.EnabledTools limits the tools of the model and of sub-agents', async
   });
 });
 
-/** Every file below the place, as bytes that are searched as they are. */
+/** Every file below the place, as bytes that are searched unchanged. */
 function filesOf(root: string): string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

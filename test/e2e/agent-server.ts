@@ -45,7 +45,7 @@ export function lastWords({ body }: UpstreamRequest): { words: string; answers: 
 
 /** A server that `oratorio api` runs. */
 export interface ApiServer {
-  /** Of the chat API, without `/v1`. */
+  /** Base URL of the chat API, without `/v1`. */
   readonly url: string;
   readonly pid: number;
   readonly process: ChildProcess;
@@ -132,7 +132,7 @@ export async function runTurn(client: AppServerClient, threadId: string, text: s
   return lastTurn(client, threadId);
 }
 
-/** The same in a thread of its own. */
+/** Runs a turn in a thread of its own. */
 export async function runAlone(client: AppServerClient, workspacePath: string, text: string): Promise<Turn> {
   return runTurn(client, await startThread(client, { workspacePath }), text);
 }

@@ -1,5 +1,5 @@
 /**
- * A coding task from beginning to end, in the product as it is installed: a file is created, changed, searched and run, and
+ * A coding task from beginning to end, in the installed product: a file is created, changed, searched and run, and
  * the outcome is reported – by the demo model and by an upstream that behaves as real ones do, through every way in.
  */
 import { spawn } from 'node:child_process';

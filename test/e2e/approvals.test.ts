@@ -1,4 +1,4 @@
-/** Approvals, grants and the sandbox in the product as it is installed, attacked through the model that an upstream plays. */
+/** Approvals, grants and the sandbox in the installed product, attacked through the model that an upstream plays. */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ import { command, makePlace, oratorio, runningHub } from './harness.ts';
 t.setTimeout(600_000);
 if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
 
-/** Of all tests, with the Hub that the first command starts. */
+/** Place of all tests, with the Hub that the first command starts. */
 const place = makePlace(t);
 
 /** Model that runs the command at the end of the prompt, given as JSON, and then answers `text`. */

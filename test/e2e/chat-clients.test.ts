@@ -1,4 +1,4 @@
-/** The libraries that people use, against the product as it is installed: `oratorio api`, and a server that a Hub manages. */
+/** The libraries that people use, against the installed product: `oratorio api`, and a server that a Hub manages. */
 import { spawn } from 'node:child_process';
 import t, { type Test } from 'tap';
 import { aiSdk } from '../chat/clients/ai-sdk.ts';

@@ -8,7 +8,7 @@ import { atTerminal, hasTerminals, keys } from '../cli/terminal.ts';
 import { command, makePlace, oratorio, runningHub } from './harness.ts';
 
 const place = makePlace(t);
-/** Of the tests that need no settings. */
+/** Place of the tests that need no settings. */
 const workspace = place.workspace('site');
 
 const starts = 'call Exec {"command": "echo up; sleep 3400", "background": true}';

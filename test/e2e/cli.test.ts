@@ -1,4 +1,4 @@
-/** The built command line tool, as it is installed, from `up` to `hub stop`: a real Hub and a real agent server. */
+/** The built and installed command line tool, from `up` to `hub stop`: a real Hub and a real agent server. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

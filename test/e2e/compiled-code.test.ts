@@ -54,7 +54,7 @@ t.test('an agent server runs the compiled code of another one, and replaces dama
     const [code] = await once(child, 'close');
     t.equal(code, 0, output);
   }
-  /** Inodes of the stored code, by file: a file that is stored anew is another one. */
+  /** Inodes of the stored code, by file: a rewritten file has another inode. */
   const compiled = () =>
     new Map(
       readdirSync(cache, { recursive: true, encoding: 'utf8' })

@@ -1,4 +1,4 @@
-/** AGENTS.md, skills, prompt commands, hooks and the plan in every face of the built product: what the model gets, what a client sees. */
+/** AGENTS.md, skills, prompt commands, hooks and the plan in every face of the built product: for the model and for clients. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const steps = [
   { step: 'Reproduce it', status: 'completed' },
   { step: 'Repair it', status: 'in_progress' },
 ];
-/** The model plans, reads below an AGENTS.md, reads the skill, and tries what the hook forbids. */
+/** The model plans, reads below an AGENTS.md, reads the skill, and tries the call that the hook forbids. */
 const toolCalls = [
   { id: 'plan', name: 'UpdatePlan', arguments: { plan: steps } },
   { id: 'read', name: 'ReadFile', arguments: { path: 'shop/price.txt' } },

@@ -1,4 +1,4 @@
-/** Pages while servers die and restart, and while the CLI or a file changes what they show. */
+/** Pages while servers die and restart, and while the CLI or a file changes their data. */
 import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 import type { Page } from 'playwright-core';

@@ -82,7 +82,7 @@ export function theatre() {
   };
 }
 
-/** Checks that no page of a scene has done so far what no page may do. */
+/** Checks that no page of a scene has done anything forbidden so far. */
 export const isBlameless = (t: Test, { complaints, foreign }: PageWatch): void => {
   t.same([...complaints, ...foreign], [], 'no script error, no violation of the policy, no request to another origin');
 };

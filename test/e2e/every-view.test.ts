@@ -1,4 +1,4 @@
-/** Every view of the Hub's page and of a workspace's page as they are served: laptop and phone, light and dark, no foreign request. */
+/** Every view of the served pages of the Hub and of a workspace: laptop and phone, light and dark, no foreign request. */
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';

@@ -67,7 +67,7 @@ function limitedWriter(): Disk {
 t.test('on a full disk ensure fails without a leak, and succeeds once there is room', async (t) => {
   const place = makePlace(t);
   const disk = smallDisk(t, place);
-  // Its settings make the Hub write a warning at every start, into a log that is on the full disk too.
+  // The settings make the Hub write a warning at every start, into a log that is on the full disk too.
   const [known, fresh] = [place.workspace('known'), place.workspace('fresh', { NoSuchSetting: 'x'.repeat(1000) })];
   const hub = await startHub(place);
   const running = await hub.client.ensure({ workspacePath: known });
@@ -265,7 +265,7 @@ async function subscribers(hub: BuiltHub): Promise<number> {
 t.test(
   `${stalled} subscribers that never read ${total} events cost no memory and delay no other subscriber`,
   async (t) => {
-    // A narrow heap keeps garbage small, so that resident memory shows what is referenced.
+    // A narrow heap keeps garbage small, so that resident memory shows the referenced objects.
     const place = makePlace(t);
     const hub = await startHub({ ...place, env: { ...place.env, NODE_OPTIONS: narrowHeap } });
     const numbers: number[] = [];
@@ -281,7 +281,7 @@ t.test(
       };
       read().catch(reject);
     });
-    // As much without them first: the ring is full and the heap as large as it gets before anything is measured.
+    // First the same events without stalled subscribers, to fill the ring and to grow the heap to its limit.
     await publish(hub, total);
     await eventually(() => numbers.length === total || undefined, 'the warm-up has arrived');
     const before = { resident: residentKiB(hub.pid), files: openFiles(hub.pid) };

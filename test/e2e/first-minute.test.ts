@@ -20,7 +20,7 @@ function pastedLines(): readonly string[] {
   return blocks.flatMap(({ text }) => text.split('\n').filter((line) => line.trim() !== ''));
 }
 
-/** A checkout of its own with the sources and the build of this one: what it writes stays in the place. */
+/** A checkout of its own with the sources and the build of this one: its files stay in the place. */
 function checkout(directory: string): string {
   mkdirSync(directory);
   for (const name of ['bin', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json'])

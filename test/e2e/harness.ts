@@ -1,4 +1,4 @@
-/** The product as it is installed: the built `bin/oratorio.js`, in processes of its own, each test in a place of its own. */
+/** The installed product: the built `bin/oratorio.js`, in processes of its own, each test in a place of its own. */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -82,7 +82,7 @@ export function makePlace(t: Teardown, prefix = 'oratorio-e2e-'): Place {
     env: {
       ...programEnvironment,
       HOME: root,
-      // Compiled code of agent servers is no state: shared, it spares every place the work of the first start.
+      // Compiled code of agent servers is not state: shared, it spares every place the work of the first start.
       XDG_CACHE_HOME: at('node_modules/.cache/oratorio-places'),
       TMPDIR: temporary,
       ORATORIO_HOME: home,
@@ -142,7 +142,7 @@ export async function oratorio(
   return { code, signal, stdout, stderr };
 }
 
-/** The same for a command that must succeed; gives what `--json` has printed. */
+/** Runs a command that must succeed; returns the document of `--json`. */
 // biome-ignore lint/suspicious/noExplicitAny: documents of all commands, compared field by field
 export async function oratorioJson(place: Place, ...argv: readonly string[]): Promise<any> {
   const { code, stdout, stderr } = await oratorio(place, [...argv, '--json']);
@@ -207,7 +207,7 @@ function hubAt(place: Place, lock: HubLock, child?: ChildProcess): BuiltHub {
       try {
         return await request(lock, method, path, body, headers);
       } catch (error) {
-        // Of an answer that did not come the Hub itself knows most.
+        // The Hub knows most about a missing answer.
         const state = child ? howItEnded(child) : `is process ${lock.pid}`;
         throw new Error(`${method} ${path}: the Hub ${state}, it said: ${hubLog(place)}`, { cause: error });
       }

@@ -120,7 +120,7 @@ async function cloneAgain(before: Scene): Promise<Scene & { readonly client: Hub
 const scene = await makeScene(t);
 
 const ran = ({ markers }: Scene): string[] => readdirSync(markers).sort();
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal obeys
+// biome-ignore lint/suspicious/noControlCharactersInRegex: codes that a terminal obeys
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
 const advice = (clone: string) => new RegExp(`oratorio trust ${clone}`);
 

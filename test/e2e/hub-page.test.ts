@@ -128,7 +128,7 @@ t.test('one inbox shows the requests of two workspaces; of two people who answer
     );
     return found.elementHandle();
   };
-  // Both press what both have in sight: the second press counts for nothing, whichever it is.
+  // Both press buttons that both have in sight: the second press counts for nothing.
   const presses = [
     await buttonOf(phone, 'touch of-the-second', 'Allow once'),
     await buttonOf(laptop, 'touch of-the-first', 'Allow once'),

@@ -44,7 +44,7 @@ t.test(
 );
 
 t.test('with only the installed files, a workspace starts on the packed binary and answers', async (t) => {
-  // As npm lays it down: what is not named by the shrinkwrap is not there.
+  // Laid out like npm does: packages that the shrinkwrap does not name are missing.
   for (const name of installedBeside(installed)) {
     const target = join(installed, 'node_modules', name);
     mkdirSync(dirname(target), { recursive: true });

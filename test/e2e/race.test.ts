@@ -1,4 +1,4 @@
-/** `oratorio race` in the product as it is installed, with a model whose second attempt is the good one. */
+/** `oratorio race` in the installed product, with a model whose second attempt is the good one. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

@@ -46,7 +46,7 @@ const silent = /The agent server does not answer\. Waiting for it; Ctrl-C stops 
 
 /** The agent server of all tests; each leaves it running, or is the last. */
 const place = makePlace(t);
-// The Hub does not notice before a test has: the stopped process stays as it is.
+// The Hub does not notice before a test has: the stopped process stays stopped.
 mkdirSync(place.home, { mode: 0o700 });
 writeFileSync(join(place.home, 'config.json'), JSON.stringify({ Supervision: { ProbeIntervalMs: 600_000 } }));
 const workspace = place.workspace('site');

@@ -1,4 +1,4 @@
-/** Checks views of the product as it is served: two sizes of screen, light and dark, its real Content-Security-Policy. */
+/** Checks views of the served product: two sizes of screen, light and dark, its real Content-Security-Policy. */
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { type PageWatch, watchPages } from '../page-watch.ts';

@@ -1,4 +1,4 @@
-/** `oratorio diff` and `oratorio undo` in the product as it is installed. */
+/** `oratorio diff` and `oratorio undo` in the installed product. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

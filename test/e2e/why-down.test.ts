@@ -32,7 +32,7 @@ async function runTurns(hub: BuiltHub, workspacePath: string, count: number): Pr
       for await (const _event of await startTurn(client, thread, 'hello'));
     }
   } catch {
-    // The reason is what the test is about: it is asserted where users see it.
+    // The test is about the reason: it is asserted where users see it.
   } finally {
     client.close();
   }

@@ -57,7 +57,7 @@ interface Recorder {
   text(): string;
 }
 
-/** A real HTTP server that writes down what arrives. */
+/** A real HTTP server that records its requests. */
 async function recorder(t: Test): Promise<Recorder> {
   const requests: Recorder['requests'] = [];
   const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** An agent of another maker does the turns of a workspace: over the real server and a real process. */
+/** An external agent does the turns of a workspace: over the real server and a real process. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,4 +1,4 @@
-/** An editor connected to Oratorio drives an agent of another maker: over ACP on both sides. */
+/** An editor connected to Oratorio drives an external agent: over ACP on both sides. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -6,7 +6,7 @@ import { eventually, type Message, startServer } from '../appserver/harness.ts';
 import { items, stubAgent, Talk, textOf } from './talk.ts';
 
 interface Fault {
-  /** As in the document. */
+  /** Name of the fault in the document. */
   readonly name: string;
   /** Words for the stub. */
   readonly does: readonly string[];
@@ -16,7 +16,7 @@ interface Fault {
   readonly shows?: (t: Test, turn: Message) => void;
 }
 
-/** They happen one after the other in one thread; each is followed by a turn that must succeed. */
+/** Faults that happen one after the other in one thread; each is followed by a turn that must succeed. */
 const faults: readonly Fault[] = [
   { name: 'noise and escape codes', does: ['noise', 'say a'], ends: 'completed', says: /^a$/ },
   { name: 'half a line', does: ['half', 'say b'], ends: 'completed', says: /^b$/ },

@@ -1,4 +1,4 @@
-/** Files that an agent of another maker has us read and write: inside our bounds, with a grant, while its turn runs. */
+/** Files that an external agent has us read and write: inside our bounds, with a grant, while its turn runs. */
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

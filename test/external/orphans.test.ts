@@ -1,5 +1,5 @@
 /**
- * kill -9 of the agent server, or of the process that does the work of an agent: what an agent has hidden by a session and an
+ * kill -9 of the agent server, or of the worker process of an agent: a process that an agent has hidden by a session and an
  * environment of its own is ended all the same.
  */
 import { spawn } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** An agent that speaks the Agent Client Protocol and does what its prompt says, a word a line: for tests. */
+/** Test agent that speaks the Agent Client Protocol and follows its prompt, a word a line. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -26,14 +26,14 @@ const update = (sessionId, sessionUpdate, rest) =>
   send({ method: 'session/update', params: { sessionId, update: { sessionUpdate, ...rest } } });
 const say = (sessionId, text) => update(sessionId, 'agent_message_chunk', { content: { type: 'text', text } });
 
-/** `@` begins a path that is used as it is. */
+/** `@` begins a path that is used unchanged. */
 const placed = (session, path) => (path.startsWith('@') ? path.slice(1) : `${session.cwd}/${path}`);
 const written = async (sessionId, path) => {
   const { error } = await ask('fs/write_text_file', { sessionId, path, content: 'written by the client\n' });
   return error ? `${error.code} ${error.message}` : 'written';
 };
 
-/** Runs a command in a terminal of the client. `more` are further parameters. @returns what the client answers, as words */
+/** Runs a command in a terminal of the client. `more` are further parameters. @returns the answer of the client, as words */
 const inTerminal = async (sessionId, command, more = {}) => {
   const { result, error } = await ask('terminal/create', { sessionId, command, ...more });
   if (error) return `${error.code} ${error.message}`;
@@ -165,7 +165,7 @@ async function act(sessionId, word, argument, session) {
     case 'writefile':
       return say(sessionId, await written(sessionId, placed(session, argument)));
     case 'askwrite': {
-      // As some agents do: they ask, and then have the client write.
+      // Some agents ask, and then have the client write.
       const [shown, other = shown] = argument.split(' ');
       const path = placed(session, shown);
       const call = { toolCallId: `call_${session.calls++}`, title: `Write ${shown}`, kind: 'edit' };
@@ -184,7 +184,7 @@ async function act(sessionId, word, argument, session) {
       return say(sessionId, await inTerminal(sessionId, more.command, { ...more, ...cwd }));
     }
     case 'askterminal': {
-      // As some agents do: they ask, and then have the client run it. Twice: a grant holds once.
+      // Some agents ask, and then have the client run it. Twice: a grant holds once.
       const toolCallId = `call_${session.calls++}`;
       const call = { toolCallId, title: argument, kind: 'execute', rawInput: { command: argument } };
       const asked = ask('session/request_permission', { sessionId, toolCall: call, options });
@@ -361,14 +361,14 @@ async function act(sessionId, word, argument, session) {
     case 'address':
       return say(sessionId, address());
     case 'counted':
-      // As qwen counts one request.
+      // The form in which qwen counts one request.
       session.isUncounted = true;
       return update(sessionId, 'agent_message_chunk', {
         content: { type: 'text', text: '' },
         _meta: { usage: JSON.parse(argument) },
       });
     case 'quota':
-      // As gemini counts a prompt.
+      // The form in which gemini counts a prompt.
       session.isUncounted = true;
       session.quota = JSON.parse(argument);
       return;
@@ -431,7 +431,7 @@ const methods = {
     made += 1;
     const sessionId = `session-${process.pid}-${made}`;
     sessions.set(sessionId, { cwd, mcpServers, calls: 0, turns: 0 });
-    // As some agents greet, outside of any turn.
+    // Some agents greet, outside of any turn.
     say(sessionId, 'a greeting');
     return { sessionId, ...state() };
   },

@@ -1,4 +1,4 @@
-/** Our own agent gives tasks to agents of other makers, and a thread names the agent that does its turns. */
+/** Our own agent gives tasks to external agents, and a thread names the agent that does its turns. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

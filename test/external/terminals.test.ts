@@ -1,4 +1,4 @@
-/** Commands that an agent of another maker has us run: where our own run, by our rules and approvals, no longer than its turn. */
+/** Commands that an external agent has us run: where our own run, by our rules and approvals, no longer than its turn. */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

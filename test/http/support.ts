@@ -6,7 +6,7 @@ import { createServer, type HttpServer, loopbackHosts, type ServerOptions } from
 
 export type Adapter = 'uws' | 'node';
 
-/** Whatever is awaited in these tests arrives within this time, also on a busy machine. */
+/** Time in which everything awaited in these tests arrives, also on a busy machine. */
 export const patienceMs = 120_000;
 
 export interface Running {
@@ -76,7 +76,7 @@ export class RawClient {
     });
   }
 
-  /** Its socket is destroyed with the test. */
+  /** Connects a client whose socket is destroyed with the test. */
   static async connect(t: Test, port: number): Promise<RawClient> {
     const client = await RawClient.open(port);
     t.teardown(() => client.socket.destroy());
@@ -94,7 +94,7 @@ export class RawClient {
     this.socket.write(text, 'latin1');
   }
 
-  /** Resolves once `condition` holds of what has been received. One at a time. */
+  /** Resolves once `condition` holds for the received text. One at a time. */
   async #when(condition: (piece: string) => boolean, what: () => string): Promise<void> {
     if (condition(this.received)) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -128,7 +128,7 @@ export class RawClient {
     if (!isThere) throw new Error(`closed before ${text.slice(0, 100)}`);
   }
 
-  /** Waits until what was received matches. */
+  /** Waits until the received text matches. */
   async until(pattern: RegExp): Promise<string> {
     await this.#when(
       () => pattern.test(this.received) || this.closed,
@@ -188,7 +188,7 @@ export class Exchanges {
   readonly #port: number;
   #client: RawClient | undefined;
 
-  /** Its connection is closed with the test. */
+  /** Closes the connection with the test. */
   constructor(t: Test, port: number) {
     this.#port = port;
     t.teardown(() => this.#client?.socket.destroy());

@@ -1,4 +1,4 @@
-/** The one connection of the Hub to an agent server: how its feed is read, and what it shows of the server's life. */
+/** The one connection of the Hub to an agent server: how its feed is read, and the states of the server that it shows. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
@@ -47,7 +47,7 @@ t.test('bytes that are not a chunk are an error', async (t) => {
   t.same(decode([Buffer.from('1 ;name=value\r\na\r\n')]).body.toString(), 'a', 'extensions are passed over');
 });
 
-/** A server that answers each connection with `answer`; resolves with what it was asked. */
+/** A server that answers each connection with `answer`; resolves with its requests. */
 async function serve(t: Test, answer: (socket: Socket) => void) {
   const asked: string[] = [];
   const server = createServer((socket) => {

@@ -241,7 +241,7 @@ export async function startTestHub(t: Teardown, setup: HubSetup = {}): Promise<T
     try {
       return await request(lock, method, path, body, headers);
     } catch (error) {
-      // Of an answer that did not come the Hub itself knows most.
+      // The Hub knows most about a missing answer.
       throw new Error(`${method} ${path}: the Hub ${howItEnded(child)}, it said: ${output()}`, { cause: error });
     }
   }

@@ -52,7 +52,7 @@ class Chance {
   }
 }
 
-/** One client on a connection of the agent server: what it sends arrives when the test says so. */
+/** One client on a connection of the agent server: its messages arrive when the test says so. */
 class Client {
   readonly #threads: ThreadService;
   readonly #name: string;
@@ -184,7 +184,7 @@ class Hub {
 
 type Step = () => void;
 
-/** Runs one turn with many requests, and checks what became of each. Returns their number. */
+/** Runs one turn with many requests, and checks the result of each. Returns their number. */
 async function round(chance: Chance): Promise<number> {
   const executed = new Map<string, number>();
   const decisions = new Map<string, { readonly decision: string; readonly by: string }>();
@@ -278,7 +278,7 @@ async function round(chance: Chance): Promise<number> {
           .carry(hub.workspace, requestId, sender, () => delivered)
           .then(
             (settled) => {
-              // Its turn has ended, and the report of that is under way.
+              // The turn has ended, and the report of that is under way.
               if (settled.kind === 'unknown') return void mine.push({ word, said: 'lost' });
               mine.push({ word, said: settled.kind === 'decided' ? 'won' : 'lost', made: settled.made.decision });
             },
@@ -293,7 +293,7 @@ async function round(chance: Chance): Promise<number> {
     ];
   }
 
-  /** As the routes of both servers do it. */
+  /** Decides like the routes of both servers. */
   function decide(requestId: string, word: Word): AnswerOutcome {
     try {
       return { kind: 'decided', made: agent.decide(requestId, { decision: word, client: 'oratorio-page' }) };

@@ -1,4 +1,4 @@
-/** Web Push against a push service that the test brings: it decrypts what arrives (RFC 8291) and proves the sender (RFC 8292). */
+/** Web Push against a push service that the test brings: it decrypts messages (RFC 8291) and proves the sender (RFC 8292). */
 import { execFileSync } from 'node:child_process';
 import { createDecipheriv, createECDH, createPublicKey, hkdfSync, randomBytes, verify } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';

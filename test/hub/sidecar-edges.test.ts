@@ -48,7 +48,7 @@ function contentOf(directory: string): string {
     .join('\n');
 }
 
-/** Of the tests after the first one, which has killed its Hub. */
+/** Hub of the tests after the first one, which has killed its own. */
 let hub: TestHub;
 const stop = (workspacePath: string) => hub.call('POST', '/v1/appservers/stop', { workspacePath });
 const all = t;

@@ -1,4 +1,4 @@
-/** List of the conversations of 200 workspaces: its time, what it stores, and what it does meanwhile. Databases without servers. */
+/** List of the conversations of 200 workspaces: its time, its stored data, and its other work. Databases without servers. */
 import {
   copyFileSync,
   existsSync,

@@ -16,7 +16,7 @@ function recording(options: RecorderOptions = {}) {
   t.teardown(() => recorder.close());
   const watch = <A extends AnyActorRef>(actor: A, id: string, machine = 'door'): A => {
     recorder.observe(actor, { id, parent: null, machine, title: id });
-    // Its timers would hold the process for a minute.
+    // The timers of the actor would hold the process for a minute.
     t.teardown(() => actor.stop());
     return actor;
   };

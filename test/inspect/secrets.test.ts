@@ -29,7 +29,7 @@ const secretive: unknown = new Proxy(
   },
 );
 
-/** Fields that may be shown: words of ours, numbers, ids of ours. What they hold is chosen by us, not by a user. */
+/** Fields that may be shown: words of ours, numbers, ids of ours. We choose their values, not a user. */
 function withSecrets(context: Readonly<Record<string, unknown>>, shown: ReadonlySet<string>) {
   const seeded: Record<string, unknown> = {
     apiKey: marker,

@@ -23,7 +23,7 @@ import {
 import { unusedPort } from '../ports.ts';
 import { doorMachine, lampMachine } from './helpers.ts';
 
-/** Their types say of `id` that it is text, and their inspectors send null; a snapshot is whatever can be serialised. */
+/** Events of inspectors: the type of `id` is text, but they send null; a snapshot is any value that can be serialised. */
 type Loose<M> = M extends unknown ? Omit<M, 'id' | 'snapshot'> : never;
 
 const machines = { door: doorMachine, lamp: lampMachine };

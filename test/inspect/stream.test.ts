@@ -15,7 +15,7 @@ const machines = { door: doorMachine, lamp: lampMachine };
 const text = fc.oneof(fc.string(), fc.constantFrom('a.b', 'a\\b', '__proto__x', '“”\u2028', ''));
 const date = fc.date({ noInvalidDate: true });
 const fact = fc.oneof(text, fc.double(), fc.integer(), fc.boolean(), fc.constant(null), date);
-// superjson refuses what could change a prototype; projections and states are made by us and have no such name.
+// superjson refuses keys that could change a prototype; projections and states are made by us and have no such name.
 const name = text.filter((name) => !['__proto__', 'constructor', 'prototype'].includes(name));
 const projection = fc.dictionary(name, fact, { noNullPrototype: true });
 const texts = fc.array(text, { maxLength: 3 });

@@ -98,7 +98,7 @@ export function failure(
   });
 }
 
-/** Part of what an actor is started with: leads to the world in which it is. */
+/** Part of an actor's input that refers to its world. */
 export interface Scope {
   readonly system: AnyActorRef['system'];
 }

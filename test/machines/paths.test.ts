@@ -142,7 +142,7 @@ t.test('api-proxy', (t) =>
     createWorld: () => new SidecarWorld(watchful, false, false),
     valueOf: (world: SidecarWorld) => world.actor.getSnapshot().value,
     alsoDecides: ({ context }) => [context.hasServed, context.startFollows],
-    // It takes more failures than a path without a loop has.
+    // The state needs more failures than a path without a loop has.
     elsewhere: ['exited.givenUp'],
     happenings: {
       START: { event: () => ({ type: 'PROXY.START' }), play: (world) => world.send('PROXY.START') },

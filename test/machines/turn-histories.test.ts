@@ -1,4 +1,4 @@
-/** Turns of several steps: what earlier events change in later states. */
+/** Turns of several steps: effects of earlier events in later states. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { Brain, type Message } from '../fixtures/mcp/brain.ts';
 
-/** Request as it was received. */
+/** Request as received. */
 export interface SeenRequest {
   readonly method: string | undefined;
   readonly rpcMethod: string | undefined;

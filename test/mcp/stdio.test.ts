@@ -219,7 +219,7 @@ t.test(
     };
     subscribe('child_process', hold);
     t.teardown(() => unsubscribe('child_process', hold));
-    // It reads a message first, so that no write to it fails.
+    // The server reads a message first, so that no write to it fails.
     const brief = stdio(['-c', 'read message; exec >&-; sleep 0.05; exit 7'], { command: 'sh' });
     const mcp = room(t, { brief }, { restartPolicy: { ...quick, maxRestarts: 0 } });
     mcp.servers.start();

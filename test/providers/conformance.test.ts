@@ -1,4 +1,4 @@
-/** Our providers against services that refuse what the real ones refuse. */
+/** Our providers against services that refuse the same requests as the real ones. */
 import t, { type Test } from 'tap';
 import type { ModelEvent } from '../../src/agent/index.ts';
 import { pictures } from '../pictures.ts';

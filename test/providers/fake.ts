@@ -1,4 +1,4 @@
-/** Loopback servers that stand in for model services, one dialect each. They enforce what the services enforce. */
+/** Loopback servers that stand in for model services, one dialect each. They enforce the rules of the services. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Test } from 'tap';
@@ -43,7 +43,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Rules and wire of one service. A new one for each server: it remembers what it has said. */
+/** Rules and wire of one service. A new one for each server: it remembers its answers. */
 export interface Dialect {
   readonly name: string;
   /** Path of the base URL, e.g. `/v1`. */
@@ -72,7 +72,7 @@ export interface Fake {
   readonly apiKey: string;
   /** Requests to a model, oldest first. */
   readonly requests: readonly Received[];
-  /** Those that were answered as the dialect does. */
+  /** Requests that were answered as the dialect does. */
   readonly answered: readonly Received[];
   /** Faults of the next requests, in order; `undefined` lets one pass. */
   readonly faults: (Fault | undefined)[];

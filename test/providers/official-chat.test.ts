@@ -1,4 +1,4 @@
-/** The stand-ins for chat completions, proven with OpenAI's own SDK as a client that gives back what each service wants. */
+/** The stand-ins for chat completions, proven with OpenAI's own SDK as a client that returns the fields that each service wants. */
 import OpenAI from 'openai';
 import t, { type Test } from 'tap';
 import { startFake } from './fake.ts';

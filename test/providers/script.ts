@@ -1,4 +1,4 @@
-/** Scripts of the fakes: the last text of the user says what the model does, so that any client can drive it. */
+/** Scripts of the fakes: the last text of the user is the script of the model, so that any client can drive it. */
 
 export const toolName = 'lookup';
 /** JSON Schema of the tool's arguments. */

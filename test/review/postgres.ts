@@ -32,7 +32,7 @@ export interface Postgres {
 }
 
 export interface PostgresOptions {
-  /** Whether what is committed survives a power cut. Tests need not wait for the disk. */
+  /** Whether a commit survives a power cut. Tests need not wait for the disk. */
   readonly isDurable?: boolean;
 }
 

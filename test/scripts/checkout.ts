@@ -55,7 +55,7 @@ export interface RunningScript {
   output(): string;
   /** Resolves with the first match in its output, from a position on. Rejects when the script ends without one. */
   writes(pattern: RegExp, from?: number): Promise<RegExpExecArray>;
-  /** Its exit code. */
+  /** Exit code of the script. */
   readonly ended: Promise<number | null>;
   /** Sends a signal; resolves with the exit code. */
   end(signal: NodeJS.Signals): Promise<number | null>;

@@ -14,10 +14,10 @@ function edit(file: string, from: string, to: string): void {
   writeFileSync(file, text.replace(from, to));
 }
 
-/** Commands that `npm run dev` runs, and what they import. */
+/** Commands that `npm run dev` runs, and their imports. */
 const commandsOfDev = ['hub', 'init', 'inspect', 'up'];
 
-/** Empties all other commands: the command line tool, which the test has built anew, is less than half of what it is. */
+/** Empties all other commands, so that the command line tool, which the test builds again, has less than half its size. */
 function leaveOutCommands(checkout: string): void {
   for (const file of globSync('src/cli/commands*.ts', { cwd: checkout })) {
     const text = readFileSync(join(checkout, file), 'utf8');

@@ -13,7 +13,7 @@ interface Report {
   readonly directories: readonly string[];
 }
 
-/** Starts a run of one file that waits, and resolves with what the file has started and made. */
+/** Starts a run of one file that waits, and resolves with the processes and files of the file. */
 async function startWaitingRun(report: string) {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^_?TAP|^TMPDIR$|^ORATORIO_TEST_(?!PROGRAMS$)/.test(name),
@@ -69,7 +69,7 @@ t.test('a command with its directory in memory writes there, and leaves nothing 
   const [command = '', ...rest] = [...words, 'sh', '-c', 'echo it > "$1/file" && stat -f -c %T "$1"', '-', directory];
   const { status, stdout, stderr } = spawnSync(command, rest, { encoding: 'utf8' });
   t.equal(status, 0, stderr);
-  // Without the right to mount, the command has the directory as it is.
+  // Without the right to mount, the command has the directory unchanged.
   if (words.length > 0) t.equal(stdout, 'tmpfs\n');
   t.same(readdirSync(directory), words.length > 0 ? [] : ['file']);
   t.end();

@@ -1,4 +1,4 @@
-/** The same stack with the composition tool of Debian 12, which is no plugin and knows less. */
+/** Stack with the composition tool of Debian 12, which is not a plugin and knows less. */
 import { writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import t from 'tap';

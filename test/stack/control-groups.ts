@@ -8,7 +8,7 @@ export interface Removal {
   readonly root?: string;
   /** Removes an empty directory, as `rmdirSync` does. */
   readonly remove?: (directory: string) => void;
-  /** Of all groups together; the default is one that only a process without end reaches. */
+  /** Deadline of all groups together; the default is one that only a process without end reaches. */
   readonly deadlineMs?: number;
 }
 

@@ -43,7 +43,7 @@ async function unpack(): Promise<string[][]> {
   return lists.slice(1).map((list) => ['/.', ...list.map((name) => name.replace(/^\.|\/$/g, ''))]);
 }
 
-/** Writes what dpkg knows of packages that are unpacked and not configured. */
+/** Writes the records of dpkg for packages that are unpacked and not configured. */
 async function register(files: readonly string[][]): Promise<void> {
   mkdirSync(join(database, 'info'), { recursive: true });
   writeFileSync(join(database, 'info/format'), '1\n');

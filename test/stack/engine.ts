@@ -22,7 +22,7 @@ const pollMs = 100;
 
 /**
  * Starts one; its data is below `directory`, its containers are in the cgroup `cgroup`.
- * @throws Error with what it has logged
+ * @throws Error with its log
  */
 export async function startEngine(directory: string, cgroup: string): Promise<TestEngine> {
   const at = (name: string): string => join(directory, name);

@@ -21,7 +21,7 @@ export const authorityOf = (directory: string): Authority => ({
   key: join(directory, 'authority.key'),
 });
 
-/** Debian, with an authority of this run, and the gateway's image: what a machine on the internet gets from a registry. */
+/** Debian, with an authority of this run, and the gateway's image: both stand in for images of a registry. */
 export async function makeBaseImages(directory: string): Promise<void> {
   const docker = (...args: string[]) => must('docker', args, { timeoutMs: imageMs });
   const { certificate, key } = authorityOf(directory);

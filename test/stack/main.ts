@@ -1,5 +1,5 @@
 /**
- * `npm run test:stack [-- FILES…]`: the tests that need a real container engine. What comes from the network is fetched first; then
+ * `npm run test:stack [-- FILES…]`: the tests that need a real container engine. Files from the network are fetched first; then
  * the engine and the tests run in a network, a process and a mount namespace of their own (`inside.ts`): ports, bridges, packet
  * filters, mounts and processes end with them, and no other engine of this machine notices.
  */

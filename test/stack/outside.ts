@@ -19,9 +19,9 @@ export interface Outside {
   /** `acme/shop`, with a pull request that is not open yet: see `openPull`. */
   readonly shop: ForgeRepository;
   readonly reviewer: Reviewer;
-  /** Of GitHub: API and git. */
+  /** Address of GitHub: API and git. */
   readonly url: string;
-  /** Of the model provider. */
+  /** Address of the model provider. */
   readonly modelUrl: string;
   /** Opens a pull request whose change has faults that the model knows. */
   openPull(number: number): Promise<void>;

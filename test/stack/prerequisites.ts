@@ -4,7 +4,7 @@ import { engineTools } from '../../scripts/system-tools.mjs';
 import { installPackages } from '../deploy/debian.ts';
 import { run } from '../deploy/run.ts';
 
-/** Makes sure that an engine can be started here. @throws Error that says what is in the way */
+/** Makes sure that an engine can be started here. @throws Error that names the obstacle */
 export async function demandPrograms(): Promise<void> {
   if (process.platform !== 'linux') throw new Error('A container engine of our own needs Linux.');
   if (process.getuid?.() !== 0) throw new Error('Only root can start a container engine: run this as root.');

@@ -51,7 +51,7 @@ export class StackScene {
     return ended;
   }
 
-  /** One that must succeed. @returns what it has printed */
+  /** Runs a command that must succeed. @returns its output */
   async done(...argv: readonly string[]): Promise<string> {
     const { code, stdout, stderr } = await this.server(...argv);
     if (code === 0) return stdout;
@@ -100,7 +100,7 @@ export class StackScene {
     return stdout;
   }
 
-  /** Ends whatever runs, for the teardown. */
+  /** Ends all that runs, for the teardown. */
   async remove(): Promise<void> {
     const filter = ['--filter', 'label=com.docker.compose.project', '-q', '-a'];
     const ids = (await must('docker', ['ps', ...filter], { timeoutMs: askMs })).split('\n').filter(Boolean);
@@ -109,7 +109,7 @@ export class StackScene {
 }
 
 /**
- * GitHub's way to the gateway: what is sent here goes to `host` on this machine, over TLS and with the certificate checked
+ * GitHub's way to the gateway: requests to it go to `host` on this machine, over TLS and with the certificate checked
  * against `authority`. @returns the address to send to
  */
 export async function wayTo(t: Teardown, { host, authority }: { host: string; authority: string }): Promise<string> {

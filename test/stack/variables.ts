@@ -26,5 +26,5 @@ export const images = {
   gateway: 'oratorio-test-gateway:2.11',
 } as const;
 
-/** Of this machine, as containers reach it: an address for trials between networks (RFC 2544). */
+/** Address of this machine for containers: an address for trials between networks (RFC 2544). */
 export const hostAddress = '198.18.0.1';

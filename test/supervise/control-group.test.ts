@@ -1,6 +1,6 @@
 /**
- * A control group holds what descends from a process, however it was started. Where this user may make none, as in most
- * containers, a process is ended as without it: each test states what holds there.
+ * A control group holds all descendants of a process, however they were started. Where this user may make none, as in most
+ * containers, a process is ended as without it: each test states the result there.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ const groupOf = (pid: number): string => {
   }
 };
 
-/** Tries what the module should find out: a directory below the control group of this process. */
+/** Tries the facts that the module should find out: a directory below the control group of this process. */
 function mayHaveGroups(): boolean {
   if (process.platform !== 'linux') return false;
   const mount = readFileSync('/proc/mounts', 'utf8')

@@ -22,7 +22,7 @@ t.test('of 30 competing processes exactly one holds the lock', async (t) => {
   t.equal(said.filter((line) => line === 'held').length, 29);
 });
 
-/** Starts a child, prints its pid, and waits: what the fixture `forks-grandchild` does, in a tenth of its processor time. */
+/** Starts a child, prints its pid, and waits like the fixture `forks-grandchild`, in a tenth of its processor time. */
 const family = { command: '/bin/sh', args: ['-c', 'sleep 600 & echo $!; wait'] };
 
 t.test('many processes can be stopped at once', async (t) => {

@@ -45,7 +45,7 @@ const start = (script: string, record?: ProcessRecord): Promise<PipedProcess> =>
 t.test('descendants of an agent are ended with it', async (t) => {
   const another = spawn('sleep', [word], { detached: true, stdio: 'ignore' });
   const ended = once(another, 'exit');
-  // The next test counts what sleeps.
+  // The next test counts sleepers.
   t.teardown(() => {
     another.kill('SIGKILL');
     return ended;

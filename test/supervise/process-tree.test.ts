@@ -42,7 +42,7 @@ t.test('a process that ignores SIGTERM is killed', async (t) => {
 t.test('sweep gives SIGTERM a chance before it kills', async (t) => {
   const polite = await start(t, 'stops-itself');
   await firstLine(polite);
-  // It stops after its line: of signals sent before, none continues it.
+  // The process stops after its line: a signal sent before does not continue it.
   await until('stopped', () => isStopped(polite.pid));
   await new ProcessTree(polite.identity, polite.marker).end(600_000);
   t.match(await polite.exited, { exitCode: 7 });

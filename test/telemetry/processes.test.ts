@@ -8,7 +8,7 @@ import { eventually, makeWorkspace, quick, startTestHub, temporaryDirectory } fr
 import { collector } from './collector.ts';
 import { lint, type ParsedFamily, parse, value } from './prometheus.ts';
 
-/** As Prometheus asks. */
+/** Requests metrics with the headers of Prometheus. */
 async function scrape(url: string, token: string): Promise<Map<string, ParsedFamily>> {
   const response = await fetch(url, {
     headers: { authorization: `Bearer ${token}`, accept: 'text/plain;version=0.0.4', 'accept-encoding': 'gzip' },

@@ -1,4 +1,4 @@
-/** Parses the exposition format 0.0.4 of Prometheus and reports what `promtool check metrics` would, without code of the product. */
+/** Parses the exposition format 0.0.4 of Prometheus. Reports the problems that `promtool check metrics` reports. No product code. */
 
 export interface Series {
   readonly name: string;

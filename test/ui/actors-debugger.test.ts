@@ -367,7 +367,7 @@ onPage(
     await shows(t, 'equal', () => page.getByRole('button', { name: 'Step back' }).isDisabled(), true);
     await page.locator('.log .vrow', { hasText: 'done(prepare)' }).click();
     await lit(page, 'starting.spawning');
-    // It plays for a few seconds only, so the page itself watches for it.
+    // The recording plays for a few seconds only, so the page itself watches for it.
     const playing = page.waitForFunction(() => document.querySelector('button[aria-label="Pause"]'));
     await page.keyboard.press('p');
     await playing;

@@ -68,7 +68,7 @@ export const showTab = (page: Page, name: string): Promise<void> => page.getByRo
 export const hasWholeLog = (page: Page, steps: number): Promise<void> =>
   page.locator('.log .panel-tools', { hasText: new RegExp(`^${steps}$`) }).waitFor();
 
-/** Waits until a locator's text is, or matches, what is expected. */
+/** Waits until a locator's text equals or matches the expected one. */
 export async function hasText(page: Page, selector: string, expected: RegExp | string): Promise<void> {
   await page.locator(selector, { hasText: expected }).first().waitFor();
 }

@@ -150,7 +150,7 @@ export async function startBackend(pageDirectory: string) {
       () => response.end(),
     );
     streams.add(response);
-    // As a server does: a stream that is silent for long is taken for dead, and connected anew.
+    // Like a server: a client takes a stream that is silent for long for dead, and connects again.
     const heartbeat = setInterval(() => response.writableEnded || response.write(':\n\n'), heartbeatMs);
     response.on('close', () => {
       clearInterval(heartbeat);

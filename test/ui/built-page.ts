@@ -14,7 +14,7 @@ export function hasBuiltPage(): boolean {
 }
 
 /**
- * The built page: the one that users get when `dist/` is of these sources, as it is within `npm test`; else it is built into
+ * The built page: the one that users get when `dist/` is of these sources, which holds within `npm test`; else it is built into
  * `directory`, which takes seconds. A directory that has other files loses none of them.
  * @returns where it is; not to be written to
  */

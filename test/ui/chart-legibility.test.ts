@@ -9,7 +9,7 @@ import type { Chart } from '../../src/protocol/inspection.ts';
 import { actorsStage } from './actors-scene.ts';
 import { overflowsAt } from './scene.ts';
 
-/** One actor in one state, and what its chart has to show. */
+/** One actor in one state, and the required contents of its chart. */
 interface Subject {
   readonly id: string;
   readonly leaf: string;
@@ -71,7 +71,7 @@ function recording(): string {
   });
 }
 
-/** Opens each actor, presses Fit and measures what is drawn. Runs in the page, which takes a second for all of them. */
+/** Opens each actor, presses Fit and measures the drawing. Runs in the page, which takes a second for all of them. */
 async function measureAll(page: Page, isPhone: boolean): Promise<readonly Measured[]> {
   return page.evaluate(
     async ({ subjects, isPhone }) => {

@@ -1,4 +1,4 @@
-/** Colours of code: the text stays what it is, and none of it takes long. */
+/** Colours of code: the text stays unchanged, and none of it takes long. */
 import fc from 'fast-check';
 import t from 'tap';
 import { isColourable, maxColouredChars } from '../../src/ui/views/chat/code/colours.ts';

@@ -1,4 +1,4 @@
-/** Markdown of a model: what becomes of it is the same in whatever pieces it comes, and nothing of it leads elsewhere. */
+/** Markdown of a model: the result is the same for any division into pieces, and nothing of it leads elsewhere. */
 import fc from 'fast-check';
 import type { Token } from 'marked';
 import t from 'tap';
@@ -8,7 +8,7 @@ import { safeHref } from '../../src/ui/views/chat/markdown/links.ts';
 
 const seed = process.env['ORATORIO_TEST_SEED'] === 'random' ? {} : { seed: 20_261_125 };
 
-/** Pieces of Markdown that have a meaning of their own, and those that change the meaning of what stands before. */
+/** Pieces of Markdown that have a meaning of their own, and those that change the meaning of the text before. */
 const piece = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('\n', '\n\n', ' ', '  ', '    ', '\t', '\r\n', '\r') },
   {

@@ -17,7 +17,7 @@ export interface PageRequest {
   readonly origin: string;
   /** Options beyond those of `Emulated` give the test a context of its own. */
   readonly context?: BrowserContextOptions | undefined;
-  /** The test changes what cannot be reset, such as scripts that run before those of the page. */
+  /** True when the test changes things that cannot be reset, such as scripts that run before those of the page. */
   readonly isChanged?: boolean | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface PageRequest {
 export type Plays<Scene> = Play<Scene> | Readonly<Record<string, Play<Scene>>>;
 type Play<Scene> = (t: Test, scene: Scene) => Promise<void>;
 
-/** Runs the tests of a scene. @param check asserts after each of them what no page may do */
+/** Runs the tests of a scene. @param check asserts after each of them that the page did nothing forbidden */
 export async function playAll<Scene>(
   t: Test,
   plays: Plays<Scene>,
@@ -62,10 +62,10 @@ const defaults = {
   permissions: ['clipboard-read', 'clipboard-write'],
 } satisfies BrowserContextOptions;
 
-/** All but `local_storage`, which the page clears itself, in order with what it writes. */
+/** All but `local_storage`, which the page clears itself, in order with its writes. */
 const storageTypes = 'indexeddb,cache_storage,service_workers,file_systems,shared_storage,storage_buckets';
 
-/** A page, and what it does that no page may do. */
+/** A page, and its forbidden acts. */
 class Watch implements WatchedPage {
   readonly context: BrowserContext;
   readonly page: Page;
@@ -108,7 +108,7 @@ class Watch implements WatchedPage {
   async reset(): Promise<void> {
     const { context, page } = this;
     for (const other of context.pages()) if (other !== page) await other.close();
-    // As the last listener: a page may store something when it is left.
+    // Must be the last listener: a page may store something when it is left.
     await page.evaluate(() => {
       addEventListener('pagehide', () => {
         sessionStorage.clear();
@@ -137,7 +137,7 @@ function sharedBrowser(): Promise<Browser> {
   return browser;
 }
 
-/** Returns what gives a test its page. */
+/** Returns a function that gives a test its page. */
 export function keptPage(viewport = defaults.viewport) {
   return async function openPage(t: Test, { origin, context, isChanged = false }: PageRequest): Promise<WatchedPage> {
     const { colorScheme, reducedMotion, forcedColors } = { ...defaults, ...context };

@@ -1,4 +1,4 @@
-/** Mentions in the composer: files are offered for what is typed, and a message takes an offered one for the same file. */
+/** Mentions in the composer: files are offered for the typed text, and a message takes an offered one for the same file. */
 import t from 'tap';
 import { messageOf } from '../../src/ui/views/chat/composer/message.ts';
 import { mentionBefore, offerFor } from '../../src/ui/views/chat/composer/suggestions.ts';

@@ -66,7 +66,7 @@ scene(
     await part(page, 'Recent sessions').getByText('Beta').waitFor();
     for (let index = 0; index < 50; index += 1) backend.emit('thread_b', [{ type: 'thinking', durationMs: 1 }]);
     await part(page, 'All time').getByText('56 thinking · 7 response').waitFor();
-    // It also asks every 15 s by itself, which a slow machine may take.
+    // The page also asks every 15 s automatically, which a slow machine may take.
     const idle = Math.floor((Date.now() - begun) / 15_000);
     t.ok(summaries() - before <= 4 + idle, `many events, few requests: ${summaries() - before}`);
     await part(page, 'Recent events').getByText('A fresh word.').waitFor({ state: 'detached' });

@@ -28,7 +28,7 @@ const types: Readonly<Record<string, string>> = {
 
 const compressedFiles = new Map<string, Buffer>();
 
-/** A file of the page as it is sent. Pressing it hard, or for each test anew, would take longer than all else that tests do. */
+/** Compressed file of the page. Stronger compression, or one for each test, would take longer than the tests themselves. */
 async function compressed(file: string): Promise<Buffer> {
   const known = compressedFiles.get(file);
   if (known) return known;

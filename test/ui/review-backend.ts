@@ -92,7 +92,7 @@ type NewDraft = Partial<Omit<StoredDraft, 'findings'>> & {
 };
 
 const portVariable = 'Oratorio__Server__Port';
-/** As after `--port`, with a variable of the user. */
+/** Settings after `--port`, with a variable of the user. */
 const variables = { [portVariable]: '5187', Oratorio__Review__MaxFindings: '9' };
 
 /** Starts the API with the page of `pageDirectory`; `repositories`: names in the settings. */

@@ -119,7 +119,7 @@ export class Stream {
     else if (at >= 0) for (const { frame } of this.#kept.slice(at + 1)) response.write(frame);
     else response.write(`id: ${this.#boot}-${this.#count}\nevent: stream.gap\ndata: {}\n\n`);
     this.readers.add(response);
-    // As a server does: a stream that is silent for long is taken for dead, and connected anew.
+    // Like a server: a client takes a stream that is silent for long for dead, and connects again.
     const heartbeat = setInterval(() => response.write(':\n\n'), heartbeatMs);
     response.on('close', () => {
       clearInterval(heartbeat);

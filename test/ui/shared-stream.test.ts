@@ -5,7 +5,7 @@ import type { Connection, StreamEvent, StreamOptions } from '../../src/ui/app/st
 
 type ReadOptions = Omit<StreamOptions, 'url' | 'token'>;
 
-/** The Web Locks API as far as it is used: exclusive locks of one name, waiting in order, given up and stolen. */
+/** The used part of the Web Locks API: exclusive locks of one name, waiting in order, given up and stolen. */
 function createLocks(): LockManager {
   interface Held {
     readonly steal: () => void;

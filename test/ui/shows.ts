@@ -14,7 +14,7 @@ const holds = {
 } satisfies Record<string, (found: unknown, expected: unknown) => boolean>;
 
 /**
- * Asserts what the page shows. It reads until the assertion holds, and asserts the last reading when it does not hold before a
+ * Asserts the contents of the page. It reads until the assertion holds, and asserts the last reading when it does not hold before a
  * deadline that only a hang reaches: a page that is fed by several requests and streams shows its parts in any order.
  * `read` must change nothing.
  */

@@ -169,7 +169,7 @@ t.test('only known fields can be read, and code that reads others is unknown', a
   );
 });
 
-/** Stands for any part of a context: what the machines read of it does not matter here. */
+/** Stands for any part of a context: the values that machines read of it do not matter here. */
 const anything: never = new Proxy(() => {}, {
   get: (_, field) =>
     field === Symbol.toPrimitive ? () => 1 : field === Symbol.iterator ? () => [][Symbol.iterator]() : anything,
@@ -203,7 +203,7 @@ function withGuards(machine: AnyStateMachine, holds: boolean): AnyStateMachine {
   return createMachine(stripped(plain.config) as never).provide(plain.implementations as never) as AnyStateMachine;
 }
 
-/** A configuration without what starts other actors; their ends stay, as events. */
+/** A configuration without the parts that start other actors; their ends stay, as events. */
 function stripped(config: unknown): unknown {
   if (typeof config !== 'object' || config === null) return config;
   if (Array.isArray(config)) return config.map(stripped);

@@ -67,7 +67,7 @@ class Stream {
     if (!isKnown) response.write(`id: ${id}\nevent: stream.gap\ndata: {}\n\n`);
     else if (lastEventId !== undefined) for (const frame of this.#frames.slice(at + 1)) response.write(frame.text);
     this.readers.add(response);
-    // As a server does: a stream that is silent for long is taken for dead, and connected anew.
+    // Like a server: a client takes a stream that is silent for long for dead, and connects again.
     const heartbeat = setInterval(() => response.writableEnded || response.write(':\n\n'), heartbeatMs);
     response.on('close', () => {
       clearInterval(heartbeat);

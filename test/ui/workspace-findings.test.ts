@@ -7,7 +7,7 @@ const workspaces = [
   { canonicalWorkspacePath: '/w/shop', displayName: 'shop', state: 'stopped' },
 ] as const;
 
-/** An app that notes what a finding does. */
+/** An app that records the acts of a finding. */
 function app() {
   const done: unknown[] = [];
   const made = {

@@ -1,4 +1,4 @@
-/** `AGENTS.md` files of a user and a workspace, as they are read for a model. */
+/** Reading of the `AGENTS.md` files of a user and a workspace for a model. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Skills and prompt commands, as they are found, read and expanded. */
+/** Search, reading and expansion of skills and prompt commands. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-/** For the tests of providers: asking one and keeping what it says. */
+/** Asks a provider in a test and stores its response. */
 import type { ModelEvent, ModelProvider, ModelRequest } from '../../../src/agent/model.ts';
 import { type OpenAiOptions, OpenAiProvider } from '../../../src/agent/providers/openai.ts';
 

@@ -248,7 +248,7 @@ t.test('a silent upstream times out; comments keep the request alive', async (t)
     [[eventStream, hang], 'upstreamFailed'],
     [[eventStream, write(event(delta({ content: 'x' }))), hang], 'upstreamFailed'],
   ];
-  // Long enough for what the upstream does say to arrive on a busy machine; so all are waited for at once.
+  // Long enough for the sent part of a response to arrive on a busy machine; so all are waited for at once.
   const idleMs = 5_000;
   const givenUp = silent.map(async ([script, code]) => {
     const upstream = await startMockUpstream(t, () => script);

@@ -1,4 +1,4 @@
-/** Upstreams as they really are: every deviation of the interface that is known, and what becomes of it. */
+/** Real upstreams: every known deviation from the interface, and its result. */
 import t from 'tap';
 import { cut, delta, done, event, json, type Script, streamed, write } from '../../fixtures/upstream/mock-upstream.ts';
 import { rejection } from './helpers.ts';

@@ -37,7 +37,7 @@ export function recorder(): Recorder {
           timeout: 60_000,
         });
       } catch {
-        // A script may fail; what it ran until then counts.
+        // A script may fail; the commands before the failure count.
       }
       return readdirSync(calls).map((file) => readFileSync(join(calls, file), 'utf8').split('\0').slice(0, -1));
     },

@@ -1,4 +1,4 @@
-/** Plain scripts, as they are parsed here and as real shells run them. */
+/** Plain scripts: our parser against real shells. */
 import { existsSync } from 'node:fs';
 import { cachedDataVersionTag } from 'node:v8';
 import fc from 'fast-check';

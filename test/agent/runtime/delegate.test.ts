@@ -1,4 +1,4 @@
-/** Turns that an agent of another maker does. */
+/** Turns that an external agent does. */
 import t from 'tap';
 import { type Delegate, type DelegatedReport, noOffers } from '../../../src/agent/index.ts';
 import { defaults } from '../../../src/protocol/index.ts';

@@ -34,7 +34,7 @@ function place(t: Test) {
   return { base, workspace: join(base, 'ws'), outside: join(base, 'outside'), home: join(base, 'home') };
 }
 
-/** A service whose threads call what the test says; `ask` returns the scopes asked for and the results. */
+/** A service whose threads make the calls of the test; `ask` returns the scopes asked for and the results. */
 function stage(t: Test, config: Record<string, unknown> = {}) {
   const places = place(t);
   const { Tools } = v.parse(Config, config);

@@ -1,4 +1,4 @@
-/** Hooks in turns: what they say reaches the model, and what they block does not happen. */
+/** Hooks in turns: their output reaches the model, and a blocked call does not run. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';

@@ -9,7 +9,7 @@ const compaction = { isAutomatic: true, contextWindow: 0, reserveTokens: 20_000,
 /** Size of a request, as a service with three bytes to a token counts it. */
 const tokensOf = (messages: readonly ModelMessage[]): number => Math.ceil(JSON.stringify(messages).length / 3);
 
-/** A model with a window, which refuses what exceeds it, and counts with each call of the tool. */
+/** A model with a window, which refuses longer requests, and counts with each call of the tool. */
 function counter(window: number, last: number, words = 0) {
   const sizes: number[] = [];
   const requests: (readonly ModelMessage[])[] = [];

@@ -1,4 +1,4 @@
-/** Turns that only plan: what they may call, how they end, and that the next one may change things again. */
+/** Turns that only plan: their permitted calls, their end, and that the next turn may change things again. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';

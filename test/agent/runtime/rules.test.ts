@@ -1,4 +1,4 @@
-/** Rules in turns: what runs, what is asked, what is refused. */
+/** Rules in turns: calls that run, ask or are refused. */
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { placeRules, RuleBook, readSavedRules } from '../../../src/agent/index.ts';

@@ -1,4 +1,4 @@
-/** Sub-agents that write in git worktrees of their own, and what becomes of their changes. */
+/** Sub-agents that write in git worktrees of their own, and the results of their changes. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

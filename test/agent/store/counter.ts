@@ -6,6 +6,6 @@ const [, , file = '', workspace = ''] = process.argv;
 const ledger = new DayLedger({ file, workspace });
 for (;;) {
   ledger.add(1);
-  // Not `process.stdout`: once the pipe is full, it keeps what is to be written, and a kill loses that.
+  // Not `process.stdout`: once the pipe is full, it buffers the text, and a kill loses the buffer.
   writeSync(1, '.');
 }

@@ -183,7 +183,7 @@ t.test('a full disk undoes the whole transaction; reads continue, and writes suc
       try {
         threads.putItem('a', message(2, 2, big));
       } catch {
-        // The disk has ended the transaction: what follows must not be written on its own.
+        // The disk has ended the transaction: later writes must not be committed on their own.
         threads.putTurn(turn('a', 3));
       }
     });
@@ -285,7 +285,7 @@ t.test('checkpoints run in another thread while writes continue', { timeout: 100
   const size = () => statSync(join(directory, 'state.db')).size;
   const small = size();
   let written = 0;
-  // Far less than what SQLite would move by itself.
+  // Far less than SQLite would move automatically.
   while (written * text.length < 5_000_000) {
     threads.transaction(() => {
       for (let count = 0; count < 10; count += 1) threads.putItem('a', message(1, ++written, text));

@@ -15,7 +15,7 @@ export function temporaryDirectory(t: Test): string {
   return directory;
 }
 
-/** A store that is closed with the test. Whatever goes wrong in the background fails the test. */
+/** A store that is closed with the test. Any error in the background fails the test. */
 export function opened(t: Test, directory: string = temporaryDirectory(t)): Store {
   const store = openStore(directory, { onFault: (error) => t.fail('a fault in the background', { error }) });
   t.teardown(() => store.close());

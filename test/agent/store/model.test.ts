@@ -25,7 +25,7 @@ const anyText = fc
 const anyTime = fc.integer({ min: 0, max: 3 }).map((second) => `2026-01-01T00:00:0${second}.000Z`);
 const anyStatus = fc.constantFrom('running' as const, 'waitingApproval' as const, 'completed' as const);
 
-/** The newest turn and the newest item: what a turn that runs writes to. */
+/** The newest turn and the newest item, to which a running turn writes. */
 const newestTurn = (store: ThreadStore, id: string): number => store.nextTurnNumber(id) - 1;
 const newestItem = (store: ThreadStore, id: string): number => store.nextItemNumber(id) - 1;
 

@@ -1,6 +1,6 @@
 /**
  * Writes a conversation into the store of the directory it is given, for ever, and says so after each commit: one line
- * of JSON. With a limit of the file size (`ulimit -f`) it says what the store answers when that is reached, and what
+ * of JSON. With a limit of the file size (`ulimit -f`) it prints the error of the store at the limit, and the content that
  * can still be read. Its parent kills it.
  */
 import { writeSync } from 'node:fs';

@@ -358,7 +358,7 @@ t.test('property: an accepted edit with another indentation is the edit of a per
       const end = Math.min(lines.length, start + 1 + (length % 6));
       const own = lines.slice(start, end);
       const least = Math.min(...own.map((line) => /^ */.exec(line)?.[0].length ?? 0));
-      /** The same lines as a model may write them: from another level, with another unit. */
+      /** Indents the lines as a model may write them: from another level, with another unit. */
       const slipped = own.map((line) => {
         const depth = ((/^ */.exec(line)?.[0].length ?? 0) - least) / 4;
         return `${base}${unit.repeat(depth)}${line.trimStart()}`;

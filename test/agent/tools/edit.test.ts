@@ -235,7 +235,7 @@ t.test('a file that another program changes at the same moment is edited in its 
   await review(edit, { path: 'f', oldText: 'two', newText: '2' }, workspace, { signal: once });
   t.equal(readFileSync(at('f'), 'utf8'), 'one 2 three');
 
-  // Of another size every time: within one tick of the file system's clock nothing else distinguishes two versions.
+  // Another size every time: within one tick of the file system's clock nothing else distinguishes two versions.
   const always = whenAboutToWrite(workspace, () => {
     times += 1;
     writeFileSync(at('f'), `one two ${'x'.repeat(100 * times)}`);

@@ -36,7 +36,7 @@ function settingsOf(overrides: Partial<ExecSettings> = {}): ExecSettings {
 
 const exec = (overrides: Partial<ExecSettings> = {}) => createExec(settingsOf(overrides));
 
-/** Those of this file that are still alive. */
+/** Processes of this file that are still alive. */
 async function survivors(): Promise<number[]> {
   const all = await scanProcesses();
   return all
@@ -54,7 +54,7 @@ const isAlive = (pid: number): boolean => {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch (error) {
-    // Its parent has collected it between the two checks.
+    // The parent has collected the process between the two checks.
     if (process.platform === 'linux' && !existsSync(`/proc/${pid}/stat`)) return false;
     throw error;
   }
@@ -409,7 +409,7 @@ t.test('readable text is well-formed and has no control characters (property)', 
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter }), (text) => {
       const shown = readable(text);
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for them
       return shown.isWellFormed() && !/[\0-\x08\x0b-\x1f\x7f]/.test(shown);
     }),
   );

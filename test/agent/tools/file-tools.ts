@@ -38,7 +38,7 @@ export interface Reviewed {
   readonly result: ToolResult;
 }
 
-/** Parses, asks what needs approval (and gets it), runs. */
+/** Parses the arguments, gets the approval that they need, and runs the tool. */
 export async function review(
   tool: Tool,
   args: unknown,

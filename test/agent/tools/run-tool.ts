@@ -30,7 +30,7 @@ export function contextOf(overrides: Partial<ToolContext> = {}): ToolContext {
   };
 }
 
-/** Calls a tool as the runtime does: what the model wrote is parsed first. */
+/** Calls a tool as the runtime does: parses the arguments of the model first. */
 export async function call(tool: Tool, args: unknown, overrides: Partial<ToolContext> = {}): Promise<ToolResult> {
   const parsed = tool.parse(args);
   if (!parsed.ok) throw new Error(parsed.error);

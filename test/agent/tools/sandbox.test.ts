@@ -5,7 +5,7 @@ import { createExec, type ExecSettings } from '../../../src/agent/tools/exec/exe
 import { sandboxStatus } from '../../../src/agent/tools/exec/sandbox.ts';
 import { call, temporaryWorkspace } from './run-tool.ts';
 
-/** Records what it is called with, one word a line, and runs the command without any walls. */
+/** Records its arguments, one word a line, and runs the command without any walls. */
 const recorder = (file: string, trialExitCode: number): string => `#!/bin/sh
 if [ "$1" = --version ]; then echo 'bubblewrap 9.8.7'; exit 0; fi
 case "$*" in *'exit 0') [ ${trialExitCode} = 0 ] || echo 'bwrap: No permissions to create a new namespace' >&2; exit ${trialExitCode};; esac

@@ -9,7 +9,7 @@ import { type Target, untilIdle, weather } from './target.ts';
 interface Flavour {
   readonly name: string;
   readonly model: (key: string) => LanguageModel;
-  /** It shows what the model thinks. */
+  /** True when the client shows the thoughts of the model. */
   readonly hasReasoning: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * A model for tests of client libraries: what it does is said in the last message of the user. It comes as a provider, for a
+ * A model for tests of client libraries: the last message of the user is its script. It comes as a provider, for a
  * server in this process, and as an upstream of its own that speaks chat completions, for servers in other processes
  * (`EndPoint`).
  *
@@ -113,7 +113,7 @@ function askedOnWire(messages: readonly WireMessage[]): Asked {
   return { words: textOf(messages.findLast(({ role }) => role === 'user')?.content), result: undefined };
 }
 
-/** The same as an upstream. Resolves with its base URL; `close` when the test is over. */
+/** Serves the model as an upstream. Resolves with its base URL; `close` when the test is over. */
 export async function parrotUpstream(): Promise<{ readonly endPoint: string; readonly close: () => void }> {
   const server = createServer((req, res) => {
     if (req.url?.endsWith('/models')) {

@@ -80,7 +80,7 @@ t.test('after a failure at any step, each change is undone and the same containe
   }
 });
 
-/** Fails the first time only: what takes it back works. */
+/** Fails the first time only, so that the undo works. */
 function failAt(key: string): (at: string) => void {
   let isOver = false;
   return (at) => {
@@ -158,7 +158,7 @@ t.test('a secret that stayed behind a failed undo is still shown once', async (t
   const { env } = layoutOf(made.engine.stack);
   const before = (key: string) => {
     if (key !== 'start:backend') return;
-    // A backup that is not what it was is not put back.
+    // A changed backup is not restored.
     const { backups } = layoutOf(made.engine.stack);
     const [change] = readdirSync(backups).sort().slice(-1);
     const kept = readdirSync(join(backups, change ?? '')).find((name) => name.startsWith('file-.env'));

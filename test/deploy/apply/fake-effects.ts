@@ -8,10 +8,10 @@ import type { ServiceName, Step } from '../../../src/deploy/stack-plan.ts';
 
 /** A container engine as far as a change can see it. */
 export interface World {
-  /** Of each service that runs: a hash of the files it was started with. */
+  /** Hash of the files that each running service was started with. */
   readonly services: Partial<Record<ServiceName, string>>;
   readonly images: readonly string[];
-  /** Of the backend. A newer backend changes it as soon as it runs. */
+  /** Database of the backend. A newer backend changes it as soon as it runs. */
   readonly database: string;
 }
 

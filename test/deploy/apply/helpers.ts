@@ -109,7 +109,7 @@ export async function installed(t: Test, ...more: readonly PlanName[]): Promise<
   return made;
 }
 
-/** Every file and directory with its permissions, owner and content; of our own state what a plan wrote. */
+/** Every file and directory with its permissions, owner and content; of our own state the files that a plan wrote. */
 export function treeOf(root: string): Record<string, string> {
   const tree: Record<string, string> = {};
   const walk = (path: string): void => {

@@ -1,5 +1,5 @@
 /**
- * Kills at every line of the journal. What a kill leaves is recorded in one run, which copies all files after each line; at
+ * Kills at every line of the journal. One run records the files that a kill leaves: it copies all files after each line; at
  * three lines of each run a process is killed for comparison, because a process costs ten times as much as a copy.
  */
 import assert from 'node:assert/strict';
@@ -27,7 +27,7 @@ import type { PlanName } from './plans.ts';
 
 /** One run of a command in a process, which is killed after the line of that number. Resolves with the signal that ended it. */
 async function run(directory: string, name: PlanName, line: number, failing = ''): Promise<NodeJS.Signals | null> {
-  // Without what the test runner puts into every process that is started, which takes longer than the command.
+  // Without the code that the test runner puts into every process, which takes longer than the command.
   const command = [
     '-u',
     'NODE_OPTIONS',
@@ -63,7 +63,7 @@ function toldTo({ directory }: Case): readonly string[] {
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
 }
 
-/** Nothing of a killed run lies about: no half-written file, no lock, no reserve, no backup of what was taken back. */
+/** Nothing of a killed run lies about: no half-written file, no lock, no reserve, no backup of undone changes. */
 function mustBeTidy({ engine }: Case): void {
   const { state, backups, directory } = layoutOf(engine.stack);
   const ours = readdirSync(state).filter((name) => !['backup', 'images.json', 'journal.jsonl', 'lock'].includes(name));
@@ -102,7 +102,7 @@ const linesIn = (made: Case): number => (existsSync(journalOf(made)) ? linesOf(m
 
 interface Recorded {
   readonly entries: readonly JournalEntry[];
-  /** States that a kill leaves after each line of the journal: the files as they are when the line is on disk. */
+  /** States that a kill leaves after each line of the journal: the files at the moment when the line is on disk. */
   readonly kills: readonly Case[];
 }
 
@@ -132,7 +132,7 @@ interface Kill {
   readonly step?: string;
 }
 
-/** Kills a process after one line, and checks that it leaves what was recorded for this line. */
+/** Kills a process after one line, and checks that it leaves the state recorded for this line. */
 async function killOne(t: Test, { from, name, recorded, line, step }: Kill): Promise<void> {
   const killed = copyOf(from, join(temporaryDirectory(t), `${name}-killed`));
   t.equal(await run(killed.directory, name, line, step), 'SIGKILL');

@@ -3,7 +3,7 @@ import { marked } from '../../../src/deploy/files/index.ts';
 import { layoutOf, stackFiles } from '../../../src/deploy/layout.ts';
 import type { Plan, Step } from '../../../src/deploy/stack-plan.ts';
 
-/** Plans of the shape of the real ones, made as those are: from what is on disk now. */
+/** Plans of the shape of the real ones, made like those from the files on disk. */
 export const secret = 'c2VjcmV0LW9mLXRoZS13ZWJob29rLW9mLWEtdGVzdA';
 const baseEnv = "MODEL_KEY='sk-model-key-of-a-test-0123456789'\n";
 const withSecret = `${baseEnv}WEBHOOK_SECRET='${secret}'\n`;

@@ -38,7 +38,7 @@ async function ask(t: Test, find: () => Promise<string>, args: readonly string[]
   const directory = mkdtempSync(join(t.testdir({}), 'caddy-'));
   const file = join(directory, 'Caddyfile');
   writeFileSync(file, text);
-  // It ends before its memory has to be collected, which takes a fifth of its processor time.
+  // The process ends before its memory has to be collected, which takes a fifth of its processor time.
   const env = { ...caddyEnvironment(directory), GOGC: 'off' };
   return run(await find(), [...args, file], { timeoutMs: 60_000, env });
 }

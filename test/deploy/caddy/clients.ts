@@ -65,7 +65,7 @@ export async function sendRaw(target: Target, bytes: string | readonly (string |
   const socket = open(target);
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  // It may be closed before all is sent; what came back says how.
+  // The socket may be closed before all is sent; the response shows how.
   let fault: Error | undefined;
   socket.on('error', (error) => {
     fault = error;
@@ -76,11 +76,11 @@ export async function sendRaw(target: Target, bytes: string | readonly (string |
   return parse(Buffer.concat(chunks).toString('latin1'));
 }
 
-/** True for a foreign certificate, which is no way for a gateway to refuse a request. */
+/** True for a foreign certificate, which is not a refusal by a gateway. */
 const isDistrust = (fault: (Error & { code?: string }) | undefined): boolean =>
   /CERT|SELF_SIGNED|VERIFY/.test(fault?.code ?? '');
 
-/** The first answer of what came back. */
+/** The first of the received responses. */
 function parse(text: string): Answer {
   const status = /^HTTP\/1\.[01] (\d{3})/.exec(text)?.[1];
   if (status === undefined) return { ...closed, text };

@@ -48,7 +48,7 @@ export async function startGateway(
   const root = join(directory, 'data', 'caddy', 'pki', 'authorities', 'local', 'root.crt');
   const gateway = { ...caddy, ports, ca: readFileSync(root, 'utf8') };
   try {
-    // It says so before it serves the certificate.
+    // Caddy reports readiness before it serves the certificate.
     while (!(await greets(gateway, options.host))) await delay(greetingPollMs);
   } catch (error) {
     await caddy.stop();
@@ -74,7 +74,7 @@ async function greets({ ports, ca }: Gateway, host: PublicHost): Promise<boolean
 
 export interface CaddySettings {
   readonly text: string;
-  /** Of what it prints when it is up. */
+  /** Pattern of its output when it is up. */
   readonly ready: RegExp;
   readonly env?: NodeJS.ProcessEnv;
 }

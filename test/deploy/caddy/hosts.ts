@@ -14,8 +14,8 @@ export const hosts: Readonly<Record<Kind, PublicHost>> = {
   ipv6: host('ipv6', '2600:1::5'),
 };
 
-/** As it stands in URLs and `Host` headers. */
+/** Form in URLs and `Host` headers. */
 export const authorityOf = ({ origin }: PublicHost): string => origin.slice('https://'.length);
 
-/** As a handshake names it: addresses are not named (RFC 6066, section 3). */
+/** Name in a handshake: addresses are not named (RFC 6066, section 3). */
 export const serverNameOf = ({ kind, name }: PublicHost): string => (kind === 'dns' ? name : '');

@@ -79,7 +79,7 @@ for (const combination of combinations.filter(({ host }) => host.kind !== 'ipv6'
     t.equal(setup.upstream.deliveries.length, 1);
   });
 
-  // The last on this gateway: what is broken off may reach the backend's list late.
+  // The last on this gateway: a broken request may reach the backend's list late.
   t.test(`Caddy ${name}: 25 MiB are delivered, one byte more is not`, async (t) => {
     const setup = await shared(combination);
     const { deliveries } = setup.upstream;

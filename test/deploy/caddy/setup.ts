@@ -60,7 +60,7 @@ async function start(
   return { host, gateway, upstream };
 }
 
-/** Its HTTPS side, as GitHub connects to it. */
+/** HTTPS side of the gateway, to which GitHub connects. */
 export function encrypted({ host, gateway }: Setup, tls: Partial<NonNullable<Target['tls']>> = {}): Target {
   const expected = { ca: gateway.ca, identity: host.name, serverName: serverNameOf(host), alpn: ['http/1.1'] };
   return { port: gateway.ports.https, tls: { ...expected, ...tls } };
@@ -71,7 +71,7 @@ export function deliveryHead({ host }: Setup, headers: readonly string[]): strin
   return [`POST ${defaults.webhookPath} HTTP/1.1`, `Host: ${authorityOf(host)}`, ...headers, '', ''].join('\r\n');
 }
 
-/** The same for HTTP/2. */
+/** Headers of a delivery over HTTP/2. */
 export const http2Delivery = ({ host }: Setup): { readonly [name: string]: string } => ({
   ':method': 'POST',
   ':path': defaults.webhookPath,

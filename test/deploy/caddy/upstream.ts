@@ -1,4 +1,4 @@
-/** Stands where the backend is, and keeps what reaches it. */
+/** Stands in for the backend, and records its requests. */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -29,7 +29,7 @@ export async function startUpstream(): Promise<Upstream> {
   const server = createServer((request, response) => {
     record(request, response, (delivery) => deliveries.push(delivery));
   });
-  // Whatever wants a tunnel is recorded like everything else, by its request line.
+  // A request for a tunnel is recorded like any other, by its request line.
   for (const event of ['upgrade', 'connect'])
     server.on(event, (request: IncomingMessage, socket) => {
       deliveries.push({ ...whatOf(request), bytes: 0, sha256: '', isWhole: true });

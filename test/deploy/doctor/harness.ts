@@ -21,7 +21,7 @@ export const canaries = {
 } as const;
 
 let pem: string | undefined;
-/** Of an App; made once. */
+/** Private key of an App; made once. */
 export function appKey(): string {
   pem ??= generateKeyPairSync('rsa', { modulusLength: 2_048 })
     .privateKey.export({ type: 'pkcs1', format: 'pem' })
@@ -93,7 +93,7 @@ export function addIngress(layout: StackLayout, name: string): void {
   put(layout.caddyfile, caddyfile({ host: verdict.host, acmeEmail: null, certificates: 'internal' }), 0o644);
 }
 
-/** Whatever the mask of the process says. */
+/** Writes a file with a mode, under any umask. */
 export function put(path: string, text: string, mode: number): void {
   writeFileSync(path, text);
   chmodSync(path, mode);
@@ -101,7 +101,7 @@ export function put(path: string, text: string, mode: number): void {
 
 export const originConfig = (url: string): string => `[core]\n\tbare = false\n[remote "origin"]\n\turl = ${url}\n`;
 
-/** A container as `inspect` describes it; only what differs. */
+/** A container as `inspect` describes it; only the differences. */
 export interface FakeContainer {
   state?: string;
   health?: string | null;
@@ -129,7 +129,7 @@ export class FakeEngine implements Engine {
   readonly containers: Record<string, FakeContainer>;
   /** Every command that was asked for. */
   readonly commands: string[] = [];
-  /** Answers in place of those here, by what the command begins with. */
+  /** Answers in place of those here, by the beginning of the command. */
   readonly answers = new Map<string, Partial<RunResult> | (() => Promise<RunResult>)>();
   imageId = image;
   readonly #layout: StackLayout;

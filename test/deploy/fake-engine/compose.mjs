@@ -35,7 +35,7 @@ export async function compose(args, kind) {
   await verbs[verb]({ composition, project, flags, services: meant, isAll: services.length === 0, kind });
 }
 
-/** Of the file, where the caller's environment does not say otherwise: as the real ones have it. */
+/** Reads the values of the file. The caller's environment overrides them, as in real engines. */
 function readValues(file) {
   const lines = readFileSync(file, 'utf8').split('\n');
   const entries = lines.flatMap((line) => {
@@ -47,7 +47,7 @@ function readValues(file) {
 
 const documents = new Map();
 
-/** Each file of a stack is read at every command on it; nothing changes what is parsed. */
+/** Each file of a stack is read at every command on it; nothing changes the parsed text. */
 function parsed(text) {
   const document = documents.get(text) ?? parse(text);
   documents.set(text, document);

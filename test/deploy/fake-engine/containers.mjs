@@ -1,4 +1,4 @@
-/** Containers of the fake engine: how they start, and what is seen of them. */
+/** Containers of the fake engine: how they start, and their visible state. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { changeState, digestOf, Failure, place, readState, scenario } from './state.mjs';
 

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 
 /** One command of a program. */
 export interface EngineCall {
-  /** Of the engine's files. */
+  /** Directory of the engine's files. */
   readonly directory: string;
   readonly program: string;
   /** Process id of the program. */

@@ -180,7 +180,7 @@ const commands = {
   },
 };
 
-/** Of the commands that the scenario answers itself. */
+/** Returns the scenario's own answer to a command. */
 function answered(line) {
   return (scenario().answers ?? []).find(({ when }) => line.includes(when));
 }

@@ -1,6 +1,6 @@
 /**
  * A fake container engine: programs `docker` and `docker-compose` on a PATH of their own that keep images, containers and volumes in a
- * file, play what a scenario says and write down how they were called. For tests of everything that runs an engine but is not about
+ * file, play a scenario and record their calls. For tests of everything that runs an engine but is not about
  * engines; those are in `test/stack`.
  *
  * ```ts
@@ -12,7 +12,7 @@
  * ```
  *
  * It reads the compositions and the `.env` it is given, with the caller's environment before `.env`, as real ones do; a container is
- * what the scenario says of its service as soon as it is started.
+ * in the scenario's state of its service right after its start.
  */
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ export interface FakeScenario {
   readonly images?: readonly string[];
   /** Images that can be pulled; all others are refused. */
   readonly registry?: readonly string[];
-  /** Of an image: another text is another id and digest at the next pull or build. */
+  /** Content of an image: another text is another id and digest at the next pull or build. */
   readonly contents?: Readonly<Record<string, string>>;
   /** Services of these images exit when they are started. */
   readonly brokenImages?: readonly string[];
@@ -134,7 +134,7 @@ export function fakeEngine(t: Test, scenario: FakeScenario = {}): FakeEngine {
     bin,
     env: { ...programEnvironment, PATH: [bin, process.env['PATH'] ?? ''].join(delimiter), HOME: at('home') },
     calls: (...words) => {
-      // After the last line end is nothing, or what is just being written.
+      // After the last line end is nothing, or an unfinished line.
       const all = read('calls.jsonl').split('\n').slice(0, -1);
       const calls = all.map((line): FakeCall => JSON.parse(line));
       return calls.filter(({ program: name, args }) => words.every((word) => name === word || args.includes(word)));
@@ -160,6 +160,6 @@ export function fakeEngine(t: Test, scenario: FakeScenario = {}): FakeEngine {
   };
 }
 
-/** As `digestOf` in `state.mjs` makes it of an image without content. */
+/** Digest that `digestOf` in `state.mjs` makes of an image without content. */
 const idOf = (reference: string): string =>
   `sha256:${Buffer.from(`${reference} `).toString('hex').slice(-24).padStart(64, '0')}`;

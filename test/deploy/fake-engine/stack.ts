@@ -1,4 +1,4 @@
-/** A stack on the disk for tests of what is done with one: its files are the product's own, its answers made up. */
+/** A stack on the disk for tests of commands on one: its files are the product's own, its answers made up. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -12,7 +12,7 @@ export const place = (...names) => join(call().directory, ...names);
 export const scenario = () => JSON.parse(readFileSync(place('scenario.json'), 'utf8'));
 export const readState = () => JSON.parse(readFileSync(place('state.json'), 'utf8'));
 
-/** Reads the state, has it changed and writes it: readers see all of a change or nothing. What `change` returns. */
+/** Reads the state, has it changed and writes it: readers see all of a change or nothing. Returns the result of `change`. */
 export function changeState(change) {
   const state = readState();
   const result = change(state);

@@ -35,7 +35,7 @@ for line in sys.stdin:
         print(json.dumps({"exitCode": code if code >= 0 else None, "stdout": texts[0], "stderr": texts[1]}), flush=True)
 `;
 
-/** Starts the process, which ends with the test. A program that is no Python script is started for each run. */
+/** Starts the process, which ends with the test. A program that is not a Python script is started for each run. */
 export async function startComposeV1(t: Test): Promise<RunCompose> {
   const program = await composeV1();
   const interpreter = /^#!\s*(\S*python\S*)\s*$/m.exec(readFileSync(program, 'latin1').split('\n', 1)[0] ?? '')?.[1];

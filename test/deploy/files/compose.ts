@@ -29,7 +29,7 @@ async function startComposeV2(): Promise<RunCompose> {
 
 interface ComposeVersion {
   readonly version: string;
-  /** Makes what runs it until the test ends. */
+  /** Makes a function that runs it until the test ends. */
   readonly start: (t: Test) => Promise<RunCompose>;
 }
 

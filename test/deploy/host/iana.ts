@@ -96,7 +96,7 @@ export const ipv6Outside =
   `::/8 100::/8 200::/7 400::/6 800::/5 1000::/4 4000::/3 6000::/3 8000::/3 a000::/3 c000::/3 e000::/4
   f000::/5 f800::/6 fc00::/7 fe00::/9 fe80::/10 fec0::/10 ff00::/8`.split(/\s+/);
 
-/** Of 2000::/3, what IANA keeps. */
+/** Blocks of 2000::/3 that IANA reserves. */
 export const ipv6Kept = ['2d00::/8', '2e00::/7', '3000::/4'];
 
 /** Blocks that carry an IPv4 address and have no row in a registry: compatible (RFC 4291) and translated (RFC 2765). */

@@ -24,7 +24,7 @@ export function legacySpellings(bytes: readonly number[]): string[] {
 const digitsFrom = (zero: number) => (text: string) =>
   text.replace(/\d/g, (digit) => String.fromCodePoint(zero + Number(digit)));
 
-/** The same address dressed up: none of these is an IPv4 address by the rules of today. */
+/** Unusual spellings of an address: none of these is an IPv4 address by the rules of today. */
 export function dressedIpv4(bytes: readonly number[]): string[] {
   const dotted = bytes.join('.');
   const pair = (at: number) => (((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)).toString(16);
@@ -106,7 +106,7 @@ function runsOfZeros(groups: readonly number[]): [number, number][] {
   return ends.filter(([from, to]) => from < to && groups.slice(from, to).every((group) => group === 0));
 }
 
-/** Around a right spelling: what makes it no host. */
+/** Additions to a right spelling that make it invalid. */
 export function dressedIpv6(text: string): string[] {
   return [
     ...[

@@ -65,7 +65,7 @@ export const config = newBackendConfig({
   repositories: [{ repository: app.fullName, workspacePath: app.workspacePath, autoReview: true }],
 });
 
-/** `phase: step step`, with the path of what is written, removed or cloned. */
+/** `phase: step step`, with the path that is written, removed or cloned. */
 export const outline = ({ phases }: Plan): string[] =>
   phases.map(({ name, steps }) => `${name}:${steps.map((step) => ` ${nameOf(step)}`).join('')}`);
 

@@ -6,7 +6,7 @@ const Page = <const S extends v.GenericSchema>(row: S) => v.object({ rows: v.arr
 const Detail = v.object({ item: ReviewItem, runs: v.array(ReviewRun), drafts: v.array(ReviewDraft) });
 export type ItemDetail = v.InferOutput<typeof Detail>;
 
-/** A backend's API, as a program with the service token uses it. What comes back is held against the protocol. */
+/** A backend's API, as a program with the service token uses it. Responses are checked against the protocol. */
 export class ReviewApi {
   readonly #url: string;
   readonly #token: () => string;
@@ -51,7 +51,7 @@ export class ReviewApi {
 
   items = async () => (await this.#get('/items?limit=200', Page(ReviewItem))).rows;
   runs = async () => (await this.#get('/runs?limit=200', Page(ReviewRun))).rows;
-  /** Of one run, or the newest of all. */
+  /** Writes to the source for one run, or the newest ones of all runs. */
   writes = async (runId?: string) => {
     const query = new URLSearchParams({ limit: '200', ...(runId !== undefined && { runId }) });
     return (await this.#get(`/source-writes?${query}`, Page(SourceWrite))).rows;

@@ -22,7 +22,7 @@ export class Crash {
   readonly #first: number;
   readonly #filesOf: FilesOf;
 
-  /** @param first - number of its first pull request; @param filesOf - what each changes */
+  /** @param first - number of its first pull request; @param filesOf - changed files of each */
   constructor(scene: Scene, first: number, filesOf: FilesOf) {
     this.scene = scene;
     this.#first = first;

@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers';
 import type { Teardown } from '../harness.ts';
 
 /**
- * One webhook for several replicas: what comes in goes to all of them at the same moment, as a balancer that repeats requests
+ * One webhook for several replicas: each request goes to all of them at the same moment, as a balancer that repeats requests
  * would do at its worst. The first good answer is the answer.
  */
 export async function startEntrance(t: Teardown, replicas: readonly string[]): Promise<string> {

@@ -1,11 +1,11 @@
 import type { ReviewEvent } from '../../../src/protocol/index.ts';
 
-/** Whether an event may have changed what a test waits for. */
+/** Whether an event may have changed the state that a test waits for. */
 export type IsNews = (event: ReviewEvent) => boolean;
 
 /** News of runs and of their drafts. */
 export const ofRuns: IsNews = ({ kind }) => kind === 'run.changed' || kind === 'draft.changed';
-/** News of what is written to the forge. */
+/** Events of writes to the forge. */
 export const ofWrites: IsNews = ({ kind }) => kind === 'write.changed';
 
 /** The backend's event stream, followed through every restart of the backend: each event once and in order. */

@@ -1,6 +1,6 @@
 /**
  * Reviews from end to end: a forge with real git behind it, a model that finds faults by rules, the Hub with a real agent
- * server, and backends as they are installed. Called by the tests `test/e2e/review*`. Never here: what a test asserts.
+ * server, and installed backends. Called by the tests `test/e2e/review*`. Never here: assertions of a test.
  */
 export type { ItemDetail, ReviewApi } from './api.ts';
 export { type Caught, Crash, ends, type Victim } from './crash.ts';

@@ -4,7 +4,7 @@ import type { Scene } from './scene.ts';
 
 export const bot = 'oratorio-test[bot]';
 
-/** Reviews of a pull request, without what GitHub wraps around single comments. */
+/** Reviews of a pull request, without the reviews that GitHub wraps around single comments. */
 export const reviewsOf = ({ repo }: Scene, number: number): readonly ForgeReview[] =>
   repo.reviews.filter(
     (each) => each.number === number && each.author === bot && each.state !== 'PENDING' && each.body !== '',

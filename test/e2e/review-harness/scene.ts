@@ -18,7 +18,7 @@ export interface SceneOptions {
   readonly settings?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Replicas; more than one need PostgreSQL. */
   readonly replicas?: number;
-  /** Of PostgreSQL; absent: SQLite. */
+  /** Connection string of PostgreSQL; absent: SQLite. */
   readonly connectionString?: string;
   readonly isInstalled?: boolean;
   /** Makes the workspace of the route. Default: a clone of the forge's repository, trusted, with the address of the model. */
@@ -36,7 +36,7 @@ export interface Scene {
   readonly hub: BuiltHub;
   readonly workspace: string;
   readonly backends: readonly BackendProcess[];
-  /** Of the first backend. */
+  /** API of the first backend. */
   readonly api: ReviewApi;
   readonly events: EventReader;
   /** Commits to a branch, which is made from `main` when it is not there. */

@@ -24,7 +24,7 @@ function stream(log: EventLog<Thing>): Route<undefined> {
   };
 }
 
-/** Those that are whole: a connection that is cut may end in the middle of one. */
+/** Whole numbers of a text: a connection that is cut may end in the middle of one. */
 const numbers = (received: string) => [...received.matchAll(/"n":(-?\d+)(?=[,}])/g)].map((match) => Number(match[1]));
 const upTo = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
 

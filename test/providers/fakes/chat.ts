@@ -32,7 +32,7 @@ export interface ChatRules {
   readonly models: readonly string[];
   /** Field in which thoughts are sent. */
   readonly thoughts?: 'reasoning_content' | 'reasoning' | 'reasoning_details';
-  /** `always`: every message with calls must carry it. `same`: what was sent must come back. `never`: it is refused. */
+  /** `always`: every message with calls must carry it. `same`: the sent value must come back. `never`: it is refused. */
   readonly thoughtsBack?: 'always' | 'same' | 'never';
   readonly signsCalls?: true;
   readonly callIds?: 'nine' | 'none';
@@ -51,7 +51,7 @@ export interface ChatRules {
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 export function chatFake(rules: ChatRules): Dialect {
-  /** Opaque fields by call id, as they were sent. */
+  /** Opaque fields by call id, as sent. */
   const sent = new Map<string, unknown>();
   const refused = (message: string, status = 400, code: string | null = null): Refusal => {
     const error = { error: { message, type: 'invalid_request_error', code } };

@@ -186,7 +186,7 @@ function situationOf(contents: readonly Content[], body: Received['body']) {
   };
 }
 
-/** The text of a response object, whatever the client calls it. */
+/** The text of a response object, under any name that a client uses. */
 const wordsIn = (response: unknown): string =>
   Object.values(response as Record<string, unknown>)
     .filter((value) => typeof value === 'string' && value.startsWith('value of'))

@@ -25,7 +25,7 @@ const typeOf = ({ type, role }: Item): string => type ?? (role === undefined ? '
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
 export function responsesFake(): Dialect {
-  /** Reasoning items by id, as they were sent. */
+  /** Reasoning items by id, as sent. */
   const reasoning = new Map<string, Item>();
   /** Id of the reasoning item before an item. */
   const required = new Map<string, string>();
@@ -252,7 +252,7 @@ function respond({ body, bytes }: Received, { reasoning, required, phases, cache
   };
 }
 
-/** An item as it is in a finished response. */
+/** An item of a finished response. */
 function wholeItem(item: Item): object {
   if (item.type !== 'message' || typeof item.content === 'string') return { ...item, status: 'completed' };
   const content = (item.content ?? []).map((part) =>

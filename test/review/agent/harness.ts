@@ -1,4 +1,4 @@
-/** Reviews by a real agent server in a process of its own, whose model does what the test says. */
+/** Reviews by a real agent server in a process of its own, whose model follows the test. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
@@ -206,7 +206,7 @@ export interface Stage {
   readonly worktree: string;
   readonly server: ServerProcess;
   readonly upstream: MockUpstream;
-  /** Of the agent server, with its token. */
+  /** Address of the agent server, with its token. */
   readonly url: string;
   readonly log: string[];
   readonly assignment: (more?: AssignmentOptions) => ReviewAssignment;

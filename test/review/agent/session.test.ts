@@ -46,7 +46,7 @@ const results = (request: UpstreamRequest): string[] => {
   return since.filter(({ role }) => role === 'tool').map(({ content }) => content);
 };
 let number = 0;
-/** Says one answer after the other, whatever it hears; then that it is done. */
+/** Gives one answer after the other to any requests; then reports that it is done. */
 function scripted(...answers: readonly Answer[]): Reply {
   let at = 0;
   return (request) => {

@@ -26,7 +26,7 @@ function gitDiff(directory: string, before: string | Buffer, after: string | Buf
 
 const differ = new Repository(t.testdir()).differ(t);
 
-/** The same diff of two trees, by one process for all tests. */
+/** Diff of two trees, by one process for all tests. */
 async function quickDiff(before: string, after: string, name = 'file.txt'): Promise<DiffFile[]> {
   return parseDiff(await differ({ [name]: before }, { [name]: after }));
 }

@@ -3,7 +3,7 @@ import t from 'tap';
 import { markers, scanCode, scanOutput } from '../../../src/review/anchors/index.ts';
 
 const out = (text: string) => scanOutput(text).text;
-/** Without what is code: GitHub does not look there. */
+/** Zero-width joiner, which makes mentions, references and commands outside of code inactive. */
 const joiner = '\u200d';
 
 t.test('no user is mentioned', async (t) => {

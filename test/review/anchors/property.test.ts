@@ -58,7 +58,7 @@ const path = fc.constantFrom(
   '--- a',
   'b/a.txt',
 );
-/** Lines taken out, put in, changed: what people do, rather than two texts that have nothing in common. */
+/** Lines taken out, put in, changed, like edits of people, rather than two texts that have nothing in common. */
 const edit = fc.array(fc.tuple(fc.nat(60), fc.nat(3), fc.array(line, { maxLength: 3 })), { maxLength: 4 });
 function edited(before: string, edits: readonly (readonly [number, number, string[]])[]): string {
   const lines = before.split('\n');
@@ -220,7 +220,7 @@ t.test('a suggestion leaves the file as `git apply` of the same change leaves it
         if ('error' in result || result.anchor.placement !== 'inline') return true;
         const { line: last, startLine = last, replacement } = result.anchor;
         if (startLine !== start || last !== start + old.length - 1) return true;
-        // The change that changes nothing, and the single empty line, are no suggestions.
+        // The change that changes nothing, and the single empty line, are not suggestions.
         if (replacement === undefined) return newText === old.join('\n') + end || fresh.join('') === '';
         applied += 1;
         return (

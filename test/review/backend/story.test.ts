@@ -98,7 +98,7 @@ async function scene(t: Test) {
 t.test('an opened pull request is synced, queued and reviewed, and its result is visible', async (t) => {
   const { forge, repo, git, ask, deliver, until, log } = await scene(t);
   await until(async () => ((await ask('/api/v1/sources'))[0]?.lastSyncAt === undefined ? undefined : true));
-  // The baseline is a moment: what is opened after it is new.
+  // The baseline is a moment: a pull request opened after it is new.
   await pause(1_100);
   const pull = await forge.openPull(repo, { number: 7, files });
   const payload = { action: 'opened', repository: { full_name: 'acme/shop' }, pull_request: { number: 7 } };

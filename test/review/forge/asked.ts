@@ -3,7 +3,7 @@ import type { Forge } from './forge.ts';
 import type { ForgePull, ForgeRepository, ForgeToken } from './model.ts';
 import type { Json } from './schema.ts';
 
-/** A request, with what its path, its token and its body name. */
+/** A request, with the objects that its path, its token and its body name. */
 export interface Asked {
   readonly forge: Forge;
   readonly params: Readonly<Record<string, string>>;

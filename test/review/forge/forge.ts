@@ -124,7 +124,7 @@ export class Forge {
     }
   }
 
-  /** Without git: pull requests are what they are said to be. */
+  /** Without git, pull requests have the given commits and files. */
   addRepository(owner: string, name: string): ForgeRepository {
     return this.#add(owner, name);
   }
@@ -184,7 +184,7 @@ export class Forge {
     return made;
   }
 
-  /** The head is now `headSha`, or with git what its branch is. */
+  /** The head is now `headSha`, or with git the commit of its branch. */
   async push(
     repo: ForgeRepository,
     number: number,
@@ -271,7 +271,7 @@ export class Forge {
     return this.#hooks.settled();
   }
 
-  /** A request was answered, or nearly: `listener` may look what has become of it. @returns ends it */
+  /** A request was answered, or nearly: `listener` may check the result. @returns ends it */
   onRequest(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

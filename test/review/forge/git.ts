@@ -24,7 +24,7 @@ const environment = {
   GIT_COMMITTER_DATE: author.date,
 };
 
-/** @returns what git printed, without the last line end */
+/** @returns the output of git, without the last line end */
 export async function git(
   directory: string,
   args: readonly string[],
@@ -81,7 +81,7 @@ export async function commitFiles(
 ): Promise<string> {
   const hasParent = existsSync(join(directory, `refs/heads/${from}`));
   const parent = hasParent ? refOf(directory, `refs/heads/${from}`) : undefined;
-  // One program in place of three and two for each file. With `force`, a branch may begin anew elsewhere.
+  // One program in place of three and two for each file. With `force`, a branch may begin again elsewhere.
   const child = spawn('git', ['--git-dir', directory, 'fast-import', '--quiet', '--done', '--force'], {
     env: environment,
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -98,7 +98,7 @@ const statuses: Readonly<Record<string, string>> = { A: 'added', M: 'modified', 
 
 /** Files as in the files API: compared with three dots, as GitHub does. */
 export async function changedFiles(directory: string, base: string, head: string): Promise<ForgeFile[]> {
-  // First `:modes SHAs letter`, path and, of what was renamed, new path for each file; after an empty field their patches.
+  // First `:modes SHAs letter`, path and, of a renamed file, new path for each file; after an empty field their patches.
   const [entries = '', ...rest] = (
     await git(directory, ['diff', '--raw', '-p', '-z', '-M', `${base}...${head}`])
   ).split('\0\0');

@@ -17,7 +17,7 @@ export class Hooks {
   readonly #app: ForgeApp;
   readonly #now: () => number;
   readonly #running = new Set<Promise<unknown>>();
-  /** Larger than what a double holds, as GitHub's are. */
+  /** Id larger than a double holds, like GitHub's. */
   #deliveryId = 9_007_199_254_740_993n;
 
   constructor(app: ForgeApp, now: () => number) {

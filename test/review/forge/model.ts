@@ -22,7 +22,7 @@ export interface ForgePull {
   headSha: string;
   updatedAt: number;
   files: readonly ForgeFile[];
-  /** Of heads before, by commit. */
+  /** Files of earlier heads, by commit. */
   readonly filesAt: Map<string, readonly ForgeFile[]>;
   /** Every commit that a comment may name. */
   readonly commits: string[];

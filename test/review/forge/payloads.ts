@@ -1,4 +1,4 @@
-/** Webhook payloads: GitHub's own recorded ones, with what happened here put in. */
+/** Webhook payloads: GitHub's own recorded ones, with the facts of a test put in. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -51,7 +51,7 @@ export function pullPayload(
   };
 }
 
-/** Of a comment that was made just now; `title` of its pull request stands for an issue's. */
+/** Payload of a comment that was made just now; `title` of its pull request stands for an issue's. */
 export function commentPayload(forge: Forge, repo: ForgeRepository, comment: ForgeComment): Json {
   const base = recorded('issue_comment', 'created');
   const pull = repo.pulls.get(comment.number);

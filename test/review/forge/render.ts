@@ -161,7 +161,7 @@ export const installation = (forge: Forge, id: number, of = forge.installations.
   });
 };
 
-/** The number of a delivery is larger than what JavaScript can write: put in as text. */
+/** Puts in the number of a delivery as text: it is larger than JavaScript can write. */
 export const delivery = (of: ForgeDelivery): Json => ({
   id: bigMark + of.id,
   guid: of.guid,

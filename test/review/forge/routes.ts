@@ -13,7 +13,7 @@ const patterns = routes.map((route) => ({
   pattern: new RegExp(`^${route.path.replace(/\{\w+\}/g, '([^/]+)')}$`),
 }));
 
-/** The route of a request, with what its path names. */
+/** The route of a request, with the parameters of its path. */
 export function routeOf(
   method: string,
   path: string,

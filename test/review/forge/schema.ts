@@ -64,7 +64,7 @@ function validator(path: string, method: string, status: number): ValidateFuncti
   return made;
 }
 
-/** @returns what is not as GitHub describes it; undefined when all is well, or nothing is described */
+/** @returns the deviations from GitHub's description; undefined when all is well, or nothing is described */
 export function faultOf(path: string, method: string, status: number, body: unknown): string | undefined {
   const check = validator(path, method, status);
   if (!check || check(body)) return;

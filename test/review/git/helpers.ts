@@ -20,7 +20,7 @@ export function temporaryDirectory(t: Test): string {
   const remove = () => rmSync(directory, { recursive: true, force: true });
   t.teardown(() => {
     try {
-      // As root, who may write everywhere.
+      // Root may write everywhere.
       remove();
     } catch {
       execFileSync('chmod', ['-R', 'u+rwX', directory]);
@@ -44,7 +44,7 @@ const plainEnvironment = {
   GIT_COMMITTER_DATE: author.DATE,
 };
 
-/** Git as a developer would run it, to build what is then attacked or reviewed. */
+/** Git as a developer would run it, to build repositories that are then attacked or reviewed. */
 export function git(cwd: string, args: readonly string[], input: string | Buffer = ''): string {
   return execFileSync('git', args, { cwd, env: plainEnvironment, input, stdio: ['pipe', 'pipe', 'pipe'] })
     .toString('utf8')
@@ -65,7 +65,7 @@ const configOfClone = (url: string): string =>
   `[remote "origin"]\n\turl = ${url}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n` +
   '[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n';
 
-/** A forge's repository, built from objects so that it can hold what no working tree could. */
+/** A forge's repository, built from objects so that it can hold entries that no working tree could. */
 export class Upstream {
   readonly path: string;
   readonly #objects: Objects;
@@ -194,7 +194,7 @@ export class Lab {
     git(this.directory, ['clone', '--quiet', ...args, `file://${this.upstream.path}`, this.workspace]);
   }
 
-  /** Makes what `git clone --no-checkout` makes of branches, without the six processes that it takes. */
+  /** Makes the refs of branches like `git clone --no-checkout`, without the six processes that it takes. */
   copy(): void {
     const gitDir = join(this.workspace, '.git');
     this.upstream.lend(gitDir);

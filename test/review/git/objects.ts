@@ -1,6 +1,6 @@
 /**
  * Git's objects, written as git writes them (gitformat-loose: zlib, named by their SHA-1). For fixtures: a process for each
- * object would take longer than what is tested, and some of what is wanted no git would write.
+ * object would take longer than the test itself, and git would refuse to write some of the objects.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -89,7 +89,7 @@ export class Objects {
   }
 
   /**
-   * Links what is reachable from `tips` into the directory `objects` of another repository.
+   * Links the objects reachable from `tips` into the directory `objects` of another repository.
    *
    * @throws for objects that were not written by this class
    */

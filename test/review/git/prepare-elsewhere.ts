@@ -1,4 +1,4 @@
-/** A process of its own that prepares one review, for tests of what several do at once and of what a killed one leaves. */
+/** A process of its own that prepares one review, for tests of concurrent processes and of the files that a killed one leaves. */
 import { openReviewGit } from '../../../src/review/git/index.ts';
 
 const { root, workspace, endpoint, base, head, runId } = JSON.parse(process.argv[2] ?? '{}');

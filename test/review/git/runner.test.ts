@@ -9,7 +9,7 @@ import { checkBranchName, insideRoot, isKey, makeKey } from '../../../src/review
 import { GitRunner } from '../../../src/review/git/runner.ts';
 import { Lab, put, temporaryDirectory } from './helpers.ts';
 
-/** A program called git that does what a test wants. */
+/** A program called git that runs the script of a test. */
 function withProgram(t: Test, script: string): { readonly git: GitRunner; readonly directory: string } {
   const directory = temporaryDirectory(t);
   put(join(directory, 'bin', 'git'), `#!/bin/sh\n${script}\n`, 0o755);

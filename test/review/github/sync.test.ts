@@ -115,7 +115,7 @@ t.test('failed reads are retried automatically', async (t) => {
 
 t.test('a request without an answer times out', async (t) => {
   const { forge, another } = await world(t);
-  // Every request hangs: however long each takes, the limit is what ends it.
+  // Every request hangs: however long each takes, the limit ends it.
   forge.faults.add({ kind: 'hang', times: Number.POSITIVE_INFINITY });
   await t.rejects(another({}, { requestTimeoutMs: 200, retries: 0 }).readPull(id, 7), {
     code: 'timedOut',

@@ -232,7 +232,7 @@ t.test('pauses follow the table, lengthened only by jitter and Retry-After, unti
   t.end();
 });
 
-/** A worker in a process of its own, and what it has said. */
+/** A worker in a process of its own, and its output. */
 function worker(t: Test, directory: string, name: string, hangs = false) {
   const script = program('test/review/jobs/lane-worker.ts');
   const args = ['--disable-warning=ExperimentalWarning', script, directory, name, ...(hangs ? ['hangs'] : [])];

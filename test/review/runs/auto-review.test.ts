@@ -8,7 +8,7 @@ t.test('regression: Auto Review queues every new open head among hundreds, newes
   const world = await World.create(t, { AgentServer: { GlobalMaxActiveRuns: 1 } });
   const { store } = world;
   await store.updateItem((await world.item()).itemId, { dispatchedHeadSha: 'head-1' });
-  // The oldest are known, as after months of work: they must not hide what is new.
+  // The oldest are known, as after months of work: they must not hide the new ones.
   for (let number = 2; number <= open; number += 1) {
     const { item } = await store.upsertItem(facts(number, { state: number % 9 === 0 ? 'closed' : 'open' }));
     if (number <= 250) await store.updateItem(item.itemId, { dispatchedHeadSha: item.headSha });

@@ -20,7 +20,7 @@ const once = (gate: Gate) => {
   };
 };
 
-/** A store whose first call of `method` hangs before, or after, it has done what it does. */
+/** A store whose first call of `method` hangs before or after its work. */
 function hanging(
   store: ReviewStore,
   method: 'setFact' | 'putDraft' | 'putWrite',

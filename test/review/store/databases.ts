@@ -132,7 +132,7 @@ export async function postgresSubject(
 
 function subjectAt(t: Test, connectionString: string): Subject {
   const pool = new pg.Pool({ connectionString, max: 1 });
-  // The server may be stopped; the next query connects anew.
+  // The server may be stopped; the next query connects again.
   pool.on('error', () => {});
   t.teardown(() => pool.end());
   return {

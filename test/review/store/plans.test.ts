@@ -18,7 +18,7 @@ const delivery = (deliveryId: string): NewDelivery => ({
 });
 
 interface Plans {
-  /** Prepares what `store` is then asked for. */
+  /** Prepares the rows that `store` is then asked for. */
   readonly before: ReviewStore;
   /** Has run nothing yet. */
   readonly store: ReviewStore;

@@ -14,7 +14,7 @@ export interface Given {
   readonly body: Uint8Array | string | object;
   readonly id?: string;
   readonly secret?: string;
-  /** Instead of, or (undefined) without, what a proper delivery has. */
+  /** Headers in place of those of a proper delivery; undefined removes one. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly address?: string;
 }

@@ -1,4 +1,4 @@
-/** GitHub's own recorded payloads, as they are and broken in every way. */
+/** GitHub's own recorded payloads, whole and broken in every way. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -39,7 +39,7 @@ const acted: Readonly<Record<string, readonly string[]>> = {
 // GitHub's recordings of check_run.rerequested name no pull request and no id of ours: nothing leads from them to a review.
 const isActed = (event: string, action: string | undefined): boolean => acted[event]?.includes(action ?? '') === true;
 
-/** All repositories and owners of the recordings are configured: what is acted upon is acted upon. */
+/** All repositories and owners of the recordings are configured, so that each actionable event is acted upon. */
 const namesOf = (value: unknown): string[] => {
   if (typeof value !== 'object' || value === null) return [];
   const name = 'full_name' in value && typeof value.full_name === 'string' ? [value.full_name] : [];

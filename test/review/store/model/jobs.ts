@@ -18,7 +18,7 @@ interface ModelJob {
   attempt: number;
 }
 
-/** The queue as a list: what the database must do, said as simply as possible. */
+/** The queue as a list: the simplest model of the database's duties. */
 class Model {
   jobs: ModelJob[] = [];
   dead = 0;
