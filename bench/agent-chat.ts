@@ -157,7 +157,7 @@ function firstTable(section: Section): Table {
   };
 }
 
-/** Until the compiler has seen what is measured; the same time for every server. */
+/** Time until the compiler has seen the measured code; the same for every server. */
 async function warmUp(servers: readonly ChatServer[], upstreamPid: number, quick: boolean): Promise<void> {
   for (const server of servers) {
     const load = { connections: 32, measureMs: 100, upstreamPid };

@@ -126,7 +126,7 @@ async function portkey(upstream: string): Promise<ChatServer> {
   };
 }
 
-/** The upstream itself, for what the others add. */
+/** The upstream itself, as a base for the costs of the others. */
 export function directUpstream({ port, pid, stop }: Peer): ChatServer {
   return { name: names.direct, port, pid, headers: noHeaders, readyMs: 0, streams: true, stop };
 }

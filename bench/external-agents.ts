@@ -52,7 +52,7 @@ async function turn(url: string, count: number, everyMs: number): Promise<Turn> 
   }
 }
 
-/** The same agent started by hand: from spawning it to its first update. */
+/** Agent started by hand: from spawning it to its first update. */
 async function byHand(): Promise<number> {
   const { child, stop } = start({ command: process.execPath, args: [agentFile] });
   try {

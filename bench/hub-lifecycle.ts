@@ -178,7 +178,7 @@ async function start(known: number): Promise<{ startMs: number; rssKiB: number }
   }
 }
 
-/** Between two Hubs that both hold many: what either needs once is no part of it. */
+/** Counts of two Hubs that both hold many: their difference leaves out the costs that each has once. */
 const knownCounts = (quick: boolean): readonly [number, number] => (quick ? [200, 800] : [1_000, 4_000]);
 
 async function starts({ quick, rounds }: Context) {

@@ -110,7 +110,7 @@ export async function startHub(place: Place, options: { adapter?: 'uws' | 'node'
   while (lock === undefined) {
     if (child.exitCode !== null || performance.now() - from > startDeadlineMs) {
       const said = readFileSync(join(place.home, 'bench-hub.log'), 'utf8').slice(-2_000);
-      // It would write into a directory that its caller removes.
+      // The process would write into a directory that its caller removes.
       endNow(pid);
       throw new Error(`the Hub does not serve:\n${said}`);
     }

@@ -6,7 +6,7 @@ import { createInspectionSource, createRecorder, projections, type Recorder } fr
 import { type Benchmark, type Context, median, type Result } from './harness.ts';
 import { machine } from './peers/sources.ts';
 
-/** One way of being inspected. Returns what ends it. */
+/** One way of being inspected. Returns a function that ends it. */
 type Attach = (actor: AnyActorRef) => () => void;
 
 const none: Attach = () => () => {};
@@ -16,7 +16,7 @@ const counting: Attach = (actor) => {
   return () => subscription.unsubscribe();
 };
 
-/** As many facts as the agent-server machine shows, which shows the most. */
+/** Facts as many as those of the agent-server machine, which shows the most. */
 const facts = ({ failures, changes }: { readonly failures: number; readonly changes: number }) => ({
   pid: 4242,
   incarnation: 3,
@@ -77,7 +77,7 @@ const ways: readonly (readonly [name: string, attach: () => Attach])[] = [
   ['recorded, one viewer', () => recorded((recorder) => recorder.subscribe(() => {}))],
 ];
 
-/** All ways in turn, each first as often as the others, so that what the machine does besides hits them alike. */
+/** All ways in turn, each first as often as the others, so that other work of the machine hits them alike. */
 function eventCosts(rounds: number) {
   const attached = ways.map(([name, attach]) => ({ name, attach: attach(), times: [] as number[] }));
   for (let round = -ways.length; round < rounds; round += 1) {

@@ -3,7 +3,7 @@ import type { Harness } from './lab/harnesses.ts';
 import { defaultLimitMs, pickHarnesses, pickTasks, runLab, tasksTable, totalsOf, totalsTable } from './lab/lab.ts';
 import { type Outcome, runTask } from './lab/run.ts';
 
-/** One of each language: the time is that of the harness, not of the task. */
+/** A task of each language: the time is that of the harness, not of the task. */
 const timedTasks = ['ts-pages', 'py-mean', 'c-search', 'sh-odd-path'];
 const options = { limitMs: defaultLimitMs };
 

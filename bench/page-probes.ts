@@ -88,7 +88,7 @@ declare global {
   var timers: {
     /** Begins to watch which timers run. */
     watch(): void;
-    /** As the platform's `setTimeout`, unwatched. */
+    /** The platform's `setTimeout`, unwatched. */
     pause(ms: number): Promise<void>;
     /** Shortest pause of a timer that has run since, milliseconds; Infinity without one. A frame that was asked for is one of 16. */
     shortest(): number;

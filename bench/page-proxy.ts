@@ -27,7 +27,7 @@ interface Way {
 
 const Ensured = v.object({ pid: v.number(), page: v.string(), endpoints: v.object({ dashboard: v.string() }) });
 
-/** The same agent server, asked itself and through the Hub. */
+/** One agent server, asked itself and through the Hub. */
 function waysOf(hub: Hub, home: string, path: string, { page, endpoints }: v.InferOutput<typeof Ensured>): Way[] {
   const token = dashboardToken(home, path);
   return [

@@ -66,7 +66,7 @@ export function start({ command, args, core, env, cwd }: StartOptions): Started 
     try {
       process.kill(-pid, 'SIGKILL');
     } catch {
-      // It has ended by itself.
+      // The process has ended on its own.
     }
   };
   const takeBack = onExit(kill);
@@ -129,7 +129,7 @@ export async function firstLine(child: ChildProcess, withinMs: number): Promise<
   return Promise.race([line, end]);
 }
 
-/** Runs a load client to its end and returns what it printed, validated. Rejects when it fails. */
+/** Runs a load client to its end and returns its output, validated. Rejects when it fails. */
 export async function runLoad<T>(
   command: string,
   args: readonly (string | number)[],

@@ -5,7 +5,7 @@ const files = 3_000;
 const hunks = 5;
 const findings = 200;
 
-/** Text of file `file` at line `line`, as it is at the head. */
+/** Text of file `file` at line `line` of the head. */
 const lineOf = (file: number, line: number): string => `  const value${line} = compute(${file}, ${line});`;
 
 /** Output of `git diff` for many files, each changed in several places. */

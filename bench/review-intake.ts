@@ -8,10 +8,10 @@ import { type Benchmark, type Context, figure, median, onExit, type Result, star
 
 const secret = randomBytes(24).toString('hex');
 const connections = 64;
-/** As large as GitHub's own payloads of a pull request are. */
+/** Text that brings a payload to the size of GitHub's own of a pull request. */
 const filler = 'x'.repeat(20_000);
 
-/** Bodies that are signed beforehand: what is measured is the server, not who signs. */
+/** Bodies that are signed beforehand, to measure the server and not the signing. */
 const different = 500;
 const idLength = 36;
 /** The engine compiles and SQLite caches first: that rate is not sustained. */

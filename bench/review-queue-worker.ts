@@ -17,7 +17,7 @@ console.log('ready');
 await go;
 const done = await drain(store, owner, 2);
 await store.close();
-// It ends by itself when all of this has been read: a pipe takes only so much at once.
+// The process ends on its own when all of this has been read: a pipe takes only so much at once.
 input.close();
 process.stdin.destroy();
 console.log(JSON.stringify(done));

@@ -14,7 +14,7 @@ const secret = 'the secret of the benchmark';
 /** Of the repository, and of those what a pull request changes. */
 const files = 200;
 const changedFiles = 8;
-/** As large as GitHub's own payloads of a pull request are. */
+/** Text that brings a payload to the size of GitHub's own of a pull request. */
 const filler = 'x'.repeat(20_000);
 /** Between two reviews: what the last one leaves to do is done by then. */
 const restMs = 150;

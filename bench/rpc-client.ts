@@ -63,7 +63,7 @@ export class RpcClient {
     this.#socket.terminate();
   }
 
-  /** Rejects with what the server has against it. */
+  /** Rejects with the error of the server. */
   call(method: string, params: unknown): Promise<unknown> {
     this.#id += 1;
     const id = this.#id;
@@ -77,7 +77,7 @@ export class RpcClient {
     return thread.id;
   }
 
-  /** Runs one turn to its end; what happens in it is heard without subscribing. */
+  /** Runs one turn to its end; its events arrive without a subscription. */
   async turn(threadId: string, text: string): Promise<TurnOutcome> {
     const ended = new Promise<TurnOutcome>((resolve) => {
       this.#turns.set(threadId, { beganAt: performance.now(), resolve, text: '', deltas: 0, firstDeltaMs: 0 });

@@ -11,7 +11,7 @@ export interface Place {
   /** HOME of the harness, new for each run. */
   readonly home: string;
   readonly endPoint: string;
-  /** Of the harness and of everything that it starts. */
+  /** Environment of the harness and of everything that it starts. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -21,11 +21,11 @@ export interface Harness {
   /** Writes configuration, untimed. @returns the command that does the task and ends; the prompt is its last argument */
   readonly prepare: (place: Place) => readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Ends what stays behind by design. */
+  /** Ends the processes that stay behind by design. */
   readonly end?: (place: Place) => void;
 }
 
-/** Name of the scripted model, or of the real one: the upstream puts in what was asked for. */
+/** Name of the scripted model, or of the real one: the upstream puts in the requested one. */
 const model = 'ideal';
 const key = 'lab';
 const root = join(import.meta.dirname, '..', '..');

@@ -1,4 +1,4 @@
-/** Runs the lab: every harness asked for on every task, in turn, and the table of what came of it. */
+/** Runs the lab: every harness asked for on every task, in turn, and the table of the results. */
 import { figure, type Table } from '../report.ts';
 import { type Harness, harnesses } from './harnesses.ts';
 import { tasks } from './repositories/index.ts';
@@ -84,7 +84,7 @@ export function totalsTable(outcomes: readonly Outcome[], used: readonly Harness
   };
 }
 
-/** Requests and KiB of each task by harness; a cross marks what was not solved. */
+/** Requests and KiB of each task by harness; a cross marks an unsolved task. */
 export function tasksTable(outcomes: readonly Outcome[], used: readonly Harness[]): Table {
   const asked = tasks.filter(({ name }) => outcomes.some(({ task }) => task === name));
   return {

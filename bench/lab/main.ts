@@ -1,4 +1,4 @@
-/** `npm run lab`: what harnesses make of small repositories with a failing test, with a scripted model or a real one. */
+/** `npm run lab`: runs harnesses on small repositories with a failing test, with a scripted model or a real one. */
 import { runCommand } from './command.ts';
 
 const output = { print: (line: string) => console.log(line), report: (line: string) => console.error(line) };

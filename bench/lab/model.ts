@@ -1,6 +1,6 @@
 /**
- * The scripted model: does what a good model would do, the usual slips included, and knows of the workspace only the results of
- * its tools. When an edit is refused it reads again and sends the exact text; when the test still fails it writes the file anew.
+ * The scripted model: acts like a good model, including the usual slips, and knows of the workspace only the results of
+ * its tools. When an edit is refused it reads again and sends the exact text; when the test still fails it rewrites the file.
  */
 import { type Change, slips } from './slips.ts';
 import type { Conversation, Move, Task, Work } from './task.ts';

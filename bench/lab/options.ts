@@ -47,7 +47,7 @@ function realModel({ provider, endpoint, model }: RealModel, env: NodeJS.Process
   return { endPoint: known.endPoint, apiKey, model };
 }
 
-/** @throws with what is known for a name that is not, and for options that do not fit together */
+/** @throws for an unknown name, with the known ones, and for options that do not fit together */
 export function readCommand(args: readonly string[], env: NodeJS.ProcessEnv): LabCommand {
   const { values } = parseArgs({
     args: [...args],

@@ -1,6 +1,6 @@
 /**
  * Brings the harnesses that the lab compares with: each is one npm package that needs no other and no installation script, checked
- * against the digest of its version. They lie in `bench/node_modules/.lab`, outside what is committed.
+ * against the digest of its version. They lie in `bench/node_modules/.lab`, outside of the committed files.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

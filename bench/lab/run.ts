@@ -1,4 +1,4 @@
-/** One task with one harness: a new repository, a new home, an upstream of its own, and what came of it. */
+/** One task with one harness: a new repository, a new home, an upstream of its own, and the result. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import {
@@ -27,7 +27,7 @@ export interface Outcome {
   /** Why not. */
   readonly reason?: string;
   readonly requests: number;
-  /** Of all request bodies. */
+  /** Size of all request bodies. */
   readonly bytes: number;
   readonly ms: number;
 }
@@ -63,7 +63,7 @@ export function makeRepository(directory: string, task: Task, env: Readonly<Reco
   git('commit', '-q', '-m', 'The state before the task');
 }
 
-/** @returns what is wrong with the repository; absent when the task is solved */
+/** @returns the problem of the repository; absent when the task is solved */
 export function faultOf(
   directory: string,
   task: Task,
@@ -112,7 +112,7 @@ async function runHarness(
   try {
     return await new Promise((resolve, reject) => {
       child.on('error', reject);
-      // Not `close`: what a harness leaves running may hold its output open.
+      // Not `close`: remaining processes of a harness may hold its output open.
       child.on('exit', (code, signal) =>
         resolve({ code: isLate ? `not ended after ${limitMs} ms` : (code ?? signal ?? 1), output }),
       );

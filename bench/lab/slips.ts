@@ -1,7 +1,7 @@
-/** The usual slips of models when they write the text to replace. Each takes an edit that fits and gives what a model sends. */
+/** The usual slips of models when they write the text to replace. Each takes an edit that fits and returns the edit of a model. */
 import type { Edit } from './task.ts';
 
-/** Changes of one file. `slip` is what the model gets wrong at its first try. */
+/** Changes of one file. `slip` is the fault of the model's first try. */
 export interface Change {
   readonly path: string;
   readonly edits: readonly Edit[];

@@ -1,4 +1,4 @@
-/** A repository with a failing test, what a good model would do with it, and how the lab knows that it is solved. */
+/** A repository with a failing test, the solution of a good model, and the check that it is solved. */
 import type { Change } from './slips.ts';
 
 export type Language = 'typescript' | 'python' | 'c' | 'shell';

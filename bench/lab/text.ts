@@ -1,6 +1,6 @@
 /** Texts of the repositories, written indented in the code that lists them. */
 
-/** Takes off the indentation of the first line; begins after the first line break. Backslashes stay as they are. */
+/** Takes off the indentation of the first line; begins after the first line break. Backslashes stay unchanged. */
 export function text(parts: TemplateStringsArray): string {
   const lines = (parts.raw[0] ?? '').split('\n').slice(1);
   const width = /^ */.exec(lines[0] ?? '')?.[0].length ?? 0;
@@ -11,7 +11,7 @@ export function text(parts: TemplateStringsArray): string {
     .concat('\n');
 }
 
-/** The same with a tab for every four blanks of indentation. */
+/** Text with a tab for every four blanks of indentation. */
 export const tabbed = (parts: TemplateStringsArray): string => tabs(text(parts));
 
 export const tabs = (content: string): string =>

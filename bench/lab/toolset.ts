@@ -38,7 +38,7 @@ const names = {
   write: /^(?:write|write_?file|create_?file)$/i,
 } as const;
 
-/** Parameters by what they are for. */
+/** Parameters by their purpose. */
 const parameters = {
   command: /^(?:command|cmd)$/i,
   path: /^(?:path|file|file_?path|absolute_?path)$/i,

@@ -85,7 +85,7 @@ class Script implements Conversation {
   answer({ messages, tools }: Request): Answer {
     const results = new Map(messages.map((message) => [message.tool_call_id, message.content]));
     const isComplete = this.#pending.flat().every((id) => results.has(id));
-    // Asked again, or asked for more than the task: the answer stays as it was.
+    // Asked again, or asked for more than the task: the answer stays the same.
     if (this.#isStarted && (this.#pending.length === 0 || !isComplete)) return this.#answer;
     this.#shown = messages.map(({ content }) => content).join('\n');
     const answers = this.#pending.map((ids) => ids.map((id) => results.get(id)).join('\n'));

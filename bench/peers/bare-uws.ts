@@ -1,4 +1,4 @@
-/** The limit of what a route on uWebSockets.js can do: fixed bytes, no host check, no auth, no schema. BENCH_BODY is the answer. */
+/** The limit of a route on uWebSockets.js: fixed bytes, no host check, no auth, no schema. BENCH_BODY is the answer. */
 import { App, us_socket_local_port } from 'uWebSockets.js';
 import { announce } from './peer.ts';
 

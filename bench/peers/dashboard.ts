@@ -81,7 +81,7 @@ const dashboard = createDashboard(
   },
   true,
 );
-// The page of this benchmark's own build in the place of what `dist` holds.
+// The page of this benchmark's own build in place of that of `dist`.
 const pages = staticFiles(pageDirectory).map((route) =>
   route.path === '/index.html' ? { ...route, path: dashboardPaths.page } : route,
 );

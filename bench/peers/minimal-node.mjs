@@ -1,4 +1,4 @@
-/** The least Node process that starts and listens: what a cold start is measured against. */
+/** The least Node process that starts and listens: the base of a cold start. */
 import { createServer } from 'node:http';
 
 const server = createServer((_request, response) => response.end('{}'));

@@ -1,5 +1,5 @@
 /**
- * The limit of what a relay on Node can do: uWebSockets.js in front, undici's `dispatch` behind, bytes through as they come.
+ * The limit of a relay on Node: uWebSockets.js in front, undici's `dispatch` behind, bytes through as they come.
  * Reads nothing, checks nothing, knows no session. BENCH_UPSTREAM is the address behind it.
  */
 import { App, us_socket_local_port } from 'uWebSockets.js';

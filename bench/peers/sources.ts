@@ -33,7 +33,7 @@ function xstateSource(emit: Emit): () => void {
   return () => actor.send(actor.getSnapshot().value === 'running' ? fail : pass);
 }
 
-/** The same statechart as one writes it by hand. */
+/** Statechart written by hand. */
 function switchSource(emit: Emit): () => void {
   const state = { value: 'running', failures: 0, changes: 0 };
   const send = (type: 'FAIL' | 'PASS'): void => {
