@@ -4,10 +4,12 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -161,9 +163,12 @@ t.test(
   'a planted repository whose directories take no changes is put right for a normal user',
   { skip: process.platform !== 'linux' },
   (t) => {
-    const path = join(realpathSync(t.testdir()), 'planted');
+    // Directories of a whole run are closed to other users.
+    const parent = realpathSync(mkdtempSync('/tmp/oratorio-planted-'));
+    t.teardown(() => rmSync(parent, { recursive: true, force: true }));
+    const path = join(parent, 'planted');
     const drop = process.getuid?.() === 0;
-    chmodSync(join(path, '..'), 0o777);
+    chmodSync(parent, 0o777);
     // No mode keeps root out.
     if (drop) process.seteuid?.(65_534);
     try {
