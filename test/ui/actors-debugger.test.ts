@@ -172,7 +172,7 @@ onPage(
 );
 
 onPage(
-  'a copy of an actor is stepped without a request, asks what it cannot know, and is left again',
+  'a copy of an actor is stepped without a request, asks for unknown values, and is left again',
   async (t, { page, backend }) => {
     await page.getByRole('button', { name: 'Simulate from here' }).click();
     await page.locator('.simulation-banner', { hasText: 'the real actor is not touched' }).waitFor();

@@ -99,7 +99,7 @@ scene(
 
 const running = gate();
 scene(
-  'while a turn runs Enter queues, Ctrl+Enter adds to the turn, and Esc stops it; what waits stays until it is sent',
+  'while a turn runs Enter queues, Ctrl+Enter adds to the turn, and Esc stops it; queued messages stay until sent',
   { provider: script([say('Working on it.'), running], say('Never asked.'), say('Now the queued one.')) },
   async (t, { page, served }) => {
     await write(page, 'Begin');
@@ -300,7 +300,7 @@ scene(
 );
 
 scene(
-  'undo takes back a turn with its files, and names what is not covered, and asks before it overwrites what others have changed',
+  'undo restores the files of a turn, names uncovered changes, and asks before it overwrites changes of others',
   {
     provider: script(callTool('WriteFile', { path: 'made.txt', content: 'by the agent\n' }), say('Made.')),
     config: { Permissions: { DefaultApprovalPolicy: 'autoApprove' } },
