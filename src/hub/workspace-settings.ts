@@ -80,25 +80,27 @@ const unread = (workspacePath: string): WorkspaceSettings => ({
 
 /** Reads trust and settings of a workspace now. */
 export function settingsOf(place: Place, workspacePath: string): WorkspaceSettings {
-  const trust = workspaceTrust({ home: place.home, workspace: workspacePath });
+  const { trust, restrictedSettings } = workspaceTrust({ home: place.home, workspace: workspacePath });
+  const { overruled, ...settings } = readSettings(place, workspacePath);
   return {
-    ...{ workspacePath, ...trust, ...readSettings(place, workspacePath) },
+    ...{ workspacePath, trust, ...settings },
+    restrictedSettings: [...new Set([...restrictedSettings, ...overruled])],
     lostHistory: lostHistory(workspaceStateDirectory(place.home, workspacePath)) ?? null,
   };
 }
 
+/** `overruled`: settings that the user's own file overrules in a restricted workspace. */
 function readSettings(
   { home, environment }: Place,
   workspace: string,
-): Pick<WorkspaceSettings, 'hash' | 'problem'> & Partial<Pick<WorkspaceSettings, 'restrictedSettings'>> {
+): Pick<WorkspaceSettings, 'hash' | 'problem'> & { readonly overruled: readonly string[] } {
   try {
-    // Names also the settings that the user's own file overrules, which trust alone does not know.
     const { config, restrictedSettings } = loadConfig({ home, workspace, env: environment });
-    return { hash: configHash(config), problem: null, restrictedSettings };
+    return { hash: configHash(config), problem: null, overruled: restrictedSettings };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const { message, file, keyPath: key } = error;
-    return { hash: null, problem: { message, where: key === '' ? file : `${file}: ${key}`, file, key } };
+    return { hash: null, overruled: [], problem: { message, where: key === '' ? file : `${file}: ${key}`, file, key } };
   }
 }
 

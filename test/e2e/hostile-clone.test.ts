@@ -170,7 +170,14 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, with 
     record.restrictedSettings.toSorted(),
     [
       ...['Agent', 'AgUi', 'Api', 'ApiKey', 'AppServer', 'DashBoard', 'EndPoint', 'Hooks', 'McpServers', 'Permissions'],
-      ...['Supervision', 'Tools.Shell', 'Tools.Web.AllowedHosts', 'Tools.Web.SearchProvider', 'Tools.Web.SearchUrl'],
+      ...[
+        'Model',
+        'Supervision',
+        'Tools.Shell',
+        'Tools.Web.AllowedHosts',
+        'Tools.Web.SearchProvider',
+        'Tools.Web.SearchUrl',
+      ],
     ].toSorted(),
   );
   const listed = await oratorio(place, ['list']);
