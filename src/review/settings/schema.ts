@@ -111,7 +111,7 @@ export const BackendSettings = v.object({
       WebhookSecretPrevious: words('', 'Also accepted while the secret is being changed.'),
       Repositories: list('owner/name of the repositories to review.'),
       WritesEnabled: flag(false, 'Reviews may be written back to GitHub.'),
-      Handle: words('oratorio', 'What a mention begins with, without the @.'),
+      Handle: words('oratorio', 'Name that begins a mention, without the @.'),
     }),
     {},
   ),
@@ -167,7 +167,7 @@ export const BackendSettings = v.object({
     v.object({
       OnPush: v.pipe(
         v.optional(v.picklist(onPushModes), 'incremental'),
-        v.description('never, incremental (what is new), full, or onRequest (mention only).'),
+        v.description('never, incremental (new commits), full, or onRequest (mention only).'),
       ),
       PauseAfter: whole(
         5,
@@ -195,7 +195,7 @@ export const BackendSettings = v.object({
       IgnoreAuthors: list('Pull requests of these are left alone.'),
       MaxFiles: whole(300, 1, 3_000, 'Files of one review; the rest is named in the summary.'),
       MaxDiffBytes: whole(1_048_576, 1_024, 104_857_600, 'Bytes of diff of one review.'),
-      Instructions: words('', 'What reviewers of every repository should look for.'),
+      Instructions: words('', 'Instructions to the reviewers of every repository.'),
     }),
     {},
   ),
