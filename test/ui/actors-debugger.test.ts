@@ -140,7 +140,7 @@ onPage(
     await card.getByRole('button', { name: 'Close' }).click();
     await isGone(page, '.picked-card');
     const possible = () => page.locator('.states .edges').first().textContent();
-    await shows(t, 'match', possible, /PROBE.PASSED.*→ running/s, 'what can happen now');
+    await shows(t, 'match', possible, /PROBE.PASSED.*→ running/s, 'the possible events');
     const label = () => page.locator('.pane svg').getAttribute('aria-label');
     await shows(t, 'match', label, /^Statechart agent-server\. Active: unhealthy\. Possible events: .*PROBE\.PASSED/);
   },
@@ -151,7 +151,7 @@ onPage(
   'a pressed state is drawn around, and the words of its events are below; All shows every state',
   async (t, { page }) => {
     const list = page.locator('.next-events');
-    await list.getByRole('heading', { name: 'What can happen now' }).waitFor();
+    await list.getByRole('heading', { name: 'Possible events' }).waitFor();
     await shows(
       t,
       'match',
@@ -162,9 +162,9 @@ onPage(
     await shows(t, 'match', () => page.locator('.node[data-state="stopping"]').textContent(), /stopping▸ 6 states/);
     await page.locator('.node[data-state="stopping"] > .name').click();
     await page.locator('.node[data-state="stopping.killing"]').waitFor();
-    await list.getByRole('heading', { name: 'What can happen in stopping · choosing' }).waitFor();
+    await list.getByRole('heading', { name: 'Possible events in stopping · choosing' }).waitFor();
     await page.keyboard.press('o');
-    await list.getByRole('heading', { name: 'What can happen now' }).waitFor();
+    await list.getByRole('heading', { name: 'Possible events' }).waitFor();
     await showAll(page);
     await shows(t, 'equal', () => page.locator('.node').count(), 26);
   },

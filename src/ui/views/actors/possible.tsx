@@ -18,7 +18,7 @@ interface PossibleProps {
 /** The events of a state in words: condition, target and actions. */
 export function PossibleList({ store, chart, words, focus, isNow, hasEnded, isNumbered }: PossibleProps) {
   const edges = possibleIn(chart.edges, pathTo(focus));
-  const title = isNow ? 'What can happen now' : `What can happen in ${focus.split('.').join(' · ')}`;
+  const title = isNow ? 'Possible events' : `Possible events in ${focus.split('.').join(' · ')}`;
   const isOver = edges.length === 0 || (isNow && hasEnded);
   return (
     <section class="next-events" aria-label={title}>

@@ -21,7 +21,7 @@ export function StatesPanel({ store, actor }: PanelProps) {
       {node && <StateCard store={store} chart={chart} node={node} log={actor.log} />}
       {edge && <EdgeCard store={store} edge={edge} log={actor.log} />}
       <section>
-        <h2>What can happen now</h2>
+        <h2>Possible events</h2>
         {actor.ending ? (
           <p class="quiet">Nothing: it has ended.</p>
         ) : (
