@@ -16,7 +16,7 @@ export const agentMetrics = {
   activeTurns: gauge('oratorio_agent_active_turns', 'Turns that run or wait for an approval.'),
   pendingApprovals: gauge('oratorio_agent_pending_approvals', 'Approvals that wait for a decision.'),
   turns: counter('oratorio_agent_turns_total', 'Turns that have ended.', {
-    status: '`completed`, `failed`, `cancelled`, `crashed` (left behind by a process that is no more)',
+    status: '`completed`, `failed`, `cancelled`, `crashed` (left behind by a dead process)',
   }),
   turnDuration: histogram('oratorio_agent_turn_duration_seconds', 'From the start of a turn to its end.', work),
   modelCalls: counter('oratorio_agent_model_calls_total', 'Requests to the model.', {
@@ -162,7 +162,7 @@ export const reviewMetrics = {
 
 /** Metrics of the export to OpenTelemetry, in both; absent while it is off. */
 export const exportMetrics = {
-  spans: counter('oratorio_telemetry_spans_total', 'Spans by what became of them.', {
+  spans: counter('oratorio_telemetry_spans_total', 'Spans by result.', {
     result: '`exported`, `failed` (the collector did not take them), `dropped` (the queue was full)',
   }),
   exports: counter('oratorio_telemetry_exports_total', 'Requests to the collector.', {
