@@ -1,7 +1,10 @@
-/** The profile of the sandbox on macOS, as a text: no Mac runs these tests. */
+/** The profile of the sandbox on macOS. Linux tests its text; a Mac also runs it. */
+import { spawnSync } from 'node:child_process';
+import { realpathSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { seatbeltProfile } from '../../../src/agent/tools/exec/seatbelt.ts';
+import { sandboxExec, seatbeltProfile } from '../../../src/agent/tools/exec/seatbelt.ts';
 import { type Place, WallPlan } from '../../../src/agent/tools/exec/wall-plan.ts';
 import type { SandboxNetwork } from '../../../src/agent/tools/exec/walls.ts';
 
@@ -70,3 +73,19 @@ t.test('no path ends its own text (property)', async (t) => {
     { numRuns: 300 },
   );
 });
+
+if (process.platform === 'darwin') {
+  t.test('a command writes where the profile allows it, and reads nothing hidden', async (t) => {
+    const place = realpathSync(t.testdir({ open: {}, shut: {}, hidden: { text: 'secret' } }));
+    const profile = profileOf([
+      { path: join(place, 'open'), access: 'write' },
+      { path: join(place, 'shut'), access: 'read' },
+      { path: join(place, 'hidden'), access: 'hidden' },
+    ]);
+    const run = (command: string) =>
+      spawnSync(sandboxExec, ['-p', profile, '/bin/sh', '-c', command], { cwd: place, encoding: 'utf8' });
+    t.match(run('echo hi > open/a && cat open/a'), { status: 0, stdout: 'hi\n' });
+    t.not(run('echo hi > shut/a').status, 0);
+    t.match(run('cat hidden/text'), { status: 1, stdout: '' });
+  });
+}
