@@ -7,6 +7,8 @@ export interface ConfigProblem {
   readonly expected: string;
   /** Actual value, in words; never the value of a secret. */
   readonly received: string;
+  /** Line of the key in the file, from 1. */
+  readonly line?: number | undefined;
 }
 
 /** Error of an unusable configuration file. The message names the file, the key, the expected and the received value. */
@@ -17,8 +19,11 @@ export class ConfigError extends Error implements ConfigProblem {
   readonly expected: string;
   readonly received: string;
 
-  constructor({ file, keyPath, expected, received }: ConfigProblem, options?: ErrorOptions) {
-    super(`${file}: ${keyPath === '' ? 'the file' : keyPath} must be ${expected}, but is ${received}`, options);
+  constructor({ file, keyPath, expected, received, line }: ConfigProblem, options?: ErrorOptions) {
+    super(
+      `${file}${line === undefined ? '' : `:${line}`}: ${keyPath === '' ? 'the file' : keyPath} must be ${expected}, but is ${received}`,
+      options,
+    );
     this.file = file;
     this.keyPath = keyPath;
     this.expected = expected;

@@ -3,6 +3,7 @@
  * Hub, the agent server and the commands. Never here: the use of the settings, command-line options, secrets of our
  * own making (tokens, keys: those are in lock files and launch documents).
  */
+export type { AgreementChanges, ChangedFile } from './agreement.ts';
 export {
   ConfigChangeError,
   type ConfigIssue,
@@ -35,6 +36,7 @@ export {
   type LoadOptions,
   loadConfig,
   referencedVariables,
+  requireValid,
   resolveConfig,
   restrictionWarning,
   userLayers,
@@ -61,6 +63,7 @@ export { secretsIn } from './secrets.ts';
 export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table.ts';
 export { quotedPath } from './shell-path.ts';
 export {
+  changesSinceTrust,
   changeTrusted,
   requestedFiles,
   requestedSettings,

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import * as v from 'valibot';
-import { FileRefusedError, readBoundedFile } from '../lib/index.ts';
+import { FileRefusedError, lineOf, readBoundedFile } from '../lib/index.ts';
 import { admit } from './admit.ts';
 import { ConfigError, withoutUserInfo } from './error.ts';
 import { expand, findText, variablesIn } from './expand.ts';
 import { userConfigFile, workspaceConfigFile } from './home.ts';
 import { canonical, fileOf, type Layer, listInPlaceOfSection, mergeDeep, pathOf, type Trust } from './layers.ts';
 import { isJsonObject, type JsonObject, kindOf, parseConfig } from './parse.ts';
-import { readUserSettings, readWorkspaceSettings } from './read-layer.ts';
+import { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
 import { restrictedLayer } from './restricted.ts';
 import { Config, secretKeyPaths } from './schema.ts';
 import { valueAt as settingAt } from './settings-table.ts';
@@ -72,6 +72,29 @@ export function workspaceLayer(place: TrustPlace, settings: JsonObject): Layer {
   const { trust, warning } = trustOf(place, canonical({ file, settings }, () => undefined).settings);
   return { file, settings, workspace: { path: place.workspace, trust, warning } };
 }
+
+/**
+ * Checks the settings of a workspace's file as they apply once it is trusted. The user's own file and variables that are not set
+ * are left to the start, because the environment of the Hub may differ.
+ *
+ * @throws ConfigError with file, line and key
+ */
+export function requireValid({ home, workspace, env }: TrustPlace & { readonly env: Environment }): void {
+  const file = workspaceConfigFile(workspace);
+  const text = readWorkspaceText(workspace);
+  if (text === undefined) return;
+  const origin = { path: workspace, trust: 'trusted' } as const;
+  try {
+    resolveConfig([...userLayers(home), { file, settings: parseConfig(file, text), workspace: origin }], env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    if (error.file !== file || error.expected === setVariables) return;
+    if (error.keyPath === '') throw error;
+    throw new ConfigError({ ...error, line: lineOf(text, error.keyPath.split('.')) }, { cause: error });
+  }
+}
+
+const setVariables = 'a string whose variables are set';
 
 /** Names of all environment variables that these files refer to. Files that cannot be read or parsed refer to none. */
 export function referencedVariables(files: readonly string[]): string[] {
@@ -243,7 +266,7 @@ class Placeholders {
     if (text === undefined) return settings;
     const missing = this.#missing[Number.parseInt(text.slice(text.indexOf(this.#mark) + this.#mark.length), 10)];
     if (missing === undefined) return settings;
-    throw new ConfigError({ ...missing, expected: 'a string whose variables are set' });
+    throw new ConfigError({ ...missing, expected: setVariables });
   }
 }
 

@@ -3,6 +3,7 @@ import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { FileRefusedError, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
+import { Agreement } from './agreement.ts';
 import { TrustError } from './error.ts';
 
 /** The user's decision about one workspace. */
@@ -14,6 +15,8 @@ const TrustDecision = v.object({
   /** Hash of the sensitive settings that the user agreed to, see `sensitiveHash`. */
   settingsHash: v.string(),
   trustedAt: v.pipe(v.string(), v.isoTimestamp()),
+  /** Missing in decisions of earlier versions. */
+  agreement: v.optional(Agreement),
 });
 export type TrustDecision = v.InferOutput<typeof TrustDecision>;
 

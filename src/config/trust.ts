@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { realPathOr } from '../lib/index.ts';
+import { type AgreementChanges, agreementTo, changesSince } from './agreement.ts';
 import { ConfigError, TrustError } from './error.ts';
 import { directoryName, userConfigFile, workspaceConfigFile } from './home.ts';
 import { canonical, type Trust } from './layers.ts';
@@ -150,11 +151,13 @@ export function trustWorkspace(
       `${workspaceConfigFile(path)} changed while the question was open: read it, then run the command again.`,
     );
   }
-  recordTrust(home, path, owner, sensitiveHash(settings, files));
+  recordTrust(home, { path, owner }, settings, files);
 }
 
-function recordTrust(home: string, path: string, owner: number | null, settingsHash: string): void {
-  const decision = { path, owner, settingsHash, trustedAt: new Date().toISOString() };
+function recordTrust(home: string, { path, owner }: OwnWorkspace, settings: JsonObject, files: NamedFiles): void {
+  const settingsHash = sensitiveHash(settings, files);
+  const agreement = agreementTo(path, textsOf(settings), files);
+  const decision = { path, owner, settingsHash, trustedAt: new Date().toISOString(), agreement };
   changeTrustFile(home, (decisions) => [...decisions.filter((each) => each.path !== path), decision]);
 }
 
@@ -176,8 +179,29 @@ export async function changeTrusted(
     throw new TrustError(`${place.workspace} is restricted.`);
   }
   await write();
-  const { path, owner } = requireOwn(place.workspace);
-  recordTrust(place.home, path, owner, sensitiveHash(changed, filesOf(path, changed)));
+  const own = requireOwn(place.workspace);
+  recordTrust(place.home, own, changed, filesOf(own.path, changed));
+}
+
+const textsOf = (settings: JsonObject): ReadonlyMap<string, string> =>
+  new Map([...sensitiveSettings(settings)].map(([path, value]) => [path, canonicalJson(value)]));
+
+/**
+ * Changes of the sensitive settings, and of the files that they start, since the user agreed.
+ *
+ * @returns undefined without an earlier agreement, or for one of an earlier version, which names no parts
+ * @throws ConfigError, TrustError
+ */
+export function changesSinceTrust({
+  home,
+  workspace,
+}: TrustPlace): (AgreementChanges & { readonly trustedAt: string }) | undefined {
+  const { path } = requireOwn(workspace);
+  const decision = readTrustFile(home).decisions.find((each) => each.path === path);
+  if (decision?.agreement === undefined) return undefined;
+  const settings = readSettings(path);
+  const changes = changesSince(decision.agreement, path, textsOf(settings), filesOf(path, settings));
+  return { ...changes, trustedAt: decision.trustedAt };
 }
 
 /** Takes the user's agreement back. @returns whether there was one */
@@ -202,8 +226,13 @@ export function trustedWorkspaces(home: string): {
   return { workspaces, ...(problem !== undefined && { problem }) };
 }
 
+interface OwnWorkspace {
+  readonly path: string;
+  readonly owner: number | null;
+}
+
 /** A workspace whose `.oratorio` belongs to this user. @throws TrustError */
-function requireOwn(workspace: string): { readonly path: string; readonly owner: number | null } {
+function requireOwn(workspace: string): OwnWorkspace {
   const path = realPathOr(workspace);
   const inside = join(path, directoryName);
   const stats = lstatOf(inside);

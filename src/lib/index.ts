@@ -28,7 +28,7 @@ export {
 export { foldBlankLines } from './fold-blank-lines.ts';
 export { fit } from './fuzzy.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
-export { appendElement, setMember } from './json-edit.ts';
+export { appendElement, lineOf, setMember } from './json-edit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';
 export { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from './listen-address.ts';
 export { messageOf } from './message-of.ts';

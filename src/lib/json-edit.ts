@@ -54,6 +54,27 @@ export function setMember(source: string, path: Path, value: unknown): string {
   return source;
 }
 
+/**
+ * Line of a value inside a JSON document, from 1; of the nearest value around it when it is missing. Keys match in any case.
+ *
+ * @param source valid JSON
+ * @param path keys and indices from the top to the value
+ */
+export function lineOf(source: string, path: Path): number {
+  let node = parseTree(source);
+  let offset = node?.offset ?? 0;
+  for (const key of path) {
+    const property = node?.children?.findLast(
+      ({ children: [name] = [] }) => String(name?.value).toLowerCase() === key.toLowerCase(),
+    );
+    const next = node?.type === 'array' ? node.children?.[Number(key)] : property;
+    if (!next) break;
+    ({ offset } = next);
+    node = node?.type === 'array' ? next : next.children?.[1];
+  }
+  return source.slice(0, offset).split('\n').length;
+}
+
 /** Adds a property at the end of an object, on a line of its own. */
 function withProperty(source: string, object: Node, depth: number, text: string): string {
   const { newline, indent } = layoutOf(source);

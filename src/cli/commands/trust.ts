@@ -1,7 +1,10 @@
 import {
+  type ChangedFile,
   ConfigError,
+  changesSinceTrust,
   requestedFiles,
   requestedSettings,
+  requireValid,
   revokeTrust,
   TrustError,
   trustedWorkspaces,
@@ -60,7 +63,7 @@ function revoke({ output, home }: CommandContext, workspace: string): number {
 }
 
 async function trust(context: CommandContext, workspace: string): Promise<number> {
-  const { output, home, options, signal } = context;
+  const { output, home, options, signal, env } = context;
   const name = visible(workspace, { multiline: false });
   const requested = requestedSettings(workspace);
   const files = requestedFiles(workspace);
@@ -69,17 +72,27 @@ async function trust(context: CommandContext, workspace: string): Promise<number
     output.line(`${name} is trusted already.`);
     return exitCodes.ok.code;
   }
-  const lines = requestLines(requested);
+  requireValid({ home, workspace, env });
+  const changes = changesSinceTrust({ home, workspace });
+  const changed = [...(changes?.settings ?? []), ...(changes?.files ?? []).map(({ path }) => path)].map(inLine);
+  const starts = [...files.keys()].map((path) => `  starts a file of the workspace: ${inLine(path)}`);
+  const lines = [...requestLines(requested), ...starts];
+  if (changes !== undefined && changed.length > 0 && lines.length > 0) {
+    lines.push(
+      `Changed since you agreed on ${changes.trustedAt}:`,
+      ...changes.settings.map((path) => `  ${inLine(path)}`),
+    );
+    lines.push(...changes.files.flatMap(fileLines));
+  }
   // With --json standard output is the document alone; the question is on standard error, so its subject is there, too.
   const show = (line: string) => (output.json ? output.note(line) : output.line(line));
   if (lines.length === 0) show(`${name} asks for nothing that needs your trust.`);
   else {
     show(`${output.colors.bold(name)} asks for:`);
     for (const line of lines) show(line);
-    for (const path of files.keys()) show(`  starts a file of the workspace: ${visible(path, { multiline: false })}`);
     show('These settings can start programs, open listeners and send data elsewhere, with your rights.');
   }
-  if (options['yes'] !== true && !(await agrees(output, name, workspace, lines, signal))) {
+  if (options['yes'] !== true && !(await agrees(output, name, workspace, { lines, changed }, signal))) {
     throw new CliError('failure', `${name} stays restricted.`, null, 'notTrusted');
   }
   trustWorkspace({ home, workspace }, requested, files);
@@ -90,17 +103,36 @@ async function trust(context: CommandContext, workspace: string): Promise<number
   return exitCodes.ok.code;
 }
 
-/** @param lines settings that were shown; a long list is out of sight when the question is asked */
+/** Longest part of a changed file that the question shows; the rest is named. */
+const maxNewLines = 100;
+
+const inLine = (text: string): string => visible(text, { multiline: false });
+
+/** A changed file with its new lines. */
+function fileLines({ path, state, newLines }: ChangedFile): string[] {
+  const name = inLine(path);
+  if (state === 'removed') return [`  ${name} is no longer there`];
+  if (newLines === null)
+    return [state === 'new' ? `  ${name} is new: read it` : `  ${name}: read it, its earlier lines are unknown`];
+  if (newLines.length === 0) return [`  ${name}: no new lines, but removed or moved ones`];
+  const shown = newLines.slice(0, maxNewLines).map(({ number, text }) => `    ${number}: ${inLine(text)}`);
+  const rest = newLines.length - shown.length;
+  const end = rest > 0 ? [`    … and ${rest} more: read the file before you agree`] : [];
+  return [`  ${name}: ${count(newLines.length, 'new line')}`, ...shown, ...end];
+}
+
+/** @param shown lines and changes that were shown; a long list is out of sight when the question is asked */
 async function agrees(
   output: Output,
   name: string,
   workspace: string,
-  lines: readonly string[],
+  { lines, changed }: { readonly lines: readonly string[]; readonly changed: readonly string[] },
   signal: AbortSignal,
 ): Promise<boolean> {
   const [first] = lines;
   const length = first === undefined ? '' : `${count(lines.length, 'line')} above, beginning with: ${first.trim()}\n`;
-  if (canConfirm()) return confirm(output, `${length}Trust ${name}?`, signal);
+  const since = changed.length === 0 ? '' : `Changed since you agreed: ${changed.join(', ')}\n`;
+  if (canConfirm()) return confirm(output, `${length}${since}Trust ${name}?`, signal);
   throw new CliError(
     'failure',
     'The question of trust needs a terminal.',
