@@ -168,7 +168,7 @@ t.test(
   async (t) => {
     const cases: [string, (file: string) => void, RegExp][] = [
       ['a symlink', (file) => symlinkSync('/etc/passwd', file), /symbolic link/],
-      ['not a database', (file) => writeFileSync(file, 'diary '.repeat(500)), /damaged or is no database/],
+      ['not a database', (file) => writeFileSync(file, 'diary '.repeat(500)), /damaged or is not a database/],
       [
         'a view in the place of a table',
         (file) => {

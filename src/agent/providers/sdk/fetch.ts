@@ -54,7 +54,7 @@ export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchO
           }
           if (/^text\/html/i.test(headers['content-type'] ?? '')) {
             refusal = () =>
-              new ModelError('upstreamProtocol', 'The upstream answered with a page for people.', {
+              new ModelError('upstreamProtocol', 'The upstream returned HTML instead of JSON.', {
                 isRetryable: false,
               });
             return;

@@ -170,7 +170,7 @@ export class ChatAnswer {
 
 /** Error for an unreadable answer. */
 export function notACompletion(): ModelError {
-  return new ModelError('upstreamProtocol', 'The upstream answered with something that is no chat completion.', {
+  return new ModelError('upstreamProtocol', 'The answer of the upstream is not a chat completion.', {
     isRetryable: false,
   });
 }
