@@ -73,7 +73,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * Parts of a room, lowest first: each imports only parts further up this list, through their `index.ts` (`x.ts` is a part of one
- * file).
+ * file). A part may have an order of its own parts.
  */
 export const orders: Readonly<Record<string, readonly string[]>> = {
   'src/agent': [
@@ -102,6 +102,17 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'context',
     'instructions',
     'runtime',
+    'index.ts',
+  ],
+  'src/agent/runtime': [
+    'clock.ts',
+    'feed.ts',
+    'journal.ts',
+    'pending-turn-writes.ts',
+    'tracer.ts',
+    'types.ts',
+    'turn',
+    'thread',
     'index.ts',
   ],
   'src/deploy': [
@@ -221,13 +232,13 @@ export function problemOf(
   return undefined;
 }
 
-/** Checks an import within a room whose parts have an order. @returns the problem; undefined without one */
+/** Checks an import within a room, or a part of it, whose parts have an order. @returns the problem; undefined without one */
 function orderProblemOf(room: string, file: string, target: string): string | undefined {
   const order = orders[room];
   if (!order) return undefined;
   const partOf = (path: string) => relative(room, path).split(sep)[0] ?? '';
   const [part, other] = [partOf(file), partOf(target)];
-  if (part === other) return undefined;
+  if (part === other) return orderProblemOf(join(room, part), file, target);
   for (const each of [part, other]) if (!order.includes(each)) return `${room}/${each} is not in the order of parts`;
   if (order.indexOf(other) > order.indexOf(part)) return `${room}/${part} must not import ${room}/${other}`;
   const face = other.endsWith('.ts') ? join(room, other) : join(room, other, 'index.ts');

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { RepeatGuard } from '../../../src/agent/runtime/repeat-guard.ts';
+import { RepeatGuard } from '../../../src/agent/runtime/turn/repeat-guard.ts';
 
 const look = { callId: 'c', name: 'Look', arguments: '{"at":"x"}' };
 

@@ -1,8 +1,8 @@
 /** The turn machine behind its driver: events before the start, after the end, and faults. */
 import t from 'tap';
 import { type Inference, noTokens, type TurnEmitted, type TurnEvent } from '../../../machines/index.ts';
-import type { TurnWork } from '../../../src/agent/runtime/turn-actor.ts';
-import { TurnDriver } from '../../../src/agent/runtime/turn-driver.ts';
+import type { TurnWork } from '../../../src/agent/runtime/turn/actor.ts';
+import { TurnDriver } from '../../../src/agent/runtime/turn/driver.ts';
 
 const answer: Inference = { calls: 0, clientCalls: 0, isSteered: false, finish: 'stop', flaw: null };
 

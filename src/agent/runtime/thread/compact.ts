@@ -1,0 +1,74 @@
+import { defaults } from '../../../protocol/index.ts';
+import { compactionLimits, conversationOf, requestsOf, summarise } from '../../context/index.ts';
+import { type ModelProvider, modelFailure } from '../../model.ts';
+import type { Compaction, StoredThread, ThreadStore } from '../../thread-store.ts';
+import { bytesPerToken, estimateTokens } from '../../tokens.ts';
+import type { Tracer } from '../tracer.ts';
+import type { DaySpending } from './turns.ts';
+
+const { olderRequestTokens, transcriptShare } = compactionLimits;
+
+export interface CompactThreadOptions {
+  readonly thread: StoredThread;
+  readonly store: ThreadStore;
+  readonly provider: () => Promise<ModelProvider>;
+  /** Number of newest turns that stay unchanged. */
+  readonly keepRecentTurns: number;
+  readonly tracer: Tracer | undefined;
+  readonly spending: DaySpending;
+  readonly publish: (kind: 'compacted' | 'compactSkipped' | 'compactFailed', message: string) => void;
+}
+
+/** Summarises a thread on request. Publishes the outcome; throws only for a bug. */
+export async function compactThread({
+  thread,
+  store,
+  provider,
+  keepRecentTurns,
+  tracer,
+  spending,
+  publish,
+}: CompactThreadOptions): Promise<void> {
+  const { id, config } = thread;
+  const earlier = store.compaction(id);
+  const turns = store.turnsSince(id, earlier);
+  const old = turns.slice(0, Math.max(0, turns.length - keepRecentTurns)).flatMap(({ items }) => items);
+  const last = old.at(-1);
+  if (!last) return publish('compactSkipped', 'There is nothing old enough to be summarised.');
+  const before = estimateTokens(conversationOf(earlier, turns));
+  const signal = AbortSignal.timeout(defaults.agent.compactionMs);
+  const began = performance.now();
+  let summary: string;
+  try {
+    const models = await provider();
+    const window = models.facts?.(config?.model).contextWindow ?? defaults.upstream.contextWindow;
+    summary = await summarise({
+      provider: models,
+      model: config?.model,
+      items: old,
+      earlier: earlier?.summary,
+      transcriptBytes: window * transcriptShare * bytesPerToken,
+      signal,
+      onUsed: (use) => {
+        spending.add(use.costUsd ?? 0);
+        tracer?.tokensUsed({ threadId: id }, use, { purpose: 'compaction' });
+      },
+    });
+  } catch (error) {
+    return publish('compactFailed', modelFailure(error, defaults.agent.compactionMs).message);
+  }
+  // The turns may have been rolled back, or the thread deleted, during the request.
+  if (!store.turn(id, last.turnId)) {
+    return publish('compactSkipped', 'There is nothing old enough to be summarised.');
+  }
+  const done: Compaction = {
+    throughTurnId: last.turnId,
+    summary,
+    requests: requestsOf(old, earlier?.requests ?? [], () => false, olderRequestTokens * bytesPerToken),
+    at: new Date().toISOString(),
+  };
+  store.putCompaction(id, done);
+  const after = estimateTokens(conversationOf(done, store.turnsSince(id, done)));
+  tracer?.contextCompacted({ threadId: id }, performance.now() - began, before, after);
+  publish('compacted', `Older turns were summarised: about ${before} tokens became ${after}.`);
+}

@@ -1,0 +1,74 @@
+import { randomInt } from 'node:crypto';
+import { AgentError } from '../../errors.ts';
+import { MemoryStore } from '../../store/index.ts';
+import { StorageError, type StoredThread, type ThreadStore } from '../../thread-store.ts';
+import { DurableJournal, VolatileJournal } from '../journal.ts';
+import type { ThreadStorage } from './turns.ts';
+
+/** The threads of a workspace: those on disk, and those that live in memory until they are deleted. */
+export class ThreadRegistry {
+  readonly durable: ThreadStorage;
+  readonly #ephemeral: ThreadStorage;
+
+  constructor(store: ThreadStore, onBug: (error: unknown) => void) {
+    this.durable = { store, journal: new DurableJournal(store, onBug) };
+    this.#ephemeral = { store: new MemoryStore(), journal: new VolatileJournal(onBug) };
+  }
+
+  isEphemeral(threadId: string): boolean {
+    return this.#ephemeral.store.thread(threadId) !== undefined;
+  }
+
+  storageOf(threadId: string): ThreadStorage {
+    return this.isEphemeral(threadId) ? this.#ephemeral : this.durable;
+  }
+
+  storeOf(threadId: string): ThreadStore {
+    return this.storageOf(threadId).store;
+  }
+
+  /** @throws AgentError threadNotFound */
+  get(threadId: string): StoredThread {
+    const thread = this.#ephemeral.store.thread(threadId) ?? this.durable.store.thread(threadId);
+    if (!thread) throw new AgentError('threadNotFound', { threadId });
+    return thread;
+  }
+
+  /** @throws AgentError storageFailed */
+  add(thread: StoredThread, isEphemeral: boolean): void {
+    try {
+      (isEphemeral ? this.#ephemeral : this.durable).store.putThread(thread);
+    } catch (error) {
+      if (error instanceof StorageError) throw new AgentError('storageFailed', { threadId: thread.id }, error.message);
+      throw error;
+    }
+  }
+
+  /** @throws AgentError threadNotFound */
+  update(threadId: string, change: Partial<StoredThread>): void {
+    this.storeOf(threadId).putThread({ ...this.get(threadId), ...change });
+  }
+
+  /** Records when a thread was last active, unless it was deleted. */
+  touch(threadId: string, lastActiveAt: string): void {
+    const store = this.storeOf(threadId);
+    const thread = store.thread(threadId);
+    if (thread) store.putThread({ ...thread, lastActiveAt });
+  }
+
+  /** Ids of threads in memory are random and too long to collide: the disk is not queried. */
+  newId(now: string, isEphemeral: boolean): string {
+    const start = `thread_${now.slice(0, 10).replaceAll('-', '')}_`;
+    if (isEphemeral) return `${start}${letters()}${letters()}`;
+    for (;;) {
+      const id = start + letters();
+      if (!this.durable.store.thread(id)) return id;
+    }
+  }
+}
+
+/** Six of them, for ids that people may read out. */
+export const letters = (): string =>
+  randomInt(36 ** 6)
+    .toString(36)
+    .padStart(6, '0');

@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { dollars } from '../../../lib/index.ts';
+import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../../../protocol/index.ts';
+import type { ThreadEvent } from '../feed.ts';
+import { authorOf, type Decider } from './call-review.ts';
+import type { TurnHost } from './host.ts';
+import type { TurnItems } from './items.ts';
+
+export interface TurnBudgetOptions {
+  readonly host: TurnHost;
+  readonly turnId: string;
+  readonly items: TurnItems;
+  readonly policy: ApprovalPolicy;
+  readonly expiresInMs: number;
+  /** Cost of this turn so far, in US dollars; null: unknown. */
+  readonly costUsd: () => number | null;
+  /** Publishes an event of the turn after its earlier writes. */
+  readonly publish: (event: ThreadEvent) => void;
+  readonly onDecided: (isRaised: boolean) => void;
+  /** Called when a user answers with `cancel`. */
+  readonly onCancel: () => void;
+}
+
+type Limit = 'TurnUsd' | 'SessionUsd' | 'DayUsd';
+
+const scopes: Readonly<Record<Limit, string>> = { TurnUsd: 'this turn', SessionUsd: 'this thread', DayUsd: 'today' };
+
+/** Error of a used-up budget; the message names the budget. */
+export class BudgetError extends Error {}
+
+/**
+ * Budgets of one turn. A used-up budget is put to the user as a request for approval, which every client shows; accepting it
+ * grants the same amount once more. Policies answer without a user: the turn ends.
+ */
+export class TurnBudget {
+  readonly #options: TurnBudgetOptions;
+  /** Times that each budget was granted again. */
+  readonly #raised = new Map<Limit, number>();
+  #reached: Limit | undefined;
+  #request: ApprovalRequest | undefined;
+
+  constructor(options: TurnBudgetOptions) {
+    this.#options = options;
+  }
+
+  /** The request for approval without an answer. */
+  get pending(): readonly ApprovalRequest[] {
+    return this.#request ? [this.#request] : [];
+  }
+
+  /** The budget that is used up, in words for people; null: none. */
+  check(): string | null {
+    const { host, costUsd } = this.#options;
+    const { turnUsd, sessionUsd, dayUsd } = host.settings.budget;
+    if (turnUsd + sessionUsd + dayUsd === 0) return null;
+    const own = costUsd();
+    if (own === null) {
+      return 'Budget cannot be checked: the price of the model is unknown. Set Models."<name>".Price, or remove Budget.';
+    }
+    const spent: readonly (readonly [Limit, number, () => number])[] = [
+      ['TurnUsd', turnUsd, () => own],
+      ['SessionUsd', sessionUsd, () => host.spending.ofThread() + own],
+      ['DayUsd', dayUsd, () => host.spending.today()],
+    ];
+    for (const [limit, usd, total] of spent) {
+      const allowed = usd * (1 + (this.#raised.get(limit) ?? 0));
+      if (usd === 0 || total() < allowed) continue;
+      this.#reached = limit;
+      return `Budget.${limit} is used up: ${dollars(total())} of ${dollars(allowed)} spent by ${scopes[limit]}.`;
+    }
+    return null;
+  }
+
+  /** Asks whether the turn may continue, or answers by policy. @param budget as `check` described it */
+  ask(budget: string): void {
+    const { host, turnId, items, policy, expiresInMs, publish, onDecided } = this.#options;
+    if (policy !== 'default') {
+      onDecided(false);
+      return;
+    }
+    const now = Date.now();
+    const shown = {
+      callId: 'budget',
+      approvalType: 'remoteResource' as const,
+      operation: 'continue',
+      target: budget,
+      scopeKey: `budget:${this.#reached}`,
+      covers: 'the same amount once more, in this turn',
+    };
+    const requestId = `approval_${randomUUID()}`;
+    const item = items.add({ type: 'approvalRequest', requestId, ...shown });
+    this.#request = {
+      threadId: host.threadId,
+      turnId,
+      itemId: item.id,
+      requestId,
+      tool: 'Budget',
+      ...shown,
+      createdAt: new Date(now).toISOString(),
+      expiresAt: new Date(now + expiresInMs).toISOString(),
+    };
+    publish({ method: 'item/approval/request', params: this.#request });
+    host.onChange();
+  }
+
+  /** False: no approval of this id is pending. */
+  decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
+    if (this.#request?.requestId !== requestId) return false;
+    const isRaised = decision !== 'decline' && decision !== 'cancel';
+    this.#record(decision, decider);
+    if (isRaised && this.#reached) this.#raised.set(this.#reached, (this.#raised.get(this.#reached) ?? 0) + 1);
+    if (decider.by !== 'timeout') this.#options.onDecided(isRaised);
+    if (decision === 'cancel') this.#options.onCancel();
+    return true;
+  }
+
+  /** Declines the pending request: no user answered in time. */
+  expire(): void {
+    if (this.#request) this.decide(this.#request.requestId, 'decline', { by: 'timeout' });
+  }
+
+  /** Withdraws the pending request at the end of the turn. */
+  withdraw(): void {
+    if (this.#request) this.#record('cancel', { by: 'policy' });
+  }
+
+  #record(decision: ApprovalDecision, decider: Decider): void {
+    const { host, turnId, items, publish } = this.#options;
+    const request = this.#request;
+    this.#request = undefined;
+    if (!request) return;
+    const { requestId, callId } = request;
+    items.add({ type: 'approvalResponse', requestId, callId, decision, ...authorOf(decider) });
+    const params = { threadId: host.threadId, turnId, requestId, decision, ...authorOf(decider) };
+    publish({ method: 'item/approval/resolved', params });
+    host.onChange();
+  }
+}

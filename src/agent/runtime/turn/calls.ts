@@ -1,0 +1,226 @@
+import { type ApprovalPolicy, defaults } from '../../../protocol/index.ts';
+import { NestedInstructions } from '../../instructions/index.ts';
+import type { ModelToolCall } from '../../model.ts';
+import type { Tool, ToolContext } from '../../tool.ts';
+import type { ThreadEvent } from '../feed.ts';
+import type { TurnApprovals } from './approvals.ts';
+import { type AnswerEnd, type ReviewedCall, reviewCall } from './call-review.ts';
+import { type CallResult, type MadeResult, runCalls } from './call-runner.ts';
+import type { TurnHooks } from './hooks.ts';
+import type { TurnHost } from './host.ts';
+import type { TurnItems } from './items.ts';
+import { RepeatGuard } from './repeat-guard.ts';
+
+export interface TurnCallsOptions {
+  readonly host: TurnHost;
+  readonly turnId: string;
+  readonly items: TurnItems;
+  readonly policy: ApprovalPolicy;
+  readonly isPlanning: boolean;
+  readonly approvals: TurnApprovals;
+  readonly hooks: TurnHooks;
+  /** Texts of the results in the conversation so far. */
+  readonly results: () => Iterable<string>;
+  /** Publishes an event of the turn after its earlier writes. */
+  readonly publish: (event: ThreadEvent) => void;
+}
+
+const maxParallelReads = 8;
+
+type Command = ReturnType<TurnItems['beginCommand']>;
+
+/** Reviews the tool calls of one answer, requests approvals, runs the calls and reports them. */
+export class TurnCalls {
+  readonly #options: TurnCallsOptions;
+  readonly #commands = new Map<string, { readonly command: Command; length: number }>();
+  #calls: readonly ModelToolCall[] = [];
+  #toolOf: (name: string) => Tool | undefined = () => undefined;
+  #toolNames: readonly string[] = [];
+  #end: AnswerEnd | undefined;
+  #reviewed: ReviewedCall[] = [];
+  readonly #refusedByGuard = new WeakSet<ReviewedCall>();
+  /** Started calls: only their ends are traced. */
+  readonly #begun = new WeakSet<ReviewedCall>();
+  readonly #guard = new RepeatGuard();
+  readonly #nested: NestedInstructions | undefined;
+
+  constructor(options: TurnCallsOptions) {
+    this.#options = options;
+    const { surroundings, workspacePath, config } = options.host;
+    if (surroundings && config.readOnly !== true) {
+      this.#nested = new NestedInstructions({ read: surroundings.read, workspacePath, shown: options.results });
+    }
+  }
+
+  /** Sets the calls of the latest answer. */
+  take(
+    calls: readonly ModelToolCall[],
+    toolOf: (name: string) => Tool | undefined,
+    toolNames: readonly string[],
+    end: AnswerEnd,
+  ): void {
+    this.#end = end;
+    this.#calls = calls;
+    this.#toolOf = toolOf;
+    this.#toolNames = toolNames;
+  }
+
+  async review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }> {
+    const { host, policy, isPlanning, hooks, approvals } = this.#options;
+    const { workspacePath, isGranted, rules, config } = host;
+    const { environment, readOnly } = config;
+    const about = {
+      ...{ workspacePath, environment, policy, isGranted, rules, isPlanning },
+      isReadOnly: readOnly === true,
+      end: this.#end,
+    };
+    this.#reviewed = await Promise.all(
+      this.#calls.map((call) => reviewCall(call, { ...about, toolOf: this.#toolOf, toolNames: () => this.#toolNames })),
+    );
+    await hooks.beforeCalls(this.#reviewed, signal);
+    for (const reviewed of this.#reviewed) {
+      this.#refuseRepetition(reviewed);
+      if (reviewed.decision || reviewed.refusal === undefined) approvals.note(reviewed);
+    }
+    return { pending: this.#undecided.map(({ requestId }) => requestId) };
+  }
+
+  /** Requests the approvals that `review` left undecided. */
+  ask(): void {
+    this.#options.approvals.ask(this.#undecided);
+  }
+
+  get #undecided(): readonly ReviewedCall[] {
+    return this.#reviewed.filter(({ need, decision, refusal }) => need && !decision && refusal === undefined);
+  }
+
+  /** Whether a call that is allowed may change files. */
+  get mayChangeFiles(): boolean {
+    return this.#reviewed.some(
+      ({ tool, refusal }) => refusal === undefined && tool && !(tool.isReadOnly && tool.source === 'builtin'),
+    );
+  }
+
+  /** Tool of the first allowed call with effects; undefined: the calls only read. A sub-agent reports the effects of its own calls. */
+  get firstWithEffects(): string | undefined {
+    return this.#reviewed.find(
+      ({ tool, refusal, onlyReads }) =>
+        refusal === undefined && tool && !tool.isReadOnly && onlyReads !== true && tool.name !== 'SpawnSubagent',
+    )?.tool?.name;
+  }
+
+  /**
+   * Runs the allowed calls. Returns the results in the order of the calls, a tool that is called again and again in vain, and whether a
+   * call was cut off.
+   */
+  async run(
+    signal: AbortSignal,
+  ): Promise<{ readonly results: readonly CallResult[]; readonly repeated: string | null; readonly isCut: boolean }> {
+    const { host, items } = this.#options;
+    const results = new Map<ReviewedCall, CallResult>();
+    await runCalls(this.#reviewed, {
+      signal,
+      concurrency: maxParallelReads,
+      contextOf: (reviewed) => this.#contextOf(reviewed, signal),
+      onBug: host.onBug,
+      clean: host.clean,
+      appendixOf: async (reviewed, result) =>
+        (await this.#instructionsFor(reviewed)) + (await this.#options.hooks.afterCall(reviewed, result, signal)),
+      onStart: (reviewed) => this.#start(reviewed),
+      onEnd: (result) => {
+        results.set(result.reviewed, result);
+        this.#endCommand(result);
+        const { callId, name } = result.reviewed.call;
+        const { outcome, text, durationMs } = result;
+        const item = items.add<'toolResult'>({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
+        if (result.plan) items.add<'plan'>({ type: 'plan', callId, steps: [...result.plan] });
+        if (this.#begun.has(result.reviewed)) host.tracer?.toolEnded(host.threadId, item);
+      },
+    });
+    signal.throwIfAborted();
+    this.#calls = [];
+    const inOrder = this.#reviewed.flatMap((reviewed) => results.get(reviewed) ?? []);
+    for (const { reviewed, text } of inOrder) {
+      const isUnusable = reviewed.isUnusable === true;
+      this.#guard.note(reviewed.call, this.#refusedByGuard.has(reviewed) ? undefined : text, isUnusable);
+    }
+    const isCut = this.#reviewed.some((reviewed) => reviewed.isCut);
+    return { results: inOrder, repeated: this.#guard.stuckTool, isCut };
+  }
+
+  /** Instructions of the directories that a call touches. */
+  async #instructionsFor({ tool, args }: ReviewedCall): Promise<string> {
+    const place = tool?.placeOf?.(args);
+    return place === undefined ? '' : ((await this.#nested?.for(place)) ?? '');
+  }
+
+  /** Ends the calls that were never run. @param reason for the model @returns their results */
+  skip(reason: string): readonly MadeResult[] {
+    const { items } = this.#options;
+    const skipped = this.#calls;
+    this.#calls = [];
+    return skipped.map((call) => {
+      const { callId, name } = call;
+      items.add<'toolResult'>({ type: 'toolResult', callId, tool: name, outcome: 'cancelled', text: reason });
+      return { reviewed: { call }, text: reason, images: [] };
+    });
+  }
+
+  /** Refuses a call that was repeated in vain too often, with the reason as its result. */
+  #refuseRepetition(reviewed: ReviewedCall): void {
+    const refusal = this.#guard.refusalOf(reviewed.call);
+    if (refusal === undefined) return;
+    reviewed.refusal ??= refusal;
+    this.#refusedByGuard.add(reviewed);
+    const { host, turnId, publish } = this.#options;
+    const message = `${reviewed.call.name} is called with the same arguments over and over, and its result stays the same.`;
+    publish({ method: 'system/event', params: { threadId: host.threadId, turnId, kind: 'repeatedCall', message } });
+  }
+
+  get #place() {
+    return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
+  }
+
+  #start(reviewed: ReviewedCall): void {
+    const { call, refusal, tool, args } = reviewed;
+    const { host, items } = this.#options;
+    this.#begun.add(reviewed);
+    const { callId, name, arguments: text } = call;
+    host.tracer?.toolStarted(this.#place, { callId, tool: name, arguments: text, source: tool?.source });
+    if (refusal !== undefined || tool?.name !== 'Exec' || tool.source !== 'builtin') return;
+    const { command } = args as { readonly command: string };
+    this.#commands.set(call.callId, { command: items.beginCommand(call.callId, host.clean(command)), length: 0 });
+  }
+
+  #endCommand({ reviewed, outcome, exitCode }: CallResult): void {
+    const { callId } = reviewed.call;
+    this.#commands.get(callId)?.command.end({ outcome, ...(exitCode !== undefined && { exitCode }) });
+    this.#commands.delete(callId);
+  }
+
+  #contextOf({ call, hasNetwork, onlyReads }: ReviewedCall, signal: AbortSignal): ToolContext {
+    const { host, turnId, policy } = this.#options;
+    return {
+      workspacePath: host.workspacePath,
+      threadId: host.threadId,
+      turnId,
+      callId: call.callId,
+      signal,
+      hasNetwork,
+      onlyReads,
+      environment: host.config.environment,
+      onOutput: (text) => this.#output(call.callId, text),
+      isApproved: (scopeKey) => policy === 'autoApprove' || host.isGranted(scopeKey),
+      spawnSubagent: (order) => host.spawnSubagent(order, signal),
+    };
+  }
+
+  /** Appends output up to the limit of the item; the result for the model names the omitted part. */
+  #output(callId: string, text: string): void {
+    const open = this.#commands.get(callId);
+    if (!open || open.length >= defaults.agent.commandOutputChars) return;
+    const piece = text.slice(0, defaults.agent.commandOutputChars - open.length);
+    open.length += piece.length;
+    open.command.append(this.#options.host.clean(piece));
+  }
+}

@@ -1,0 +1,103 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Failure, noTokens, type TurnEvent, type TurnState } from '../../../../machines/index.ts';
+import { type ModelSettings, preloadProviders } from '../../providers/index.ts';
+import { toolParts } from '../../tools/index.ts';
+import type { startTurnActor as StartTurnActor, TurnActor, TurnActorOptions } from './actor.ts';
+import { codedFailureOf } from './failure.ts';
+
+/** The machine is loaded with the first turn: a server without turns runs without XState. */
+let startTurnActor: typeof StartTurnActor | undefined;
+
+const loadTurnMachine = async (): Promise<typeof StartTurnActor> => (await import('./actor.ts')).startTurnActor;
+
+/**
+ * Loads the parts that turns otherwise load on first use, one in each turn of the event loop, so that an upgrade in place does not
+ * take them away from a running server. The next use reports a part that cannot be loaded.
+ *
+ * @param settings of the providers that turns use; undefined: an external agent does the turns
+ */
+export async function preloadTurnParts(settings: ModelSettings | undefined): Promise<void> {
+  const providers = settings ? preloadProviders(settings) : [];
+  for (const load of [loadTurnMachine, () => import('web-tree-sitter'), ...toolParts, ...providers]) {
+    await nextTurn();
+    await load().catch(() => undefined);
+  }
+}
+
+const initialState: TurnState = {
+  status: 'running',
+  tokens: noTokens,
+  isInterrupted: false,
+  end: undefined,
+};
+const faultFailure: Failure = {
+  code: 'internalError',
+  message: 'The turn failed because of a bug; see the log of the agent server.',
+  isRetryable: false,
+};
+
+/**
+ * Runs the turn machine: `send` passes events in, `onEmitted` receives events, `state` is read from the snapshot. Events that
+ * arrive before the machine is loaded are queued. A machine that throws is stopped; its turn fails with `internalError`.
+ */
+export class TurnDriver {
+  readonly #options: TurnActorOptions;
+  readonly #queued: TurnEvent[] = [];
+  #actor: TurnActor | undefined;
+  /** State of the turn after a fault of the machine. */
+  #faultState: TurnState | undefined;
+  #hasEnded = false;
+
+  constructor(options: TurnActorOptions) {
+    this.#options = options;
+  }
+
+  get state(): TurnState {
+    return this.#faultState ?? this.#actor?.state ?? initialState;
+  }
+
+  /** Loads and starts the machine, then sends it the queued events. */
+  async start(): Promise<void> {
+    try {
+      startTurnActor ??= await loadTurnMachine();
+      const { onEmitted } = this.#options;
+      this.#actor = startTurnActor({
+        ...this.#options,
+        onEmitted: (event) => {
+          this.#hasEnded ||= event.type === 'turn.ended';
+          onEmitted(event);
+        },
+        onFault: (error) => this.#fault(error),
+      });
+      for (const event of this.#queued.splice(0)) this.send(event);
+    } catch (error) {
+      this.#fault(error);
+    }
+  }
+
+  send(event: TurnEvent): void {
+    if (this.#faultState) this.#endFaulted(event);
+    else if (this.#actor) this.#actor.send(event);
+    else this.#queued.push(event);
+  }
+
+  #fault(error: unknown): void {
+    this.#options.onFault(error);
+    if (this.#hasEnded || this.#faultState) return;
+    this.#faultState = {
+      ...this.state,
+      status: 'failed',
+      end: { status: 'failed', error: codedFailureOf(error) ?? faultFailure },
+    };
+    this.#actor?.stop();
+    this.#options.onEmitted({ type: 'turn.ending' });
+    for (const event of this.#queued.splice(0)) this.send(event);
+  }
+
+  /** Ends the turn as the machine does in `storing`. */
+  #endFaulted({ type }: TurnEvent): void {
+    if (this.#hasEnded || (type !== 'END.STORED' && type !== 'STORAGE.FAILED')) return;
+    this.#hasEnded = true;
+    this.#options.onEmitted({ type: 'turn.ended', isStored: type === 'END.STORED' });
+  }
+}

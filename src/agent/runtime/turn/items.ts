@@ -1,0 +1,276 @@
+import { WellFormedStream, wellFormed } from '../../../lib/index.ts';
+import type { InputPart, Item, ItemOf, Turn, TurnError } from '../../../protocol/index.ts';
+import { timestamp } from '../clock.ts';
+import type { ThreadEvent } from '../feed.ts';
+
+type GrowingType = 'agentMessage' | 'reasoningContent' | 'commandExecution';
+
+/** An item that is still growing. */
+interface OpenItem {
+  readonly item: ItemOf<GrowingType>;
+  text: string;
+  /** A piece may end in the middle of a character. */
+  readonly pieces: WellFormedStream;
+}
+
+const deltas = {
+  agentMessage: { method: 'item/agentMessage/delta', kind: 'agentMessage' },
+  reasoningContent: { method: 'item/reasoning/delta', kind: 'reasoning' },
+  commandExecution: { method: 'item/commandExecution/outputDelta', kind: 'commandOutput' },
+} as const;
+
+/** Fields of an item besides the common ones. */
+export type Content<T extends Item['type']> = T extends Item['type']
+  ? Omit<ItemOf<T>, 'id' | 'turnId' | 'status' | 'createdAt'>
+  : never;
+
+export interface TurnItemsOptions {
+  readonly turn: Pick<Turn, 'threadId' | 'id'>;
+  /** Number of the next item in this thread; numbers continue through all its turns. */
+  readonly firstNumber: number;
+  /** Publishes `event` once the write is done; undefined: the write has no event. */
+  readonly publish: (write: ItemWrite, event: ThreadEvent | undefined) => void;
+  /** Called with each completed item and its duration in milliseconds. */
+  readonly onCompleted: (item: Item, durationMs: number) => void;
+}
+
+/** Write to the store. */
+export type ItemWrite =
+  | { readonly put: Item }
+  | { readonly append: string; readonly text: string }
+  /** Nothing is written; the complete item follows. */
+  | undefined;
+
+/**
+ * Items of one running turn and their events: started, deltas, completed. Text of the model is one open item at a time;
+ * several commands can be open. Every text is well-formed, also one of an external agent or a tool.
+ */
+export class TurnItems {
+  readonly #options: TurnItemsOptions;
+  readonly #items: Item[] = [];
+  readonly #open = new Map<string, OpenItem>();
+  readonly #began = new Map<string, number>();
+  /** Arguments of calls that the model is writing, by call id. */
+  readonly #arguments = new Map<string, WellFormedStream>();
+  #number: number;
+  #openText: OpenItem | undefined;
+  /** Number of items before the present answer. */
+  #answerStart = 0;
+
+  constructor(options: TurnItemsOptions) {
+    this.#options = options;
+    this.#number = options.firstNumber;
+  }
+
+  /** All current items, open ones included. */
+  snapshot(): Item[] {
+    return this.#items.map((item) => {
+      const open = this.#open.get(item.id);
+      return open ? grown(open, 'streaming') : item;
+    });
+  }
+
+  get count(): number {
+    return this.#items.length;
+  }
+
+  /** Id of the newest item; undefined before the first. */
+  get lastId(): string | undefined {
+    return this.#items.at(-1)?.id;
+  }
+
+  /** Text of the newest message of the agent; empty: no message yet. */
+  get lastMessage(): string {
+    const last = this.snapshot().findLast((item) => item.type === 'agentMessage' && !item.discarded);
+    return last?.type === 'agentMessage' ? last.text : '';
+  }
+
+  addUserMessage(input: readonly InputPart[]): ItemOf<'userMessage'> {
+    return this.add<'userMessage'>(userMessage(input));
+  }
+
+  addError(error: TurnError): void {
+    this.add({ type: 'error', error });
+  }
+
+  /** Adds a complete item. Returns it. */
+  add<T extends Item['type']>(content: Content<T>): ItemOf<T> {
+    this.close();
+    const item = this.make(content);
+    this.#add(item, { put: item });
+    return item;
+  }
+
+  /** Makes a complete item, which its caller stores and passes to `addStored`. */
+  make<T extends Item['type']>(content: Content<T>): ItemOf<T> {
+    return { ...this.#base('completed'), ...wellFormed(content) } as unknown as ItemOf<T>;
+  }
+
+  addStored(item: Item): void {
+    this.close();
+    this.#add(item, undefined);
+  }
+
+  /** Appends text of the model to the open item of this type; another type closes that item and opens a new one. */
+  append(type: 'agentMessage' | 'reasoningContent', delta: string): void {
+    if (delta === '') return;
+    if (this.#openText?.item.type !== type) {
+      this.close();
+      this.#openText = this.#begin({ type, text: '' });
+    }
+    this.#grow(this.#openText, delta);
+  }
+
+  /** Completes the open message as a thought, which it turned out to be. */
+  closeAsThought(): void {
+    const open = this.#openText;
+    if (open?.item.type === 'agentMessage')
+      this.#openText = { ...open, item: { ...open.item, type: 'reasoningContent' } };
+    this.close();
+  }
+
+  /** Completes the open text of the model, if there is one. */
+  close(): void {
+    if (!this.#openText) return;
+    const open = this.#openText;
+    this.#openText = undefined;
+    this.#flush(open);
+    this.#complete({ ...open.item, status: 'completed', text: open.text } as Item);
+  }
+
+  /** A request to the model begins: the texts from here on belong to its answer. */
+  beginAnswer(): void {
+    this.close();
+    this.#answerStart = this.#items.length;
+  }
+
+  /** Withdraws the texts of the present answer, which broke off and is requested again. */
+  discardAnswer(): void {
+    this.close();
+    const itemIds: string[] = [];
+    for (const [index, item] of this.#items.entries()) {
+      if (index < this.#answerStart || (item.type !== 'agentMessage' && item.type !== 'reasoningContent')) continue;
+      const discarded = { ...item, discarded: true as const };
+      this.#items[index] = discarded;
+      itemIds.push(item.id);
+      this.#options.publish({ put: discarded }, undefined);
+    }
+    if (itemIds.length === 0) return;
+    const { turn, publish } = this.#options;
+    publish(undefined, { method: 'item/discarded', params: { threadId: turn.threadId, turnId: turn.id, itemIds } });
+  }
+
+  /** Opens the item of a command. */
+  beginCommand(callId: string, command: string): { append: (text: string) => void; end: (end: CommandEnd) => void } {
+    const open = this.#begin({ type: 'commandExecution', callId, command: command.toWellFormed(), output: '' });
+    return {
+      append: (text) => {
+        if (text !== '' && this.#open.has(open.item.id)) this.#grow(open, text);
+      },
+      end: (end) => {
+        if (this.#open.has(open.item.id)) {
+          this.#flush(open);
+          this.#complete({ ...open.item, status: 'completed', output: open.text, ...end } as Item);
+        }
+      },
+    };
+  }
+
+  /** Publishes a piece of a call's arguments; the call becomes an item when it is complete. */
+  publishArguments(callId: string, tool: string, delta: string): void {
+    const { turn, publish } = this.#options;
+    const pieces = this.#arguments.get(callId) ?? new WellFormedStream();
+    this.#arguments.set(callId, pieces);
+    const whole = pieces.write(delta);
+    if (whole === '') return;
+    const params = {
+      threadId: turn.threadId,
+      turnId: turn.id,
+      itemId: callId.toWellFormed(),
+      deltaKind: 'toolCallArguments',
+      delta: whole,
+      tool: tool.toWellFormed(),
+    };
+    publish(undefined, { method: 'item/toolCall/argumentsDelta', params });
+  }
+
+  /** Completes all open items at the end of the turn. */
+  closeAll(): void {
+    this.close();
+    for (const open of [...this.#open.values()]) {
+      this.#flush(open);
+      this.#complete({ ...open.item, status: 'completed', output: open.text, outcome: 'cancelled' } as Item);
+    }
+  }
+
+  #add(item: Item, write: ItemWrite): void {
+    this.#items.push(item);
+    // Calls are written before the first of them becomes an item.
+    this.#arguments.clear();
+    // One write serves both events.
+    this.#publish('item/started', write, { ...item, status: 'started' });
+    this.#publish('item/completed', undefined, item);
+    this.#options.onCompleted(item, 0);
+  }
+
+  #begin(content: Content<GrowingType>): OpenItem {
+    const item = { ...this.#base('started'), ...content } as ItemOf<GrowingType>;
+    const open: OpenItem = { item, text: '', pieces: new WellFormedStream() };
+    this.#items.push(item);
+    this.#open.set(item.id, open);
+    this.#began.set(item.id, performance.now());
+    this.#publish('item/started', { put: { ...item, status: 'streaming' } }, item);
+    return open;
+  }
+
+  #grow(open: OpenItem | undefined, piece: string): void {
+    if (open) this.#append(open, open.pieces.write(piece));
+  }
+
+  /** Appends the half of a character that the last piece ended with. */
+  #flush(open: OpenItem): void {
+    this.#append(open, open.pieces.end());
+  }
+
+  #append(open: OpenItem, delta: string): void {
+    if (delta === '') return;
+    open.text += delta;
+    const { turn, publish } = this.#options;
+    const { id, type } = open.item;
+    const { method, kind } = deltas[type];
+    const params = { threadId: turn.threadId, turnId: turn.id, itemId: id, deltaKind: kind, delta };
+    publish({ append: id, text: delta }, { method, params });
+  }
+
+  #complete(item: Item): void {
+    this.#open.delete(item.id);
+    this.#items[this.#items.findIndex(({ id }) => id === item.id)] = item;
+    this.#publish('item/completed', { put: item }, item);
+    const began = this.#began.get(item.id) ?? performance.now();
+    this.#began.delete(item.id);
+    this.#options.onCompleted(item, performance.now() - began);
+  }
+
+  #base(status: Item['status']) {
+    const id = `item_${String(this.#number).padStart(3, '0')}`;
+    this.#number += 1;
+    return { id, turnId: this.#options.turn.id, status, createdAt: timestamp() };
+  }
+
+  #publish(method: 'item/started' | 'item/completed', write: ItemWrite, item: Item): void {
+    const { turn, publish } = this.#options;
+    publish(write, { method, params: { threadId: turn.threadId, turnId: turn.id, item } });
+  }
+}
+
+export const userMessage = (input: readonly InputPart[]): Content<'userMessage'> => ({
+  type: 'userMessage',
+  input: [...input],
+});
+
+/** End of a command. */
+export type CommandEnd = Pick<ItemOf<'commandExecution'>, 'exitCode' | 'outcome'>;
+
+function grown({ item, text }: OpenItem, status: Item['status']): Item {
+  return item.type === 'commandExecution' ? { ...item, status, output: text } : { ...item, status, text };
+}
