@@ -19,7 +19,7 @@ type Figures = v.InferOutput<typeof Figures>;
 
 /** Every case in a process of its own: memory of one must not be that of another. */
 const cases = [
-  { name: 'as it is: actors of what does something', args: [jobs, due] },
+  { name: 'today: actors of active jobs only', args: [jobs, due] },
   { name: 'an actor for every job', args: [jobs, due, 'actors'] },
 ] as const;
 

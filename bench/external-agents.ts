@@ -140,7 +140,7 @@ async function run({ quick, rounds }: Context): Promise<Result> {
   return {
     tables: [
       {
-        title: 'One agent of another maker, which does nothing but write',
+        title: 'One external agent that only writes',
         columns: ['', 'start ms', 'by hand ms', 'memory MiB', 'update p50 ms', 'p99 ms'],
         rows: [['its part', of((each) => each.startMs), of((each) => each.handMs), memoryMiB, share(0.5), share(0.99)]],
       },
@@ -160,4 +160,4 @@ async function run({ quick, rounds }: Context): Promise<Result> {
   };
 }
 
-export const externalAgents: Benchmark = { name: 'external-agents', title: 'Agents of other makers', run };
+export const externalAgents: Benchmark = { name: 'external-agents', title: 'External agents', run };

@@ -48,7 +48,7 @@ async function run({ quick, rounds }: Context): Promise<Result> {
       used.filter(({ name }) => name !== 'oratorio'),
     ),
     notes: [
-      'A scripted model, the same for all, does what a good model would do, usual slips included. Solved: the tests pass, the ' +
+      'A scripted model, the same for all, acts like a good model, usual slips included. Solved: the tests pass, the ' +
         'changed files are byte for byte as the model meant them, and no other file is changed.',
     ],
   };

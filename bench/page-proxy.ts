@@ -147,7 +147,7 @@ async function measure(ways: readonly Way[], threadId: string, context: Context)
       { what: 'stream through the Hub × direct', measured: ratio, atLeast: 0.8 },
     ],
     notes: [
-      'Hub, agent server and client share the two cores; the answers are pages of a thread, made anew each time.',
+      'Hub, agent server and client share the two cores; the answers are pages of a thread, made for each request.',
     ],
   };
 }

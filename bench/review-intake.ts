@@ -182,7 +182,7 @@ async function run({ quick, rounds }: Context): Promise<Result> {
     ],
     notes: [
       `${figure(sum(({ accepted }) => accepted))} deliveries; each round ends with a kill -9 under full load.`,
-      `The webhook does ${figure((100 * of(({ rate }) => rate)) / ceiling)} % of what the bare server does with the same client in the same run.`,
+      `The webhook does ${figure((100 * of(({ rate }) => rate)) / ceiling)} % of the bare server’s rate with the same client in the same run.`,
     ],
   };
 }

@@ -161,7 +161,7 @@ export const shell: readonly Task[] = [
     ],
   },
   {
-    ...{ name: 'sh-executable', language: 'shell', probes: 'the mode of a file written anew', prompt: fix, test },
+    ...{ name: 'sh-executable', language: 'shell', probes: 'the mode of a rewritten file', prompt: fix, test },
     files: { 'build.sh': build, 'test.sh': buildTest },
     changes: [{ path: 'build.sh', edits: [{ old: 'mkdir "$1"', new: 'mkdir -p "$1"' }] }],
     work: workByWriting,
