@@ -8,10 +8,9 @@
  *    the next turn fails with the same code. One failure that may pass makes it `degraded`, and so does an MCP server that is down.
  * 3. A cancelled turn, and a failure that concerns its conversation only (`conversationFailures`), change nothing but the
  *    last turn. A completed turn ends every doubt about the model.
- * 4. The `reporter` sends the health to the Hub after each judgement. `PROBED` has it repeat a report that no Hub took.
- * 5. A server that is started again with unchanged settings begins with the failure that the Hub remembers.
+ * 4. A server that is started again with unchanged settings begins with the failure that the Hub remembers.
  */
-import { assertEvent, assign, fromCallback, type SnapshotFrom, sendTo, setup } from 'xstate';
+import { assertEvent, assign, type SnapshotFrom, setup } from 'xstate';
 
 /** Failures that the next turn meets again, until a user changes something. */
 export const lastingFailures: ReadonlySet<string> = new Set([
@@ -68,16 +67,7 @@ export interface WorkspaceHealthContext extends EarlierHealth {
 
 export type WorkspaceHealthEvent =
   | { readonly type: 'TURN.ENDED'; readonly turn: EndedTurn }
-  | { readonly type: 'TOOLS.CHANGED'; readonly tools: ToolServers }
-  /** Facts beside the health have changed: the model, or the number of pending approvals. */
-  | { readonly type: 'FACTS.CHANGED' }
-  /** A Hub has probed this server. */
-  | { readonly type: 'PROBED' };
-
-/** `REPORT`: the health or its facts have changed. `REPEAT`: send the last report again if no Hub took it. */
-export interface ReporterCommand {
-  readonly type: 'REPORT' | 'REPEAT';
-}
+  | { readonly type: 'TOOLS.CHANGED'; readonly tools: ToolServers };
 
 /** Changes of the context by the end of a turn. */
 function afterTurn(context: WorkspaceHealthContext, turn: EndedTurn): Partial<WorkspaceHealthContext> {
@@ -100,10 +90,6 @@ export const workspaceHealthMachine = setup({
     context: {} as WorkspaceHealthContext,
     events: {} as WorkspaceHealthEvent,
   },
-  actors: {
-    /** Sends reports to the Hub, one at a time. */
-    reporter: fromCallback<ReporterCommand>(() => {}),
-  },
   guards: {
     failureLasts: ({ context }) =>
       context.failure !== null && (context.isRepeated || lastingFailures.has(context.failure.code)),
@@ -119,8 +105,6 @@ export const workspaceHealthMachine = setup({
       assertEvent(event, 'TOOLS.CHANGED');
       return { tools: event.tools };
     }),
-    sendReport: sendTo('reporter', { type: 'REPORT' }),
-    repeatReport: sendTo('reporter', { type: 'REPEAT' }),
   },
 }).createMachine({
   id: 'workspace-health',
@@ -134,12 +118,9 @@ export const workspaceHealthMachine = setup({
     tools: { total: 0, down: [], toolProblems: [] },
   }),
   initial: 'judging',
-  invoke: { id: 'reporter', src: 'reporter' },
   on: {
     'TURN.ENDED': { target: '.judging', actions: 'recordTurn' },
     'TOOLS.CHANGED': { target: '.judging', actions: 'recordTools' },
-    'FACTS.CHANGED': { actions: 'sendReport' },
-    PROBED: { actions: 'repeatReport' },
   },
   states: {
     judging: {
@@ -151,22 +132,10 @@ export const workspaceHealthMachine = setup({
         { target: 'unknown' },
       ],
     },
-    unknown: {
-      description: 'No turn has ended yet, and no tool is missing.',
-      entry: 'sendReport',
-    },
-    healthy: {
-      description: 'The last counted turn was completed, and every MCP server is there.',
-      entry: 'sendReport',
-    },
-    degraded: {
-      description: 'The last turn failed for a reason that may pass, or an MCP server is down.',
-      entry: 'sendReport',
-    },
-    failing: {
-      description: 'Turns fail for a reason that lasts until a user acts.',
-      entry: 'sendReport',
-    },
+    unknown: { description: 'No turn has ended yet, and no tool is missing.' },
+    healthy: { description: 'The last counted turn was completed, and every MCP server is there.' },
+    degraded: { description: 'The last turn failed for a reason that may pass, or an MCP server is down.' },
+    failing: { description: 'Turns fail for a reason that lasts until a user acts.' },
   },
 });
 

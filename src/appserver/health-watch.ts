@@ -1,9 +1,8 @@
-import { createActor, fromCallback } from 'xstate';
+import { createActor } from 'xstate';
 import {
   type EarlierHealth,
   type EndedTurn,
   healthOf,
-  type ReporterCommand,
   type ToolServers,
   workspaceHealthMachine,
 } from '../../machines/index.ts';
@@ -31,56 +30,47 @@ export interface HealthWatchOptions {
   readonly config: Config;
   readonly launch: LaunchDocument | undefined;
   readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'agent' | 'onAgentChange' | 'sandbox'>;
-  /** Sends a report to the Hub; true when it was taken. Absent: no Hub started this server. */
-  readonly send: ((report: HealthReport) => Promise<boolean>) | undefined;
+  /** Called whenever the report may have changed. */
+  readonly onChange: () => void;
 }
 
 /** Longest text of a failure in a report. */
 const longestText = 1_000;
 const mostServers = 64;
 
-/** Judges the health of the workspace of this process (machine `workspace-health`), and reports it to the Hub. */
+/** Judges the health of the workspace of this process (machine `workspace-health`). */
 export class HealthWatch {
   readonly #options: HealthWatchOptions;
   readonly #servers = new Map<string, McpServerStatus>();
   readonly #actor;
   #model: ModelInUse;
-  #pendingApprovals = 0;
-  /** Agent of the last report. */
   #agent: AgentInUse;
   #leave: () => void = () => {};
-  readonly #firstAnswer = Promise.withResolvers<void>();
 
   constructor(options: HealthWatchOptions) {
     this.#options = options;
     this.#model = configuredModel(options);
     this.#agent = options.assembly.agent();
-    const { send, launch } = options;
-    const sendNow = async (): Promise<boolean> => {
-      try {
-        return (await send?.(this.report())) ?? true;
-      } finally {
-        this.#firstAnswer.resolve();
-      }
-    };
-    const machine = workspaceHealthMachine.provide({ actors: { reporter: reporterOf(sendNow) } });
-    const earlier: EarlierHealth | null = launch?.health ?? null;
-    this.#actor = createActor(machine, { id: 'workspace-health', input: { earlier } });
+    const earlier: EarlierHealth | null = options.launch?.health ?? null;
+    this.#actor = createActor(workspaceHealthMachine, { id: 'workspace-health', input: { earlier } });
   }
 
-  /** Resolves when the Hub has answered the first report, when it cannot be reached, and at once without a Hub. */
-  start(): Promise<void> {
+  start(): void {
+    const { assembly, onChange } = this.#options;
     // Not among the actors of the inspector: the inspector shows running work, and is empty when no turn runs.
     this.#actor.start();
-    this.#leave = this.#options.assembly.threads.feed.join(this.#hear);
-    this.#options.assembly.onAgentChange(() => this.#noteAgent());
-    this.#options.assembly.sandbox.onChange(() => {
-      if (this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'FACTS.CHANGED' });
+    this.#actor.subscribe(onChange);
+    const leaves = [assembly.threads.feed.join(this.#hear), assembly.threads.feed.watchApprovals(onChange)];
+    this.#leave = () => {
+      for (const leave of leaves) leave();
+    };
+    assembly.sandbox.onChange(onChange);
+    assembly.onAgentChange(() => {
+      this.#agent = assembly.agent();
+      onChange();
     });
-    return this.#firstAnswer.promise;
   }
 
-  /** Reports nothing more. */
   stop(): void {
     this.#leave();
     this.#actor.stop();
@@ -99,11 +89,6 @@ export class HealthWatch {
     const message = reason.slice(0, longestText);
     const turn: EndedTurn = { status: 'failed', endedAt: new Date().toISOString(), code: 'storageFailed', message };
     if (this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'TURN.ENDED', turn });
-  }
-
-  /** A Hub has probed this server. */
-  probed(): void {
-    this.#actor.send({ type: 'PROBED' });
   }
 
   /** Returns the current health. */
@@ -145,26 +130,11 @@ export class HealthWatch {
 
   readonly #hear = (event: ThreadEvent): void => {
     if (event.method === 'mcp/status/updated') this.#noteServer(event.params.server);
-    else this.#noteApprovals();
   };
 
   #noteServer(server: McpServerStatus): void {
     this.#servers.set(server.name, server);
     this.#actor.send({ type: 'TOOLS.CHANGED', tools: toolServersOf([...this.#servers.values()]) });
-  }
-
-  #noteApprovals(): void {
-    const now = this.#options.assembly.threads.approvals().length;
-    if (now === this.#pendingApprovals) return;
-    this.#pendingApprovals = now;
-    this.#actor.send({ type: 'FACTS.CHANGED' });
-  }
-
-  #noteAgent(): void {
-    const { state, version } = this.#agent;
-    this.#agent = this.#options.assembly.agent();
-    const isSame = this.#agent.state === state && this.#agent.version === version;
-    if (!isSame && this.#actor.getSnapshot().status === 'active') this.#actor.send({ type: 'FACTS.CHANGED' });
   }
 
   /** The model of the next turn. @throws the error that prevents loading its provider */
@@ -213,32 +183,4 @@ function toolServersOf(servers: readonly McpServerStatus[]): ToolServers {
       .slice(0, mostServers)
       .map((sentence) => sentence.slice(0, longestText)),
   };
-}
-
-/** The `reporter` actor: one report is under way at a time, and the last one is sent again until the Hub takes it. */
-function reporterOf(send: () => Promise<boolean>) {
-  return fromCallback<ReporterCommand>(({ receive }) => {
-    let isDue = false;
-    let isSending = false;
-    let isOver = false;
-    async function sendWhatIsDue(): Promise<void> {
-      if (isSending) return;
-      isSending = true;
-      while (isDue && !isOver) {
-        isDue = false;
-        if (await send()) continue;
-        // The next probe shows that a Hub is there.
-        isDue = true;
-        break;
-      }
-      isSending = false;
-    }
-    receive(({ type }) => {
-      if (type === 'REPORT') isDue = true;
-      if (isDue) void sendWhatIsDue();
-    });
-    return () => {
-      isOver = true;
-    };
-  });
 }

@@ -24,8 +24,6 @@ export interface HealthOptions {
   readonly connections: () => number;
   readonly isLockIntact: () => boolean;
   readonly isRestartDue: () => boolean;
-  /** Called for every check. */
-  readonly onProbe: () => void;
 }
 
 /**
@@ -33,8 +31,7 @@ export interface HealthOptions {
  * exist. Without an answer the prober gets none either, and its deadline reports the failure.
  */
 export async function examine(options: HealthOptions): Promise<Health> {
-  const { incarnation, threads, idleMs, connections, isLockIntact, isRestartDue, onProbe } = options;
-  onProbe();
+  const { incarnation, threads, idleMs, connections, isLockIntact, isRestartDue } = options;
   await askItself(options.connection);
   const before = performance.now();
   await nextTurn();

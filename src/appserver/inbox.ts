@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type * as v from 'valibot';
 import { AgentError, type ThreadEvent, type ThreadService } from '../agent/index.ts';
 import {
@@ -14,6 +15,8 @@ import {
   type ApprovalRequest,
   defaults,
   type FeedHealth,
+  type FeedNotification,
+  type HealthReport,
   InboxAnswer,
   type InboxDecision,
   type InboxFeedEvent,
@@ -29,14 +32,21 @@ const maxResolved = 200;
 
 type Threads = Pick<ThreadService, 'respond' | 'decisionOf' | 'feed'>;
 
+export interface InboxOptions {
+  /** Makes the sign of life that is sent at the beginning and at intervals; absent: no sign. */
+  readonly examine?: () => Promise<FeedHealth>;
+  /** Returns the current health; absent: no report is sent. */
+  readonly report?: () => HealthReport;
+}
+
 interface Reader {
   readonly listener: (batch: Uint8Array) => void;
   readonly onEnd: () => void;
 }
 
 /**
- * Approvals of all threads for the Hub: the waiting ones, and each change. A reader begins with the whole state, so that the
- * Hub holds no stale approval after its own restart or after a restart of this server.
+ * Feed of this server for the Hub: approvals of all threads, health, and notifications. A reader begins with the whole state, so that
+ * the Hub holds no stale approval after its own restart or after a restart of this server.
  */
 export class Inbox implements SseSource {
   readonly #threads: Threads;
@@ -45,14 +55,14 @@ export class Inbox implements SseSource {
   readonly #open = new Map<string, ApprovalRequest>();
   readonly #resolved: ResolvedRequest[] = [];
   readonly #leave: () => void;
-  readonly #examine: (() => Promise<FeedHealth>) | undefined;
+  readonly #options: InboxOptions;
+  #lastReport: HealthReport | undefined;
   #beating: NodeJS.Timeout | undefined;
   #isExamining = false;
 
-  /** @param examine health of this server, which a reader hears at the beginning and again and again; absent: a reader hears none */
-  constructor(threads: Threads, examine?: () => Promise<FeedHealth>) {
+  constructor(threads: Threads, options: InboxOptions = {}) {
     this.#threads = threads;
-    this.#examine = examine;
+    this.#options = options;
     this.#leave = threads.feed.watchApprovals((event) => this.#hear(event));
   }
 
@@ -70,7 +80,23 @@ export class Inbox implements SseSource {
   }
 
   replay(): readonly Uint8Array[] {
-    return [frame('state', { open: [...this.#open.values()], resolved: [...this.#resolved] })];
+    const state = frame('state', { open: [...this.#open.values()], resolved: [...this.#resolved] });
+    this.#lastReport = this.#options.report?.();
+    return this.#lastReport ? [state, frame('report', this.#lastReport)] : [state];
+  }
+
+  /** Sends the report if it differs from the last one. */
+  reportChange(): void {
+    if (this.#readers.size === 0) return;
+    const report = this.#options.report?.();
+    if (!report || isDeepStrictEqual(report, this.#lastReport)) return;
+    this.#lastReport = report;
+    this.#send('report', report);
+  }
+
+  /** Sends a notification to the present readers. */
+  notify(notification: FeedNotification): void {
+    this.#send('notification', notification);
   }
 
   subscribe(listener: (batch: Uint8Array) => void, onEnd: () => void): () => void {
@@ -98,10 +124,11 @@ export class Inbox implements SseSource {
 
   /** A server that cannot examine itself stays silent, and is then probed. */
   async #beat(): Promise<void> {
-    if (!this.#examine || this.#isExamining) return;
+    const { examine } = this.#options;
+    if (!examine || this.#isExamining) return;
     this.#isExamining = true;
     try {
-      this.#tell('health', await this.#examine());
+      this.#send('health', await examine());
     } catch {
       // The answer to the next probe names the reason.
     } finally {
@@ -118,17 +145,17 @@ export class Inbox implements SseSource {
   #hear(event: ThreadEvent): void {
     if (event.method === 'item/approval/request') {
       this.#open.set(event.params.requestId, event.params);
-      this.#tell('added', event.params);
+      this.#send('added', event.params);
     }
     if (event.method !== 'item/approval/resolved') return;
     const { requestId } = event.params;
     this.#open.delete(requestId);
     const resolved: ResolvedRequest = { requestId, ...outcomeOf(event.params), decidedAt: new Date().toISOString() };
     if (this.#resolved.push(resolved) > maxResolved) this.#resolved.shift();
-    this.#tell('resolved', resolved);
+    this.#send('resolved', resolved);
   }
 
-  #tell<E extends InboxFeedEvent>(name: E, data: v.InferOutput<(typeof inboxFeed)[E]>): void {
+  #send<E extends InboxFeedEvent>(name: E, data: v.InferOutput<(typeof inboxFeed)[E]>): void {
     if (this.#readers.size === 0) return;
     const bytes = frame(name, data);
     for (const { listener } of [...this.#readers]) listener(bytes);

@@ -22,7 +22,6 @@ import { incarnationOf, withIncarnation } from './incarnation.ts';
 import { inspectionRoutes, inspectionSocket } from './inspection.ts';
 import { type Methods, methodsOf } from './methods.ts';
 import { metricsText } from './metrics.ts';
-import { notificationOf, notifyHub, reportToHub } from './notify-hub.ts';
 import { Observatory } from './observatory.ts';
 import { type FaceTools, faceToolsOf } from './offered-tools.ts';
 import { ProgramFile } from './program-file.ts';
@@ -39,6 +38,7 @@ import {
 } from './services.ts';
 import { StartupError } from './startup-error.ts';
 import { serveStdio } from './stdio.ts';
+import { notificationOf } from './turn-notification.ts';
 import type { HeldWorkspace } from './workspace.ts';
 
 /** Time since the last use before an idle server is restarted: a client that has just read is about to ask. */
@@ -128,11 +128,11 @@ export class RunningServer implements AppServer {
       config,
       launch,
       assembly: this.#assembly,
-      send: launch && ((report) => reportToHub(launch, report, logger)),
+      onChange: () => this.#inbox.reportChange(),
     });
     const { threads, mcp, automations, library, paths } = this.#assembly;
     threads.feed.join(this.#active.hear);
-    this.#inbox = new Inbox(threads, () => this.#examine());
+    this.#inbox = new Inbox(threads, { examine: () => this.#examine(), report: () => this.#health.report() });
     this.#activity = new Activity(() => threads.activeTurns > 0 || automations.isExpecting);
     this.#connection = {
       methods: this.#introduced(
@@ -244,8 +244,7 @@ export class RunningServer implements AppServer {
     });
     this.#authority = hostAndPort(await this.#listen(this.#server));
     this.#isServing = true;
-    // The published address ends the start for the Hub, whose record then needs the agent of the first report.
-    await this.#health.start();
+    this.#health.start();
     this.#publish();
     // Elsewhere the banner says so.
     if (launch) for (const warning of this.#faceTools().warnings) logger.warn(warning);
@@ -350,7 +349,6 @@ export class RunningServer implements AppServer {
       isRestartDue: () =>
         this.#isWorkspaceLost() ||
         (this.#program.isReplaced() && !this.#assembly.isBusy() && this.#activity.sinceUseMs > quietMs),
-      onProbe: () => this.#health.probed(),
     });
   }
 
@@ -383,6 +381,7 @@ export class RunningServer implements AppServer {
         serverVersion: version,
         endpoints: { appServerWebSocket: this.webSocketUrl, ...this.endpoints },
         ...(this.moved.length > 0 && { serviceNotes: notesOf(this.moved) }),
+        report: this.#health.report(),
       });
     } catch (error) {
       throw new StartupError('system', `cannot publish the address: ${(error as Error).message}`, { cause: error });
@@ -390,15 +389,16 @@ export class RunningServer implements AppServer {
   }
 
   #noteTurnEnd(thread: StoredThread, turn: Turn): void {
-    const { launch, logger } = this.#options;
+    const { logger } = this.#options;
     this.#activity.note();
     const { status, error } = turn;
     const about = { threadId: thread.id, turnId: turn.id, status };
     if (error) logger.warn('a turn has failed', { ...about, code: error.code, reason: error.message });
     else logger.debug('a turn has ended', about);
-    if (this.#isServing) this.#health.turnEnded(turn);
-    const notification = launch && this.#isServing ? notificationOf(thread, turn) : undefined;
-    if (launch && notification) void notifyHub(launch, notification, logger);
+    if (!this.#isServing) return;
+    this.#health.turnEnded(turn);
+    const notification = notificationOf(thread, turn);
+    if (notification) this.#inbox.notify(notification);
   }
 
   /** Accepts no new client; turns end, and their clients receive that; then the listeners close, and the workspace is free. */

@@ -28,6 +28,7 @@ import { DecisionLog, Inbox, inboxFollower } from './inbox/index.ts';
 import { createInspection, type Inspection } from './inspection.ts';
 import { endLeftovers } from './leftovers.ts';
 import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
+import { normaliseNotification } from './notifications.ts';
 import { configuredPolicy, policyOf } from './policy.ts';
 import { portFile, rememberPort } from './port.ts';
 import { createRegistry, type Registry } from './registry.ts';
@@ -164,6 +165,9 @@ export function startHub(options: HubOptions): Hub {
         return known.facts;
       },
       inbox,
+      onReport: (path, report) => registry.workspaces.get(path)?.takeReport(report),
+      notify: (path, notification) =>
+        events.publish('notification.requested', path, normaliseNotification(notification, path)),
       seed,
       observe: inspection.observeInboxFeed,
     });
@@ -261,7 +265,6 @@ export function startHub(options: HubOptions): Hub {
           status,
           isStopping: () => ['draining', 'closing', 'stopped'].includes(String(actor.getSnapshot().value)),
           shutdown,
-          save: mine.store.save,
           logger,
           onListening: (apiBaseUrl) => {
             mine.apiBaseUrl = apiBaseUrl;

@@ -3,7 +3,6 @@ import * as v from 'valibot';
 import {
   type AppServerRecord,
   type EnsureInput,
-  type HealthReport,
   type HubErrorCode,
   type HubStatus,
   type HubThreadList,
@@ -167,17 +166,6 @@ function operation(operationId: string, route: HubRoute): OpenApiObject {
   };
 }
 
-const exampleFailure = {
-  lastTurn: {
-    status: 'failed',
-    endedAt: '2026-01-01T12:00:30.000Z',
-    code: 'upstreamUnauthorized',
-    message: 'The upstream answered 401: invalid key.',
-  },
-  failure: { code: 'upstreamUnauthorized', message: 'The upstream answered 401: invalid key.' },
-  failuresInARow: 6,
-} as const;
-
 const exampleToken = {
   ...{ tokenId: 'token_5f3a91c2d4e6b708', name: 'lead', scopes: ['list', 'read', 'prompt'], ownWorkspaces: [] },
   ...{ issuedAt: '2026-01-01T12:00:00.000Z', expiresAt: '2026-01-08T12:00:00.000Z' },
@@ -211,17 +199,6 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   PushSubscribeInput: { endpoint: examplePush, keys: { p256dh: `B${'A'.repeat(86)}`, auth: 'A'.repeat(22) } },
   PushUnsubscribeInput: { endpoint: examplePush },
   NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
-  HealthReport: {
-    incarnation: '7c0b8a4e-6a0f-4b52-9a55-0d4b2f6f1c11',
-    health: 'failing',
-    ...exampleFailure,
-    model: { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' },
-    agent: exampleAgent,
-    mcpServers: { total: 1, down: [{ name: 'docs', error: 'It exited with code 1.' }] },
-    pendingApprovals: 0,
-    costUsd: 0.12,
-    sandbox: exampleSandbox,
-  } satisfies v.InferInput<typeof HealthReport>,
   ApiProxyRequest: {
     enabled: true,
     binaryPath: '/usr/local/bin/model-proxy',

@@ -42,8 +42,6 @@ export interface ServerOptions {
   readonly status: () => HubStatus;
   readonly isStopping: () => boolean;
   readonly shutdown: (mode: 'stop' | 'detach') => void;
-  /** Resolves when everything known now is on disk. */
-  readonly save: () => Promise<void>;
   readonly logger: Logger;
   readonly onListening: (apiBaseUrl: string) => void;
 }
@@ -76,7 +74,6 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     stately: inspection.stately,
     dashboardToken: (path) => dashboardToken(options.home, path),
     auth,
-    save: options.save,
     notifierAuth: notifierAuth(ownerAuth, options.credentials),
     prove: hubProver(options.token, pageToken, { bound: () => server.bound, names: options.allowedHosts }),
     isStopping: options.isStopping,

@@ -1,4 +1,4 @@
-import { renameSync } from 'node:fs';
+import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { ApiProxyRequest, HealthReport, ProcessIdentity } from '../protocol/index.ts';
@@ -23,8 +23,11 @@ const StoredWorkspace = v.object({
   lastExitedAt: v.nullable(v.string()),
   /** Why the server rests, when no request has put it to rest. */
   rest: v.optional(v.nullable(v.object({ kind: v.string(), message: v.string() })), null),
-  /** Last report of an agent server of this workspace. */
-  report: v.optional(v.nullable(HealthReport), null),
+  /** Last report of an agent server of this workspace. Pending approvals are not on disk. */
+  report: v.optional(
+    v.nullable(v.object({ ...HealthReport.entries, pendingApprovals: v.optional(v.number(), 0) })),
+    null,
+  ),
   /** Hash of the settings that the last start has read. */
   configHash: v.optional(v.nullable(v.string()), null),
 });
@@ -44,7 +47,7 @@ export interface ListDamage {
 export interface WorkspaceStore extends OwnedFile {
   /** Workspaces that the last Hub left. A damaged file is moved aside, so that no write replaces it. */
   load(): { readonly workspaces: readonly StoredWorkspace[]; readonly damage: ListDamage | null };
-  /** Resolves once everything true at the time of the call is on disk. Calls during a write share the next one. */
+  /** Resolves once the present state is on disk; writes a missing file, and one that differs. Calls during a write share the next one. */
   save(): Promise<void>;
   /**
    * Resolves when no write is under way, also after a failed one. No write begins afterwards: the process may end during it, and
@@ -64,6 +67,13 @@ function moveDamagedAside(file: string): string | null {
   }
 }
 
+/** Removes the part of a workspace's state that changes within a turn: no save follows it. */
+function lastingPart({ report, ...rest }: StoredWorkspace): v.InferInput<typeof StoredWorkspace> {
+  if (!report) return { ...rest, report };
+  const { pendingApprovals: _, agent, ...lasting } = report;
+  return { ...rest, report: { ...lasting, agent: agent?.state === 'busy' ? { ...agent, state: 'ready' } : agent } };
+}
+
 /**
  * `appservers.json` (0600, atomic). `collect` gives the present truth; it is called at the moment of each write.
  */
@@ -72,15 +82,17 @@ export function createStore(statePath: string, collect: () => readonly StoredWor
   let writing: Promise<void> = Promise.resolve();
   let next: Promise<void> | null = null;
   let hasEnded = false;
+  /** Last written state, without its time. */
+  let written: string | null = null;
 
   async function write(): Promise<void> {
     next = null;
-    const content: v.InferOutput<typeof StoredHub> = {
-      version: 1,
-      updatedAt: new Date().toISOString(),
-      appServers: [...collect()],
-    };
+    const appServers = collect().map(lastingPart);
+    const state = JSON.stringify(appServers);
+    if (state === written && existsSync(file)) return;
+    const content: v.InferInput<typeof StoredHub> = { version: 1, updatedAt: new Date().toISOString(), appServers };
     await writeFileAtomicAsync(file, `${JSON.stringify(content, null, 2)}\n`);
+    written = state;
   }
 
   return {

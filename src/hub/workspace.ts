@@ -40,8 +40,8 @@ export interface Workspace {
   /** The record as JSON, cached for the spellings asked for last. */
   recordBytes(requested: string): Buffer;
   send(event: AgentServerEvent): void;
-  /** Takes the report of an agent server of this workspace; false for one of an earlier start. */
-  takeReport(report: HealthReport): boolean;
+  /** Takes a report from the feed of the agent server, and saves it. Ignores one of another start, and of a server that no Hub started. */
+  takeReport(report: HealthReport): void;
   /** Current trust and settings on the disk. */
   settings(): WorkspaceSettings;
   /** Resolves at the first snapshot, this one included, with nothing under way and `until` true. */
@@ -181,12 +181,12 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
       touch();
     },
     takeReport(report) {
-      if (facts.marker !== report.incarnation) return false;
+      if (facts.marker !== report.incarnation || facts.external) return;
       const before = facts.stored.report;
       facts.stored.report = report;
       touch();
       publishHealth(hub, path, before, report);
-      return true;
+      hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
     },
     settings: () => takeSettings(settings.now()),
     settled: (until = () => true) => reached(actor, (snapshot) => snapshot.hasTag('settled') && until(snapshot)),

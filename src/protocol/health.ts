@@ -67,7 +67,7 @@ export const RememberedHealth = v.object({
 });
 export type RememberedHealth = v.InferOutput<typeof RememberedHealth>;
 
-/** Body of `POST /v1/appservers/report`, sent by an agent server with the token of its workspace. */
+/** Health of a workspace as its agent server reports it on the feed of its inbox, and with its address. */
 export const HealthReport = v.object({
   ...RememberedHealth.entries,
   incarnation: text('Start of the agent server that reports.', 100),
@@ -97,4 +97,3 @@ export const HealthReport = v.object({
   ),
 });
 export type HealthReport = v.InferOutput<typeof HealthReport>;
-export const HealthReported = v.object({ accepted: v.boolean() });

@@ -1,5 +1,7 @@
 /** The inbox of the Hub: approvals and questions of all workspaces, and how agent servers report theirs. */
 import * as v from 'valibot';
+import { HealthReport } from './health.ts';
+import { NotificationRequest } from './hub.ts';
 import { ApprovalRequest, approvalDecisions } from './tools.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
@@ -94,7 +96,17 @@ export const FeedHealth = v.object({
 });
 export type FeedHealth = v.InferOutput<typeof FeedHealth>;
 
-/** Events of `GET /v1/inbox` of an agent server, by name: the state first, then each change of it, and its health now and then. */
+/**
+ * End of a turn for a person. The Hub adds the workspace and publishes it; an address is not among the fields, because it would
+ * open a program.
+ */
+export const FeedNotification = v.pick(NotificationRequest, ['kind', 'title', 'body', 'severity', 'source']);
+export type FeedNotification = v.InferInput<typeof FeedNotification>;
+
+/**
+ * Events of `GET /v1/inbox` of an agent server, by name: the state and the report first, then each change of them, notifications,
+ * and signs of life. A reader ignores events that it does not know.
+ */
 export const inboxFeed = {
   /** All that waits, and the last decisions: a reader that was away finds out how its requests ended. */
   state: v.object({ open: v.array(ApprovalRequest), resolved: v.array(ResolvedRequest) }),
@@ -102,6 +114,10 @@ export const inboxFeed = {
   resolved: ResolvedRequest,
   /** When the feed begins, and every `supervise.healthEventMs` after that. The one connection of a Hub thereby shows that the server lives. */
   health: FeedHealth,
+  /** When the feed begins, and whenever the report changes. Agent servers up to 0.1.0 post it instead. */
+  report: HealthReport,
+  /** Sent once, to the readers of that moment. */
+  notification: FeedNotification,
 } as const;
 export type InboxFeedEvent = keyof typeof inboxFeed;
 

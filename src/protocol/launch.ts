@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { RememberedHealth } from './health.ts';
+import { HealthReport, RememberedHealth } from './health.ts';
 
 const Listener = v.object({
   host: v.string(),
@@ -13,9 +13,9 @@ export const LaunchDocument = v.object({
   /** Names this start of this workspace's server; also `ORATORIO_INCARNATION` in the environment. */
   incarnation: v.string(),
   adoptionProof: v.string(),
-  /** Directory with `hub.lock`: the address of the Hub for notifications. */
+  /** `<home>/hub`. */
   hubStatePath: v.string(),
-  /** May only post notifications for this workspace. */
+  /** May only post notifications for this workspace. Agent servers up to 0.1.0 use it. */
   notificationToken: v.string(),
   services: v.object({
     appServerWebSocket: v.object({ ...Listener.entries, token: v.string() }),
@@ -57,6 +57,8 @@ export const AppServerLock = v.object({
   endpoints: v.objectWithRest({ appServerWebSocket: v.string() }, v.string()),
   /** By service: why its address is not the one that was asked for. */
   serviceNotes: v.optional(v.record(v.string(), v.string())),
+  /** First health report of this start, so that a Hub that finds the address has it. An invalid one does not hide the address. */
+  report: v.fallback(v.optional(HealthReport), undefined),
 });
 export type AppServerLock = v.InferOutput<typeof AppServerLock>;
 

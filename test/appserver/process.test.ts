@@ -1,19 +1,16 @@
 import { once } from 'node:events';
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer as createHttpServer, type IncomingMessage } from 'node:http';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import t from 'tap';
 import * as v from 'valibot';
-import { AppServerLock, HealthReport } from '../../src/protocol/index.ts';
+import { type FeedEvent, readInbox } from '../../src/hub/inbox/agent-server.ts';
+import { AppServerLock } from '../../src/protocol/index.ts';
 import { probeLock } from '../../src/supervise/index.ts';
-import { fakeHub, hubToken, sendJson } from '../client/fake-hub.ts';
 import { unusedPort } from '../ports.ts';
-import { answerProof } from '../prove.ts';
 import {
   Client,
-  deferred,
   eventually,
   launchDocument,
   lockFile,
@@ -176,73 +173,41 @@ t.test('the end of a server leaves the published address of another server uncha
   t.same(JSON.parse(readFileSync(lockFile(path), 'utf8')), other);
 });
 
-t.test('a managed server reports its agent to the Hub before it publishes its address', async (t) => {
+t.test('a server publishes its first report with its address', async (t) => {
   const { path, home } = makeWorkspace(t);
-  const first = deferred<{ body: string; isPublished: boolean }>();
-  const hub = await fakeHub((_, response, body) => {
-    first.resolve({ body, isPublished: readLock(path) !== undefined });
-    sendJson(response, 200, { accepted: true });
-  });
-  t.teardown(() => hub.close());
-  const hubLock = { pid: process.pid, apiBaseUrl: hub.baseUrl, token: hubToken, startedAt: '2026-01-01T00:00:00.000Z' };
-  writeFileSync(join(home, 'hub.lock'), JSON.stringify({ ...hubLock, version: '1' }));
   const stdin = JSON.stringify(launchDocument(path, home));
-  const server = spawnServer(t, { path, home, args: ['--managed'], stdin });
-  await serving(server, path);
-  const { body, isPublished } = await first.promise;
-  t.match(JSON.parse(body), { health: 'unknown', agent: { kind: 'oratorio', name: 'oratorio', state: 'ready' } });
-  t.notOk(isPublished, 'a Hub that finds the address has the report');
+  const lock = await serving(spawnServer(t, { path, home, args: ['--managed'], stdin }), path);
+  t.match(v.parse(AppServerLock, { ...lock, report: { health: 'splendid' } }), { pid: lock.pid, report: undefined });
+  t.match(lock.report, { health: 'unknown', agent: { kind: 'oratorio', name: 'oratorio', state: 'ready' } });
 });
 
-t.test('a managed server posts the end of a turn to the present Hub, with the notification token only', async (t) => {
-  const posted = deferred<{ request: IncomingMessage; body: unknown }>();
-  const reported: unknown[] = [];
-  const hubToken = 'hub-token-that-proves-it';
-  const hub = createHttpServer(async (request, response) => {
-    if (answerProof(request, response, 'hub', [hubToken])) return;
-    const body = JSON.parse(await text(request));
-    if (request.url === '/v1/appservers/report') reported.push(body);
-    else posted.resolve({ request, body });
-    response.end('{"accepted":true}');
+t.test('a managed server reports the end of a turn on its feed and asks the Hub nothing', async (t) => {
+  const requests: string[] = [];
+  const hub = createHttpServer((request, response) => {
+    requests.push(request.url ?? '');
+    response.end();
   }).listen(0, '127.0.0.1');
   await once(hub, 'listening');
   t.teardown(() => hub.close());
   const { path, home } = makeWorkspace(t);
-  const document = launchDocument(path, home);
-  const server = spawnServer(t, {
-    path,
-    home,
-    args: ['--managed'],
-    stdin: JSON.stringify(document),
-    env: { ORATORIO_LOG: 'debug' },
-  });
-  const lock = await serving(server, path);
-  const client = await Client.ready(t, lock.endpoints.appServerWebSocket);
-  const { thread } = await client.call('thread/start', {});
-  const turn = async () => {
-    await client.call('turn/start', { threadId: thread.id, input: words('count to 2\nand more') });
-  };
-  await turn();
-  await client.notification('turn/completed');
-  await eventually(
-    () => (server.output().includes('hub.lock is missing') ? true : undefined),
-    'a missing Hub is logged',
-  );
   const { port } = hub.address() as AddressInfo;
-  const hubLock = {
-    pid: process.pid,
-    apiBaseUrl: `http://127.0.0.1:${port}`,
-    token: hubToken,
-    startedAt: new Date().toISOString(),
-    version: '1',
-  };
-  writeFileSync(join(home, 'hub.lock'), JSON.stringify(hubLock));
-  await turn();
-  const { request, body } = await posted.promise;
-  t.equal(`${request.method} ${request.url}`, 'POST /v1/notifications/request');
-  t.equal(request.headers.authorization, 'Bearer notification-token-secret');
-  t.same(body, {
-    workspacePath: path,
+  const hubLock = { pid: process.pid, apiBaseUrl: `http://127.0.0.1:${port}`, token: 'hub-token-of-the-owner' };
+  const startedAt = new Date().toISOString();
+  writeFileSync(join(home, 'hub.lock'), JSON.stringify({ ...hubLock, startedAt, version: '1' }));
+  const document = launchDocument(path, home);
+  const stdin = JSON.stringify(document);
+  const server = spawnServer(t, { path, home, args: ['--managed'], stdin, env: { ORATORIO_LOG: 'debug' } });
+  const endpoint = (await serving(server, path)).endpoints.appServerWebSocket;
+  const events: FeedEvent[] = [];
+  const cut = new AbortController();
+  t.teardown(() => cut.abort());
+  void readInbox(endpoint, cut.signal, { onSign: () => {}, onEvent: (event) => events.push(event) });
+  await eventually(() => events.find(({ event }) => event === 'report'), 'the feed is open');
+  const client = await Client.ready(t, endpoint);
+  const { thread } = await client.call('thread/start', {});
+  await client.call('turn/start', { threadId: thread.id, input: words('count to 2\nand more') });
+  const notified = await eventually(() => events.find(({ event }) => event === 'notification'), 'the end is notified');
+  t.same(notified.data, {
     kind: 'turnCompleted',
     title: 'A turn is complete',
     body: 'count to 2',
@@ -250,10 +215,10 @@ t.test('a managed server posts the end of a turn to the present Hub, with the no
     source: 'appserver',
   });
   const healthy = await eventually(
-    () => reported.find((each) => v.parse(HealthReport, each).health === 'healthy'),
-    'the end of the turn reaches the Hub as health, too',
+    () => events.find(({ event, data }) => event === 'report' && data.health === 'healthy'),
+    'the health is reported',
   );
-  t.match(v.parse(HealthReport, healthy), {
+  t.match(healthy.data, {
     incarnation: document.incarnation,
     lastTurn: { status: 'completed', code: null },
     model: { provider: 'demo', host: null },
@@ -261,28 +226,6 @@ t.test('a managed server posts the end of a turn to the present Hub, with the no
     mcpServers: { total: 0, down: [], toolProblems: [] },
     failuresInARow: 0,
   });
+  t.same(requests, []);
   t.notMatch(server.output(), /notification-token-secret|hub-token/);
-});
-
-t.test('a managed server sends its notification token to loopback addresses only', async (t) => {
-  const { path, home } = makeWorkspace(t);
-  const server = spawnServer(t, {
-    path,
-    home,
-    args: ['--managed'],
-    stdin: JSON.stringify(launchDocument(path, home)),
-    env: { ORATORIO_LOG: 'debug' },
-  });
-  const hubLock = {
-    pid: 1,
-    apiBaseUrl: 'http://192.0.2.1:80',
-    token: 'x',
-    startedAt: new Date().toISOString(),
-    version: '1',
-  };
-  writeFileSync(join(home, 'hub.lock'), JSON.stringify(hubLock));
-  const client = await Client.ready(t, (await serving(server, path)).endpoints.appServerWebSocket);
-  const { thread } = await client.call('thread/start', {});
-  await client.call('turn/start', { threadId: thread.id, input: words('x') });
-  await eventually(() => (server.output().includes('names no loopback address') ? true : undefined), 'it refuses');
 });

@@ -202,7 +202,6 @@ t.test('a client without the proxy is noticed', async (t) => {
 t.test('every file that makes requests of its own uses the proxy, or asks this machine only', (t) => {
   /** Servers of this machine, or addresses that are checked first (WebFetch, gateway of the stack). */
   const direct = [
-    'src/appserver/notify-hub.ts',
     'src/cli/commands/backend-api.ts',
     'src/client/app-server-client.ts',
     'src/client/ask-http.ts',

@@ -1,9 +1,8 @@
 /** Health, problems and configuration in the records of a Hub, and servers that it does not manage. */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { trustWorkspace, workspaceKey } from '../../src/config/index.ts';
-import { loadCredentials } from '../../src/hub/credentials.ts';
 import type { HealthReport } from '../../src/protocol/index.ts';
 import { readAppServer, workspaceFiles } from '../../src/supervise/index.ts';
 import { spawnServer } from '../appserver/harness.ts';
@@ -12,14 +11,13 @@ import {
   agentServerFixture,
   configText,
   eventually,
-  hubStatePath,
   makeWorkspace,
   startTestHub,
   type TestHub,
   temporaryDirectory,
 } from './harness.ts';
 
-const agentServer = agentServerFixture('well-behaved.ts');
+const agentServer = agentServerFixture('has-feed.ts');
 
 const refused = { code: 'upstreamUnauthorized', message: 'The upstream answered 401: wrong key.' };
 const failing = (incarnation: string): HealthReport => ({
@@ -38,13 +36,19 @@ const shown = {
   ],
 };
 
-/** Reports as the agent server of a workspace does. */
-function reporter({ home, call }: TestHub, workspace: string) {
-  const token = loadCredentials(hubStatePath(home)).notificationToken(workspace);
+/** The feed of a workspace's agent server. */
+function feedOf({ home }: TestHub, workspace: string) {
   const published = readAppServer(workspaceFiles(home, workspace));
-  const incarnation = published.kind === 'ok' ? (published.value.incarnation ?? '') : '';
-  const send = (report: unknown) => call('POST', '/v1/appservers/report', report, { authorization: `Bearer ${token}` });
-  return { incarnation, send };
+  if (published.kind !== 'ok') throw new Error(`the address is ${published.kind}`);
+  const { incarnation, endpoints } = published.value;
+  const { host } = new URL(endpoints.appServerWebSocket);
+  const send = (event: string, data: unknown) =>
+    eventually(async () => {
+      const body = `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+      const answer = await fetch(`http://${host}/events`, { method: 'POST', body });
+      return (await answer.text()) !== '0' || undefined;
+    }, 'the Hub reads the feed');
+  return { incarnation: incarnation ?? '', send };
 }
 
 /** Hub of all tests; it is killed in the last one. */
@@ -108,10 +112,14 @@ t.test('stop of a server that is not provably the user’s exits with 5 and name
 
 t.test('the record of a started workspace names its agent, at its first start and later', async (t) => {
   const real = await startTestHub(t);
+  const events = await real.events();
   const workspace = makeWorkspace(t, { Provider: 'demo', DashBoard: { Enabled: false } });
   const agent = { kind: 'oratorio', name: 'oratorio', state: 'ready' };
   t.match(await real.ensure(workspace), { state: 'running', agent });
   t.match(await real.ensure(workspace), { state: 'running', agent });
+  const kinds = events.seen.map(({ kind }) => kind).filter((kind) => /^appserver\.(running|health)$/.test(kind));
+  t.equal(kinds[0], 'appserver.running', 'no health of a server that does not run');
+  events.close();
 });
 
 t.test('a report of an agent server is in the record, in events and metrics, and outlives the Hub', async (t) => {
@@ -119,15 +127,18 @@ t.test('a report of an agent server is in the record, in events and metrics, and
   const other = makeWorkspace(t, {}, 'other');
   await hub.ensure(workspace);
   await hub.ensure(other);
-  const { incarnation, send } = reporter(hub, workspace);
-  t.match(await send(failing('of another start')), { status: 200, body: { accepted: false } });
-  t.match(await send({ ...failing(incarnation), health: 'splendid' }), { status: 400 });
-  t.match(await hub.call('POST', '/v1/appservers/report', failing(incarnation)), { status: 400 }, 'not the Hub token');
+  const events = await hub.events();
+  const { incarnation, send } = feedOf(hub, workspace);
+  await send('report', failing('of another start'));
+  await send('report', { ...failing(incarnation), health: 'splendid' });
+  await send('notification', { kind: 'turnFailed', title: 'A turn failed', severity: 'error' });
+  t.match(await events.wait('notification.requested'), { workspacePath: workspace, data: { title: 'A turn failed' } });
   t.match(await hub.record(workspace), { health: 'unknown', problems: [], lastTurn: null, agent: null });
 
-  t.match(await send(failing(incarnation)), { status: 200, body: { accepted: true } });
+  await send('report', failing(incarnation));
+  await events.wait('appserver.health');
   t.match(await hub.record(workspace), shown);
-  t.match(await hub.record(other), { health: 'unknown', problems: [] }, 'the token is of one workspace');
+  t.match(await hub.record(other), { health: 'unknown', problems: [] }, 'the feed is of one workspace');
   const recent = await hub.call('GET', '/v1/events/recent?kind=appserver.health');
   const ofWorkspace = recent.body.filter(({ workspacePath }: { workspacePath: string }) => workspacePath === workspace);
   t.match(ofWorkspace, [
@@ -139,8 +150,13 @@ t.test('a report of an agent server is in the record, in events and metrics, and
   t.match(metrics, `oratorio_hub_workspace_state{workspace="${id}",state="failing"} 1`);
   t.match(metrics, `oratorio_hub_workspace_turn_failures_in_a_row{workspace="${id}"} 6`);
 
+  events.close();
+  await eventually(
+    () => readFileSync(join(hub.home, 'hub', 'appservers.json'), 'utf8').includes('"failing"') || undefined,
+    'the report is on disk',
+  );
   await hub.kill('SIGKILL');
   const next = await startTestHub(t, { home: hub.home, agentServer });
   await eventually(async () => (await next.record(workspace)).state === 'running' || undefined, 'it is adopted');
-  t.match(await next.record(workspace), { adopted: true, ...shown });
+  t.match(await next.record(workspace), { adopted: true, ...shown, agent: { ...shown.agent, state: 'ready' } });
 });

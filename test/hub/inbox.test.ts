@@ -1,5 +1,5 @@
 /** The inbox over real sockets: a Hub, agent servers with the demo model, and clients that answer at the same time. */
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, watch, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -168,6 +168,29 @@ t.test('the approval of a file shows the change and the scope of each answer', a
   t.match(shown.text, /\+hello[\s\S]*--for session: writing and editing the file /);
   await answer(asked.requestId, 'decline');
   t.notOk(existsSync(join(workspace, 'greeting.txt')));
+});
+
+t.test('an approval changes the record and writes appservers.json once, at the end of its turn', async (t) => {
+  const client = await connect(t, record);
+  const shown = async () => hub.record(workspace);
+  const { lastTurn: before } = await shown();
+  let writes = 0;
+  const watcher = watch(join(hub.home, 'hub'), (_, name) => {
+    if (name === 'appservers.json') writes += 1;
+  });
+  t.teardown(() => watcher.close());
+  const { requestId } = (await itemOf(await ask(client, 'counted'))).request;
+  await eventually(async () => (await shown()).pendingApprovals === 1 || undefined, 'the record counts the approval');
+  t.equal(writes, 0);
+  await answer(requestId, 'accept');
+  const { pendingApprovals, lastTurn } = await eventually(async () => {
+    const now = await shown();
+    return now.lastTurn?.endedAt === before?.endedAt ? undefined : now;
+  }, 'the turn has ended');
+  t.match({ pendingApprovals, lastTurn }, { pendingApprovals: 0, lastTurn: { status: 'completed' } });
+  const file = join(hub.home, 'hub', 'appservers.json');
+  await eventually(() => readFileSync(file, 'utf8').includes(lastTurn?.endedAt ?? '?') || undefined, 'it is stored');
+  t.equal(writes, 1);
 });
 
 t.test('an interrupted turn withdraws its question', async (t) => {

@@ -57,6 +57,8 @@ function takeOver(facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): 
   facts.lockOwner = null;
   facts.external = isOurs ? null : lock.identity;
   facts.stored.external = !isOurs;
+  // A report that was stored later is newer.
+  if (isOurs && lock.report && facts.stored.report?.incarnation !== lock.incarnation) facts.stored.report = lock.report;
   // A server that no Hub of this user has started is not stored: a later Hub must not be able to signal it.
   facts.stored.server = isOurs ? { marker: lock.incarnation ?? '', identity: lock.identity } : null;
 }

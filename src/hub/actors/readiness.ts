@@ -52,6 +52,7 @@ async function attempt(
   if (!url || (ownership === 'managed' && !lock)) return null;
   const { version } = await introduce(url, 'oratorio-hub', probeTimeoutMs, signal);
   if (probeLock(files.mutexPath) !== 'held') return null;
+  if (lock?.report) facts.stored.report = lock.report;
   const ports = lock ? recordEndpoints(facts, lock) : [];
   return { serverVersion: version, at: monotonicMs(), ports };
 }

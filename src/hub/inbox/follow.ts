@@ -2,6 +2,7 @@ import { type ActorRefFrom, createActor, fromCallback } from 'xstate';
 import { type agentServerMachine, type InboxFeedDriverEvent, inboxFeedMachine } from '../../../machines/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
+import type { FeedNotification, HealthReport } from '../../protocol/index.ts';
 import type { FactsOf, WorkspaceFacts } from '../facts.ts';
 import { type FeedEvent, readInbox } from './agent-server.ts';
 import type { Inbox, InboxWorkspace } from './inbox.ts';
@@ -10,6 +11,8 @@ export interface FollowerOptions {
   readonly logger: Logger;
   readonly factsOf: FactsOf;
   readonly inbox: Inbox;
+  readonly onReport: (workspacePath: string, report: HealthReport) => void;
+  readonly notify: (workspacePath: string, notification: FeedNotification) => void;
   readonly seed: () => number;
   /** Watches the feed of a workspace before it starts. */
   readonly observe: (feed: ActorRefFrom<typeof inboxFeedMachine>, workspacePath: string) => void;
@@ -20,10 +23,19 @@ export type FollowInbox = (actor: ActorRefFrom<typeof agentServerMachine>, works
 
 /** Made once per Hub, for XState rebuilds every state on `provide`. */
 export function inboxFollower(options: FollowerOptions): FollowInbox {
-  const { factsOf, inbox, seed, observe, logger } = options;
+  const { factsOf, inbox, onReport, notify, seed, observe, logger } = options;
+
+  function take({ event, data }: FeedEvent, facts: WorkspaceFacts): void {
+    const workspace = inboxWorkspaceOf(facts);
+    if (event === 'state') inbox.replace(workspace, data.open, data.resolved);
+    else if (event === 'added') inbox.add(workspace, data);
+    else if (event === 'resolved') inbox.resolve(workspace, data);
+    else if (event === 'report') onReport(workspace.path, data);
+    else if (event === 'notification') notify(workspace.path, data);
+    else facts.contact.reported(data);
+  }
 
   async function read(facts: WorkspaceFacts, signal: AbortSignal, report: (event: InboxFeedDriverEvent) => void) {
-    const workspace = inboxWorkspaceOf(facts);
     const endpoint = facts.endpoints['appServerWebSocket'];
     try {
       if (endpoint === undefined) throw new Error('the agent server has no WebSocket');
@@ -31,8 +43,7 @@ export function inboxFollower(options: FollowerOptions): FollowInbox {
         onSign: () => signal.aborted || facts.contact.heard(),
         onEvent(event) {
           if (signal.aborted) return;
-          if (event.event === 'health') return facts.contact.reported(event.data);
-          take(inbox, workspace, event);
+          take(event, facts);
           if (event.event === 'state') report({ type: 'FEED.STATE' });
         },
       });
@@ -40,7 +51,10 @@ export function inboxFollower(options: FollowerOptions): FollowInbox {
     } catch (error) {
       if (signal.aborted) return;
       const reason = messageOf(error);
-      logger.debug('the inbox of an agent server broke off', { workspacePath: workspace.path, reason });
+      logger.debug('the inbox of an agent server broke off', {
+        workspacePath: facts.stored.canonicalWorkspacePath,
+        reason,
+      });
       report({ type: 'FEED.BROKEN' });
     } finally {
       if (!signal.aborted) facts.contact.ended();
@@ -81,10 +95,4 @@ export function inboxFollower(options: FollowerOptions): FollowInbox {
 
 function inboxWorkspaceOf({ id, stored, secrets }: WorkspaceFacts): InboxWorkspace {
   return { id, path: stored.canonicalWorkspacePath, secrets };
-}
-
-function take(inbox: Inbox, workspace: InboxWorkspace, { event, data }: Exclude<FeedEvent, { event: 'health' }>): void {
-  if (event === 'state') inbox.replace(workspace, data.open, data.resolved);
-  else if (event === 'added') inbox.add(workspace, data);
-  else inbox.resolve(workspace, data);
 }

@@ -14,12 +14,10 @@ import { type InboxRoutesOptions, inboxRoutes } from './inbox.ts';
 import { logRoute } from './logs.ts';
 import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
 import { type PushRoutesOptions, pushRoutes } from './push.ts';
-import { type ReportRouteOptions, reportRoute } from './report.ts';
 import { type ThreadRoutesOptions, threadRoutes } from './threads.ts';
 
 export interface RoutesOptions
   extends PageRoutesOptions,
-    ReportRouteOptions,
     InboxRoutesOptions,
     PushRoutesOptions,
     ThreadRoutesOptions,
@@ -122,7 +120,6 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
       ...bind(hubRoutes.requestNotification, (context) => notification(options, context)),
       auth: options.notifierAuth,
     },
-    reportRoute(bind, options),
     bind(hubRoutes.getOpenApi, constant(options.openApi)),
     bind(hubRoutes.listMachines, constant(options.charts)),
     bind(hubRoutes.getMetrics, async () => {
