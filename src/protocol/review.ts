@@ -134,7 +134,15 @@ export const ReviewFinding = v.object({
 export type ReviewFinding = v.InferOutput<typeof ReviewFinding>;
 
 /** Reasons for leaving a finding of the agent out of a draft. */
-export const dropReasons = ['alreadyPublished', 'dismissed', 'skipped', 'merged', 'belowMinSeverity'] as const;
+export const dropReasons = [
+  'alreadyPublished',
+  'dismissed',
+  'skipped',
+  'merged',
+  'belowMinSeverity',
+  'withdrawn',
+  'notTaken',
+] as const;
 /** Finding of the agent that is not in the draft. */
 export const DroppedFinding = v.object({
   severity: v.picklist(findingSeverities),
@@ -144,7 +152,7 @@ export const DroppedFinding = v.object({
   line: v.optional(v.number()),
   startLine: v.optional(v.number()),
   reason: v.picklist(dropReasons),
-  /** Finding that it repeats; absent for one below the minimum severity. */
+  /** Finding that it repeats; absent for one that repeats none. */
   sameAs: v.optional(id),
 });
 export type DroppedFinding = v.InferOutput<typeof DroppedFinding>;

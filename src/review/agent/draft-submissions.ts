@@ -4,6 +4,7 @@ import { suggestionObstacles } from '../anchors/index.ts';
 import { type PlacedFinding, placeFindings } from './placing.ts';
 import { resolveTool, submitTool } from './tools.ts';
 import type { ReviewAssignment, ReviewSubmission } from './types.ts';
+import { SubmittedFindings, type WithdrawnFinding } from './withdrawn.ts';
 
 type HandedIn = Pick<ReviewSubmission, 'summary' | 'findings' | 'warnings'>;
 type Handler = (args: Readonly<Record<string, unknown>>) => Promise<DynamicToolResult> | DynamicToolResult;
@@ -19,6 +20,7 @@ export class DraftSubmissions {
     [submitTool, (args) => this.#submit(args)],
     [resolveTool, (args) => this.#resolve(args)],
   ]);
+  readonly #submitted = new SubmittedFindings();
   #last: Promise<unknown> = Promise.resolve();
   #submissions = 0;
   #draft: HandedIn | undefined;
@@ -34,6 +36,11 @@ export class DraftSubmissions {
   /** The last valid draft; undefined until one has been submitted. */
   get draft(): HandedIn | undefined {
     return this.#draft;
+  }
+
+  /** Findings of other drafts that the last valid one lacks. */
+  get withdrawn(): readonly WithdrawnFinding[] {
+    return this.#submitted.missing;
   }
 
   get resolved(): ReviewSubmission['resolved'] {
@@ -60,15 +67,18 @@ export class DraftSubmissions {
 
   async #submit(args: Readonly<Record<string, unknown>>): Promise<DynamicToolResult> {
     if (this.#submissions >= this.#maxSubmissions) {
+      this.#submitted.refuse(args['findings']);
       return refused('draftFinal', 'The draft was handed in too often. The last valid one holds; end your answer now.');
     }
     this.#submissions += 1;
     const parsed = v.safeParse(SubmittedDraft, withoutNulls(args));
     if (!parsed.success) {
+      this.#submitted.refuse(args['findings']);
       return refused('draftInvalid', `${issuesText(parsed.issues)} ${this.#whatHolds()}`);
     }
     const { summary, findings } = parsed.output;
     const placed = await placeFindings(this.#assignment, findings);
+    this.#submitted.take(placed);
     this.#draft = {
       summary,
       findings: placed.map(withoutError),

@@ -130,10 +130,10 @@ class Session {
   /** Result of the session. The submitted draft counts, also when the turn failed after it. */
   #outcome(turn: Turn): ReviewSubmission {
     const { submissions } = this.#options;
-    const { draft, resolved } = submissions;
+    const { draft, resolved, withdrawn } = submissions;
     if (draft) {
       const usage = this.#usage && { usage: this.#usage };
-      return { threadId: this.#threadId, turnId: turn.id, ...draft, resolved, ...usage };
+      return { threadId: this.#threadId, turnId: turn.id, ...draft, resolved, withdrawn, ...usage };
     }
     throw failureOf(turn);
   }

@@ -2,6 +2,7 @@ import type { ReviewFinding, Severity, SubmittedFinding, TokenUsage } from '../.
 import type { Anchor, DiffFile, Selection, SuggestionObstacle } from '../anchors/index.ts';
 import type { PreparedReview } from '../git/index.ts';
 import type { StoredFinding, StoredItem, StoredRun } from '../store/index.ts';
+import type { WithdrawnFinding } from './withdrawn.ts';
 
 /** Task of the agent, with all facts about the change. */
 export interface ReviewAssignment {
@@ -43,6 +44,8 @@ export interface ReviewSubmission {
     readonly resolution: NonNullable<ReviewFinding['resolution']>;
     readonly note: string | null;
   }[];
+  /** Findings of drafts that the model replaced, or that were refused. */
+  readonly withdrawn?: readonly WithdrawnFinding[];
   /** Notes for users: findings without an anchor that the summary lists, for example. */
   readonly warnings: readonly string[];
   readonly usage?: TokenUsage;

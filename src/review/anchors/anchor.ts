@@ -23,6 +23,13 @@ export type Anchor =
 export type AnchorReason = 'noText' | 'outsideDiff' | 'binary' | 'deleted';
 export type AnchorResult = { readonly anchor: Anchor; readonly file: DiffFile } | { readonly error: AnchorError };
 
+/** Side and lines of an anchor; without lines, the side of the head. */
+export function placeOf(anchor: Anchor): { readonly side: Side; readonly line?: number; readonly startLine?: number } {
+  if (anchor.placement !== 'inline') return { side: 'RIGHT' };
+  const { side, line, startLine } = anchor;
+  return { side, line, ...(startLine !== undefined && { startLine }) };
+}
+
 type Finding = Pick<SubmittedFinding, 'path' | 'oldText' | 'newText' | 'line' | 'side'>;
 type Runs = readonly (readonly NumberedLine[])[];
 

@@ -18,6 +18,8 @@ export interface FindingIdentity {
   readonly side: Side;
   /** Undefined for a finding about a whole file, or about lines outside of the diff. */
   readonly lines?: LineRange | undefined;
+  /** Line that the agent named for a finding without `lines`. */
+  readonly namedLine?: number | undefined;
   readonly neighbours?: Neighbours | undefined;
   readonly title: string;
   /** Describes the problem when the title is empty. */
@@ -35,6 +37,8 @@ export interface KnownFinding extends FindingIdentity {
   readonly place: 'present' | 'gone' | 'unknown';
   /** True when a person skipped or dismissed the finding. */
   readonly isRefused: boolean;
+  /** Title and severity of the agent, which a person may have changed before the publication. */
+  readonly submitted?: Pick<FindingIdentity, 'title' | 'severity'> | undefined;
 }
 
 /** Least agreement of two titles about the same text at the same place. */
@@ -50,11 +54,24 @@ export function areOneFinding(left: FindingIdentity, right: FindingIdentity): bo
     left.path === right.path &&
     left.side === right.side &&
     bare(left.oldText ?? '') === bare(right.oldText ?? '') &&
-    left.lines?.first === right.lines?.first &&
-    left.lines?.last === right.lines?.last &&
+    haveSameLines(left, right) &&
     described(left, right) >= sameTitle
   );
 }
+
+/** True for a finding of two drafts: the agent may have corrected its path and quoted text. */
+export const areOneReport = (left: FindingIdentity, right: FindingIdentity): boolean =>
+  described(left, right) >= looselySame;
+
+/** True for two findings at the same lines. */
+export const haveSameLines = (left: FindingIdentity, right: FindingIdentity): boolean =>
+  left.lines?.first === right.lines?.first &&
+  left.lines?.last === right.lines?.last &&
+  left.namedLine === right.namedLine;
+
+/** True when the present lines of an earlier finding are known. */
+export const hasKnownLines = ({ place, side, lines }: KnownFinding): boolean =>
+  place === 'present' && side === 'RIGHT' && lines !== undefined;
 
 /**
  * True when a finding repeats one of an earlier review: both describe the same problem, and text and place agree, or the place is the one
@@ -62,22 +79,24 @@ export function areOneFinding(left: FindingIdentity, right: FindingIdentity): bo
  */
 export function isSameFinding(finding: FindingIdentity, known: KnownFinding): boolean {
   if (finding.side !== known.side || isMoreSevere(finding, known)) return false;
-  const alike = described(finding, known);
+  const { submitted } = known;
+  const alike = Math.max(described(finding, known), submitted ? described(finding, { ...known, ...submitted }) : 0);
   if (alike < looselySame) return false;
   const isSameText = bare(finding.oldText ?? '') !== '' && bare(finding.oldText ?? '') === bare(known.oldText ?? '');
   const isAround = areNeighbours(finding.neighbours, known.neighbours);
   if (!isSameFile(finding, known)) return known.place === 'gone' && isSameText && isAround && alike >= sameTitle;
   if (!finding.lines || !known.lines) return isSameWithoutLine(finding, known, alike, isSameText);
-  const isComparable = known.place === 'present' && known.side === 'RIGHT';
-  if (isComparable) return overlap(finding.lines, known.lines) && (isSameText || alike >= sameTitle);
+  if (hasKnownLines(known)) return overlap(finding.lines, known.lines) && (isSameText || alike >= sameTitle);
   const hasNeighbours = finding.neighbours !== undefined && known.neighbours !== undefined;
   const isThere = hasNeighbours ? isAround : known.place === 'unknown' && overlap(finding.lines, known.lines);
   return isThere && (isSameText || (known.place === 'unknown' && alike >= sameTitle));
 }
 
 /** Two grades more severe, or one more than the finding that a person refused: the person judged a smaller problem. */
-const isMoreSevere = (finding: FindingIdentity, known: KnownFinding): boolean =>
-  ranks[known.severity] - ranks[finding.severity] >= (known.isRefused ? 1 : 2);
+function isMoreSevere(finding: FindingIdentity, { severity, submitted, isRefused }: KnownFinding): boolean {
+  const judged = Math.min(ranks[severity], ranks[submitted?.severity ?? severity]);
+  return judged - ranks[finding.severity] >= (isRefused ? 1 : 2);
+}
 
 const described = (left: FindingIdentity, right: FindingIdentity): number =>
   isBlank(left.title) && isBlank(right.title) ? agreement(left.body, right.body) : agreement(left.title, right.title);

@@ -3,14 +3,17 @@
  * the files worth a review, the texts that must not be published. Pure functions; called by the runs. Never here: git,
  * GitHub, a clock.
  */
-export { type Anchor, type AnchorResult, anchorFinding, withoutLineEnd } from './anchor.ts';
+export { type Anchor, type AnchorResult, anchorFinding, placeOf, withoutLineEnd } from './anchor.ts';
 export { type AnchorError, anchorErrorCodes } from './anchor-errors.ts';
 export type { DiffFile, DiffHunk, DiffLine, Side } from './diff-types.ts';
 export { fingerprintOf } from './fingerprint.ts';
 export type { AttributesFile } from './git-attributes.ts';
 export {
   areOneFinding,
+  areOneReport,
   type FindingIdentity,
+  hasKnownLines,
+  haveSameLines,
   isSameFinding,
   type KnownFinding,
   neighboursIn,

@@ -2,7 +2,10 @@ import type { DroppedFinding } from '../../protocol/index.ts';
 import {
   areOneFinding,
   type FindingIdentity,
+  hasKnownLines,
+  haveSameLines,
   isSameFinding,
+  placeOf,
   scanCode,
   scanOutput,
   suggestionObstacles,
@@ -35,32 +38,45 @@ export function compose(notes: ReviewNotes, facts: ComposeFacts): Composition {
   const scan = new Scan(facts.secrets);
   const findings: Noted[] = [];
   const dropped: DroppedFinding[] = [];
+  const repeated: Repeated = new Map();
   for (const each of bySeverity(notes.findings)) {
-    const drop = dropOf(each, findings, notes, facts);
-    if (drop) dropped.push({ ...placeOf(each), ...drop, title: scan.dropped(each.finding.title) });
+    const drop = dropOf(each, { taken: findings, repeated }, notes, facts);
+    const { severity, path, title } = each.finding;
+    if (drop) dropped.push({ ...{ severity, path, title }, ...placeOf(each.anchor), ...drop });
     else findings.push(each);
   }
+  dropped.push(...notes.withdrawn);
   return {
     summary: scan.text(notes.isNothing ? nothingText(notes) : notes.summary, 'the summary'),
     findings: findings.map((each, index) => stored(each, index < notes.maxFindings, facts, scan)),
-    dropped,
+    dropped: dropped.map((each) => ({ ...each, title: scan.dropped(each.title) })),
     warnings: notes.warnings,
     blockedBy: scan.blockedBy,
   };
 }
 
 type Drop = Pick<DroppedFinding, 'reason' | 'sameAs'>;
+/** The first finding of this review that repeats an earlier one, by the id of the earlier one. */
+type Repeated = Map<string, FindingIdentity>;
 
 /** Returns the reason for leaving a finding out, or undefined for a finding of the draft. */
 function dropOf(
   noted: Noted,
-  taken: readonly Noted[],
+  { taken, repeated }: { readonly taken: readonly Noted[]; readonly repeated: Repeated },
   notes: ReviewNotes,
   { open, refused }: EarlierFindings,
 ): Drop | undefined {
   if (severityRank[noted.finding.severity] > severityRank[notes.minSeverity]) return { reason: 'belowMinSeverity' };
   const identity = identityOf(noted);
-  const isKnown = (each: StoredFinding) => isSameFinding(identity, knownIn(notes, each));
+  const isKnown = (each: StoredFinding) => {
+    const known = knownIn(notes, each);
+    if (!isSameFinding(identity, known)) return false;
+    const first = repeated.get(each.findingId) ?? identity;
+    // Without known lines it stands for one place, although equal lines elsewhere look like it.
+    if (!hasKnownLines(known) && !haveSameLines(first, identity)) return false;
+    repeated.set(each.findingId, first);
+    return true;
+  };
   const refusal = refused.find(isKnown);
   if (refusal) return { reason: refusal.status === 'skipped' ? 'skipped' : 'dismissed', sameAs: refusal.findingId };
   const published = open.find(isKnown);
@@ -73,20 +89,15 @@ const knownIn = ({ earlierPlaces }: ReviewNotes, finding: StoredFinding) =>
   knownFinding(finding, earlierPlaces[finding.findingId]);
 
 function identityOf({ finding, anchor, oldPath, hunk }: Noted): FindingIdentity {
-  const { path, title, body, severity, oldText } = finding;
+  const { path, title, body, severity, oldText, line } = finding;
   const isInline = anchor.placement === 'inline';
   const side = isInline ? anchor.side : 'RIGHT';
   const lines = isInline ? rangeOf(anchor) : undefined;
   const neighbours = hunk && lines ? hunkNeighbours(hunk, side, lines) : undefined;
-  return { ...{ path, title, body, severity, oldText }, ...{ oldPath, side, lines, neighbours } };
-}
-
-function placeOf({ finding: { severity, path }, anchor }: Noted) {
-  const lines = anchor.placement === 'inline' ? anchor : undefined;
   return {
-    ...{ severity, path, side: lines?.side ?? ('RIGHT' as const) },
-    ...(lines && { line: lines.line }),
-    ...(lines?.startLine !== undefined && { startLine: lines.startLine }),
+    ...{ path, title, body, severity, oldText },
+    ...{ oldPath, side, lines, neighbours },
+    namedLine: lines ? undefined : line,
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Drafted } from '../../../machines/index.ts';
 import type { StoredDraft, StoredItem } from '../store/index.ts';
 import { compose } from './compose.ts';
-import { earlierFindings } from './earlier.ts';
+import { earlierFindings, saveSubmitted } from './earlier.ts';
 import { ReviewRunError } from './errors.ts';
 import { saveHunks } from './hunks.ts';
 import { type ReviewNotes, readNotes } from './notes.ts';
@@ -30,6 +30,7 @@ async function makeDraft(session: RunSession): Promise<StoredDraft> {
   // Facts are written without a check of the lease, so renew it first. They precede the draft, because a stored draft is not made again.
   await session.renew();
   await saveHunks(store, runId, notes, findings, secretsOf(session.context));
+  await saveSubmitted(store, runId, findings);
   const { reviewedFiles, totalFiles, skippedFiles } = notes;
   const made = await store.putDraft(session.lease, {
     ...{ draftId, runId, itemId, headSha, status: 'draft', summary, findings },

@@ -9,9 +9,9 @@ import {
   parseDiff,
 } from '../anchors/index.ts';
 import type { Change, PreparedReview } from '../git/index.ts';
-import { hunksFact, type ReviewStore, type StoredFinding } from '../store/index.ts';
+import { hunksFact, type ReviewStore, type StoredFinding, submittedFact } from '../store/index.ts';
 import { runLimits } from './limits.ts';
-import type { EarlierPlace } from './notes.ts';
+import { type EarlierPlace, Submitted } from './notes.ts';
 
 /** Findings of earlier reviews that are not published again. */
 export interface EarlierFindings {
@@ -52,13 +52,14 @@ export function knownFinding(finding: StoredFinding, place: EarlierPlace | undef
     neighbours: place?.neighbours,
     place: place?.state ?? 'unknown',
     isRefused: status === 'skipped' || resolution === 'dismissed',
+    submitted: place?.submitted,
   };
 }
 
 /** Finds the present places of earlier findings, by the difference between the head of each and the present head. */
 export async function earlierPlaces(
   store: Store,
-  { changeSince }: Pick<PreparedReview, 'changeSince'>,
+  { changeSince, files }: Pick<PreparedReview, 'changeSince' | 'files'>,
   findings: readonly StoredFinding[],
 ): Promise<Record<string, EarlierPlace>> {
   const places: Record<string, EarlierPlace> = {};
@@ -71,9 +72,13 @@ export async function earlierPlaces(
     const isWithin = changes.has(headSha) || changes.size < runLimits.earlierHeads;
     if (isWithin && !changes.has(headSha)) changes.set(headSha, changeSince(headSha).then(movementOf));
     const movement = await changes.get(headSha);
-    const hunks = await hunksOf(store, runId);
-    for (const finding of ofDraft)
-      places[finding.findingId] = { ...placeIn(movement, finding), ...neighboursOf(hunks, finding) };
+    const [hunks, submitted] = await Promise.all([hunksOf(store, runId), submittedOf(store, runId)]);
+    for (const finding of ofDraft) {
+      const { findingId } = finding;
+      const place = movement ? placeIn(movement, finding) : placeWithout(files, finding);
+      const words = submitted[findingId];
+      places[findingId] = { ...place, ...neighboursOf(hunks, finding), ...(words && { submitted: words }) };
+    }
   }
   return places;
 }
@@ -84,9 +89,14 @@ interface Movement extends Pick<Change, 'files'> {
 const movementOf = (change: Change | null): Movement | undefined =>
   change ? { files: change.files, diff: parseDiff(change.diff) } : undefined;
 
-function placeIn(movement: Movement | undefined, finding: StoredFinding): EarlierPlace {
+/** Place of a finding when git cannot compare the commits. A file that the pull request no longer changes was removed or moved. */
+const placeWithout = (files: Change['files'], { path }: StoredFinding): EarlierPlace => ({
+  path,
+  state: files.some((file) => file.path === path || file.oldPath === path) ? 'unknown' : 'gone',
+});
+
+function placeIn(movement: Movement, finding: StoredFinding): EarlierPlace {
   const { path } = finding;
-  if (!movement) return { path, state: 'unknown' };
   const isOf = (each: { readonly path: string; readonly oldPath: string | null; readonly status: string }) =>
     each.status !== 'added' && (each.oldPath ?? each.path) === path;
   const listed = movement.files.find(isOf);
@@ -110,6 +120,24 @@ type Hunks = v.InferOutput<typeof Hunks>;
 async function hunksOf(store: Store, runId: string): Promise<Hunks> {
   const parsed = v.safeParse(Hunks, await store.fact(hunksFact(runId)));
   return parsed.success ? parsed.output : {};
+}
+
+const SubmittedById = v.pipe(v.string(), v.parseJson(), v.record(v.string(), Submitted));
+
+/** Titles and severities of the agent, by finding. */
+async function submittedOf(store: Store, runId: string): Promise<v.InferOutput<typeof SubmittedById>> {
+  const parsed = v.safeParse(SubmittedById, await store.fact(submittedFact(runId)));
+  return parsed.success ? parsed.output : {};
+}
+
+/** Saves titles and severities of a new draft, by which its findings are known again after edits of a person. */
+export async function saveSubmitted(
+  store: Pick<ReviewStore, 'setFact'>,
+  runId: string,
+  findings: readonly StoredFinding[],
+): Promise<void> {
+  const byId = findings.map(({ findingId, title, severity }) => [findingId, { title, severity }] as const);
+  await store.setFact(submittedFact(runId), byId.length === 0 ? null : JSON.stringify(Object.fromEntries(byId)));
 }
 
 function neighboursOf(hunks: Hunks, finding: StoredFinding): Pick<EarlierPlace, 'neighbours'> {

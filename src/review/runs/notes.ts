@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { FindingHunk, findingResolutions, SubmittedFinding } from '../../protocol/index.ts';
+import { DroppedFinding, FindingHunk, findingResolutions, SubmittedFinding } from '../../protocol/index.ts';
 import { type SuggestionObstacle, suggestionObstacles } from '../anchors/index.ts';
 import { notesFact, type ReviewStore } from '../store/index.ts';
 
@@ -23,6 +23,9 @@ const Anchor = v.variant('placement', [
   }),
 ]);
 
+/** Title and severity of a finding, in the words of the agent. */
+export const Submitted = v.object({ title: v.string(), severity: SubmittedFinding.entries.severity });
+
 /** Place of a finding of an earlier review in the present head. */
 const EarlierPlace = v.object({
   path: v.string(),
@@ -31,6 +34,8 @@ const EarlierPlace = v.object({
   line: v.exactOptional(v.number()),
   startLine: v.exactOptional(v.number()),
   neighbours: v.exactOptional(v.object({ before: Lines, after: Lines })),
+  /** Value of `KnownFinding.submitted`. */
+  submitted: v.exactOptional(Submitted),
 });
 export type EarlierPlace = v.InferOutput<typeof EarlierPlace>;
 
@@ -58,6 +63,8 @@ export const ReviewNotes = v.object({
       hunk: v.exactOptional(FindingHunk),
     }),
   ),
+  /** Findings of drafts that the agent replaced, or that were refused. */
+  withdrawn: v.optional(v.array(DroppedFinding), []),
   resolved: v.array(
     v.object({ findingId: v.string(), resolution: v.picklist(findingResolutions), note: v.nullable(v.string()) }),
   ),

@@ -81,6 +81,7 @@ export async function notesOf(
       findingId: randomUUID(),
       ...hunkOf(diffFiles, each),
     })),
+    withdrawn: [...(submission?.withdrawn ?? [])],
     resolved: [...(submission?.resolved ?? [])],
     earlierPlaces: places,
     goneFindings: await goneOf(prepared, open, places),

@@ -253,12 +253,15 @@ export interface Backlog {
 
 const notesPrefix = 'reviewNotes:';
 const hunksPrefix = 'reviewHunks:';
+const submittedPrefix = 'reviewSubmitted:';
 /** Prefixes of facts about runs, followed by the run id. Such a fact is deleted with its run. */
-export const runFactPrefixes: readonly string[] = [notesPrefix, hunksPrefix];
+export const runFactPrefixes: readonly string[] = [notesPrefix, hunksPrefix, submittedPrefix];
 /** Name of the fact that holds the notes of a run. */
 export const notesFact = (runId: string): string => `${notesPrefix}${runId}`;
 /** Name of the fact that holds the diff lines around the findings of a run's draft (`DraftHunks.hunks`). */
 export const hunksFact = (runId: string): string => `${hunksPrefix}${runId}`;
+/** Name of the fact that holds title and severity of the findings of a run's draft, before edits of a person. */
+export const submittedFact = (runId: string): string => `${submittedPrefix}${runId}`;
 
 /** Ranks for comparing severities: 0 is the most severe. */
 export const severityRank: Readonly<Record<Severity, number>> = { critical: 0, major: 1, minor: 2, note: 3 };

@@ -42,6 +42,25 @@ t.test('the last draft holds, in the order in which they came', async (t) => {
   t.equal(submissions.draft?.findings[0]?.finding.title, 'three');
 });
 
+t.test('findings of other drafts that the last valid one lacks are listed with the reason', async (t) => {
+  const submissions = new DraftSubmissions(assignmentOf(t.testdir()), { submissions: 3 });
+  const hand = (...findings: object[]) => submissions.answer(callOf('SubmitReviewDraft', draft(...findings)));
+  const other = { ...finding, title: 'Prices may be missing', oldText: '  return sum;' };
+  await hand(finding, other, { ...finding, title: 'Unknown place', oldText: 'not there' });
+  await hand({ ...finding, severity: 'fatal', title: 'Of an invalid draft' }, finding);
+  t.strictSame(
+    submissions.withdrawn.map(({ title, reason }) => `${title}: ${reason}`),
+    ['Of an invalid draft: notTaken'],
+  );
+  await hand({ ...finding, title: 'Off by one at the end' }, { ...finding, title: 'Unknown place', oldText: faulty });
+  t.match(await hand(other, { ...finding, title: 'Too late' }), { errorCode: 'draftFinal' });
+  t.match(submissions.draft?.findings, [{ finding: { title: 'Off by one at the end' } }, {}]);
+  t.strictSame(
+    submissions.withdrawn.map(({ title, reason, line }) => `${title}: ${reason} ${line}`),
+    ['Prices may be missing: withdrawn 4', 'Of an invalid draft: withdrawn undefined', 'Too late: notTaken undefined'],
+  );
+});
+
 t.test('a suggestion takes the place of whole lines', async (t) => {
   const submissions = new DraftSubmissions(assignmentOf(t.testdir()), { submissions: 5 });
   const newText = faulty.replace('<=', '<');

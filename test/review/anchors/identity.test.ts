@@ -75,6 +75,9 @@ t.test('two findings of one review are one only with the same text, the same lin
     'Japanese title': { title: '入力値の型を確認していない' },
   };
   for (const [name, change] of Object.entries(others)) t.notOk(areOneFinding(finding, { ...finding, ...change }), name);
+  const outside = { ...finding, lines: undefined, namedLine: 104 };
+  t.ok(areOneFinding(outside, { ...outside }), 'outside of the diff');
+  t.notOk(areOneFinding(outside, { ...outside, namedLine: 200 }), 'at another line outside of the diff');
   const nameless = { ...finding, title: '' };
   t.ok(areOneFinding(nameless, { ...nameless }), 'the body describes a finding without a title');
   t.notOk(areOneFinding(nameless, { ...nameless, body: 'Its length has no limit.' }));

@@ -131,3 +131,71 @@ t.test('a finding is not published again, and stays open, when a push moves its 
   t.match(await reviewed(world, 'head-3', []), { taken: [] });
   t.equal((await world.store.openFindings((await world.item()).itemId)).length, 1, 'its lines are not gone');
 });
+
+t.test('equal findings at equal places are each published when git no longer has the earlier head', async (t) => {
+  const block = 'begin();\nprepare();\neval(input);\nfinish();\nend();\n';
+  const trees = { base: {}, 'head-1': { 'a.js': block }, 'head-2': { 'a.js': block.repeat(3) } };
+  const world = await pullOf(t, trees, { knowsCommits: false });
+  const evalAt = (line: number) => ({ path: 'a.js', oldText: 'eval(input);', line, title: 'eval of input' });
+  t.match(await reviewed(world, 'head-1', [evalAt(3)]), { taken: ['eval of input:3'] });
+  t.match(await reviewed(world, 'head-2', [evalAt(3), evalAt(8), evalAt(13)]), {
+    taken: ['eval of input:8', 'eval of input:13'],
+    dropped: ['eval of input:3 alreadyPublished'],
+  });
+  t.match(await reviewed(world, 'head-2', [evalAt(3), evalAt(8), evalAt(13)]), {
+    taken: [],
+    dropped: ['3', '8', '13'].map((line) => `eval of input:${line} alreadyPublished`),
+  });
+});
+
+t.test('a finding is known in a file that a forced push moves when git no longer has the earlier head', async (t) => {
+  const text = 'start();\nprepare(1);\nprepare(2);\nbad();\nend();\n';
+  const trees = {
+    base: { 'other.js': 'other();\n' },
+    'head-1': { 'b.js': text, 'other.js': 'other();\n' },
+    'head-2': { 'lib/moved.js': text, 'other.js': `other();\n${text}` },
+  };
+  const world = await pullOf(t, trees, { knowsCommits: false });
+  const bad = (path: string, line: number, title = 'bad is called') => ({ path, line, oldText: 'bad();', title });
+  t.match(await reviewed(world, 'head-1', [bad('b.js', 4)]), { taken: ['bad is called:4'] });
+  t.match(await reviewed(world, 'head-2', [bad('lib/moved.js', 4), bad('other.js', 5, 'end is missing')]), {
+    taken: ['end is missing:5'],
+    dropped: ['bad is called:4 alreadyPublished'],
+  });
+});
+
+t.test('a finding whose title and severity a person edited is not published again', async (t) => {
+  const world = await pullOf(t, { base: {}, ...evals, 'head-2': { 'src/a.js': `// top\n${body('one')}` } });
+  world.agent.findings = () => [finding({ ...at('one', 4), severity: 'critical' })];
+  const runId = await world.dispatch('manual');
+  await world.ended(runId);
+  const draft = await world.store.draftOfRun(runId);
+  const [first] = draft?.findings ?? [];
+  if (!draft || !first) throw new Error('there is no finding');
+  await world.store.updateFinding(first.findingId, { title: 'Please parse instead', severity: 'minor' });
+  await world.runs.publish(draft.draftId, { override: true });
+  await world.until(async () => (await world.store.draft(draft.draftId))?.status === 'published');
+  const again = [{ ...at('one', 5), severity: 'critical' }, at('one', 5, 'Missing length limit')];
+  t.match(await reviewed(world, 'head-2', again), {
+    taken: ['Missing length limit:5'],
+    dropped: ['eval of user input in one:5 alreadyPublished'],
+  });
+});
+
+t.test('a draft lists the findings of replaced and refused drafts, without a secret', async (t) => {
+  const token = ['ghp', 'q8Zt3LmX0vRb7NcKp2YwHs5JdFg9UeTa1CiO'].join('_');
+  const world = await pullOf(t, { base: {}, ...evals });
+  const of = { severity: 'major', path: 'src/a.js', side: 'RIGHT', line: 4 } as const;
+  world.agent.withdrawn = [
+    { ...of, title: 'Left out', reason: 'withdrawn' },
+    { ...of, title: `Key ${token}`, reason: 'notTaken' },
+  ];
+  const { draft } = await reviewed(world, 'head-1', [at('one', 4)]);
+  t.match(draft, {
+    blockedBy: null,
+    dropped: [
+      { title: 'Left out', reason: 'withdrawn', line: 4 },
+      { title: '(Withheld: it seems to contain a secret.)', reason: 'notTaken' },
+    ],
+  });
+});

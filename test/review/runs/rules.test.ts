@@ -4,7 +4,7 @@ import { compose, resolutionsOf } from '../../../src/review/runs/compose.ts';
 import type { ReviewNotes } from '../../../src/review/runs/notes.ts';
 import { leakIn } from '../../../src/review/runs/plan.ts';
 import type { StoredFinding } from '../../../src/review/store/index.ts';
-import { finding, World } from './world.ts';
+import { changeTo, finding, World } from './world.ts';
 
 t.test('the agent receives the minimum severity of the settings or of the base commit', async (t) => {
   const world = await World.create(t, { Review: { MinSeverity: 'major' } });
@@ -42,6 +42,31 @@ t.test('a suggestion retains decorators, and is dropped with invisible character
   });
   await world.send();
   t.match(JSON.stringify(world.forge.of('review')), '@inject(value) use(value); // fixes #7\\n```');
+});
+
+t.test('an edited suggestion that cannot replace its lines is a comment, and the draft says so', async (t) => {
+  const world = await World.create(t);
+  const loose = { oldText: 'start();\nuse(value);', newText: 'start();\ncheck(value);\nuse(value);' };
+  world.git.change = () => changeTo('head-1', 'src/a.ts', ['start(); ', 'use(value); ']);
+  world.agent.findings = () => [finding({ title: 'Loose', ...loose }), finding({ newText: 'use(1);', line: 3 })];
+  world.runs.start();
+  const runId = await world.dispatch('manual');
+  await world.ended(runId);
+  const draft = await world.store.draftOfRun(runId);
+  if (!draft) throw new Error('there is no draft');
+  t.match(draft.findings, [{ kind: 'suggestion' }, { kind: 'suggestion' }], 'positive control');
+  const [first, second] = draft.findings;
+  await world.store.updateFinding(first?.findingId ?? '', { newText: 'start();\nother(value);' });
+  await world.store.updateFinding(second?.findingId ?? '', { newText: 'use(2);' });
+  await world.runs.publish(draft.draftId, { override: true });
+  await world.until(async () => (await world.store.draft(draft.draftId))?.status === 'published');
+  const [loosely, exactly] = (world.forge.of('review')[0]?.request['comments'] ?? []) as readonly { body: string }[];
+  t.match(loosely?.body, /Loose/);
+  t.notMatch(loosely?.body, /```suggestion/);
+  t.match(exactly?.body, /```suggestion\nuse\(2\);/);
+  t.strictSame((await world.store.draft(draft.draftId))?.warnings, [
+    'src/a.ts: The change cannot replace the lines of the file and is published as a comment only.',
+  ]);
 });
 
 t.test('a secret in a suggestion blocks the draft, also after an edit by a user', async (t) => {
@@ -93,7 +118,7 @@ t.test('a review that fails between its worktree and the agent releases the work
 });
 
 const notes = (path: string, oldPath?: string): ReviewNotes => ({
-  ...{ headSha: 'h', baseSha: 'b', sinceSha: null, summary: '', isNothing: false, resolved: [] },
+  ...{ headSha: 'h', baseSha: 'b', sinceSha: null, summary: '', isNothing: false, resolved: [], withdrawn: [] },
   findings: [
     {
       findingId: 'new',

@@ -164,6 +164,7 @@ export class FakeAgent {
   onInterrupt: () => Promise<void> | void = () => {};
   findings: (assignment: ReviewAssignment) => readonly SubmittedFinding[] = () => [finding()];
   resolved: (assignment: ReviewAssignment) => ReviewSubmission['resolved'] = () => [];
+  withdrawn: ReviewSubmission['withdrawn'];
   summary = 'It looks fine.';
   /** Placement of findings; undefined to anchor a finding. */
   place: (finding: SubmittedFinding) => AnchoredFinding['anchor'] | undefined = () => undefined;
@@ -181,6 +182,7 @@ export class FakeAgent {
       summary: this.summary,
       findings: this.findings(assignment).map((each) => this.#anchored(assignment, each)),
       resolved: this.resolved(assignment),
+      ...(this.withdrawn && { withdrawn: this.withdrawn }),
       warnings: [],
     };
   };

@@ -66,6 +66,8 @@ const words: Readonly<Record<string, string>> = {
   skipped: 'skipped before',
   merged: 'same as another finding of this review',
   belowMinSeverity: 'below Review.MinSeverity',
+  withdrawn: 'left out by the agent of its last draft',
+  notTaken: 'in a draft that was refused',
   // Files that are not reviewed
   generated: 'generated',
   lockfile: 'lock file',
