@@ -65,6 +65,8 @@ export interface SummaryFacts {
   readonly inline: number;
   /** Findings published only here: those without a line, and those beyond the limit. */
   readonly listed: readonly RenderedFinding[];
+  /** Open findings of earlier reviews that are published only here: the summary takes the place of the earlier one. */
+  readonly earlier: readonly RenderedFinding[];
   readonly stillOpen: number;
   readonly resolved: number;
   readonly reviewedFiles: number;
@@ -78,9 +80,13 @@ const shownFiles = 30;
 /** Characters of the model's own summary, so that there is room for findings. */
 const longestSummary = 10_000;
 
-/** The summary that is edited in place: scope, state, and findings without a place in the diff. */
-export function renderSummary(facts: SummaryFacts): string {
-  const { headSha, sinceSha, summary, listed, skipped, itemId } = facts;
+/**
+ * The summary that is edited in place: scope, state, and findings without a place in the diff.
+ *
+ * @returns the text, and the number of findings for which it has no room
+ */
+export function renderSummary(facts: SummaryFacts): { readonly body: string; readonly unlisted: number } {
+  const { headSha, sinceSha, summary, listed, earlier, skipped, itemId } = facts;
   const since = sinceSha === null ? '' : ` (changes since ${sinceSha.slice(0, 7)})`;
   const mark = markers.summary(itemId);
   const before = [
@@ -89,9 +95,13 @@ export function renderSummary(facts: SummaryFacts): string {
     countsOf(facts),
   ];
   const after = [skippedList(skipped), mark];
-  const room = longestBody - joined([...before, ...after]).length - 2;
-  return joined([...before, findingList(listed, room), ...after]);
+  const room = longestBody - joined([...before, stillOpenText, ...after]).length - 6;
+  const first = findingList(listed, room);
+  const second = findingList(earlier, room - first.text.length);
+  const open = earlier.length > 0 ? [stillOpenText, second.text] : [];
+  return { body: joined([...before, first.text, ...open, ...after]), unlisted: first.unlisted + second.unlisted };
 }
+const stillOpenText = 'Still open:';
 
 function countsOf({ inline, listed, stillOpen, resolved, reviewedFiles, totalFiles }: SummaryFacts): string {
   const found = inline + listed.length;
@@ -124,21 +134,26 @@ function skippedList(skipped: SummaryFacts['skipped']): string {
 }
 
 /** Lists findings within the room: first with their full text, then by their titles, then by their number. */
-function findingList(findings: readonly RenderedFinding[], room: number): string {
+function findingList(
+  findings: readonly RenderedFinding[],
+  room: number,
+): { readonly text: string; readonly unlisted: number } {
   const items: string[] = [];
   let left = room - 40;
+  let unlisted = 0;
   for (const [index, finding] of findings.entries()) {
     const title = itemTitle(finding);
     const whole = `${title}\n${closeFences(finding.body).replace(/^(?=.)/gm, '  ')}`;
     const item = [whole, title].find((each) => each.length < left);
     if (item === undefined) {
-      items.push(`- and ${findings.length - index} more`);
+      unlisted = findings.length - index;
+      items.push(`- and ${unlisted} more`);
       break;
     }
     items.push(item);
     left -= item.length + 1;
   }
-  return items.join('\n');
+  return { text: items.join('\n'), unlisted };
 }
 
 const itemTitle = ({ severity, title, path }: RenderedFinding): string =>

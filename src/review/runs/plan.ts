@@ -25,6 +25,8 @@ export interface PlanFacts {
 export interface Plan {
   readonly writes: readonly PlannedWrite[];
   readonly resolutions: readonly Resolution[];
+  /** Parts of the draft that the source does not show. */
+  readonly warnings: readonly string[];
 }
 
 /** Plans the writes of a draft. The write that decides its status comes last: when it is in the outbox, so are all others. */
@@ -35,16 +37,24 @@ export function planOf(facts: PlanFacts): Plan {
   const { number } = item;
   const suffix = facts.round === 0 ? '' : `#${facts.round}`;
   const withRound = ({ dedupeKey, ...write }: PlannedWrite) => ({ ...write, dedupeKey: dedupeKey + suffix });
+  const summary = summaryWrite(facts, accepted, resolutions);
   const isQuiet = facts.isQuietWhenClean && accepted.length === 0 && item.summaryCommentId === null;
   const writes = [
     // A finding published in the summary has no thread.
     ...resolutions.flatMap(({ finding }) => (finding.commentId === null ? [] : resolveWrite(finding, number))),
     ...accepted.filter(({ placement }) => placement === 'file').map((each) => withRound(fileComment(each, facts))),
-    ...(isQuiet ? [] : [withRound(summaryWrite(facts, accepted, resolutions))]),
+    ...(isQuiet ? [] : [withRound(summary.write)]),
     ...(accepted.length > 0 ? [withRound(reviewWrite(facts, accepted))] : []),
   ];
-  return { writes, resolutions };
+  const warnings = [
+    ...(summary.unlisted > 0 ? [`The summary has no room for ${counted(summary.unlisted)}.`] : []),
+    ...accepted.filter((each) => isUnsuggested(each, notes)).map(({ path }) => `${path}: ${unsuggestedText}`),
+  ];
+  return { writes, resolutions, warnings };
 }
+
+const counted = (count: number): string => (count === 1 ? '1 finding' : `${count} findings`);
+const unsuggestedText = 'The change cannot replace the lines of the file and is published as a comment only.';
 
 /** Dedupe key without the number of the round. */
 export const plainKey = (dedupeKey: string): string => dedupeKey.split('#', 1)[0] ?? dedupeKey;
@@ -71,16 +81,19 @@ function summaryWrite(
   { draft, notes, item, open }: PlanFacts,
   accepted: readonly StoredFinding[],
   resolutions: readonly Resolution[],
-): PlannedWrite {
+): { readonly write: PlannedWrite; readonly unlisted: number } {
   const { itemId, number } = item;
   const listed = accepted.filter(({ placement }) => placement === 'summary');
-  const body = renderSummary({
+  const resolved = new Set(resolutions.map(({ finding }) => finding.findingId));
+  const earlier = open.filter(({ draftId, findingId }) => draftId !== draft.draftId && !resolved.has(findingId));
+  const { body, unlisted } = renderSummary({
     itemId,
     headSha: draft.headSha,
     summary: draft.summary,
     inline: accepted.length - listed.length,
     listed: listed.map((each) => rendered(each, undefined)),
-    stillOpen: open.filter(({ draftId }) => draftId !== draft.draftId).length - resolutions.length,
+    earlier: earlier.filter(({ placement }) => placement === 'summary').map((each) => rendered(each, undefined)),
+    stillOpen: earlier.length,
     resolved: resolutions.length,
     reviewedFiles: draft.reviewedFiles,
     totalFiles: draft.totalFiles,
@@ -88,11 +101,14 @@ function summaryWrite(
     skipped: draft.skippedFiles as Parameters<typeof renderSummary>[0]['skipped'],
     sinceSha: notes?.sinceSha ?? null,
   });
-  return { kind: 'summary', dedupeKey: `summary:${draft.draftId}`, request: { number, itemId, body } };
+  return {
+    write: { kind: 'summary', dedupeKey: `summary:${draft.draftId}`, request: { number, itemId, body } },
+    unlisted,
+  };
 }
 
 const withoutLine = (count: number): string =>
-  `${count === 1 ? '1 finding has' : `${count} findings have`} no line in the diff: see the summary.`;
+  `${counted(count)} ${count === 1 ? 'has' : 'have'} no line in the diff: see the summary.`;
 
 function reviewWrite({ draft, notes, item }: PlanFacts, accepted: readonly StoredFinding[]): PlannedWrite {
   const inline = accepted.filter(({ placement, line }) => placement === 'inline' && line !== undefined);
@@ -139,6 +155,10 @@ function replacementOf(
   if (replacement === undefined || noted.finding.newText === newText) return replacement;
   return quoted ? (replacementFor(quoted, withoutLineEnd(newText)) ?? undefined) : newText;
 }
+
+/** True for a suggestion whose edited text cannot replace the lines of the file. */
+const isUnsuggested = (finding: StoredFinding, notes: ReviewNotes | undefined): boolean =>
+  finding.kind === 'suggestion' && finding.placement === 'inline' && replacementOf(finding, notes) === undefined;
 
 /** Finds a secret in a draft, after edits of users, too. @returns undefined without one */
 export function leakIn(

@@ -68,6 +68,8 @@ export class Publication {
       const withNote = note === null ? {} : { resolutionNote: note };
       await store.updateFinding(finding.findingId, { isResolved: true, resolution, ...withNote });
     }
+    const added = plan.warnings.filter((text) => !current.warnings.includes(text));
+    if (added.length > 0) await this.change(draftId, { warnings: [...current.warnings, ...added] });
     await this.#conclude(runId, plan.writes.length === 0);
   }
 

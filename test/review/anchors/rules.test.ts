@@ -128,6 +128,7 @@ const facts: SummaryFacts = {
   summary: 'Small.',
   inline: 1,
   listed: [],
+  earlier: [],
   stillOpen: 2,
   resolved: 1,
   reviewedFiles: 3,
@@ -137,16 +138,30 @@ const facts: SummaryFacts = {
 };
 t.test('the summary is short, counts its findings and files, and is within the limit of GitHub', async (t) => {
   t.equal(
-    renderSummary(facts),
+    renderSummary(facts).body,
     '### Review of 1234567 (changes since abcdefa)\n\nSmall.\n\n1 new finding. 2 of before still open. 1 resolved. Reviewed 3 of 5 changed files.\n\n<details><summary>Not reviewed: 1</summary>\n\n- ``a`b\\u{202e}.lock``: lock file\n\n</details>\n\n<!-- oratorio:summary:i1 -->',
   );
   t.equal(
-    renderSummary({ ...facts, summary: '', inline: 0, stillOpen: 0, resolved: 0, skipped: [], sinceSha: null }),
+    renderSummary({ ...facts, summary: '', inline: 0, stillOpen: 0, resolved: 0, skipped: [], sinceSha: null }).body,
     '### Review of 1234567\n\nNo new findings. Reviewed 3 of 5 changed files.\n\n<!-- oratorio:summary:i1 -->',
   );
   const listed = Array.from({ length: 200 }, () => ({ ...finding, body: 'b'.repeat(10_000) }));
   const skipped = Array.from({ length: 3_000 }, () => ({ path: 'p'.repeat(4_096), reason: 'tooMany' as const }));
   const long = renderSummary({ ...facts, listed, skipped, summary: '```\n'.repeat(9_000) });
-  t.ok(long.length <= 65_536, `${long.length}`);
-  t.match(long, /- and 2970 more[\s\S]*<!-- oratorio:summary:i1 -->$/);
+  t.ok(long.body.length <= 65_536, `${long.body.length}`);
+  t.match(long.body, /- and 2970 more[\s\S]*<!-- oratorio:summary:i1 -->$/);
+});
+
+t.test('the summary lists earlier findings that stand only there, and counts those without room', async (t) => {
+  const earlier = [{ ...finding, title: 'Earlier problem' }];
+  t.match(renderSummary({ ...facts, listed: [finding], earlier }), {
+    body: /Still open:\n\n- .*Earlier problem/,
+    unlisted: 0,
+  });
+  const many = (title: string) =>
+    Array.from({ length: 200 }, () => ({ ...finding, title: `${title} ${'t'.repeat(190)}`, path: 'p'.repeat(100) }));
+  const { body, unlisted } = renderSummary({ ...facts, listed: many('new'), earlier: many('old') });
+  t.ok(body.length <= 65_536, `${body.length}`);
+  t.equal(body.match(/\*\*: (?:new|old) t/g)?.length, 400 - unlisted);
+  t.ok(unlisted > 0 && unlisted < 400, `${unlisted}`);
 });

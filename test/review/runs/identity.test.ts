@@ -182,6 +182,20 @@ t.test('a finding whose title and severity a person edited is not published agai
   });
 });
 
+t.test('a finding without a line in the diff stays in the summary of each later review', async (t) => {
+  const world = await pullOf(t, { base: {}, ...evals, 'head-2': { 'src/a.js': `// top\n${body('one')}` } });
+  world.agent.place = ({ title }) =>
+    title === 'Unplaced' ? { placement: 'summary', reason: 'outsideDiff' } : undefined;
+  const unplaced = { path: 'src/z.js', title: 'Unplaced', body: 'Its text.', oldText: 'x' };
+  await reviewed(world, 'head-1', [unplaced]);
+  t.match(world.forge.of('summary').at(-1)?.request, { body: /Unplaced.*\n {2}Its text/ });
+  t.match(await reviewed(world, 'head-2', [unplaced, at('one', 5)]), {
+    taken: ['eval of user input in one:5'],
+    dropped: ['Unplaced:undefined alreadyPublished'],
+  });
+  t.match(world.forge.of('summary').at(-1)?.request, { body: /1 of before still open[\s\S]*Unplaced.*\n {2}Its text/ });
+});
+
 t.test('a draft lists the findings of replaced and refused drafts, without a secret', async (t) => {
   const token = ['ghp', 'q8Zt3LmX0vRb7NcKp2YwHs5JdFg9UeTa1CiO'].join('_');
   const world = await pullOf(t, { base: {}, ...evals });
