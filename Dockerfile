@@ -2,7 +2,7 @@
 #   docker build -t oratorio:dev .
 # Without, on a Debian image of this machine that has git, tini and ca-certificates: npm run image -- build --base NAME
 # Plain Dockerfile syntax only: the builder of every engine since 20.10 takes it.
-ARG BASE_IMAGE=node:22.23.3-bookworm-slim
+ARG BASE_IMAGE=node:22.23.3-trixie-slim
 
 # --- what runs: from this checkout; left out where it was made on the host before ---
 FROM ${BASE_IMAGE} AS build

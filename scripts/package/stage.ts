@@ -4,6 +4,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync,
 import { dirname, join, relative } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { minifySync } from 'rolldown/utils';
+import { type UwsBuild, uwsBuilds } from '../../src/http/load-uws.ts';
 import { asciiCode } from '../ascii-code.ts';
 import { root } from '../toolchain.mjs';
 import { type Lock, type Manifest, packedManifest, shrinkwrapOf } from './manifest.ts';
@@ -12,7 +13,7 @@ import { thirdPartyNotices } from './notices.ts';
 const at = (path: string): string => join(root, path);
 const readJson = <T>(path: string): T => JSON.parse(readFileSync(at(path), 'utf8')) as T;
 
-/** Platforms for which Node 22 is installed with the package. */
+/** Platforms for which Node 22 is installed with the package. An old glibc, which needs the second build, is on Linux only. */
 const platforms = ['darwin_arm64', 'darwin_x64', 'linux_arm64', 'linux_x64'] as const;
 /** Binary interface of Node 22, under which every program of the product runs. */
 const nodeAbi = '127';
@@ -49,11 +50,19 @@ function stageBuild(directory: string): void {
 
 /** uWebSockets.js for each platform, compressed: `src/http/packed-uws.ts` unpacks the one that it needs. */
 function stageBinaries(directory: string): void {
-  const target = join(directory, 'dist', 'uws');
+  for (const [index, build] of uwsBuilds.entries())
+    stageBuildOfUws(
+      join(directory, 'dist', 'uws', build.version),
+      build,
+      (platform) => index === 0 || platform.startsWith('linux'),
+    );
+}
+
+function stageBuildOfUws(target: string, build: UwsBuild, isWanted: (platform: string) => boolean): void {
   mkdirSync(target, { recursive: true });
-  for (const platform of platforms) {
+  for (const platform of platforms.filter(isWanted)) {
     const name = `uws_${platform}_${nodeAbi}.node`;
-    const binary = readFileSync(at(`node_modules/uWebSockets.js/dist/bin/${name}`));
+    const binary = readFileSync(at(`node_modules/${build.directory}/${name}`));
     // Quality 9 takes six times as long for 1 % less.
     const params = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 24 };
     writeFileSync(join(target, `${name}.br`), brotliCompressSync(binary, { params }));
@@ -86,7 +95,13 @@ export function stage(directory: string): void {
   stageBuild(directory);
   stageBinaries(directory);
   const maps = filesBelow(at('dist')).filter((file) => file.endsWith('.map'));
-  const copied = ['uWebSockets.js', 'web-tree-sitter', 'tree-sitter-bash', ...packagesOfThePage()];
+  const copied = [
+    '@btc-vision/uwebsockets.js',
+    'uWebSockets.js',
+    'web-tree-sitter',
+    'tree-sitter-bash',
+    ...packagesOfThePage(),
+  ];
   const notices = thirdPartyNotices(
     maps,
     copied.map((name) => at(`node_modules/${name}`)),

@@ -248,7 +248,8 @@ export class RunningServer implements AppServer {
     this.#publish();
     // Elsewhere the banner says so.
     if (launch) for (const warning of this.#faceTools().warnings) logger.warn(warning);
-    logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority });
+    const { library } = this.#server;
+    logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority, library });
     // Loading their client takes a while, and the start of the server must not wait for it.
     this.#assembly.mcp.start().catch((error: unknown) => logger.bug(error));
     this.#assembly.automations.start().catch((error: unknown) => logger.bug(error));

@@ -20,7 +20,7 @@ export {
   sameSecret,
   secretTest,
 } from './auth.ts';
-export { createServer } from './create-server.ts';
+export { createServer, httpLibrary } from './create-server.ts';
 export { type HostRules, isForeign, knownHosts, loopbackHosts } from './hosts.ts';
 export { type Header, HttpError } from './http-error.ts';
 export { throughProxy } from './outgoing/agent.ts';

@@ -52,6 +52,7 @@ class NodePeer extends Peer {
 /** The server on `node:http` and `ws`. */
 export class NodeServer implements HttpServer {
   readonly adapter = 'node';
+  readonly library = 'node:http';
   readonly #core: Core;
   readonly #server: Server;
   bound: HttpServer['bound'];

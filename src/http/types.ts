@@ -229,6 +229,8 @@ export interface ServerOptions {
 
 export interface HttpServer {
   readonly adapter: 'uws' | 'node';
+  /** Library that serves, with its version: `uWebSockets.js 20.57.0`, `node:http`. */
+  readonly library: string;
   /** Where it listens, once it does. */
   readonly bound: ListenAddress | undefined;
   /** Binds exclusively (never shares a port). Rejects with an Error whose `code` is EADDRINUSE, EACCES or EADDRNOTAVAIL. */

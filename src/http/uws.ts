@@ -1,11 +1,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket } from 'uWebSockets.js';
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { hostAndPort, type ListenAddress, plainHost } from '../lib/index.ts';
 import { Core } from './core.ts';
-import { headerBytes } from './framing.ts';
+import type { LoadedUws } from './load-uws.ts';
 import { methods } from './methods.ts';
 import type { AnyWebSocketRoute, Resource } from './router.ts';
 import { closeCodes } from './sockets.ts';
@@ -13,7 +9,6 @@ import type { HttpServer, ServerOptions } from './types.ts';
 import { UwsExchange } from './uws-exchange.ts';
 import { type UserData, UwsPeer, utf8 } from './uws-peer.ts';
 
-type Uws = typeof import('uWebSockets.js');
 type Match = Resource | undefined;
 
 /** The value of LIBUS_LISTEN_EXCLUSIVE_PORT: without it two servers share a port (SO_REUSEPORT) and both "succeed". */
@@ -26,50 +21,6 @@ const registrations = [
   ['PATCH', 'patch'],
   ['DELETE', 'del'],
 ] as const;
-
-/** The parser's own limit of request line and headers. It lies above ours, so that the refusal has our error body. */
-const parserBytes = 4 * headerBytes;
-
-/**
- * Loads the binary. `UWS_HTTP_MAX_HEADERS_SIZE` is read when it loads, so it is set just before, and not left behind
- * for child processes. Rejects where there is no binary for this platform.
- */
-export async function loadUws(): Promise<Uws> {
-  const name = 'UWS_HTTP_MAX_HEADERS_SIZE';
-  const before = process.env[name];
-  process.env[name] = String(parserBytes);
-  try {
-    const installed = installedBinary();
-    // The published package has the binaries in `dist/` instead.
-    if (installed === undefined) return (await import('./packed-uws.ts')).loadPackedUws();
-    return createRequire(import.meta.url)(installed) as Uws;
-  } finally {
-    if (before === undefined) delete process.env[name];
-    else process.env[name] = before;
-  }
-}
-
-/**
- * Path of the binary in the installed package. Importing the package, an ES module, would have Node load its loader of such modules: 5 ms
- * of the start of each agent server and Hub.
- */
-function installedBinary(): string | undefined {
-  const { platform, arch, versions } = process;
-  const binary = join(
-    'node_modules',
-    'uWebSockets.js',
-    'dist',
-    'bin',
-    `uws_${platform}_${arch}_${versions.modules}.node`,
-  );
-  let directory = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(directory, binary))) {
-    const above = dirname(directory);
-    if (above === directory) return undefined;
-    directory = above;
-  }
-  return join(directory, binary);
-}
 
 /** The errno of a bind that uWebSockets.js only reports as failed: the same bind is tried once with node:net. */
 async function bindError(host: string, port: number): Promise<Error> {
@@ -91,7 +42,8 @@ async function bindError(host: string, port: number): Promise<Error> {
 /** The server on uWebSockets.js. */
 export class UwsServer implements HttpServer {
   readonly adapter = 'uws';
-  readonly #uws: Uws;
+  readonly library: string;
+  readonly #uws: LoadedUws['uws'];
   readonly #core: Core;
   readonly #app: TemplatedApp;
   #listenSocket: us_listen_socket | undefined;
@@ -99,7 +51,8 @@ export class UwsServer implements HttpServer {
   #httpConnections = 0;
   #closing: Promise<void> | undefined;
 
-  constructor(uws: Uws, options: ServerOptions) {
+  constructor({ uws, library }: LoadedUws, options: ServerOptions) {
+    this.library = library;
     this.#uws = uws;
     this.#core = new Core(options);
     this.#app = uws.App();

@@ -299,7 +299,7 @@ export function startHub(options: HubOptions): Hub {
   });
   actor.on('hub.started', ({ apiBaseUrl }) => {
     claimed().events.publish('hub.started', null, { apiBaseUrl, pid: process.pid });
-    logger.info('the Hub is serving', { apiBaseUrl });
+    logger.info('the Hub is serving', { apiBaseUrl, library: claimed().server?.library });
   });
   actor.on('hub.displaced', () =>
     logger.error('another Hub has taken over this home; this Hub ends and leaves its agent servers running', { home }),

@@ -127,6 +127,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   options.onListening(httpBase(bound));
   return {
     adapter: server.adapter,
+    library: server.library,
     bound,
     listen: (address) => server.listen(address),
     stats: () => server.stats(),

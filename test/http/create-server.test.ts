@@ -10,9 +10,13 @@ t.afterEach(() => {
 });
 
 t.test('the requested adapter is used unless the environment names another', async (t) => {
-  for (const adapter of ['uws', 'node'] as const) {
+  for (const [adapter, library] of [
+    ['uws', /^uWebSockets\.js /],
+    ['uws-old', /^uWebSockets\.js uws-pack /],
+    ['node', /^node:http$/],
+  ] as const) {
     const server = await createServer(options(), adapter);
-    t.equal(server.adapter, adapter);
+    t.match(server, { adapter: adapter === 'node' ? 'node' : 'uws', library });
     await server.close(0);
   }
   process.env['ORATORIO_HTTP_ADAPTER'] = 'node';
@@ -20,7 +24,7 @@ t.test('the requested adapter is used unless the environment names another', asy
   t.equal(server.adapter, 'node');
   await server.close(0);
   process.env['ORATORIO_HTTP_ADAPTER'] = 'apache';
-  await t.rejects(createServer(options()), /must be "uws" or "node"/);
+  await t.rejects(createServer(options()), /must be "uws", "uws-old" or "node"/);
 });
 
 const noBinary = { message: 'no binary for this platform' };
@@ -28,11 +32,13 @@ const noBinary = { message: 'no binary for this platform' };
 /** The module once more, on a platform that uWebSockets.js has no binary for. */
 async function withoutBinary(t: Test): Promise<typeof import('../../src/http/create-server.ts')> {
   const again = new URL('../../src/http/create-server.ts?without-binary', import.meta.url).href;
-  const source = `export const loadUws = () => Promise.reject(new Error('${noBinary.message}')); export class UwsServer {}`;
+  const source = `export const loadUws = () => Promise.reject(new Error('${noBinary.message}')); export const uwsBuilds = [];`;
   const url = `data:text/javascript,${encodeURIComponent(source)}`;
   const hooks = registerHooks({
     resolve: (specifier, context, next) =>
-      context.parentURL === again && specifier === './uws.ts' ? { url, shortCircuit: true } : next(specifier, context),
+      context.parentURL === again && specifier === './load-uws.ts'
+        ? { url, shortCircuit: true }
+        : next(specifier, context),
   });
   // The adapter is loaded when a server is made.
   t.teardown(() => hooks.deregister());

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import type { Test } from 'tap';
 import { createServer, type HttpServer, loopbackHosts, type ServerOptions } from '../../src/http/index.ts';
 
-export type Adapter = 'uws' | 'node';
+export type Adapter = 'uws' | 'uws-old' | 'node';
 
 /** Time in which everything awaited in these tests arrives, also on a busy machine. */
 export const patienceMs = 120_000;
@@ -40,7 +40,7 @@ export function optionsFrom({ limits, ...rest }: Options, bugs: unknown[]): Serv
 export async function start(t: Test, adapter: Adapter, options: Options): Promise<Running> {
   const bugs: unknown[] = [];
   const server = await createServer(optionsFrom(options, bugs), adapter);
-  t.equal(server.adapter, adapter);
+  t.equal(server.adapter, adapter === 'node' ? 'node' : 'uws');
   const { port } = await server.listen({ host: '127.0.0.1', port: 0 });
   t.teardown(() => server.close(0));
   return { server, port, url: `http://127.0.0.1:${port}`, bugs };

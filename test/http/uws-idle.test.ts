@@ -8,7 +8,7 @@ t.test('an incomplete request ends with the idle time-out, as an idle connection
   const good = rawRequest('GET', '/');
   const began = Date.now();
   const answers = await Promise.all(
-    ['GET / HTTP/1.1\r\n\r\n', good.replace('\r\n\r\n', '\r\nno colon\r\n\r\n'), good].map(async (request) => {
+    ['GET / HTTP/1.1\r\n', good.slice(0, -2), good].map(async (request) => {
       const client = await RawClient.connect(t, port);
       client.send(request);
       return client.untilClosed();

@@ -5,7 +5,7 @@ import { secretsIn } from '../../config/index.ts';
 import { messageOf, redact } from '../../lib/index.ts';
 import { type DoctorContext, type Finding, fail, type Seen, skip, type WithConfig } from './finding.ts';
 import { hub } from './hub.ts';
-import { browser, disk, home, list, node, sandbox, workspaceSandbox } from './machine.ts';
+import { browser, disk, home, http, list, node, sandbox, workspaceSandbox } from './machine.ts';
 import { ModelChecks } from './model.ts';
 import { history, mcp, server, settings } from './workspace.ts';
 
@@ -38,6 +38,7 @@ export async function* examine(
   const report = await hub(context, user.loaded);
   const machine: Seen[] = [
     node(),
+    await http(),
     disk(context),
     ...home(context),
     ...list(context),

@@ -2,6 +2,7 @@ import { type Stats, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { sandboxStateOf, sandboxStatus, trySandbox } from '../../agent/index.ts';
 import { trustFile, userConfigFile } from '../../config/index.ts';
+import { httpLibrary } from '../../http/index.ts';
 import { findProgram } from '../../lib/index.ts';
 import { version } from '../../protocol/index.ts';
 import { lostList } from '../../supervise/index.ts';
@@ -21,6 +22,12 @@ export function node(): Seen {
     'machine.node',
     `Node ${process.versions.node} runs Oratorio ${version} on ${process.platform}-${process.arch}`,
   );
+}
+
+export async function http(): Promise<Seen> {
+  const { library, reason } = await httpLibrary();
+  if (reason === undefined) return ok('machine.http', `requests are served by ${library}`);
+  return warn('machine.http', `uWebSockets.js does not load, so node:http serves, which is slower: ${reason}`);
 }
 
 /** The nearest directory above a path that exists. */

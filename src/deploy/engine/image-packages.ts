@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { DeployError } from '../errors.ts';
 
 /** Packages that `dist/` loads at run time (`neverBundled` of the build). All others are in its bundles. */
-export const runtimePackages = ['@vscode/ripgrep', 'uWebSockets.js', 'ws'] as const;
+export const runtimePackages = ['@btc-vision/uwebsockets.js', '@vscode/ripgrep', 'uWebSockets.js', 'ws'] as const;
 
 interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;
