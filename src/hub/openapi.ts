@@ -313,7 +313,6 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   revokeToken: exampleToken,
   delegate: { workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1' },
   requestNotification: { accepted: true },
-  reportHealth: { accepted: true },
   recentEvents: [{ id: '5f3a91c2-17', kind: 'hub.started', at: startedAt, workspacePath: null, data: { pid: 4242 } }],
   getPage: { kind: 'hub', version: '0.1.0', views: ['overview', 'threads', 'inbox', 'actors', 'events', 'logs'] },
   getDashboardLink: { url: 'http://127.0.0.1:41236/DashBoard#token=<DASHBOARD_TOKEN>' },
