@@ -58,11 +58,11 @@ JSON-RPC 2.0 over WebSocket, one message per text frame, at the address in \`end
 \`oratorio app-server --print-schema\` prints all of this as an OpenRPC document.
 
 - The first request is \`initialize\`, then the notification \`initialized\`; from then on the server may send.
-- \`jsonrpc: "2.0"\` is on every message; ids are strings or whole numbers and come back as they were; batches are refused.
-- Unknown fields are ignored; what is not known is left out rather than \`null\`; times are ISO 8601 in UTC.
+- \`jsonrpc: "2.0"\` is on every message; ids are strings or whole numbers and come back unchanged; batches are refused.
+- Unknown fields are ignored; an unknown value is left out rather than \`null\`; times are ISO 8601 in UTC.
 - An answer comes before the notifications that it causes. In a turn: \`turn/started\` first, an item's \`item/started\` before its
   deltas before its \`item/completed\`, the event that ends the turn last.
-- What was announced of a thread is on disk already: a server that is killed loses nothing that a client has heard of.
+- A notification of a thread follows its record on disk: a killed server loses nothing that a client has received.
 - Approvals belong to the thread: every subscriber gets the request, any connection may answer, the first answer counts, silence
   declines. A client that answers with an error declines.
 
@@ -77,7 +77,7 @@ JSON-RPC 2.0 over WebSocket, one message per text frame, at the address in \`end
 
 ## Limits
 
-| What | Value | Beyond it |
+| Limit | Value | Beyond it |
 |---|---|---|
 | a frame | ${frameBytes} bytes | the connection is closed with 1009 |
 | requests of one connection at once | ${inFlightPerConnection} | error ${rpcErrors.overloaded.code} |

@@ -411,5 +411,5 @@ function deserialize(text: string): unknown {
 function parse<S extends v.GenericSchema>(schema: S, value: unknown, what: string): v.InferOutput<S> {
   const parsed = v.safeParse(schema, value);
   if (parsed.success) return parsed.output;
-  throw new HubInvalidResponseError(`What should be ${what} is something else.`);
+  throw new HubInvalidResponseError(`The Hub's answer is not ${what}.`);
 }

@@ -61,9 +61,9 @@ const hooksOf = (moment: string) =>
 
 /** `Hooks`. */
 export const HookSettings = v.object({
-  SessionStart: hooksOf('At the first turn of a conversation. What they print is context for the model.'),
+  SessionStart: hooksOf('At the first turn of a conversation. Their output is context for the model.'),
   UserPromptSubmit: hooksOf(
-    'Before a prompt reaches the model. What they print is context; a blocked prompt is not sent.',
+    'Before a prompt reaches the model. Their output is context; a blocked prompt is not sent.',
   ),
   PreToolUse: hooksOf('Before a call of a tool, and before approval is requested. A blocked call is refused.'),
   PostToolUse: hooksOf('After a call of a tool. The model reads why it was blocked, with the result.'),

@@ -41,9 +41,7 @@ export function initWorkspace(
   const inside = join(workspacePath, directoryName);
   const home = homeDirectory(env);
   if (inside === home) {
-    throw new InitError(
-      `${workspacePath} cannot be a workspace: ${inside} is where Oratorio saves what belongs to you`,
-    );
+    throw new InitError(`${workspacePath} cannot be a workspace: Oratorio saves your own data in ${inside}`);
   }
   if (!isValidName(workspacePath)) {
     throw new InitError(`${workspacePath} cannot be a workspace: its name is not valid UTF-8. Rename the directory`);

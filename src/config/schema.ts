@@ -98,7 +98,7 @@ const Api = v.object({
   ApprovalTimeoutSeconds: whole(120, 1, 86_400, 'How long an interactive approval waits before it declines itself.'),
   OnDisconnect: v.pipe(
     v.optional(v.picklist(['cancel', 'detach'], '"cancel" or "detach"'), 'cancel'),
-    v.description('What becomes of a turn whose caller hangs up: ended after a grace, or finished for the session.'),
+    v.description('Fate of a turn whose caller disconnects: ended after a grace period, or finished for the session.'),
   ),
   DisconnectGraceMs: duration(5_000, 0, 'How long a caller with a session may be gone before its turn is ended.'),
   MaxConcurrentTurns: whole(64, 1, 10_000, 'Turns at once; more are answered 429.'),
@@ -143,7 +143,7 @@ const Automations = v.object({
 });
 
 const Tracing = v.object({
-  Enabled: flag(true, 'Records what sessions do, for the Dashboard.'),
+  Enabled: flag(true, 'Records the events of sessions for the Dashboard.'),
   RetentionDays: whole(30, 0, 36_500, 'Sessions that were not active for so long are deleted; 0 keeps them.'),
   MaxEvents: whole(
     1_000_000,
@@ -177,7 +177,7 @@ const Telemetry = v.object({
     v.optional(v.record(v.string(), v.string('a text')), {}),
     v.description('Headers of an export, e.g. Authorization; values are secret.'),
   ),
-  IncludeContent: flag(false, 'Also exports what was said and what tools got and gave.'),
+  IncludeContent: flag(false, 'Also exports messages, and the arguments and results of tools.'),
 });
 
 const pushSubject = 'a mailto: or https: address';
@@ -300,7 +300,7 @@ const Tools = v.object({
           v.picklist(['none', 'searxng', 'brave', 'exa', 'tavily'], '"none", "searxng", "brave", "exa" or "tavily"'),
           'none',
         ),
-        v.description('What WebSearch asks.'),
+        v.description('Search provider of WebSearch.'),
       ),
       SearchUrl: text('', 'Base URL of the SearXNG instance, or another address of the provider.'),
       SearchApiKey: text('', 'Key of the search provider.'),
@@ -320,7 +320,7 @@ const SubAgent = v.object({
 const Permissions = v.object({
   DefaultApprovalPolicy: v.pipe(
     v.optional(v.picklist(approvalPolicies, '"default", "autoApprove" or "interrupt"'), 'default'),
-    v.description('What happens to operations that need approval: asked for, allowed, or declined.'),
+    v.description('Answer to operations that need approval: ask the user, allow, or decline.'),
   ),
   ApprovalTimeoutSeconds: whole(300, 1, 86_400, 'How long an approval waits before it declines itself.'),
   BlockedPaths: v.pipe(

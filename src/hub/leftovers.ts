@@ -19,7 +19,8 @@ export async function endRecordedProcesses(
   canonicalWorkspacePath: string,
 ): Promise<void> {
   const processes = await endRecorded(processRecords(home, canonicalWorkspacePath));
-  if (processes > 0) logger.warn('ended what an agent has left', { workspacePath: canonicalWorkspacePath, processes });
+  if (processes > 0)
+    logger.warn('ended remaining processes of an agent', { workspacePath: canonicalWorkspacePath, processes });
 }
 
 /** Logs that a process was spared: another user's, or without the marker of our start. */

@@ -70,8 +70,7 @@ function components(): OpenApiObject {
     ...jsonSchemas(hubResponseSchemas, 'output'),
     ...jsonSchemas(events, 'output'),
     HubEvent: {
-      description:
-        'The JSON of each `data:` line. Kinds are open and payloads extensible: ignore what you do not know.',
+      description: 'The JSON of each `data:` line. Kinds are open and payloads extensible: ignore unknown ones.',
       oneOf: Object.keys(events).map(reference),
       discriminator: { propertyName: 'kind', mapping: Object.fromEntries(mapping) },
     },

@@ -278,7 +278,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     const { problem } = workspace.settings();
     if (problem === null) return;
     const { message, file, key } = problem;
-    throw hubError('invalidConfig', `${message}. The running server was left as it is.`, {
+    throw hubError('invalidConfig', `${message}. The running server was not changed.`, {
       workspacePath: requested,
       error: message,
       file,

@@ -233,7 +233,7 @@ export const hubRoutes = {
     path: '/v1/appservers/restart',
     auth: true,
     isForPage: true,
-    summary: 'Stops the agent server of a workspace, starts it anew, and answers when it is ready.',
+    summary: 'Restarts the agent server of a workspace, and answers when it is ready.',
     request: 'RestartInput',
     response: record,
     errors: [
@@ -321,7 +321,7 @@ export const hubRoutes = {
     path: '/v1/inbox/history',
     auth: true,
     isForPage: true,
-    summary: 'The last decisions of the inbox, newest first: who decided what, when and where.',
+    summary: 'The last decisions of the inbox, newest first, each with its user, time and place.',
     query: [{ name: 'limit', required: false, description: 'How many at most, 1 to 1000; 100 when absent.' }],
     response: { kind: 'json', schema: 'InboxHistoryEntry', array: true },
     errors: ['invalidRequest'],
@@ -443,7 +443,7 @@ export const hubRoutes = {
     summary:
       'Lists, starts, prompts, reads or approves with a scoped token, within its rights. An agent decides nothing of its own workspace.',
     request: 'DelegatedRequest',
-    response: { kind: 'document', description: 'What was listed, begun, read or decided.' },
+    response: { kind: 'document', description: 'The result of the operation.' },
     errors: [
       'invalidRequest',
       'scopeMissing',
@@ -477,7 +477,7 @@ export const hubRoutes = {
     path: '/v1/events/recent',
     auth: true,
     isForPage: true,
-    summary: 'The last events that the Hub holds, oldest first, with their ids: what a view begins with.',
+    summary: 'The last events that the Hub holds, oldest first, with their ids: the beginning of a view.',
     query: [
       { ...path, required: false, description: 'Only events of this workspace.' },
       { name: 'kind', required: false, description: 'Only events of this kind.' },
@@ -524,7 +524,7 @@ export const hubRoutes = {
     path: '/v1/page',
     auth: true,
     isForPage: true,
-    summary: 'What the page in the browser can show here.',
+    summary: 'Parts of the page that this server supports.',
     response: { kind: 'json', schema: 'PageInfo' },
     errors: [],
     deadlineMs: requestDeadlineMs,

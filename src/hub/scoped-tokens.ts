@@ -54,7 +54,7 @@ export class ScopedTokens implements OwnedFile {
     const read = readJson(this.#file.path, Stored);
     if (read.kind === 'ok') for (const each of read.value.tokens) this.#known.set(each.tokenId, each);
     if (read.kind === 'invalid')
-      logger.warn('the record of scoped tokens cannot be used and is begun anew; the tokens until now open nothing', {
+      logger.warn('the record of scoped tokens cannot be used and starts empty; earlier tokens open nothing', {
         problem: read.problem,
       });
   }
@@ -119,10 +119,7 @@ export class ScopedTokens implements OwnedFile {
     const entry = parsed.success ? this.#known.get(parsed.output.tokenId) : undefined;
     if (parsed.success && entry && Date.parse(parsed.output.expiresAt) > Date.now()) {
       if (!entry.isRevoked) return parsed.output;
-      throw hubError(
-        'tokenRevoked',
-        `The token ${entry.name} was revoked. Start its holder anew to issue another one.`,
-      );
+      throw hubError('tokenRevoked', `The token ${entry.name} was revoked. Restart its holder to issue another one.`);
     }
     throw new HttpError(401, 'unauthorized', 'This route needs a scoped token that has not expired.', {}, [
       ['www-authenticate', 'Bearer error="invalid_token"'],

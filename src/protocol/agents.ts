@@ -4,7 +4,7 @@ const text = (description: string, most = 200) => v.pipe(v.string(), v.maxLength
 
 /** Agent that does the turns of a workspace. */
 export const AgentInUse = v.object({
-  kind: v.pipe(v.picklist(['oratorio', 'acp']), v.description('oratorio: our own; acp: an agent of another maker.')),
+  kind: v.pipe(v.picklist(['oratorio', 'acp']), v.description('oratorio: our own; acp: an external agent.')),
   name: text('Name of the preset or of the configured agent; oratorio for our own.'),
   version: v.nullable(text('Version it reports; null: it has not been started.')),
   state: text('State of its machine: absent, starting, ready, busy, unhealthy, exited or stopping; the list is open.'),

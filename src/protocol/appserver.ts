@@ -169,7 +169,7 @@ export const rpcMethods = {
   },
   'thread/rollback': {
     summary:
-      'Takes back the last turns; with `restoreFiles` also what they changed in the workspace. Changes of others stay: where they concern the same files, the request is refused unless `force` is set.',
+      'Takes back the last turns; with `restoreFiles` also their changes in the workspace. Changes of others stay: where they concern the same files, the request is refused unless `force` is set.',
     params: v.object({
       threadId: id,
       numTurns: v.pipe(v.number(), v.integer(), v.minValue(1)),
@@ -181,7 +181,7 @@ export const rpcMethods = {
   },
   'thread/fork': {
     summary:
-      'Copies a conversation up to a turn. With `worktree` the copy works in a directory of its own beside the workspace, with the files as they were at the end of that turn: a git worktree, or a plain copy. Ignored files and environments are copied, too.',
+      'Copies a conversation up to a turn. With `worktree` the copy works in a directory of its own beside the workspace, with the files in their state at the end of that turn: a git worktree, or a plain copy. Ignored files and environments are copied, too.',
     params: v.object({
       threadId: id,
       /** Default: the last turn that has ended, with the current files. */
@@ -199,7 +199,7 @@ export const rpcMethods = {
   },
   'thread/merge': {
     summary:
-      'Brings what a fork with a worktree has changed into the workspace of its original, as one change that `checkpoint/restore` takes back by its `restoreId`. Texts that both changed are merged line by line; anything else that both changed refuses it, unless `force` is set.',
+      'Brings the changes of a fork with a worktree into the workspace of its original, as one change that `checkpoint/restore` takes back by its `restoreId`. Texts that both changed are merged line by line; anything else that both changed refuses it, unless `force` is set.',
     params: v.object({
       threadId: id,
       /** Conflicting files take the fork's state. */
@@ -215,7 +215,7 @@ export const rpcMethods = {
   },
   'checkpoint/restore': {
     summary:
-      'Restores files as they were before a turn, or before a restore; the conversation stays. Can be taken back itself, by its `restoreId`.',
+      'Restores files to their state before a turn, or before a restore; the conversation stays. Can be taken back itself, by its `restoreId`.',
     params: v.object({
       threadId: id,
       turnId: id,
@@ -227,7 +227,7 @@ export const rpcMethods = {
     result: RestoredFiles,
   },
   'turn/diff': {
-    summary: 'Shows what a turn, or all turns of a conversation, have changed in the workspace.',
+    summary: 'Shows the changes of a turn, or of all turns of a conversation, in the workspace.',
     params: v.object({
       threadId: id,
       /** Default: all turns that were not taken back. */
@@ -242,7 +242,7 @@ export const rpcMethods = {
     result: v.object({ config: ThreadConfig }),
   },
   'thread/compact': {
-    summary: 'Summarises what is older than the latest turns, now.',
+    summary: 'Summarises all but the latest turns, now.',
     params: v.object({ threadId: id }),
     result: empty,
   },
@@ -284,7 +284,7 @@ export const rpcMethods = {
     result: v.object({ queuedInput: QueuedInput, queuedInputs: v.array(QueuedInput) }),
   },
   'turn/queue/remove': {
-    summary: 'Takes back what waits in line.',
+    summary: 'Removes a queued message.',
     params: v.object({ threadId: id, queuedInputId: id }),
     result: v.object({ queuedInputs: v.array(QueuedInput) }),
   },
@@ -300,7 +300,7 @@ export const rpcMethods = {
     result: v.object({ turnId: id, queuedInputs: v.array(QueuedInput) }),
   },
   'approval/list': {
-    summary: 'What waits for a decision, in one conversation or in all.',
+    summary: 'Approvals that wait for a decision, in one conversation or in all.',
     params: v.object({ threadId: v.optional(id) }),
     result: v.object({ data: v.array(ApprovalRequest) }),
   },
@@ -438,7 +438,7 @@ export const rpcMethods = {
     result: v.object({ text: v.string() }),
   },
   'file/search': {
-    summary: 'Files of the workspace whose paths fit what was typed; what `FindFiles` skips is left out.',
+    summary: 'Files of the workspace whose paths match the typed text, without those that `FindFiles` skips.',
     params: v.object({
       query: v.optional(v.pipe(v.string(), v.maxLength(200)), ''),
       limit: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(50)), 20),
@@ -452,7 +452,7 @@ export const rpcMethods = {
     }),
   },
   'agent/read': {
-    summary: 'The agent that does the turns of this workspace, and what it cannot do.',
+    summary: 'The agent that does the turns of this workspace, and its limits.',
     params: empty,
     result: v.object({
       agent: AgentInUse,
@@ -462,7 +462,7 @@ export const rpcMethods = {
           'Ways of working that it offered last and in which it asks before it acts; empty before its very first turn; absent: an older server.',
         ),
       ),
-      limits: v.pipe(v.array(v.string()), v.description('What it cannot do, in sentences for people.')),
+      limits: v.pipe(v.array(v.string()), v.description('Limits of the agent, in sentences for people.')),
       agents: v.pipe(
         v.optional(v.array(AgentChoice)),
         v.description(

@@ -12,7 +12,7 @@ export const uncoveredWords: Readonly<Record<string, string>> = {
 
 /** Sentence about the files that no checkpoint of a workspace can hold, under any limits. */
 export const outsideWords =
-  'Outside of the workspace nothing is taken back: other files, processes, databases, what was pushed or sent.';
+  'Outside of the workspace nothing is taken back: other files, processes, databases, pushes and sent data.';
 
 /** Result of a restore. */
 export function restoredWords(entries: number): string {

@@ -51,7 +51,7 @@ export const DelegatedRequest = v.variant('do', [
     do: v.literal('prompt'),
     workspaceId,
     threadId: v.optional(text('A conversation; absent: a new one.')),
-    text: v.pipe(v.string(), v.nonEmpty(), v.maxLength(100_000), v.description('What the agent is asked to do.')),
+    text: v.pipe(v.string(), v.nonEmpty(), v.maxLength(100_000), v.description('Task for the agent.')),
   }),
   v.object({
     do: v.literal('read'),

@@ -29,8 +29,8 @@ export type ModelInUse = v.InferOutput<typeof ModelInUse>;
 
 /** A problem of a workspace: its reason, its place, and the command that helps. */
 export const Problem = v.object({
-  code: text('What is wrong, in one word; the list is open.', 100),
-  what: text('What is wrong, in a sentence.', 4_000),
+  code: text('Problem in one word; the list is open.', 100),
+  what: text('Problem in a sentence.', 4_000),
   where: v.nullable(text('File and key, host or process that it concerns.', 4_000)),
   next: v.nullable(text('Command that helps.', 4_000)),
 });

@@ -69,12 +69,12 @@ export const hubEventKinds = {
     meaning: 'Health checks failed several times in a row.',
     data: v.object({
       pid: numberOrNull('Process id of the agent server.'),
-      error: text('What the last probe met.'),
+      error: text('Error of the last probe.'),
       consecutiveFailures: number('Probes that failed in a row.'),
     }),
   },
   'appserver.health': {
-    meaning: 'The health of a workspace has changed, or what waits for a user in it.',
+    meaning: 'The health of a workspace has changed, or its requests that wait for a user.',
     data: v.object({
       health: text('unknown, healthy, degraded or failing.'),
       code: textOrNull('Code of the failure it rests on; null without one.'),
@@ -91,7 +91,7 @@ export const hubEventKinds = {
     data: v.object({
       endpoint: text('Its loopback address.'),
       pid: numberOrNull('Process id of the sidecar.'),
-      error: text('What the last probe met.'),
+      error: text('Error of the last probe.'),
       consecutiveFailures: number('Probes that failed in a row.'),
     }),
   },
@@ -109,19 +109,19 @@ export const hubEventKinds = {
       requestId: text('Id of the request.'),
       threadId: text('The conversation that waits.'),
       tool: text('Name of the tool.'),
-      operation: text('What it is to do, in one word.'),
+      operation: text('Operation in one word.'),
       actionUrl: text('Path on the Hub of the conversation.'),
       expiresAt: text('When it declines itself, as ISO 8601.'),
     }),
   },
   'inbox.resolved': {
-    meaning: 'A request of the inbox was decided, or withdrawn because what asked has ended.',
+    meaning: 'A request of the inbox was decided, or withdrawn because its turn or agent server has ended.',
     data: v.object({
       workspaceId: text('Id of the workspace.'),
       requestId: text('Id of the request.'),
       decision: text('The decision; cancel when it was withdrawn.'),
       decidedBy: text(
-        'Where: terminal, page, editor, the name of a client, timeout or policy; agent: what asked has ended.',
+        'Where: terminal, page, editor, the name of a client, timeout or policy; agent: its turn or agent server has ended.',
       ),
       reason: text('answered, expired, turnEnded or agentServerEnded.'),
       decidedAt: textOrNull('When the agent server took the decision, as ISO 8601; null when it has ended.'),
@@ -131,7 +131,7 @@ export const hubEventKinds = {
     meaning: 'A local notification awaits display.',
     data: v.object({
       workspacePath: textOrNull('The workspace it concerns.'),
-      kind: text('What happened, in one word.'),
+      kind: text('Event in one word.'),
       title: text('The line to show.'),
       body: textOrNull('More to show.'),
       severity: text('info, success, warning or error.'),

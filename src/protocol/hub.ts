@@ -73,17 +73,14 @@ export const ServiceState = v.picklist([
 export const ServiceStatus = v.object({
   state: v.pipe(ServiceState, v.description('allocated becomes running once the service was probed.')),
   url: v.nullable(v.string()),
-  reason: v.pipe(
-    v.nullable(v.string()),
-    v.description('Why the service is not there, or differs from what was asked.'),
-  ),
+  reason: v.pipe(v.nullable(v.string()), v.description('Why the service is missing or differs from the request.')),
 });
 export type ServiceStatus = v.InferOutput<typeof ServiceStatus>;
 
 /** A workspace's agent server (specification §2.4), with our additions after the specification's fields. */
 export const AppServerRecord = v.object({
   workspacePath: text('Path as requested by this caller; in a list, as requested last.'),
-  canonicalWorkspacePath: text('Real path: one per workspace, whatever the spelling.'),
+  canonicalWorkspacePath: text('Real path: one per workspace, for every spelling.'),
   state: AppServerState,
   pid: v.nullable(processId),
   endpoints: v.pipe(
@@ -118,14 +115,12 @@ export const AppServerRecord = v.object({
     HealthState,
     v.description('Whether turns and tools work, as the agent server reports it; unknown before the first turn.'),
   ),
-  problems: v.pipe(v.array(Problem), v.description('What is wrong, the most urgent first; it outlives the Hub.')),
+  problems: v.pipe(v.array(Problem), v.description('Problems, the most urgent first; they outlive the Hub.')),
   lastTurn: v.pipe(v.nullable(LastTurn), v.description('End of the last turn; null when none is known.')),
   failuresInARow: v.pipe(v.number(), v.description('Turns that have failed since the last one that was completed.')),
   model: v.pipe(
     v.nullable(ModelInUse),
-    v.description(
-      'Model of the next turn; null before the first start, and where an agent of another maker chooses it.',
-    ),
+    v.description('Model of the next turn; null before the first start, and where an external agent chooses it.'),
   ),
   agent: v.pipe(
     v.nullable(AgentInUse),

@@ -25,7 +25,7 @@ export const InboxItem = v.object({
   ),
   request: v.pipe(
     ApprovalRequest,
-    v.description('What is to be allowed, as the agent server asks its own clients: the whole command or path.'),
+    v.description('Operation to allow, as the agent server sends it to its own clients: the whole command or path.'),
   ),
 });
 export type InboxItem = v.InferOutput<typeof InboxItem>;
@@ -37,7 +37,7 @@ const decision = v.pipe(
   ),
 );
 const decidedBy = text(
-  'Where it was decided: terminal, page, editor, the name of another client, or timeout, policy; agent: what asked has ended.',
+  'Where it was decided: terminal, page, editor, the name of another client, or timeout, policy; agent: its turn or agent server has ended.',
 );
 
 /** Body of `POST /v1/inbox/{workspaceId}/{requestId}`. */
@@ -74,7 +74,7 @@ export const InboxHistoryEntry = v.object({
   requestId: text('Id of the request.'),
   threadId: text('The conversation that asked.'),
   tool: text('Name of the tool.'),
-  operation: text('What it was to do, in one word.'),
+  operation: text('Operation in one word.'),
   target: text('The command, path or address: its first 500 characters, without credentials.'),
   decision,
   decidedBy,

@@ -47,7 +47,7 @@ export const rpcErrors = {
   workspaceOverrideRefused: {
     code: -32018,
     message: 'Workspace override refused',
-    when: 'It is no directory below a worktree root of this server, or it is to be changed; `data.reason` says which.',
+    when: 'It is not a directory below a worktree root of this server, or it is to be changed; `data.reason` says which.',
   },
   restoreConflict: {
     code: -32019,

@@ -341,7 +341,7 @@ export const SubmittedFinding = v.object({
   ),
   newText: v.pipe(
     v.optional(v.pipe(v.string(), v.maxLength(20_000))),
-    v.description('What oldText should become: makes it a suggestion that can be applied.'),
+    v.description('New text in place of oldText: makes it a suggestion that can be applied.'),
   ),
   line: v.pipe(
     v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),

@@ -270,7 +270,7 @@ export const ThreadConfig = v.object({
   agentMode: v.pipe(
     v.optional(id),
     v.description(
-      'Mode of the agent of another maker that does the turns, one of `modes` of `agent/read`. Absent: the mode that the agent is in.',
+      'Mode of the external agent that does the turns, one of `modes` of `agent/read`. Absent: the mode that the agent is in.',
     ),
   ),
   /** Names of tools; a subset of the tools that the configuration enables. Absent: all of those. */
@@ -289,7 +289,7 @@ export const ThreadConfig = v.object({
   readOnly: v.pipe(
     v.optional(v.boolean()),
     v.description(
-      'Nothing is changed: of the tools of the server only built-in ones that read are there, and what needs approval is declined, whatever was granted before. Never taken back.',
+      'Nothing is changed: of the tools of the server only built-in ones that read are there, and every operation that needs approval is declined, despite earlier grants. Never taken back.',
     ),
   ),
 });

@@ -45,7 +45,7 @@ export const ApprovalRequest = v.object({
   diff: v.pipe(
     v.optional(v.string()),
     v.description(
-      'What a call would change in its file, as a unified diff of bounded length. Absent: not known beforehand.',
+      'Change that a call would make in its file, as a unified diff of bounded length. Absent: not known beforehand.',
     ),
   ),
   proposedRule: v.optional(ProposedRule),

@@ -47,7 +47,7 @@ t.test('init refuses a path that cannot be a workspace', async (t) => {
   t.throws(() => initWorkspace(join(root, 'taken'), {}), { name: 'InitError', message: /is not a directory/ });
   t.throws(() => initWorkspace(root, { ORATORIO_HOME: join(root, '.oratorio') }), {
     name: 'InitError',
-    message: /belongs to you/,
+    message: /saves your own data in/,
   });
   t.notOk(existsSync(join(root, '.oratorio')), 'nothing was made');
 });

@@ -27,7 +27,7 @@ export function loadPushKeys(statePath: string, logger: Logger): PushKeys {
     return read.value;
   }
   if (read.kind === 'invalid')
-    logger.warn('the key for push services cannot be used and is made anew; turn notices on again in each browser', {
+    logger.warn('the key for push services cannot be used and is replaced; turn notices on again in each browser', {
       problem: read.problem,
     });
   const keys = makePushKeys();

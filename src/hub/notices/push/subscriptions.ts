@@ -21,7 +21,7 @@ export class PushSubscriptions implements OwnedFile {
     const read = readJson(this.#file.path, StoredSubscriptions);
     if (read.kind === 'ok') for (const each of read.value.subscriptions) this.#known.set(idOf(each.endpoint), each);
     if (read.kind === 'invalid')
-      logger.warn('the list of subscribed browsers cannot be used and is begun anew; open the inbox in each of them', {
+      logger.warn('the list of subscribed browsers cannot be used and starts empty; open the inbox in each of them', {
         problem: read.problem,
       });
   }
