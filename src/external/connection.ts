@@ -225,7 +225,7 @@ export class Connection {
     const input = this.#process?.input;
     if (!input?.writable) return;
     input.write(line);
-    if (input.writableLength > defaults.externalAgent.lineBytes) this.#flood('It does not read what it is sent.');
+    if (input.writableLength > defaults.externalAgent.lineBytes) this.#flood('It does not read its input.');
   }
 
   #flood(error: string): void {

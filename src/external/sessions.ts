@@ -181,7 +181,7 @@ export class Sessions {
     if (kept !== undefined) {
       order.report.notice(
         'agentSessionLost',
-        `${this.#settings.name} has lost its memory of this conversation and starts anew.`,
+        `${this.#settings.name} has lost its memory of this conversation and starts a new one.`,
       );
     }
     return this.#create(connection, order, signal);

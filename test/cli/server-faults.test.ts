@@ -82,7 +82,7 @@ t.test('an invalid value is refused with a reason and without the secret, and no
     [['--repo', 'octo'], /octo/],
     [['--repo', 'octo/../app'], /octo/],
     [['--clone-url', 'octo/app'], /owner\/name=url/],
-    [['--clone-url', 'octo/none=/tmp/octo/none'], /no --repo/],
+    [['--clone-url', 'octo/none=/tmp/octo/none'], /not a --repo/],
     [['--repo', 'octo/lib', '--clone-url', 'octo/lib=https://me:canary-password@github.com/octo/lib'], /credentials/],
     [['--repo', 'octo/lib', '--clone-url', 'octo/lib=https://github.com/octo/other'], /not one of octo\/lib/],
     [['--github-installation', 'octo=x'], /owner=id/],
@@ -116,7 +116,7 @@ t.test('a directory with other files stays unchanged', async (t) => {
   writeFileSync(join(m.directory, 'thesis.txt'), 'mine');
   t.match(await m.init(), { code: 7, stderr: /is not empty[\s\S]*--dir/ });
   for (const argv of [['restart'], ['upgrade'], ['add-repo', 'octo/app'], ['webhook', 'disable'], ['status'], ['logs']])
-    t.match(await m.cli('server', ...argv, '--dir', m.directory), { code: 2, stderr: /is no review stack/ });
+    t.match(await m.cli('server', ...argv, '--dir', m.directory), { code: 2, stderr: /is not a review stack/ });
   t.strictSame([...filesOf(m.directory)], [['thesis.txt', 'mine']]);
 });
 
@@ -255,7 +255,7 @@ t.test('refused commands do not change a stack', async (t) => {
     const running = await untilItHangs(m);
     m.fake.change({ answers: [] });
     running.child.kill('SIGTERM');
-    t.match(await running.ended, { code: 143, stderr: /Everything is back as it was[\s\S]*Everything is as it was/ });
+    t.match(await running.ended, { code: 143, stderr: /All changes are undone[\s\S]*All changes were undone/ });
     t.equal(m.stackFile('.env'), env);
     t.strictSame(
       readdirSync(m.directory).filter((name) => /Caddyfile|webhook/.test(name)),

@@ -30,7 +30,7 @@ t.test(
     const terminal = interview(t, m);
     const { answer, shows, type } = terminal;
     await answer('Which repositories?', `octo${keys.enter}`);
-    await answer('is no repository', `/app${keys.enter}`);
+    await answer('is not the name of a repository', `/app${keys.enter}`);
     await answer('Which model provider?', keys.enter);
     await answer('Which model?', keys.enter);
     await answer('API key of OpenAI?', `${canaries.modelKey}${keys.enter}`);

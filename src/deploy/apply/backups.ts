@@ -60,7 +60,7 @@ export class Backup {
     const file = join(this.directory, nameOf(names.file, path, hash));
     const content = onFile(file, () => readFileSync(file));
     if (hashOf(content) === hash) return { file, content };
-    throw new DeployError('fileFailed', `${file} is not what was put aside there.`);
+    throw new DeployError('fileFailed', `${file} differs from its saved copy.`);
   }
 
   /** An empty directory for the state of the backend. */

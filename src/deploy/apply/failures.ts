@@ -9,7 +9,7 @@ const reasons: Readonly<Record<string, string>> = {
   EPERM: 'the operation is not permitted',
   EROFS: 'the file system is read-only',
   ENOENT: 'it, or the directory it should be in, is not there',
-  ENOTDIR: 'a part of the path is no directory, or a symbolic link',
+  ENOTDIR: 'a part of the path is not a directory, or is a symbolic link',
   ELOOP: 'a part of the path is a symbolic link',
   EIO: 'the disk does not work as it should',
 };

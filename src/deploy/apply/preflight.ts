@@ -8,13 +8,13 @@ const refusals = {
   edited: (path: string) =>
     new DeployError(
       'editedFile',
-      `${path} was changed by hand since it was made here. It stays as it is.`,
-      'Move it away to have it made anew, or undo your change to it.',
+      `${path} was changed by hand since it was made here. It is not replaced.`,
+      'Move it away to have it made again, or undo your change to it.',
     ),
   foreign: (path: string) =>
     new DeployError(
       'foreignFile',
-      `${path} was not made here. It stays as it is.`,
+      `${path} was not made here. It is not replaced.`,
       'Move it away, then run the command again.',
     ),
 } as const;

@@ -50,8 +50,8 @@ export function undoFailure(problems: readonly UndoProblem[], reason: string, ba
   const parts = problems.map(({ key, error }) => `${key} (${error.message})`);
   return new DeployError(
     'undoFailed',
-    `${reason} Not everything could be put back to how it was: ${parts.join('; ')}`,
-    `What was there before is in ${backup}.`,
+    `${reason} Not every change could be undone: ${parts.join('; ')}`,
+    `The former files are in ${backup}.`,
     { cause: problems.length === 1 ? problems[0]?.error : new AggregateError(problems.map(({ error }) => error)) },
   );
 }

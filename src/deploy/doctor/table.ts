@@ -107,7 +107,7 @@ const ofIngress: readonly Row[] = [
   row('ingress.listeners', 'Ports of the gateway', ['engine', 'env'], listeners),
   row('ingress.dns', 'DNS', ['network', 'publicHost'], dns),
   row('ingress.certificate', 'Certificate', ['publicHost'], certificate),
-  row('ingress.probe', 'What the gateway lets through', ['publicHost'], probe),
+  row('ingress.probe', 'Paths of the gateway', ['publicHost'], probe),
   row('ingress.hook', 'Webhook at GitHub', ['network', 'app', 'publicHost'], app.hook),
   row('ingress.deliveries', 'Last deliveries', ['network', 'app'], app.deliveries),
 ];

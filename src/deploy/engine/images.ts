@@ -45,7 +45,7 @@ function readComposition(file: string): v.InferOutput<typeof compositionSchema> 
   } catch (error) {
     throw new DeployError(
       'compositionInvalid',
-      `${file} is no composition that can be read.`,
+      `${file} is not a readable composition.`,
       'Run: oratorio server doctor',
       {
         cause: error,

@@ -26,7 +26,7 @@ const signs: readonly { readonly sign: RegExp; readonly code: DeployErrorCode; r
   {
     sign: /no space left on device|disk quota exceeded/i,
     code: 'diskFull',
-    hint: 'Make room (docker system df shows what the engine holds), then run the same command again.',
+    hint: 'Make room (docker system df shows the data of the engine), then run the same command again.',
   },
   {
     sign: /port is already allocated|address already in use|failed to bind (?:host )?port/i,

@@ -167,7 +167,7 @@ function siteAddress({ kind, name }: PublicHost): string {
     ipv4: isIP(name) === 4,
     ipv6: isIP(name) === 6 && /^[0-9a-f:.]+$/.test(name),
   }[kind];
-  if (!isSound) throw new DeployError('hostRefused', 'The public host is no canonical DNS name or address.');
+  if (!isSound) throw new DeployError('hostRefused', 'The public host is not a canonical DNS name or address.');
   return kind === 'ipv6' ? `[${name}]` : name;
 }
 

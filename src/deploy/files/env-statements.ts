@@ -2,7 +2,7 @@
 
 /** Faults of a line; the text completes `Line 3 of .env (NAME): …`. */
 export const envFaults = {
-  malformed: 'is no NAME=value',
+  malformed: 'is not NAME=value',
   unterminated: 'has a quote that is never closed',
   noValue: 'has no value',
   expansion: "has a $ that Compose replaces: write NAME='value', and not ${",

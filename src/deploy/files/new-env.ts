@@ -4,7 +4,7 @@ import { allVariables, overlayVariables, type Variable, type VariableName } from
 const aboutStack = `Settings of this review stack that the composition reads, secrets among them: for its owner only.
 Changed values hold after: oratorio server restart`;
 
-const aboutExample = `Example of .env for a manual setup: copy it to .env, make it readable for its owner only (chmod 600 .env), and fill in what is empty.
+const aboutExample = `Example of .env for a manual setup: copy it to .env, make it readable for its owner only (chmod 600 .env), and fill in the empty values.
 Secrets are of letters and digits, e.g. of: openssl rand -hex 32`;
 
 /** A new `.env`: every variable with its purpose. @throws DeployError as `changeEnv` */

@@ -71,7 +71,7 @@ export function repositoryNamed(text: string): Repository {
   if ('repository' in checked) return checked.repository;
   throw new DeployError(
     'invalidInput',
-    `${JSON.stringify(text.slice(0, 80))} is no repository.`,
+    `${JSON.stringify(text.slice(0, 80))} is not the name of a repository.`,
     'Name a repository as owner/name.',
   );
 }

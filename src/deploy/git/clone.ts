@@ -120,7 +120,7 @@ async function isCheckout(path: string): Promise<boolean> {
 const foreign = (path: string): DeployError =>
   new DeployError(
     'foreignDirectory',
-    `${path} is there, but is no checkout of git.`,
+    `${path} exists, but is not a git repository.`,
     'Move it away, then run the same command again.',
   );
 

@@ -64,7 +64,7 @@ function decoded(path: string): string {
 const invalid = (): DeployError =>
   new DeployError(
     'invalidInput',
-    'That is no address of a repository.',
+    'This is not the address of a repository.',
     'E.g. https://github.com/owner/name.git or git@github.com:owner/name.git',
   );
 

@@ -61,7 +61,7 @@ const messages = {
   whitespace: (seen) => `${seen} contains white space. ${giveHost}`,
   control: (seen) => `${seen} contains a control character. ${giveHost}`,
   invisible: (seen, point) =>
-    `${seen} contains ${point}, a character that is not seen. Type the name anew, or give its xn-- form.`,
+    `${seen} contains ${point}, an invisible character. Type the name again, or give its xn-- form.`,
   urlShaped: shaped('is a URL, not a host'),
   userinfo: shaped('has a user name before an @'),
   prefixLength: shaped('is a network, not one address'),
@@ -89,7 +89,7 @@ const messages = {
     `${seen}: ${label} has hyphens in third and fourth place, which is for xn-- names (RFC 5890); no public authority certifies it. ${giveHost}`,
   lookalikeDot: (seen, point) => `${seen} contains ${point}, which only looks like a dot. Write a plain dot.`,
   symbol: (seen, point) =>
-    `${seen} contains ${point}, which is no letter, mark or digit (RFC 5892). Give the name without it, or its xn-- form.`,
+    `${seen} contains ${point}, which is not a letter, mark or digit (RFC 5892). Give the name without it, or its xn-- form.`,
   notCanonical: (seen, canonical) =>
     `${seen} is spelled with characters that stand for others (UTS 46). If you mean ${canonical}, give that.`,
   idn: (seen) => `${seen} is not a valid internationalised name (UTS 46, RFC 5891). ${giveHost}`,

@@ -95,7 +95,7 @@ async function askBackend(stack: Stack, signal: AbortSignal): Promise<BackendAns
     const parsed = v.safeParse(BackendStatus, await answer.json());
     return parsed.success
       ? { state: 'answers', status: parsed.output }
-      : { state: 'silent', problem: 'What answers there is no review backend.' };
+      : { state: 'silent', problem: 'The server there is not a review backend.' };
   } catch (error) {
     if (signal.aborted) throw new DeployError('cancelled', 'It was cancelled.', null, { cause: error });
     return { state: 'silent', problem: 'It does not answer.' };

@@ -42,7 +42,7 @@ function sentenceOf(step: Step): string {
     case 'saveState':
       return "save the backend's state";
     case 'start':
-      return `start ${step.services.join(', ')}${step.recreate ? ', made anew' : ''}`;
+      return `start ${step.services.join(', ')}${step.recreate ? ', recreated' : ''}`;
     case 'awaitHealthy':
       return `wait until ${step.services.join(', ')} ${step.services.length === 1 ? 'is' : 'are'} healthy`;
     case 'removeServices':

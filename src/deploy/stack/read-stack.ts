@@ -65,7 +65,7 @@ function requireStack({ directory, compose, env, config }: StackLayout): void {
   if ([compose, env, config].some(exists)) return;
   throw new DeployError(
     'notAStack',
-    `${directory} is no review stack.`,
+    `${directory} is not a review stack.`,
     'Name its directory with --dir, or make one: oratorio server init',
   );
 }

@@ -91,7 +91,7 @@ function shaped<T extends v.GenericSchema>(schema: T, body: unknown): v.InferOut
   const parsed = v.safeParse(schema, body, { abortEarly: true });
   if (parsed.success) return parsed.output;
   const path = v.getDotPath(parsed.issues[0]) ?? 'the body';
-  throw new HttpError(400, 'invalidRequest', `This is no OTLP request: ${path.slice(0, 200)} has another shape.`);
+  throw new HttpError(400, 'invalidRequest', `This is not an OTLP request: ${path.slice(0, 200)} has another shape.`);
 }
 
 function logRecord(record: v.InferOutput<typeof LogRecord>): ExportedRecord {

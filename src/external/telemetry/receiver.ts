@@ -136,7 +136,7 @@ export class TelemetryReceiver {
     const body = await context.bytes();
     const encoding = context.header('content-encoding')?.trim().toLowerCase() ?? 'identity';
     if (encoding === 'identity') return body;
-    if (encoding !== 'gzip') throw new HttpError(415, 'unsupportedEncoding', 'Send it as it is, or with gzip.');
+    if (encoding !== 'gzip') throw new HttpError(415, 'unsupportedEncoding', 'Send it plain, or with gzip.');
     const { inflatedBytes } = defaults.externalAgent.telemetry;
     try {
       return await unzip(body, { maxOutputLength: inflatedBytes });
@@ -144,7 +144,7 @@ export class TelemetryReceiver {
       if (error instanceof RangeError) {
         throw new HttpError(413, 'payloadTooLarge', `The body may have ${inflatedBytes} bytes once it is unpacked.`);
       }
-      throw new HttpError(400, 'invalidRequest', `The body is no gzip: ${messageOf(error)}`);
+      throw new HttpError(400, 'invalidRequest', `The body is not gzip: ${messageOf(error)}`);
     }
   }
 }
@@ -163,6 +163,6 @@ function parseBytes(signal: Signal, body: Uint8Array): unknown {
   try {
     return decodeRequest(signal, body);
   } catch (error) {
-    throw new HttpError(400, 'invalidRequest', `The body is no export request: ${messageOf(error)}.`);
+    throw new HttpError(400, 'invalidRequest', `The body is not an export request: ${messageOf(error)}.`);
   }
 }

@@ -127,7 +127,7 @@ t.test('a file that one container writes into the workspace is read by the other
   engine.containers['agent'] = { workspace: join(elsewhere, 'other') };
   t.match(await askFor(t, 'mount.workspace', layout, { engine }), {
     status: 'fail',
-    saw: /does not read what the backend has written/,
+    saw: /does not read the files of the backend/,
   });
   t.strictSame(readdirSync(layout.workspace).sort(), ['.oratorio', 'acme__shop']);
   engine.containers['backend'] = { workspace: join(elsewhere, 'none') };
@@ -195,7 +195,7 @@ t.test('route and checkout of a repository', async (t) => {
   t.match(await checkout(), { status: 'fail', saw: /does not exist/ });
   mkdirSync(join(layout.workspace, 'empty'));
   config('/workspace/empty');
-  t.match(await checkout(), { status: 'fail', saw: /is no checkout of git/ });
+  t.match(await checkout(), { status: 'fail', saw: /is not a git repository/ });
 });
 
 t.test('the remote of a checkout is that of the repository and carries no credentials', async (t) => {
@@ -211,7 +211,7 @@ t.test('the remote of a checkout is that of the repository and carries no creden
     ['https://x-access-token:ghs_canarycanary0123456789@github.com/acme/shop.git', 'fail', /carries credentials/],
     ['https://canarytoken@github.com/acme/shop.git', 'fail', /carries credentials/],
     ['/srv/git/shop.git', 'warn', /a directory of this host/],
-    ['../shop.git', 'fail', /no address of a repository/],
+    ['../shop.git', 'fail', /not the address of a repository/],
   ] as const;
   for (const [url, status, saw] of cases) {
     put(file, originConfig(url), 0o644);

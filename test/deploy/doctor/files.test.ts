@@ -31,7 +31,7 @@ t.test('a missing file and a symbolic link are reported with a remedy', async (t
   writeFileSync(layout.secrets, '');
   t.match(await askFor(t, 'files.present', layout, { engine: noEngine }), {
     status: 'fail',
-    saw: /secrets is no directory/,
+    saw: /secrets is not a directory/,
   });
 });
 

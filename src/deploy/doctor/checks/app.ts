@@ -59,7 +59,7 @@ export async function hook(context: DoctorContext): Promise<Finding> {
 /** Removes credentials from an address: it may hold a password or a key. */
 function withoutLogIn(url: string): string {
   if (url === '') return 'no address';
-  if (!URL.canParse(url)) return 'something that is no address';
+  if (!URL.canParse(url)) return 'a text that is not an address';
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
 }

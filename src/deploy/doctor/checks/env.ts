@@ -14,7 +14,7 @@ export function quoting({ env }: DoctorContext): Finding {
         ? warn(saw, 'Remove one of the lines.')
         : fail(saw, 'Put the value in single quotes.');
     }),
-    'Every line is read as it is written.',
+    'Every line is read exactly as written.',
   );
 }
 
@@ -35,9 +35,9 @@ export function required(context: DoctorContext): Finding {
 
 function requiredOf(name: string, { isSecret }: Variable, value: string): Finding {
   if (value === '')
-    return fail(`${name}: missing`, `Set it in .env, e.g. to what openssl rand -hex 32 gives. ${restart}`);
+    return fail(`${name}: missing`, `Set it in .env, e.g. to the output of openssl rand -hex 32. ${restart}`);
   const isWeak = isSecret && 'refused' in checkSecretText(value);
-  return isWeak ? warn(`${name}: weak`, `Set it to what openssl rand -hex 32 gives. ${restart}`) : ok(name);
+  return isWeak ? warn(`${name}: weak`, `Set it to the output of openssl rand -hex 32. ${restart}`) : ok(name);
 }
 
 /** Without it Compose calls the stack after its directory, and another stack may be called so too. */

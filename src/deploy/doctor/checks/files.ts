@@ -35,7 +35,7 @@ export function present({ layout }: DoctorContext): Finding {
     const isRight = isDirectory ? found.isDirectory() : found.isFile();
     return isRight
       ? ok(name)
-      : fail(`${name} is no ${isDirectory ? 'directory' : 'file'}`, `Move it away. ${missingFileHint}`);
+      : fail(`${name} is not a ${isDirectory ? 'directory' : 'file'}`, `Move it away. ${missingFileHint}`);
   });
   return worst(findings, 'All files are there.');
 }
@@ -105,7 +105,7 @@ const generated = ['compose', 'overlay', 'caddyfile'] as const;
 export function markers({ texts }: DoctorContext): Finding {
   return worst(
     generated.map((at) => markerOf(stackFiles[at], texts[at])),
-    'Generated files are as they were made.',
+    'Generated files are unchanged.',
   );
 }
 
@@ -114,7 +114,7 @@ const ownershipFindings: Readonly<Record<ReturnType<typeof ownershipOf>, (name: 
   edited: (name) =>
     warn(
       `${name} was edited by hand`,
-      'It is not overwritten. To have it made anew, move it away and run the command again.',
+      'It is not overwritten. To have it made again, move it away and rerun the command.',
     ),
   foreign: (name) => warn(`${name} was not made by oratorio server`, 'It is not overwritten, and not kept up to date.'),
 };

@@ -18,7 +18,7 @@ export async function clock(context: DoctorContext, signal: AbortSignal): Promis
     throw new AppQuestionError('unreachable', `${new URL(endpoint).host} cannot be reached (${reason}).`);
   });
   const theirs = Date.parse(response.headers.get('date') ?? '');
-  if (Number.isNaN(theirs)) return skip(`${new URL(endpoint).host} does not say what time it is.`);
+  if (Number.isNaN(theirs)) return skip(`${new URL(endpoint).host} does not report the time.`);
   return skewFinding(context.host.now() - theirs);
 }
 

@@ -6,7 +6,7 @@ import { limits } from '../limits.ts';
 import type { Finding } from '../types.ts';
 
 interface Probe extends Question {
-  readonly what: string;
+  readonly request: string;
   readonly isRight: (answer: GatewayAnswer, publicHost: string) => boolean;
   readonly expected: string;
   /** Explanation by status of the answer. */
@@ -19,10 +19,10 @@ const generated = 'The gateway lets more through than it should: run oratorio se
 
 /** Only the exact POST reaches the backend, which refuses it without a signature (specification §4.4, rule 2). */
 const probes: readonly Probe[] = [
-  { what: `GET ${path}`, method: 'GET', path, isTls: true, ...notFound },
-  { what: 'POST /health', method: 'POST', path: '/health', isTls: true, body: '{}', ...notFound },
+  { request: `GET ${path}`, method: 'GET', path, isTls: true, ...notFound },
+  { request: 'POST /health', method: 'POST', path: '/health', isTls: true, body: '{}', ...notFound },
   {
-    what: `unsigned POST ${path}`,
+    request: `unsigned POST ${path}`,
     method: 'POST',
     path,
     isTls: true,
@@ -37,7 +37,7 @@ const probes: readonly Probe[] = [
     },
   },
   {
-    what: 'http://',
+    request: 'http://',
     method: 'GET',
     path,
     isTls: false,
@@ -58,12 +58,12 @@ async function findingOf(each: Probe, context: DoctorContext, signal: AbortSigna
   const answer = await askGateway(context.gateway, name, each, asked).catch((error: NodeJS.ErrnoException) => error);
   if (answer instanceof Error)
     return fail(
-      `${each.what}: no answer (${answer.code ?? answer.message})`,
+      `${each.request}: no answer (${answer.code ?? answer.message})`,
       'See that the gateway runs: oratorio server status',
     );
-  if (each.isRight(answer, name)) return ok(each.what);
+  if (each.isRight(answer, name)) return ok(each.request);
   return fail(
-    `${each.what}: ${answer.status} in place of ${each.expected}`,
+    `${each.request}: ${answer.status} in place of ${each.expected}`,
     each.meaning?.[answer.status] ?? generated,
   );
 }

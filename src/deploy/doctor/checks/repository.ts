@@ -27,9 +27,9 @@ export const checkout: Look = ({ repository, workspacePath }, context) => {
   const path = context.onHost(workspacePath);
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found) return fail(`${path} does not exist.`, again(repository));
-  if (!found.isDirectory()) return fail(`${path} is no directory.`, `Move it away, then: ${again(repository)}`);
+  if (!found.isDirectory()) return fail(`${path} is not a directory.`, `Move it away, then: ${again(repository)}`);
   return statSync(join(path, '.git'), { throwIfNoEntry: false }) === undefined
-    ? fail(`${path} is no checkout of git.`, `Move it away, then: ${again(repository)}`)
+    ? fail(`${path} is not a git repository.`, `Move it away, then: ${again(repository)}`)
     : ok(`${workspacePath} is a checkout.`);
 };
 
@@ -47,7 +47,7 @@ export const origin: Look = async ({ repository, workspacePath }, context, signa
   if (found === null)
     return isAbsolute(url) || url.startsWith('file:///')
       ? warn('origin is a directory of this host.', `Right for a mirror on this host; otherwise: ${set}`)
-      : fail('origin is no address of a repository at a host.', set);
+      : fail('origin is not the address of a repository at a host.', set);
   if (found.hasCredentials)
     return fail(
       'The address of origin carries credentials.',
@@ -125,7 +125,7 @@ export const installation: Look = async ({ repository }, context) => {
   if (found.isSuspended) return fail('The installation of the App is suspended.', 'Unsuspend it at GitHub.');
   const missing = missingPermissions(found.permissions, context.config().writesEnabled);
   return missing.length === 0
-    ? ok(`Installation ${found.id} grants what is needed.`)
+    ? ok(`Installation ${found.id} grants every needed permission.`)
     : fail(
         `Installation ${found.id} lacks ${missing.join(', ')}.`,
         'Accept the new permissions of the App for this installation.',

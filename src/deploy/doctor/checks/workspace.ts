@@ -23,7 +23,7 @@ export async function workspace(context: DoctorContext, signal: AbortSignal): Pr
     return seen.exitCode === 0 && seen.stdout === nonce
       ? ok(`Both containers have it at ${containerPaths.workspace}.`)
       : fail(
-          'The agent server does not read what the backend has written.',
+          'The agent server does not read the files of the backend.',
           'Both must mount the same workspace as the same user: oratorio server restart',
         );
   } finally {
