@@ -14,7 +14,7 @@ export function reviewTools(): DynamicTool[] {
     {
       name: submitTool,
       description:
-        'Hands in the review: the summary and all findings. Each finding is put at its lines by oldText; what cannot be placed is reported at once, and then the whole draft is handed in again, corrected. The last one handed in counts. A change without fault is handed in with no findings.',
+        'Hands in the review: the summary and all findings. oldText places each finding at its lines; a finding that cannot be placed is reported at once, and then the whole draft is handed in again, corrected. The last one handed in counts. A change without fault is handed in with no findings.',
       inputSchema: schemaOf(SubmittedDraft),
     },
     {

@@ -20,7 +20,7 @@ export function notFound(file: DiffFile, side: Side, elsewhere: readonly TextMat
       : '';
   return {
     code: 'oldTextNotFound',
-    message: `oldText is not in ${file.path}.${hint} Copy whole lines exactly as they are at the head, without marks of the diff. Lines of the diff on the ${side} side: ${rangesText(file, side)}.`,
+    message: `oldText is not in ${file.path}.${hint} Copy whole lines exactly from the head, without marks of the diff. Lines of the diff on the ${side} side: ${rangesText(file, side)}.`,
   };
 }
 

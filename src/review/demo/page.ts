@@ -28,7 +28,7 @@ export function pageOf(demo: DemoPull): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(pull.title)}</title></head>
 <body><main><h1>${escaped(pull.title)}</h1>
-<p>Stand-in of <code>oratorio backend --demo</code> for ${escaped(demo.fullName)}#${pull.number} on GitHub. It holds what the review backend has published.</p>
+<p>Stand-in of <code>oratorio backend --demo</code> for ${escaped(demo.fullName)}#${pull.number} on GitHub. It holds the published reviews of the backend.</p>
 <p id="checks">Check runs: ${checks}</p>
 ${comments || '<p>Nothing is published yet.</p>'}
 </main></body></html>

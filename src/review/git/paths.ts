@@ -26,7 +26,7 @@ export function makeKey(words: readonly string[], identity: string): string {
 
 /** `<root>/<key>`. Checks the key, because the source of a key may lie. */
 export function insideRoot(root: string, key: string, suffix = ''): string {
-  if (!isKey(key)) throw new GitError('pathOutside', 'That is no name of a worktree');
+  if (!isKey(key)) throw new GitError('pathOutside', 'This is not the name of a worktree');
   return join(root, `${key}${suffix}`);
 }
 
@@ -34,7 +34,7 @@ export function insideRoot(root: string, key: string, suffix = ''): string {
 export function keyOf(root: string, path: string): string {
   const key = relative(root, path);
   if (!isAbsolute(path) || !isKey(key)) {
-    throw new GitError('pathOutside', 'That directory is no worktree below the worktree root');
+    throw new GitError('pathOutside', 'This directory is not a worktree below the worktree root');
   }
   return key;
 }
@@ -59,7 +59,7 @@ export function checkObjectName(sha: string): void {
   if (/^[0-9a-f]{64}$/.test(sha)) {
     throw new GitError('objectFormatUnsupported', 'Repositories with SHA-256 object names are not supported');
   }
-  if (!/^[0-9a-f]{40}$/.test(sha)) throw new GitError('gitCommandFailed', 'That is no full object name');
+  if (!/^[0-9a-f]{40}$/.test(sha)) throw new GitError('gitCommandFailed', 'This is not a full object name');
 }
 
 /** The rules of git-check-ref-format(1) for the name after `refs/heads/`. */

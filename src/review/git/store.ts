@@ -44,7 +44,7 @@ export function storeFor(layout: Layout, repository: RepositoryName, url: string
 }
 
 export function storeDirectory({ stores }: Layout, key: string): string {
-  if (!isKey(key)) throw new GitError('pathOutside', 'That is no name of a store');
+  if (!isKey(key)) throw new GitError('pathOutside', 'This is not the name of a store');
   return join(stores, `${key}.git`);
 }
 

@@ -53,7 +53,7 @@ const Profile = v.object({
 });
 
 /** External agents read every file of the user, run any command, and reach the network. */
-const unconfined = `"${ownAgent}": nothing keeps an agent of another maker from reading other files, running commands and sending both away, as a hostile pull request may ask`;
+const unconfined = `"${ownAgent}": nothing keeps an external agent from reading other files, running commands and sending both away, as a hostile pull request may ask`;
 
 export const BackendSettings = v.object({
   Settings: v.optional(

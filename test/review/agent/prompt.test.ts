@@ -150,12 +150,12 @@ t.test('a review that continues another shows the new changes, and the whole dif
   const { task } = promptOf(assignmentOf(t.testdir(), { old, now, since, more: { openFindings } }));
   t.match(
     task,
-    /# What is new since the last review[\s\S]*- {2}for \(let i = 0; i <= [\s\S]*# The whole change of these files/,
+    /# The new part since the last review[\s\S]*- {2}for \(let i = 0; i <= [\s\S]*# The whole change of these files/,
   );
   t.match(task, /# Reviewed before and not touched since\n- src\/tax\.ts \(modified, lines 1\)/);
   t.notMatch(task, 'tax = 2');
   t.match(task, 'Finding f-1 (major, src/total.ts, line 2 when it was told):');
-  t.match(task, 'Review what is new');
+  t.match(task, 'Review the new part');
 });
 
 t.test('the prompt names the severities to report, their number, and the instructions of maintainers', async (t) => {
@@ -168,7 +168,7 @@ t.test('the prompt names the severities to report, their number, and the instruc
   t.notMatch(instructions, '- minor:');
   t.match(instructions, 'Do not report less severe findings.');
   t.match(instructions, '```text\nMoney is in cents.\n```');
-  t.notMatch(promptOf(assignmentOf(t.testdir())).instructions, 'maintainers of this repository look for');
+  t.notMatch(promptOf(assignmentOf(t.testdir())).instructions, 'of the maintainers of this repository');
 });
 
 t.test('changed instructions for agents are pointed out, and not followed', async (t) => {

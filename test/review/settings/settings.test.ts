@@ -105,7 +105,7 @@ t.test('an error names the place, the key and the expected form, and never the p
     [
       { Oratorio: { AgentServer: { Agent: value } } },
       {},
-      /AgentServer\.Agent must be "oratorio": nothing keeps an agent of another maker from reading other files/,
+      /AgentServer\.Agent must be "oratorio": nothing keeps an external agent from reading other files/,
     ],
     [{ Oratorio: { GitHub: { Repositories: ['a/b', value] } } }, {}, /GitHub\.Repositories\.1 must be a repository/],
     [{ Oratorio: { GitHub: { Repositories: ['a/..'] } } }, {}, /GitHub\.Repositories\.0 must be a repository/],

@@ -29,7 +29,7 @@ function requestOf<const S extends v.GenericSchema>(schema: S, request: unknown)
   const parsed = v.safeParse(schema, request);
   if (parsed.success) return parsed.output;
   const where = parsed.issues.map((issue) => v.getDotPath(issue) ?? 'the whole').join(', ');
-  throw new SourceError('invalidRequest', `What is to be written is not complete: ${where}`);
+  throw new SourceError('invalidRequest', `The request to GitHub is invalid at ${where}`);
 }
 
 const kinds: Readonly<Record<StoredWrite['kind'], Send>> = {
