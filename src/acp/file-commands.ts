@@ -22,7 +22,7 @@ export const fileCommands: readonly AvailableCommand[] = [
   },
   {
     name: 'diff',
-    description: 'Show what this conversation, or one of its turns, has changed',
+    description: 'Show the changes of this conversation or of one of its turns',
     input: { hint: '[TURN]' },
   },
 ];

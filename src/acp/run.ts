@@ -28,7 +28,7 @@ export async function runAcp({ input, output, connect, home, log, signal }: AcpO
     connect,
     home,
     log,
-    onUnread: () => connection.close(new Error('The editor does not read what it is sent.')),
+    onUnread: () => connection.close(new Error('The editor does not read its input.')),
   });
   /** Answers with the protocol's error for a failure. */
   const answered = async <T>(work: () => T | Promise<T>, sessionId?: string): Promise<T> => {

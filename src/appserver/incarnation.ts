@@ -30,13 +30,13 @@ export async function endLeftovers(
   logger: Logger,
 ): Promise<void> {
   const recorded = await endRecorded(records);
-  if (recorded > 0) logger.warn('ended what an agent has left', { processes: recorded });
+  if (recorded > 0) logger.warn('ended remaining processes of an agent', { processes: recorded });
   if (!predecessor?.incarnation) return;
   const { pid, identity, incarnation } = predecessor;
   if (isAlive(identity) !== 'gone') {
-    logger.warn('the server before this one may still live; what it has started is left alone', { pid });
+    logger.warn('the server before this one may still run; its processes are left alone', { pid });
     return;
   }
   const ended = await killMarked(incarnation);
-  if (ended > 0) logger.warn('ended what the server before this one has left', { pid, processes: ended });
+  if (ended > 0) logger.warn('ended remaining processes of the server before this one', { pid, processes: ended });
 }

@@ -86,7 +86,7 @@ function makeOwnDirectory(tree: Tree): void {
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error;
     }
-    if (!lstatSync(tree.at(path)).isDirectory()) throw new CheckpointError(`${path} is no directory`);
+    if (!lstatSync(tree.at(path)).isDirectory()) throw new CheckpointError(`${path} is not a directory`);
   }
 }
 

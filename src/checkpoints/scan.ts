@@ -64,7 +64,7 @@ export function scan(options: ScanOptions): Scan {
   const walk = new Walk(options);
   options.tree.beginWalk();
   const root = lstatSync(options.tree.plain(''));
-  if (!root.isDirectory()) throw new CheckpointError('the workspace is no directory');
+  if (!root.isDirectory()) throw new CheckpointError('the workspace is not a directory');
   walk.begin(root);
   for (let directory = walk.next(); directory !== undefined; directory = walk.next()) walk.look(directory);
   return walk.result();

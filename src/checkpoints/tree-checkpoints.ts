@@ -193,7 +193,7 @@ export class TreeCheckpoints {
 
   #restoreOf({ requests }: CheckpointWork): [Pending, Extract<Payload, { kind: 'restore' }>] {
     const pending = this.#pending.get(requests[0]?.id ?? 0);
-    if (pending?.payload.kind !== 'restore') throw new CheckpointError('the request is no restore');
+    if (pending?.payload.kind !== 'restore') throw new CheckpointError('the request is not a restore');
     return [pending, pending.payload];
   }
 

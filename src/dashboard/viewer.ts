@@ -48,7 +48,7 @@ export class ViewerError extends Error {
   override readonly name = 'ViewerError';
 }
 
-const readOnly = 'This is the read-only viewer: it shows what is recorded. The agent server can change things.';
+const readOnly = 'This is the read-only viewer: it shows recorded data. The agent server can change things.';
 const views: readonly PageView[] = ['overview', 'sessions', 'automations', 'settings', 'events'];
 
 /**

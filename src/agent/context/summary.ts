@@ -6,7 +6,7 @@ import { type ModelUse, streamCounted } from '../model-call.ts';
 /** The demo provider recognises the request by the first words. */
 const instruction = `Summarise the conversation below for yourself: you will continue with the summary in its place, and with the user's own
 requests, which stay word for word. Write these sections, facts only:
-Goal. Constraints (what the user asked for or ruled out). Done (with names of files and what was changed in them, commands and their
+Goal. Constraints (requests and exclusions of the user). Done (names of files and their changes, commands and their
 outcome). Under way (the step that was interrupted, exactly). Decisions and their reasons. Next steps.`;
 
 /** Limits of the summary: in tokens, and as a share of its largest input. */

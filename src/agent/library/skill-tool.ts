@@ -10,7 +10,7 @@ export function createSkillTool(library: Library): Tool {
   return defineTool({
     name: skillToolName,
     description:
-      'Reads a skill of the list in your instructions: its whole text, or a file in its directory that the text names. Read it before you do what it is about.',
+      'Reads a skill of the list in your instructions: its whole text, or a file in its directory that the text names. Read it before you work on its subject.',
     isReadOnly: true,
     isExtra: true,
     parameters: v.object({

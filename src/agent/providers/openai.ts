@@ -191,8 +191,7 @@ const ModelList = v.object({
 
 function modelsIn(text: string): readonly ModelInfo[] {
   const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), ModelList), text);
-  if (!parsed.success)
-    throw new ModelError('upstreamProtocol', 'The upstream answered with something that is no list of models.');
+  if (!parsed.success) throw new ModelError('upstreamProtocol', 'The answer of the upstream is not a list of models.');
   return parsed.output.data.map(({ id, owned_by: owner, created }) => ({
     id,
     ownedBy: owner ?? '',

@@ -54,11 +54,11 @@ function explain(code: StorageError['code'], file: string, message: string): str
     case 'busy':
       return `Another program holds ${file} (${message}). ${findHolder(file)}`;
     case 'diskFull':
-      return `The disk does not accept writes to ${file} (${message}). Make room; what was stored before is intact`;
+      return `The disk does not accept writes to ${file} (${message}). Make room; stored data is intact`;
     case 'readOnly':
       return `${file} cannot be written (${message}). Make it and its directory writable for this user`;
     case 'corrupt':
-      return `${file} is damaged or is not a database (${message}). It was not changed. Stop the agent server and move it aside together with the files beside it that end in -wal and -shm: the next start makes a new one. To save what can be read: sqlite3 ${file} .recover`;
+      return `${file} is damaged or is not a database (${message}). It was not changed. Stop the agent server and move it aside together with the files beside it that end in -wal and -shm: the next start makes a new one. To save all readable data: sqlite3 ${file} .recover`;
     case 'failed':
       return `${file} cannot be used (${message})`;
   }

@@ -53,7 +53,7 @@ export const migrations: readonly string[] = [
     UPDATE threads SET nextItem = new.number + 1 WHERE key = new.thread AND nextItem <= new.number;
   END;
 
-  -- What was added to the text of an item since it was put: a long text is not written again for every word.
+  -- Pieces added to the text of an item since it was put: a long text is not written again for every word.
   -- One tree and no index beside it: the commit of a piece writes one page.
   CREATE TABLE pieces (
     item INTEGER NOT NULL REFERENCES items (key) ON DELETE CASCADE,
@@ -112,7 +112,7 @@ export const migrations: readonly string[] = [
   CREATE INDEX traceSessionsByActivity ON traceSessions (lastActivityAt, key);
 
   -- AUTOINCREMENT: a reader's cursor must not meet an id again after traces were deleted. No foreign key: checking it
-  -- for every event doubles what an event costs.
+  -- for every event doubles the cost of an event.
   CREATE TABLE traceEvents (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     session INTEGER NOT NULL,
@@ -168,7 +168,7 @@ export const migrations: readonly string[] = [
     ifnull(sum(approvalCount), 0), 0, ifnull(sum(errorCount), 0), ifnull(sum(inputTokens), 0),
     ifnull(sum(outputTokens), 0), 0, 0, 0, 0, ifnull(sum(eventCount), 0) FROM traceSessions;
 
-  -- Jobs and tasks. Times are milliseconds since the epoch. The JSON is what a user decided.
+  -- Jobs and tasks. Times are milliseconds since the epoch. The JSON holds the decisions of a user.
   CREATE TABLE automations (
     key INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -222,7 +222,7 @@ export const migrations: readonly string[] = [
   ) STRICT;
   `,
   `
-  -- Conversations of threads at an agent of another maker.
+  -- Conversations of threads at an external agent.
   CREATE TABLE agentSessions (
     thread INTEGER PRIMARY KEY REFERENCES threads (key) ON DELETE CASCADE,
     json TEXT NOT NULL

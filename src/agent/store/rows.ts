@@ -59,6 +59,6 @@ function parsed(json: string, file: string): unknown {
     return JSON.parse(json);
   } catch (error) {
     // The parser's message quotes the text.
-    throw new StorageError('corrupt', `${file} holds a row that is not JSON. It was left as it is`, { cause: error });
+    throw new StorageError('corrupt', `${file} holds a row that is not JSON. It was not changed`, { cause: error });
   }
 }

@@ -12,7 +12,7 @@ export function checkFiles(file: string): void {
   for (const each of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`]) {
     const fault = fileFault(each);
     if (fault) {
-      throw new StorageError('corrupt', `${fault.message}, so it is not used as a database. It was left as it is`, {
+      throw new StorageError('corrupt', `${fault.message}, so it is not used as a database. It was not changed`, {
         cause: fault,
       });
     }
@@ -78,6 +78,6 @@ export function checkSchema(sqlite: DatabaseSync, file: string, expected: Schema
   const what = found.has(different) ? (expected.has(different) ? 'another' : 'an unknown') : 'no';
   throw new StorageError(
     'corrupt',
-    `${file} is not a database that Oratorio has made: it has ${what} ${JSON.stringify(different)}. It was left as it is. Stop the agent server and move it aside: the next start makes a new one`,
+    `${file} is not a database that Oratorio has made: it has ${what} ${JSON.stringify(different)}. It was not changed. Stop the agent server and move it aside: the next start makes a new one`,
   );
 }

@@ -295,7 +295,7 @@ t.test('arguments are named as the offered tool declares them', async (t) => {
 
 t.test('lines that are not steps are listed in the answer', async (t) => {
   const { answer } = await turn('Do this for me:\nread a.txt\nand be quick', () => 'ok');
-  t.match(answer, /I left out what I do not understand: “Do this for me:”, “be quick”\.$/);
+  t.match(answer, /I left out the parts that I do not understand: “Do this for me:”, “be quick”\.$/);
 });
 
 t.test('only the last user message is read; earlier results are ignored', async (t) => {

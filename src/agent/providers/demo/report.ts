@@ -18,7 +18,7 @@ export function reportOf(plan: Plan, request: ModelRequest): Report {
   const isTalk = plan.steps.length === 0;
   const { thought, answer } = isTalk
     ? answerTo(plan.asked)
-    : { thought: 'I report what the tools said.', answer: summary(plan) };
+    : { thought: 'I report the results of the tools.', answer: summary(plan) };
   const words = [answer, ...remarks(plan)].join('\n\n');
   return { thought, answer: formatted(`${label} ${words}`, plan, request) };
 }
@@ -29,7 +29,7 @@ function remarks({ images, leftOut }: Plan): string[] {
       ? []
       : [`There ${images === 1 ? 'is a picture' : `are ${images} pictures`} in the message; I cannot see pictures.`];
   const unknown = leftOut.map((piece) => `“${oneLine(piece)}”`).join(', ');
-  return unknown === '' ? seen : [...seen, `I left out what I do not understand: ${unknown}.`];
+  return unknown === '' ? seen : [...seen, `I left out the parts that I do not understand: ${unknown}.`];
 }
 
 function summary(plan: Plan): string {

@@ -43,7 +43,7 @@ const knownFaults: readonly KnownFault[] = [
     sign: /\bif\s*\(\s*[\w.]+\s*=\s*[^=>]/,
     severity: 'major',
     title: 'A condition assigns instead of comparing',
-    body: 'The condition is the assigned value, so the branch does not depend on what was there before.',
+    body: 'The condition is the assigned value, so the branch does not depend on the earlier value.',
     better: (line) => line.replace(/(\bif\s*\(\s*[\w.]+\s*)=(\s*[^=>])/, '$1===$2'),
   },
 ];

@@ -4,13 +4,13 @@ export const label = 'Demo model (offline, no AI):';
 const countLimit = 1_000;
 
 export const abilities =
-  'I can greet you, repeat what you say ("echo …"), count ("count to 20"), and use the tools that I am offered, one step ' +
+  'I can greet you, repeat your words ("echo …"), count ("count to 20"), and use the tools that I am offered, one step ' +
   'to a line or joined by "then":\n' +
   '  read FILE [lines 3-7] · list DIR · find "*.ts" in DIR · grep "text" in DIR\n' +
   '  write FILE: text · append to FILE: text · replace "a" with "b" in FILE\n' +
   '  run: command · fetch URL · search the web for words · delegate: task · call TOOL {"json": true}\n' +
   '  think about something · say something\n' +
-  'For real answers connect a model: oratorio login. What is in force: oratorio model.';
+  'For real answers connect a model: oratorio login. See the model in force: oratorio model.';
 
 export interface Talk {
   readonly thought: string;
@@ -33,7 +33,7 @@ const rules: readonly { readonly when: RegExp; readonly say: (found: RegExpExecA
   },
   {
     when: /\b(?:help|what can you do|who are you|what are you)\b/i,
-    say: () => ({ thought: 'I am asked what I am for.', answer: abilities }),
+    say: () => ({ thought: 'I am asked about my purpose.', answer: abilities }),
   },
   {
     when: /^\s*$/,

@@ -116,7 +116,7 @@ export class SdkProvider implements ModelProvider {
     try {
       return wire.modelsIn(JSON.parse(body.text));
     } catch (error) {
-      throw new ModelError('upstreamProtocol', 'The upstream answered with something that is no list of models.', {
+      throw new ModelError('upstreamProtocol', 'The answer of the upstream is not a list of models.', {
         cause: error,
         isRetryable: false,
       });

@@ -162,7 +162,7 @@ const isTls = (url: URL): boolean => url.protocol === 'https:';
 function baseUrl(endPoint: string): URL {
   const url = URL.canParse(endPoint) ? new URL(endPoint) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new ModelError('upstreamUnreachable', 'EndPoint is no http or https URL.', { isRetryable: false });
+    throw new ModelError('upstreamUnreachable', 'EndPoint is not an http or https URL.', { isRetryable: false });
   }
   return url;
 }

@@ -46,7 +46,7 @@ const createExecOutput = (processes: BackgroundProcesses): Tool =>
 const createExecInput = (processes: BackgroundProcesses): Tool =>
   defineTool({
     name: 'ExecInput',
-    description: 'Writes to a background process, line ends included, and returns what it prints then.',
+    description: 'Writes to a background process, line ends included, and returns its next output.',
     isReadOnly: false,
     isExtra: true,
     parameters: v.object({

@@ -19,7 +19,7 @@ const text = v.string('a string');
 const all = v.optional(v.boolean('true or false'), false);
 const parameters = v.object({
   path: pathParameter(),
-  oldText: v.optional(v.pipe(text, v.description('As it is in the file, with enough around it to be there once.'))),
+  oldText: v.optional(v.pipe(text, v.description('Exact text of the file, with enough around it to occur once.'))),
   newText: v.optional(text),
   replaceAll: v.pipe(all, v.description('Every occurrence.')),
   // Described once, where they stand alone.
@@ -48,7 +48,7 @@ export function createEditFile(settings: FileToolSettings): Tool {
   return defineTool({
     name: 'EditFile',
     description:
-      'Replaces oldText, which is in the file exactly once, by newText. Several edits of one file go into edits: all or none, each against the file as it is now.',
+      'Replaces oldText, which is in the file exactly once, by newText. Several edits of one file go into edits: all or none, each against the current file.',
     isReadOnly: false,
     parameters,
     aliases: {

@@ -81,7 +81,7 @@ export function findEdit(text: string, { oldText, newText, replaceAll }: Edit): 
     for (const [index, texts] of readings.entries()) {
       const isTelling = texts.oldText.replaceAll(/\s/g, '').length >= tellingChars;
       const changes = isTelling || (index === 0 && isSafe) ? places(text, texts) : [];
-      if (changes.length > 0) return { changes, differs: index === 0 ? differs : `${differs}, and what is around it` };
+      if (changes.length > 0) return { changes, differs: index === 0 ? differs : `${differs}, and the text around it` };
     }
   }
   return { changes: [], differs: undefined };

@@ -50,7 +50,7 @@ export function createGrepFiles(settings: FileToolSettings, engine: SearchEngine
   return defineTool({
     name: 'GrepFiles',
     description:
-      'Searches files for a regular expression. Skips binary files, .git, node_modules and what .gitignore excludes.',
+      'Searches files for a regular expression. Skips binary files, .git, node_modules and files that .gitignore excludes.',
     isReadOnly: true,
     parameters,
     aliases: {

@@ -29,7 +29,7 @@ export function createReadFile(settings: FileToolSettings): Tool {
   const access = createAccess<Args>('read', ({ path }) => path, settings);
   return defineTool({
     name: 'ReadFile',
-    description: `Reads a text file exactly as it is (at most ${limits.readLines} lines or ${limits.readBytes / 1024} KB), shows an image, or lists a directory.`,
+    description: `Reads a text file unchanged (at most ${limits.readLines} lines or ${limits.readBytes / 1024} KB), shows an image, or lists a directory.`,
     isReadOnly: true,
     parameters,
     aliases: { path: pathAliases, offset: ['start_line', 'line'], limit: ['lines', 'num_lines', 'max_lines'] },

@@ -67,7 +67,8 @@ async function ask(
   const { bytes, isCut } = await readBody(response, maxBytes, signal);
   checkStatus(response, provider);
   const answer = v.safeParse(provider.answer, isCut ? undefined : parseJson(bytes.toString()));
-  if (!answer.success) throw new WebError('the answer is not what its documentation says; it cannot be used');
+  if (!answer.success)
+    throw new WebError('the answer differs from the documentation of the provider; it cannot be used');
   return answer.output.slice(0, maxResults);
 }
 
