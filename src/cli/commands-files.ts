@@ -13,7 +13,7 @@ export const fileCommands: readonly CommandSpec[] = [
     name: 'undo',
     describe: [
       'Take back turns of a conversation, with their files.',
-      'Restores what the last turns changed in the workspace by edits, commands and sub-agents. Your own later changes stay; where they concern the same files, nothing is restored and the files are listed. The output names a restore id, which takes the undo back.',
+      'Takes back the changes that the last turns made in the workspace by edits, commands and sub-agents. Your own later changes stay; where they concern the same files, nothing is restored and the files are listed. The output names a restore id, which takes the undo back.',
     ],
     options: [
       inWorkspace,
@@ -34,7 +34,7 @@ export const fileCommands: readonly CommandSpec[] = [
   {
     name: 'diff',
     describe: [
-      'Show what a conversation has changed in the workspace.',
+      'Show the changes of a conversation in the workspace.',
       'Without --turn: all its turns that were not taken back.',
     ],
     options: [
@@ -70,7 +70,7 @@ export const fileCommands: readonly CommandSpec[] = [
     name: 'merge',
     describe: [
       'Merge the files of a fork into its original.',
-      'Files that only the fork changed become as they are there; texts that both changed are merged line by line. Where that is impossible, nothing is merged and the files are listed. The output names a restore id, which takes the merge back.',
+      'Files that only the fork changed take its state; texts that both changed are merged line by line. Where that is impossible, nothing is merged and the files are listed. The output names a restore id, which takes the merge back.',
     ],
     argument: { name: 'thread', completes: 'nothing' },
     options: [

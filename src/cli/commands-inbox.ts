@@ -8,12 +8,12 @@ export const inboxCommands: readonly CommandSpec[] = [
   {
     name: 'inbox',
     describe: [
-      'List what waits for your approval in all workspaces.',
+      'List the requests for your approval in all workspaces.',
       'Oldest first, with the whole command or path. With --watch: follows until Ctrl-C; with --json one event a line. With --history: the last decisions instead, newest first.',
     ],
     options: [
       { name: 'watch', describe: 'Follow until Ctrl-C' },
-      { name: 'history', describe: 'Show who decided what, when and where' },
+      { name: 'history', describe: 'Show past decisions with user, time and place' },
       { name: 'limit', value: 'number', describe: 'Show so many decisions; default: 20' },
       json,
       noStart,

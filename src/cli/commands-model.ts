@@ -47,7 +47,7 @@ export const modelCommands: readonly CommandSpec[] = [
     ],
     options: [
       inWorkspace,
-      { name: 'refresh', describe: 'Read windows and prices anew' },
+      { name: 'refresh', describe: 'Read windows and prices again' },
       { name: 'from', value: 'url', describe: 'Read them from this address' },
       json,
     ],

@@ -60,7 +60,7 @@ export const ruleCommands: readonly CommandSpec[] = [
   {
     name: 'rules test',
     describe: [
-      'Show what the rules decide about a command.',
+      'Show the decision of the rules about a command.',
       'Runs nothing. Prints the decision, its reason, and the commands that were recognised.',
     ],
     argument: { name: 'command', completes: 'nothing' },

@@ -35,7 +35,7 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'up',
     describe: [
-      'Start everything for a workspace and show what happens.',
+      'Start everything for a workspace and show its events.',
       'Finds or starts the Hub, starts the agent server of the workspace unless it runs, and prints its record and addresses. At a terminal it then follows the events.',
       'Ctrl-C leaves Hub and agent server running; oratorio hub stop ends them.',
     ],
@@ -85,7 +85,7 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'context',
     describe: [
-      'Show what a new conversation begins with.',
+      'Show the beginning of a new conversation.',
       'Prints the parts of the system prompt with their sizes, and the AGENTS.md files that are added when the agent works in the directory.',
     ],
     argument: { name: 'dir', completes: 'directories' },
@@ -206,7 +206,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'logs',
     describe: [
       'Print the log of the agent server of a workspace.',
-      'The log is its standard error. Tokens are removed. With --json: the lines as they were written.',
+      'The log is its standard error. Tokens are removed. With --json: the unchanged lines.',
     ],
     argument: workspace,
     options: [
@@ -227,7 +227,7 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'agents',
     describe: [
-      'List agents of other makers that a workspace can use.',
+      'List external agents that a workspace can use.',
       'Prints which are installed, whether they ask before they act, and how to install them or log in. Starts none.',
     ],
     options: [json],
@@ -320,7 +320,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'api',
     describe: [
       'Serve a workspace as an OpenAI-compatible chat API.',
-      'Listens on Api.Host and Api.Port of the configuration (127.0.0.1:8080), whatever Api.Enabled says.',
+      'Listens on Api.Host and Api.Port of the configuration (127.0.0.1:8080), even when Api.Enabled is false.',
     ],
     options: [{ name: 'workspace', value: 'dir', describe: 'Use this workspace directory; default: the current one' }],
     examples: ['api', 'api --workspace ~/projects/site'],
@@ -359,7 +359,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'backend',
     describe: [
       'Run the review backend in the foreground.',
-      'Receives webhooks of GitHub, reviews pull requests with the agent servers of their workspaces, and publishes what you allow. Settings are in oratorio.config.json.',
+      'Receives webhooks of GitHub, reviews pull requests with the agent servers of their workspaces, and publishes reviews that you allow. Settings are in oratorio.config.json.',
       'The API needs the token in service.token of the state directory. The address of the page with this token is printed on a terminal or with --print-url only.',
     ],
     options: [

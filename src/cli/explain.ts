@@ -75,7 +75,7 @@ function hintFor({ code, details, message }: HubRequestError): string | null {
       return lockedHint(details ?? {});
     case 'appServerStartFailed':
     case 'appServerUnhealthy':
-      return `See what it wrote: oratorio logs ${quoted(workspace)}`;
+      return `See its log: oratorio logs ${quoted(workspace)}`;
     case 'unauthorized':
       return 'The Hub was restarted meanwhile: run the command again.';
     case 'hubStopping':
@@ -119,7 +119,7 @@ export function explain(error: unknown): Failure {
   }
   if (error instanceof HubUnavailableError || error instanceof HubInvalidResponseError) {
     const context = error instanceof HubUnavailableError ? error.logTail : '';
-    const hint = 'Run `oratorio hub` to see the Hub start, or `oratorio hub status` to see what is there.';
+    const hint = 'Run `oratorio hub` to see the Hub start, or `oratorio hub status` to see its state.';
     const isTaken = error instanceof HubUnavailableError && error.exitCode === exitCodes.precondition.code;
     const exitCode = exitCodes[isTaken ? 'precondition' : 'hubUnavailable'].code;
     return { exitCode, what: error.message, hint, context, body: body(error.code, error.message) };

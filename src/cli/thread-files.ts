@@ -82,5 +82,5 @@ const checkpointHint = (message: string): string => {
   if (/ENOSPC|no space|disk is full/i.test(message)) return 'Free some space on the disk, then run the command again.';
   if (message.includes('Checkpoints.Enabled'))
     return 'Switch Checkpoints.Enabled on in config.json, then run new turns.';
-  return 'See what the server wrote: oratorio logs';
+  return 'See the log of the server: oratorio logs';
 };

@@ -57,7 +57,7 @@ t.test('regression: H3 a program on the port of a stopped backend gets neither t
   t.equal(url, `http://127.0.0.1:${port}`);
   const ask = (...args: string[]) => command(home, here.state, ...args, '--url', url);
   t.match(await ask('backend', 'status'), { code: 0, text: /Review backend/ }, 'the real backend is asked');
-  t.match(await ask('review', 'acme/site#1'), { text: /acme\/site is no repository/ });
+  t.match(await ask('review', 'acme/site#1'), { text: /acme\/site is not a repository/ });
 
   backend.child.kill('SIGTERM');
   await backend.ended;
@@ -83,7 +83,7 @@ t.test('a relay to the backend and a backend with another token get no token', a
   const relay = await stealPort({ port: 0, relayTo: Number(new URL(url).port) });
   t.teardown(() => relay.close());
   const ask = (state: string, at: string) => command(here.home, state, 'backend', 'status', '--url', at);
-  t.match(await ask(here.state, `http://127.0.0.1:${relay.port}`), { code: 1, text: /listens at another address/ });
+  t.match(await ask(here.state, `http://127.0.0.1:${relay.port}`), { code: 1, text: /reports another address/ });
   await expectQuestionsOnly(t, relay, here.token(), 1);
   const other = join(here.home, 'other');
   mkdirSync(other);

@@ -34,7 +34,7 @@ t.test('after a failed clone the next run resumes with the stored answers', asyn
   const failed = await m.init('--repo', 'octo/none', '--clone-url', `octo/none=${join(m.home, 'octo/none')}`);
   t.match(failed, { code: 1, stderr: /octo\/none cannot be cloned from[\s\S]*Run it again to resume/ });
   t.strictSame(readdirSync(join(m.directory, 'workspace')), ['octo__app']);
-  t.match(await on('restart'), { code: 2, stderr: /is no review stack/ });
+  t.match(await on('restart'), { code: 2, stderr: /is not a review stack/ });
 
   const unhealthy = await m.init();
   t.match(unhealthy, { code: 9, stderr: /backend has ended[\s\S]*logs --service backend/ });

@@ -54,7 +54,7 @@ export function backendApi(context: CommandContext, command: string): BackendApi
     if (response.ok && answer.success) return answer.output;
     const refused = v.safeParse(ErrorBody, body);
     if (response.ok || !refused.success)
-      throw new CliError('failure', `What answers at ${url} is no review backend of this version.`);
+      throw new CliError('failure', `The server at ${url} is not a review backend of this version.`);
     const { code, message } = refused.output.error;
     throw new CliError('failure', message, response.status === 401 ? tokenHint : null, code);
   }
@@ -70,7 +70,7 @@ function refusal({ reason, message }: ServerNotProvenError, url: string): CliErr
     case 'unreachable':
       return new CliError('failure', `No review backend answers at ${url}.`, 'Start it with: oratorio backend');
     case 'unknownToken': {
-      const unknown = `What answers at ${url} does not know the service token; nothing was sent to it.`;
+      const unknown = `The server at ${url} does not know the service token; nothing was sent to it.`;
       return new CliError('failure', unknown, tokenHint, 'unauthorized');
     }
     case 'weakToken':
@@ -82,7 +82,7 @@ function refusal({ reason, message }: ServerNotProvenError, url: string): CliErr
     case 'otherAddress':
       return new CliError(
         'failure',
-        `What answers at ${url} says that it listens at another address; nothing was sent to it.`,
+        `The server at ${url} reports another address as its own; nothing was sent to it.`,
         'Name the address that the backend prints, or set ORATORIO_PUBLISHED_AS where it runs.',
       );
     default:

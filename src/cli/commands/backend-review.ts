@@ -54,7 +54,7 @@ async function findItem(api: BackendApi, { name, number }: Pull): Promise<Review
   const sources = await api.get('/sources', v.array(Repository));
   const source = sources.find((each) => `${each.owner}/${each.name}`.toLowerCase() === name);
   if (!source)
-    throw new CliError('failure', `${name} is no repository of this backend.`, 'Add it to GitHub.Repositories.');
+    throw new CliError('failure', `${name} is not a repository of this backend.`, 'Add it to GitHub.Repositories.');
   const query = new URLSearchParams({ repository: source.repositoryKey, q: String(number), limit: '200' });
   const { rows } = await api.get(`/items?${query}`, Items);
   const item = rows.find((each) => each.number === number);

@@ -97,7 +97,7 @@ export function showLines(automation: Automation, now: number, colors: Colors): 
     ['says', prompt.split('\n', 1)[0] ?? ''],
     ['in', binding.mode === 'thread' ? binding.threadId : where],
     ...(model === undefined ? [] : ([['model', model]] as const)),
-    ['approvals', approvalPolicy ?? 'interrupt (what needs one is declined)'],
+    ['approvals', approvalPolicy ?? 'interrupt (calls that need one are declined)'],
     ...(failures === 0 ? [] : ([['failures', colors.red(`${failures} in a row`)]] as const)),
   ];
   const runs = automation.recentRuns.map((run) => `  ${runLine(run, colors)}`);

@@ -47,7 +47,7 @@ export async function addTask(context: CommandContext): Promise<number> {
 
 async function wanted(context: CommandContext, command: string) {
   const prompt = await promptOf(context);
-  if (prompt === undefined) throw usageError(`oratorio ${command} needs a prompt: what is to be said.`, command);
+  if (prompt === undefined) throw usageError(`oratorio ${command} needs a prompt for the agent.`, command);
   return inputOf(context, prompt, command, Date.now());
 }
 

@@ -19,7 +19,7 @@ export async function run({ argument, options, output }: CommandContext): Promis
     if (output.json) output.document(rows);
     else
       for (const line of columns(
-        ['NAME', 'WHAT IT IS'],
+        ['NAME', 'PURPOSE'],
         rows.map(({ name, description }) => [name, description]),
         output,
       ))

@@ -84,7 +84,7 @@ async function warnUnlisted(context: CommandContext, config: Config, name: strin
     return undefined;
   });
   if (names && !names.some(({ id }) => id === name)) {
-    output.warn(`The provider does not list ${name}. To see what it lists: oratorio model list`);
+    output.warn(`The provider does not list ${name}. To see its list: oratorio model list`);
   }
 }
 
@@ -106,7 +106,7 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
     if (error instanceof ModelError)
       throw new CliError('failure', error.message, 'See: oratorio model test', error.code);
     if (error instanceof CatalogueError) {
-      throw new CliError('failure', error.message, 'The catalogue is as it was.', 'catalogueUnavailable');
+      throw new CliError('failure', error.message, 'The catalogue is unchanged.', 'catalogueUnavailable');
     }
     if (!(error instanceof ConfigError || error instanceof ConfigChangeError)) throw error;
     throw invalidConfig(error);

@@ -96,7 +96,7 @@ export async function test(context: CommandContext): Promise<number> {
 function placeOf(context: CommandContext) {
   const { config, workspace } = effective(context);
   if (workspace === undefined) {
-    throw new CliError('workspaceNotFound', 'This is no workspace.', 'Make it one with: oratorio init');
+    throw new CliError('workspaceNotFound', 'This is not a workspace.', 'Make it one with: oratorio init');
   }
   return { config, workspacePath: workspace, stateDirectory: workspaceStateDirectory(context.home, workspace) };
 }

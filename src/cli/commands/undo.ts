@@ -40,7 +40,7 @@ export async function run(context: CommandContext): Promise<number> {
       const from = restore ?? (paths && turnId);
       if (restore === undefined && found === 0) throw new CliError('failure', noTurnWords, null, 'noTurn');
       if (paths && from === undefined) {
-        const hint = `See what has changed: ${commandIn(context, 'diff', '--thread', threadId, '--summary')}`;
+        const hint = `See the changes: ${commandIn(context, 'diff', '--thread', threadId, '--summary')}`;
         throw new CliError('failure', `${count(found, 'turn')} changed no files.`, hint, 'nothingChanged');
       }
       for (const line of uncoveredLines(uncovered)) output.note(line);

@@ -53,7 +53,7 @@ export async function serveMcp(
     if (line.trim() === '') return;
     const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), Message), line);
     if (!parsed.success) {
-      fail(null, -32_600, 'This is no request.');
+      fail(null, -32_600, 'This is not a request.');
       return;
     }
     const { id, method, params } = parsed.output;

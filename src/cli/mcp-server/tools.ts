@@ -93,7 +93,7 @@ export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegate
       'approve',
       {
         name: 'list_requests',
-        description: 'Lists what the agents of other workspaces ask to be allowed.',
+        description: 'Lists the approval requests of the agents of other workspaces.',
         isReadOnly: true,
         inputSchema: objectOf({}),
         run: (_, signal) => delegated({ do: 'requests' }, signal),

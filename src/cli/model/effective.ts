@@ -15,7 +15,7 @@ export function effective(context: CommandContext): Effective {
   const path = canonical(workspacePath(context, options['workspace']));
   const workspace = isWorkspace(path, home) ? path : undefined;
   if (workspace === undefined && typeof options['workspace'] === 'string') {
-    throw new CliError('workspaceNotFound', `${path} is no workspace.`, 'Make it one with: oratorio init');
+    throw new CliError('workspaceNotFound', `${path} is not a workspace.`, 'Make it one with: oratorio init');
   }
   try {
     return { ...loadConfig({ home, workspace, env }), workspace };

@@ -88,7 +88,7 @@ function placeOf(context: CommandContext): string {
 function failureOf({ state, failure }: Exclude<Outcome, { state: 'done' }>, again: string): DeployError {
   const { code, message, hint } = failure;
   const after = {
-    undone: 'Everything is as it was.',
+    undone: 'All changes were undone.',
     kept: `Run it again to resume: ${again}`,
     undoFailed: null,
   }[state];

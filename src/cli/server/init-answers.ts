@@ -81,7 +81,7 @@ class Interview {
       names.map((name) => repositoryNamed(name)).map((repository) => [repository.key, repository]),
     );
     for (const key of urls.keys())
-      if (!repositories.has(key)) throw usageError(`--clone-url names ${key}, which is no --repo.`, command);
+      if (!repositories.has(key)) throw usageError(`--clone-url names ${key}, which is not a --repo.`, command);
     return [...repositories.values()].map((repository) => ({
       repository,
       cloneUrl: urls.get(repository.key) ?? null,

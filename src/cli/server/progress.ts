@@ -41,7 +41,7 @@ export function showChange(output: Output): { readonly observe: ObserveChange; r
           return;
         case 'undone':
           stop();
-          return say('✓ Everything is back as it was');
+          return say('✓ All changes are undone');
         case 'step':
           return;
       }
