@@ -470,7 +470,7 @@ onPage(
       t,
       'match',
       () => page.getByRole('alert').textContent(),
-      /cannot be opened: charts\[0\]\.width is no number/,
+      /cannot be opened: charts\[0\]\.width is not a number/,
     );
     await lit(page, 'stopping');
   },

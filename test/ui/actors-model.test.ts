@@ -271,7 +271,7 @@ t.test('a recording with forged annotations is refused', async (t) => {
     t.throws(() => readRecording(JSON.stringify({ json, meta: { values, v: 1 } })), { message: pattern });
   forged({ 'records.0.id': ['regexp'] }, /cannot be opened/);
   forged({ 'records.0.at': ['URL'] }, /cannot be opened/);
-  forged({ records: ['set'] }, /records is no list/);
+  forged({ records: ['set'] }, /records is not a list/);
   forged({ '__proto__.polluted': ['Date'] }, /cannot be opened/);
   forged({ 'records.0.at': [['class', 'Refusal']] }, /cannot be opened/);
   t.notOk('polluted' in {});
@@ -282,8 +282,8 @@ t.test('a file that is not a recording is refused with a message', async (t) => 
   const refused = (change: unknown, pattern: RegExp) =>
     t.throws(() => readRecording(JSON.stringify(change)), { message: pattern });
   t.throws(() => readRecording('{'), { message: /cannot be opened: it is not JSON/ });
-  refused([], /no object/);
-  refused({ json: [], meta: {} }, /no object/);
+  refused([], /not an object/);
+  refused({ json: [], meta: {} }, /not an object/);
   refused({ json: { ...good, version: 3 } }, /version is 3/);
   refused({ ...good, format: 'other' }, /no recording/);
   refused({ ...good, version: 2 }, /version is 2/);

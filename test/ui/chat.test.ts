@@ -281,7 +281,7 @@ scene(
         [name, base64] as const,
       );
     await paste('broken.png', btoa('no picture'));
-    await page.getByText('broken.png is no picture that can be read.').waitFor();
+    await page.getByText('broken.png is not a readable picture.').waitFor();
     await paste(
       'dot.png',
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',

@@ -70,7 +70,7 @@ scene(
     const idle = Math.floor((Date.now() - begun) / 15_000);
     t.ok(summaries() - before <= 4 + idle, `many events, few requests: ${summaries() - before}`);
     await part(page, 'Recent events').getByText('A fresh word.').waitFor({ state: 'detached' });
-    await page.getByRole('link', { name: 'Show what runs' }).click();
+    await page.getByRole('link', { name: 'Show running turns' }).click();
     await page.waitForURL(/#\/sessions\?status=running/);
   },
 );

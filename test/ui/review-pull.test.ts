@@ -207,7 +207,7 @@ scene(
     await page.getByRole('button', { name: 'Publish 3 findings' }).waitFor();
     await page.keyboard.press('e');
     await page.getByRole('form', { name: 'Edit “A name that says less”' }).waitFor();
-    await page.getByRole('button', { name: 'Leave as it is' }).click();
+    await page.getByRole('button', { name: 'Stop editing' }).click();
     await page.keyboard.press('p');
     await page.getByRole('dialog', { name: 'Publish 3 findings?' }).getByText('cannot be taken back').waitFor();
     t.notOk(
@@ -326,7 +326,7 @@ scene(
   { prepare: withDraft },
   async (t, { page, backend }) => {
     await page.getByRole('button', { name: 'Review again…' }).click();
-    await page.getByLabel('What is new since the last review').click();
+    await page.getByLabel('The new part since the last review').click();
     await page.getByLabel('Look at (may be empty)').fill('rounding');
     t.same(await axe(page), []);
     await page.getByRole('button', { name: 'Review', exact: true }).click();

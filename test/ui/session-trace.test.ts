@@ -205,7 +205,7 @@ scene(
       ['tool.started', 'tool.failed'],
       'both ends of the call',
     );
-    await page.locator('.whole').first().getByText('As it was recorded').click();
+    await page.locator('.whole').first().getByText('Raw event').click();
     await page.locator('.json').first().getByText('arguments').waitFor();
     const eventCopied = untilToast(page, 'Event copied.');
     await page.locator('.whole').last().getByRole('button', { name: 'JSON' }).click();

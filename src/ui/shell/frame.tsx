@@ -69,7 +69,7 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
 
 /** Shown when another version serves this page. Drafts are stored, and restored after the reload. */
 function Renewed({ from, to }: Renewal) {
-  const text = `Version ${to} serves this page now; this tab still runs ${from}. What you are writing stays.`;
+  const text = `Version ${to} serves this page now; this tab still runs ${from}. Your draft stays.`;
   return (
     <Banner tone="warn">
       <p>{visible(text, { multiline: false })}</p>

@@ -36,7 +36,7 @@ function Unreachable({ app }: { readonly app: App }) {
       <h1>The server does not answer</h1>
       <p role="alert">{app.trouble.value}</p>
       <p class="quiet">
-        This page tries again every second and opens by itself. If nothing happens, see what runs on this machine:
+        This page tries again every second and opens by itself. If nothing happens, list the processes of this machine:
       </p>
       <CommandLine text={app.server.gate.whenSilent} />
     </main>
@@ -51,7 +51,7 @@ function Foreign({ app }: { readonly app: App }) {
       <p role="alert">{app.trouble.value}</p>
       <p class="quiet">
         Enter no token and no password here. This page tries again every second and opens by itself when its own server
-        is back. See what runs on this machine:
+        is back. List the processes of this machine:
       </p>
       <CommandLine text={app.server.gate.whenSilent} />
     </main>

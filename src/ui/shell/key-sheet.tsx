@@ -30,7 +30,7 @@ export function KeySheet({ app, onClose }: { readonly app: App; readonly onClose
           </section>
         ))}
         <p class="quiet">
-          Esc closes what was opened last. In lists the arrow keys, Page Up, Page Down, Home and End move.
+          Esc closes the part that was opened last. In lists the arrow keys, Page Up, Page Down, Home and End move.
         </p>
         <label class="choice">
           <input

@@ -56,7 +56,7 @@ export function shellCommands(app: App, page: Page, overlay: Signal<Overlay>): r
     },
     {
       id: 'copyLink',
-      title: 'Copy a link to what is shown',
+      title: 'Copy a link to this view',
       group: 'Page',
       run: () => copyText(app, location.href, 'Link'),
     },

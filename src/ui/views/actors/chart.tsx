@@ -272,7 +272,7 @@ function useChartCommands(
   });
   useCommands(store.app, [
     chart('fit', 'Show the whole chart', ['f'], () => setMode('fit')),
-    chart('all', 'Show every state of the chart, or only what is near', ['z'], toggleAll),
+    chart('all', 'Show every state of the chart, or only near ones', ['z'], toggleAll),
     chart('follow', 'Follow the active state', ['o'], () => setMode('follow')),
     chart('zoomIn', 'Zoom in', ['+', '='], () => zoom(1.25)),
     chart('zoomOut', 'Zoom out', ['-'], () => zoom(0.8)),

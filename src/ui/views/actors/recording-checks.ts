@@ -19,11 +19,11 @@ const mostChars = 4_096;
 
 const text: Check<string> = (value, place) => {
   if (typeof value !== 'string' || value.length > mostChars)
-    throw new Refusal(`${place} is no text of moderate length`);
+    throw new Refusal(`${place} is not a text of moderate length`);
   return value;
 };
 const number: Check<number> = (value, place) => {
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw new Refusal(`${place} is no number`);
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw new Refusal(`${place} is not a number`);
   return value;
 };
 const flag: Check<boolean> = (value, place) => {
@@ -37,11 +37,12 @@ export function timeOf(value: unknown): Date | undefined {
 }
 const date: Check<Date> = (value, place) => {
   const at = timeOf(value);
-  if (!at) throw new Refusal(`${place} is no time`);
+  if (!at) throw new Refusal(`${place} is not a time`);
   return at;
 };
 const fields: Check<Fields> = (value, place) => {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal(`${place} is no object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Refusal(`${place} is not an object`);
   return value as Fields;
 };
 const nullable =
@@ -51,7 +52,7 @@ const nullable =
 const list =
   <T>(check: Check<T>, most = mostTexts): Check<T[]> =>
   (value, place) => {
-    if (!Array.isArray(value) || value.length > most) throw new Refusal(`${place} is no list of moderate length`);
+    if (!Array.isArray(value) || value.length > most) throw new Refusal(`${place} is not a list of moderate length`);
     return value.map((each, index) => check(each, `${place}[${index}]`));
   };
 const texts = list(text);
@@ -133,7 +134,7 @@ const point: Check<{ x: number; y: number }> = (value, place) => {
 const kinds = ['atomic', 'compound', 'parallel', 'final', 'history'] as const;
 const kind: Check<ChartNode['kind']> = (value, place) => {
   const known = kinds.find((each) => each === value);
-  if (!known) throw new Refusal(`${place} is no kind of state`);
+  if (!known) throw new Refusal(`${place} is not a kind of state`);
   return known;
 };
 

@@ -112,13 +112,13 @@ function revived(raw: Record<string, unknown>): Record<string, unknown> {
 }
 
 function objectOf(file: unknown): Record<string, unknown> {
-  if (typeof file !== 'object' || file === null || Array.isArray(file)) throw new Refusal('it is no object');
+  if (typeof file !== 'object' || file === null || Array.isArray(file)) throw new Refusal('it is not an object');
   return file as Record<string, unknown>;
 }
 
 function listOf(file: Record<string, unknown>, name: string, most: number): unknown[] {
   const list = file[name];
-  if (!Array.isArray(list)) throw new Refusal(`${name} is no list`);
+  if (!Array.isArray(list)) throw new Refusal(`${name} is not a list`);
   if (list.length > most) throw new Refusal(`${name} has more than ${most} entries`);
   return list;
 }

@@ -64,7 +64,7 @@ export function Scrubber({ store }: { readonly store: Store }) {
         }}
       />
       <span class="at mono cut">
-        {stop ? describe(store, stop) : isPast ? 'before what is held' : 'nothing recorded'}
+        {stop ? describe(store, stop) : isPast ? 'before the records' : 'nothing recorded'}
       </span>
       <span class="scopes">
         {scopes.map(([scope, words]) => (
@@ -129,7 +129,7 @@ function useTravelCommands(store: Store): void {
     },
     {
       id: 'actors.play',
-      title: 'Play or pause what was recorded',
+      title: 'Play or pause the recording',
       group,
       keys: ['p'],
       isEnabled: hasStops,

@@ -47,7 +47,7 @@ export function EventRow({ entry }: { readonly entry: Entry }) {
 }
 
 const gapText = ({ type, data }: Entry): string =>
-  type === 'gap' ? data : 'The server no longer holds what happened here: events are missing.';
+  type === 'gap' ? data : 'The server no longer holds the events of this time.';
 
 /** Origin of an event: tool and session of a trace, workspace of the Hub's event. */
 function subjectOf({ fields }: Entry): string {

@@ -79,7 +79,7 @@ export default function EventsView({ app }: { readonly app: App }) {
           <Glyph name={firehose.isPaused ? 'play' : 'pause'} />
           {firehose.isPaused ? `Paused · ${firehose.unseen.toLocaleString()} waiting` : 'Pause'}
         </button>
-        <button type="button" onClick={exportLines} disabled={shown.length === 0} title="Save what is shown (x)">
+        <button type="button" onClick={exportLines} disabled={shown.length === 0} title="Save the shown events (x)">
           <Glyph name="save" />
           JSON lines
         </button>
@@ -170,7 +170,7 @@ function useFirehose(app: App) {
     let hasBegun = false;
     const stop = app.live.listen('events', {
       onReset: () => {
-        if (hasBegun) firehose.gap('The connection began anew: events may be missing here.');
+        if (hasBegun) firehose.gap('The connection was restarted: events may be missing here.');
         // Not before the reset: events between the answer and the start of the stream would be missing.
         else void fetchOlder();
         hasBegun = true;
@@ -259,7 +259,7 @@ function NothingYet({ app, isFiltered }: { readonly app: App; readonly isFiltere
       <p>
         {isHub
           ? 'Events of agent servers are shown here as they happen. Start one:'
-          : 'What agents do is shown here as it happens. Ask one something:'}
+          : 'Events of agents are shown here as they happen. Ask one something:'}
       </p>
     </Empty>
   );

@@ -218,7 +218,7 @@ function Lines({
     );
   return (
     <Empty title="Nothing was written yet">
-      <p>Lines are shown here as they are written.</p>
+      <p>New lines are shown here at once.</p>
     </Empty>
   );
 }

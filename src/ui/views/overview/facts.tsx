@@ -93,8 +93,8 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
         <Crashes app={app} path={path} lastExitedAt={record?.lastExitedAt ?? null} />
         {record && <Services record={record} />}
         {record?.recentStderr && (
-          <section class="whole" aria-label="What it wrote last">
-            <h3>What it wrote last</h3>
+          <section class="whole" aria-label="Last output">
+            <h3>Last output</h3>
             <pre>{record.recentStderr}</pre>
           </section>
         )}

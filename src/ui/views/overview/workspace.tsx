@@ -95,7 +95,7 @@ function Status({ app, summary, activity }: StatusProps) {
       </p>
       {pendingApprovals > 0 && <a href={href({ view: 'chat' })}>Answer in the chat</a>}
       {pendingApprovals > 0 && <span>{counted(activeTurns, 'turn')} running</span>}
-      {activeTurns > 0 && <a href={href({ view: 'sessions', query: { status: 'running' } })}>Show what runs</a>}
+      {activeTurns > 0 && <a href={href({ view: 'sessions', query: { status: 'running' } })}>Show running turns</a>}
       {condition?.agent && condition.agent.kind !== 'oratorio' ? (
         <span>
           <span class="quiet">Agent</span> <Answering record={condition} />

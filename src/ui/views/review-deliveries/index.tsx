@@ -158,7 +158,7 @@ function None({ isFiltered }: { readonly isFiltered: boolean }) {
       <p>
         In the settings of the GitHub App, the webhook address is this server’s name with{' '}
         <code>/api/v1/sources/github/webhook</code> behind it, the content type <code>application/json</code>, and the
-        secret that of <code>GitHub.WebhookSecret</code>. GitHub sends a ping as soon as it is saved.
+        secret that of <code>GitHub.WebhookSecret</code>. GitHub sends a ping once the webhook is saved.
       </p>
     </Empty>
   );

@@ -30,7 +30,7 @@ const words: Readonly<Record<string, string>> = {
   repositoryNotRouted: 'repository has no workspace',
   pullRequestNotOpen: 'pull request is not open',
   draftPullRequest: 'pull request is a draft',
-  fork: 'fork whose author is no collaborator',
+  fork: 'fork whose author is not a collaborator',
   bot: 'author is a program',
   ignoredAuthor: 'author is left out',
   ignoredLabel: 'label is left out',

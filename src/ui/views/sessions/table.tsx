@@ -51,7 +51,7 @@ export function SessionsPage({ app }: { readonly app: App }) {
               list.current?.scrollToIndex(0, 'start');
             }}
           >
-            Order anew
+            Sort again
           </button>
         </Banner>
       )}

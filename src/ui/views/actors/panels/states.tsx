@@ -106,7 +106,7 @@ function EdgeCard({ store, edge, log }: { store: Store; edge: ChartEdge; log: re
       <p>
         <StateLink store={store} id={edge.source} />{' '}
         {edge.points.length === 0 ? (
-          'handles it and stays as it is'
+          'handles it and stays in its state'
         ) : (
           <>
             → <StateLink store={store} id={edge.target} />
@@ -173,7 +173,7 @@ function Times({ store, entries, what }: { store: Store; entries: readonly LogEn
       <h3>
         {what}{' '}
         <span class="quiet">
-          {entries.length === 0 ? 'not in what is held' : `${entries.length} times of what is held`}
+          {entries.length === 0 ? 'not in the records' : `${entries.length} times in the records`}
         </span>
       </h3>
       <ul class="times">

@@ -14,7 +14,7 @@ export function WhyPanel({ store, actor }: PanelProps) {
     return (
       <p class="none">
         It has been in <b>{state}</b> since it was made
-        {actor.log.length > 0 ? '; what came to it has changed nothing' : ''}.
+        {actor.log.length > 0 ? '; later events have changed nothing' : ''}.
       </p>
     );
   }
@@ -22,7 +22,7 @@ export function WhyPanel({ store, actor }: PanelProps) {
     <div class="why">
       <p class="lead">{whySentence(actor, reasons)}</p>
       <p>
-        {isCut && <span class="quiet">What came before is not held any more. </span>}
+        {isCut && <span class="quiet">Earlier records are no longer held. </span>}
         It was <b>{fullState(from.states)}</b>
         {from.heldMs !== null && ` for ${duration(from.heldMs)}`}, then:
       </p>

@@ -184,7 +184,7 @@ interface PutBackProps {
 function PutBack({ review, files }: PutBackProps) {
   return (
     <section class="put-back" aria-label="Put back">
-      <p>Put back as they were before the first turn:</p>
+      <p>Restored to their state before the first turn:</p>
       <ul class="mono">
         {files.slice(0, firstFiles).map(({ path }) => {
           const name = visible(path, { multiline: false });

@@ -137,7 +137,7 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
         const picture = await pictureOf(file);
         pictures.value = [...pictures.peek(), picture];
       } catch {
-        app.toast({ text: `${file.name} is no picture that can be read.`, tone: 'danger' });
+        app.toast({ text: `${file.name} is not a readable picture.`, tone: 'danger' });
       }
     }
   };

@@ -38,7 +38,7 @@ export function Undo({ conversation, turnId, onClose }: UndoProps) {
   return (
     <Confirm title="Undo this turn?" action="Undo" onClose={onClose} onConfirm={() => void undo(false)}>
       <p>
-        This turn and those after it are taken back, and the files of the workspace are put back as they were before it.
+        This turn and those after it are taken back, and the files of the workspace return to their state before it.
       </p>
       <Left checkpoint={checkpoint} />
     </Confirm>
@@ -52,7 +52,7 @@ function Left({ checkpoint }: { readonly checkpoint: Checkpoint | undefined }) {
     <>
       {notCovered.length > 0 && (
         <>
-          <p>Not covered, so they stay as they are:</p>
+          <p>Not covered, so they do not change:</p>
           <Uncovered entries={notCovered} total={notCoveredTotal} />
         </>
       )}

@@ -15,7 +15,7 @@ export function obstacleInWords(obstacle: PushObstacle, { host, port }: { host: 
 }
 
 export const switchWords: Readonly<Record<string, SwitchWords>> = {
-  checking: { text: 'Reading what this browser can do …' },
+  checking: { text: 'Reading the abilities of this browser …' },
   denied: {
     text: 'This browser refuses notices of this page. Allow them in its settings for this site, beside the address.',
     action: { label: 'Check again', event: 'CHECK' },

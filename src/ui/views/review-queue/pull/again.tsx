@@ -49,7 +49,7 @@ export function ReviewAgain({ app, api, item, onClose, onDone }: AgainProps) {
                   scope.value = each;
                 }}
               />
-              {each === 'full' ? 'The whole change' : 'What is new since the last review'}
+              {each === 'full' ? 'The whole change' : 'The new part since the last review'}
             </label>
           ))}
         </fieldset>

@@ -116,7 +116,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
       )}
       {typeof asked.value === 'object' && (
         <Confirm
-          title="It cannot be published as it is"
+          title="This draft cannot be published unchanged"
           action="Publish all the same"
           onClose={close}
           onConfirm={() => void publish(true)}

@@ -98,7 +98,7 @@ export function FindingForm({ finding, version, acts, onDone }: FormProps) {
       )}
       <footer>
         <button type="button" onClick={onDone}>
-          Leave as it is
+          Stop editing
         </button>
         <button type="submit" class="main" disabled={isBusy.value}>
           {isOutdated ? 'Save all the same' : 'Save'}

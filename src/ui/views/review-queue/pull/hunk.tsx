@@ -17,7 +17,7 @@ export function Hunk({ hunk, finding }: { readonly hunk: FindingHunk; readonly f
           <tr>
             <th scope="col">Line before</th>
             <th scope="col">Line now</th>
-            <th scope="col">What is with it</th>
+            <th scope="col">Change</th>
             <th scope="col">Text</th>
           </tr>
         </thead>

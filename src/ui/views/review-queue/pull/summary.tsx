@@ -69,7 +69,7 @@ export function Summary({ draft, isOpen, acts }: SummaryProps) {
       </label>
       <footer>
         <button type="button" onClick={end}>
-          {conflict.value ? 'Keep theirs' : 'Leave as it is'}
+          {conflict.value ? 'Keep theirs' : 'Stop editing'}
         </button>
         <button
           type="submit"

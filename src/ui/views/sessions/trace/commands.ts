@@ -34,14 +34,14 @@ export function traceCommands(trace: Trace, focusFilter: () => void, focusList: 
     named('previousFailure', 'Go to the previous failure', ['Shift+E'], () => go(failureFrom(trace, -1))),
     named('nextTurn', 'Go to the next turn', [']'], () => go(turnFrom(trace, 1))),
     named('previousTurn', 'Go to the previous turn', ['['], () => go(turnFrom(trace, -1))),
-    named('open', 'Open or fold what is selected', ['o'], () => toggleSelected(trace)),
+    named('open', 'Open or fold the selection', ['o'], () => toggleSelected(trace)),
     named('filter', 'Filter this session', ['/'], focusFilter),
     { ...named('pause', 'Pause or resume', ['p'], () => trace.pause(!trace.isPaused.peek())) },
     { ...named('in', 'Zoom in', ['w'], () => zoom(zoomStep)), isEnabled: isWaterfall },
     { ...named('out', 'Zoom out', ['s'], () => zoom(1 / zoomStep)), isEnabled: isWaterfall },
     { ...named('earlier', 'Move to earlier', ['a'], () => move(-moveStep)), isEnabled: isWaterfall },
     { ...named('later', 'Move to later', ['d'], () => move(moveStep)), isEnabled: isWaterfall },
-    { ...named('fit', 'Fit what is selected, or everything', ['f'], () => fit(trace)), isEnabled: isWaterfall },
+    { ...named('fit', 'Fit the selection, or everything', ['f'], () => fit(trace)), isEnabled: isWaterfall },
     named('fold', 'Fold all turns', ['Shift+O'], () => trace.foldAll(trace.folded.peek().size === 0)),
     ...traceViews.map((view, index) =>
       named(`view.${view}`, `Show the ${view}`, [String(index + 1)], () => {

@@ -143,7 +143,7 @@ function Whole({ app, trace, bodies, id }: WholeProps) {
       </h3>
       {text !== '' && <pre>{text}</pre>}
       <details>
-        <summary>As it was recorded</summary>
+        <summary>Raw event</summary>
         <JsonTree value={parsed(event)} label="Event as JSON" />
       </details>
     </section>

@@ -81,7 +81,7 @@ function Banners({ trace }: { readonly trace: Trace }) {
       )}
       {state.is === 'deleted' && (
         <Banner tone="warn">
-          <p>This trace has just been deleted. What is shown is not kept anywhere else.</p>
+          <p>This trace has just been deleted. This page holds the only copy.</p>
         </Banner>
       )}
       {after && (

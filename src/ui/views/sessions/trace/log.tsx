@@ -25,7 +25,7 @@ export function Log({ app, trace, bodies }: { readonly app: App; readonly trace:
     <div class="log-view">
       <VirtualList
         {...tail.props}
-        label="What was thought, said and done"
+        label="Thoughts, messages and actions"
         role="grid"
         class="log"
         count={rows.length}

@@ -79,7 +79,7 @@ export function Toolbar({ trace, box }: { readonly trace: Trace; readonly box: {
             type="button"
             class="pill-button"
             aria-pressed={trace.isDimmed.value}
-            title="Show what does not match too, only fainter"
+            title="Show events that do not match, too, only fainter"
             onClick={() => {
               trace.isDimmed.value = !trace.isDimmed.peek();
             }}
