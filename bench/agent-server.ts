@@ -22,7 +22,7 @@ export interface AgentServer {
 }
 
 export interface AgentServerOptions {
-  /** Of the user. */
+  /** Configuration of the user. */
   readonly config: unknown;
   /** Fills the workspace, and the directory of its state, before the server starts. */
   readonly prepare?: (workspacePath: string, stateDirectory: string) => void;

@@ -56,9 +56,9 @@ interface Opening {
   readonly nodes: number;
   readonly up: FrameFigures;
   readonly down: FrameFigures;
-  /** From the top of what is loaded to the top of what is loaded then, until all of it is. */
+  /** Scrolling to the top of the loaded rows, again and again, until all rows are loaded. */
   readonly toBeginning: FrameFigures;
-  /** Height of what was read. */
+  /** Height of the loaded rows. */
   readonly pixels: number;
 }
 

@@ -15,7 +15,7 @@ const Figures = v.object({
   /** Longest wait of a tool that comes 300 ms after the beginning of its turn. */
   waitedMs: v.number(),
   longestBlockMs: v.number(),
-  /** The same of a loop with nothing to do. */
+  /** Longest block of an idle event loop. */
   idleBlockMs: v.number(),
   p99BlockMs: v.number(),
 });

@@ -1,5 +1,5 @@
 /**
- * Parts of every benchmark: servers that say when they are ready, load clients that check what they were sent,
+ * Parts of every benchmark: servers that say when they are ready, load clients that check the bytes they receive,
  * interleaved rounds, medians, tables, checks. Called by the files beside it; never here: anything of one benchmark.
  */
 import * as v from 'valibot';

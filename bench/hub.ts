@@ -8,7 +8,7 @@ import { hubFlags } from '../src/client/start-hub.ts';
 import { HubLock } from '../src/protocol/index.ts';
 import { onExit, pinned, wait } from './harness.ts';
 
-/** As `oratorio up` starts it. */
+/** Command of a Hub, with the flags of `oratorio up`. */
 const command = [...hubFlags, join(import.meta.dirname, '..', 'bin', 'oratorio.js')];
 
 /** A directory tree of this run: the home of a Hub, and workspaces beside it. */

@@ -48,7 +48,7 @@ async function loadOf(kind: Kind): Promise<Loaded> {
   const { dialect, model } = kinds[kind];
   const [plain, native] = [await stage.fake(chatFake(plainRules)), await stage.fake(dialect())];
   const server = await startAgentServer({
-    // As the Hub starts it.
+    // The Hub passes the same directory.
     compileCache: compileCacheDirectory(process.env),
     config: {
       ...{ Provider: 'openai-compatible', EndPoint: plain.endPoint, ApiKey: fakeKey, Model: 'plain' },

@@ -24,7 +24,7 @@ import { nodePeer } from './servers.ts';
 const longEvents = 50_000;
 const liveRate = 200;
 const workspaces = 1_000;
-/** Of them with all their facts, and how long the page is watched then. */
+/** Workspaces with all their facts, and how long the page is watched then. */
 const recorded = 200;
 const watchMs = 5_000;
 const scrollSteps = 120;

@@ -20,7 +20,7 @@ const options: ServerOptions = {
   onBug: (error) => logger.bug(error),
   limits: { bodyBytes: 1_024, deadlineMs: 30_000, sseBufferBytes: 1_024, sseHeartbeatMs: 30_000, sseRetryMs: 2_000 },
 };
-// As the review backend does: proxies that speak HTTP/1.0 can reach it.
+// Like the review backend, so that proxies that speak HTTP/1.0 can reach it.
 const server = await createServer(options, 'node');
 const { port } = await server.listen({ host: '127.0.0.1', port: 0 });
 console.log(JSON.stringify({ port }));

@@ -11,14 +11,14 @@ import { commitFiles, Forge, type ForgePull } from '../test/review/forge/index.t
 import { type Benchmark, type Context, figure, median, onExit, type Result, start, until, wait } from './harness.ts';
 
 const secret = 'the secret of the benchmark';
-/** Of the repository, and of those what a pull request changes. */
+/** Files of the repository, and the number that a pull request changes. */
 const files = 200;
 const changedFiles = 8;
 /** Text that brings a payload to the size of GitHub's own of a pull request. */
 const filler = 'x'.repeat(20_000);
-/** Between two reviews: what the last one leaves to do is done by then. */
+/** Pause between two reviews, in which the work of the last one ends. */
 const restMs = 150;
-/** Reviews that are not counted: what the engine compiles first is not what is sustained. */
+/** Reviews that are not counted: the engine compiles during the first ones. */
 const warmUps = 8;
 
 const parts = ['forge', 'store', 'prepare', 'files'] as const;
@@ -113,7 +113,7 @@ interface Review {
   readonly legs: readonly number[];
 }
 
-/** How long at least one of them was under way, leaving out what is `covered`. */
+/** How long at least one of them was under way, without the spans in `covered`. */
 function lasted(spans: readonly Span[], covered: readonly Span[] = []): number {
   return measure([...spans, ...covered]) - measure(covered);
 }
@@ -127,7 +127,7 @@ function measure(spans: readonly Span[]): number {
   return sum;
 }
 
-/** Where the way to the turn is cut into legs; named after what lies between. */
+/** Points that divide the way to the turn into legs; each leg is named after its work. */
 const legNames = [
   'delivery → its 202: checked, stored',
   '202 → first question: the job is taken',

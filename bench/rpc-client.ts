@@ -4,7 +4,7 @@ import { WebSocket } from 'ws';
 /** Outcome of a turn, as a client sees it. */
 export interface TurnOutcome {
   readonly status: string;
-  /** Of the last message of the agent. */
+  /** Text of the last message of the agent. */
   readonly text: string;
   /** Pieces of the agent's messages that arrived. */
   readonly deltas: number;

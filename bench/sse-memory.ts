@@ -93,7 +93,7 @@ export async function stalled({
   await run(0);
   const without: SseFigures[] = [];
   const beside: SseFigures[] = [];
-  // Twice the rounds: what is looked for is smaller than what two runs differ by on a machine with other work.
+  // Twice the rounds: the wanted figure is smaller than the difference of two runs on a machine with other work.
   for (let round = 0; round < rounds * 2; round += 1) {
     if (round % 2 === 0) without.push(await run(0));
     beside.push(await run(1));

@@ -35,7 +35,7 @@ export class Runs {
     );
   }
 
-  /** Median of the ratio within each round: two servers measured a moment apart, whatever the machine does meanwhile. */
+  /** Median of the ratio within each round: two servers measured a moment apart share the other load of the machine. */
   ratio(server: string, other: string, mode: Mode, count: number, key: Figure): number {
     const others = this.#of(other, mode, count);
     const ratios = this.#of(server, mode, count).map(
@@ -45,7 +45,7 @@ export class Runs {
   }
 }
 
-/** As much as every server can: a few ticks are always on their way. */
+/** Runs every server at its own full speed: a few ticks are always on their way. */
 export async function saturate(
   all: readonly SseServer[],
   counts: readonly number[],
@@ -91,7 +91,7 @@ export function fanoutTables(all: readonly SseServer[], counts: readonly number[
   }));
 }
 
-/** The same pace for everybody, below what the slowest can do: latency without queues. */
+/** Runs all servers at one pace, below the limit of the slowest: latency without queues. */
 export async function steady(all: readonly SseServer[], { rounds, quick }: Context): Promise<Table> {
   const connections = 1000;
   const rate = 20;

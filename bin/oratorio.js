@@ -8,7 +8,7 @@ const { dirname, join } = require('node:path');
 
 const main = join(__dirname, '..', 'dist', 'cli', 'main.cjs');
 
-/** Features that Node 22 marks as experimental, which is no news for users: locks need node:sqlite, compiled code the loader. */
+/** Features that Node 22 marks as experimental, which users need not read: locks need node:sqlite, compiled code the loader. */
 const known = /^(?:SQLite is an experimental feature|vm\.USE_MAIN_CONTEXT_DEFAULT_LOADER )/;
 
 function silenceKnownWarnings() {

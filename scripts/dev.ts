@@ -106,7 +106,7 @@ class DevLoop {
     try {
       await this.#bringUpToDate(parts);
     } catch (error) {
-      console.error(`✖ ${messageOf(error)}\n  The page and the programs stay as they were until the next change.`);
+      console.error(`✖ ${messageOf(error)}\n  The page and the programs do not change until the next correct build.`);
     }
   }
 

@@ -59,7 +59,7 @@ function check(): boolean {
   problems.push(...drawings.machines.map((name) => `The drawings of ${name} are not of this version of it`));
   problems.push(...drawings.strays.map((name) => `The drawings of ${name} belong to no machine`));
   for (const problem of problems) console.error(problem);
-  if (problems.length > 0) console.error('Run "npm run docs" and commit what it writes.');
+  if (problems.length > 0) console.error('Run "npm run docs" and commit its output.');
   return problems.length === 0;
 }
 

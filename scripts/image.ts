@@ -78,4 +78,4 @@ else if (command === 'build') await build();
 else if (command === 'app') {
   if (values.out === undefined) fail('app: --out DIR is missing');
   await writeApp({ root, directory: values.out, epoch: await epochOfApp() });
-} else fail('Say what: build [--base IMAGE] [--tag NAME] | app --out DIR | --sbom');
+} else fail('Name a command: build [--base IMAGE] [--tag NAME] | app --out DIR | --sbom');

@@ -21,7 +21,7 @@ export function quantised(png: Uint8Array): Buffer {
 }
 
 export function decode(png: Buffer): Image {
-  if (!png.subarray(0, 8).equals(signature)) throw new Error('This is no PNG.');
+  if (!png.subarray(0, 8).equals(signature)) throw new Error('This is not a PNG.');
   const data: Buffer[] = [];
   let [width, height, channels] = [0, 0, 0];
   for (let at = 8; at < png.length; ) {

@@ -20,7 +20,7 @@ const roundingHunk: FindingHunk = {
   path: rounding.path,
   ...{ oldStart: 38, newStart: 38 },
   lines: [
-    { kind: 'context', oldLine: 38, newLine: 38, text: '/** What is left to be paid. */' },
+    { kind: 'context', oldLine: 38, newLine: 38, text: '/** Amount that is still to be paid. */' },
     { kind: 'removed', oldLine: 39, text: 'export function due(net: number, rate: number): number {' },
     { kind: 'added', newLine: 39, text: 'export function due(net: number, rate: number, voucher: number): number {' },
     { kind: 'context', oldLine: 40, newLine: 40, text: '  assertPositive(net);' },
@@ -81,7 +81,7 @@ export async function furnishReviews(t: Teardown, pageDirectory = built) {
   const { newText: _, startLine: __, ...withoutText } = findingOf(untested);
   await draft(vouchers, {
     summary:
-      'Adds vouchers to the cart and to invoices. The redemption itself is sound; what is left to pay is not always right.',
+      'Adds vouchers to the cart and to invoices. The redemption itself is sound; the remaining amount is not always right.',
     reviewedFiles: 9,
     totalFiles: 10,
     findings: [findingOf(rounding), findingOf(negative), withoutText],

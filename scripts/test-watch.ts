@@ -9,7 +9,7 @@ const usage = `Usage: npm run test:watch [-- FILE…]
 
 Runs the given test files, then runs each again when a file changes that it depends on.
 Without files: watches all tests and runs those that a change affects.
-A change during a run ends the run and starts the affected files anew.
+A change during a run ends the run and restarts the affected files.
 
   FILE     path or pattern, for example test/events/event-log.test.ts
   --help   print this

@@ -52,7 +52,7 @@ async function chat(film: Film, page: Page): Promise<void> {
   const undo = button(page, 'Undo');
   const allow = button(page, 'Allow');
   const captions = [
-    'A change waits for you: shown whole, with what each answer covers.',
+    'A change waits for you: shown whole, with the scope of each answer.',
     'The next one asks for itself.',
   ];
   for (const caption of captions) {
@@ -64,22 +64,16 @@ async function chat(film: Film, page: Page): Promise<void> {
   await undo.waitFor();
   await page.getByRole('region', { name: 'Run wc -w hours.txt' }).getByRole('button', { expanded: false }).click();
   await page.mouse.move(0, 0);
-  await film.shot(page, 'Tool cards show what ran, how long it took and what it printed.', 5);
+  await film.shot(page, 'Tool cards show the command, its duration and its output.', 5);
   await page.locator('.row-end').getByRole('link', { name: 'Changes' }).click();
   await page.getByText('1 file, +1').waitFor();
-  await film.shot(page, 'What a turn has changed, file by file: keep it, or put it back.', 5);
+  await film.shot(page, 'Changes of a turn, file by file: keep them, or put them back.', 5);
   await page.getByRole('link', { name: 'Conversation' }).click();
   await press(film, page, undo, 'Every turn can be taken back, whichever tool changed the files.', 4);
   const dialog = page.getByRole('dialog');
-  await press(
-    film,
-    page,
-    button(dialog, 'Undo'),
-    'It asks first, and never overwrites what you have changed since.',
-    5,
-  );
+  await press(film, page, button(dialog, 'Undo'), 'It asks first, and never overwrites your later changes.', 5);
   await dialog.waitFor({ state: 'hidden' });
-  await film.shot(page, 'The files are as they were before the turn.', 4);
+  await film.shot(page, 'The files are back in their state before the turn.', 4);
 }
 
 /** A waiting turn as a statechart, and the effect of another event on a copy of it. */
@@ -179,7 +173,7 @@ await withStudio(async (studio) => {
   const { stdout } = await oratorio(place, ['inspect', '--print-url']);
   const [origin = '', token = ''] = stdout.trim().split('/#token=');
   const film = await Film.begin(browser, laptop);
-  await film.title('Oratorio', 'A coding agent in every workspace, and you see what each of them does.', 5);
+  await film.title('Oratorio', 'A coding agent in every workspace, and you see the work of each.', 5);
   const page = await open(browser, laptop, `${origin}${record.page}#token=${token}&at=/chat`);
   await chat(film, page);
   await ask(studio, workspacePath, 'Publish 1.4.0', 'npm publish --tag latest --dry-run');

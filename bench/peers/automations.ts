@@ -1,6 +1,5 @@
 /**
- * A scheduler with a given number of jobs, in a process of its own: how long it takes to start, what a tick costs, how
- * long it holds the event loop up when many are due at once. Prints its figures as one line of JSON.
+ * A scheduler with a given number of jobs, in a process of its own: how long it takes to start, the cost of a tick, how long it holds the event loop up when many are due at once. Prints its figures as one line of JSON.
  *
  *     automations.ts JOBS DUE [actors]
  *

@@ -15,7 +15,7 @@ class Through {
     this.res = res;
     this.isGone = false;
     this.isStream = false;
-    /** Of an answer that is a document: its length goes before it. */
+    /** Pieces of an answer that is a document: its length goes before it. */
     this.pieces = [];
     res.onAborted(() => {
       this.isGone = true;

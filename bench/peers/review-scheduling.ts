@@ -104,7 +104,7 @@ const backend = await startBackend({
 });
 say({ url: backend.url, token: backend.token() });
 
-/** Fetches what a pull request needs, so that its review finds it at hand. */
+/** Fetches the objects of a pull request, so that its review finds them at hand. */
 async function warm({ number, headSha, baseSha, token }: v.InferOutput<typeof Warm>): Promise<void> {
   const target: ReviewTarget = {
     ...{ runId: `warm-${number}`, workspacePath, number, headSha, baseRef: 'main', baseSha, sinceSha: null },
@@ -116,7 +116,7 @@ async function warm({ number, headSha, baseSha, token }: v.InferOutput<typeof Wa
   say({ warm: number });
 }
 
-/** The same question to a server that only answers: what it costs here, whatever the server. */
+/** Sends the question to a server that only answers: the cost of the request on this side. */
 async function ask({ url, times }: v.InferOutput<typeof Ask>): Promise<void> {
   const found: number[] = [];
   for (let time = 0; time < times; time += 1) {

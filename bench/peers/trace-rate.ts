@@ -30,7 +30,7 @@ async function settled(): Promise<void> {
   while (stored < made) await turn();
 }
 
-/** As many as are due, in every turn of the event loop. Resolves with events per second. */
+/** Writes the due events in every turn of the event loop. Resolves with events per second. */
 async function steadily(store: Store, perSecond: number, ms: number): Promise<number> {
   const from = performance.now();
   let done = 0;

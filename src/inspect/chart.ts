@@ -19,8 +19,7 @@ const flows: readonly (readonly Direction[])[] = [
 
 /**
  * Draws a machine: every state a box inside its parent's, every transition an arrow with its event and guard. Arrows
- * between the same two states share one line, their labels stacked. A transition without a target leaves its state as
- * it is and is written inside the box instead (`points` is empty), as UML does. Build time only: elkjs is not shipped.
+ * between the same two states share one line, their labels stacked. A transition without a target does not change its state: it is written inside the box (`points` is empty), as UML does. Build time only: elkjs is not shipped.
  */
 export async function chartOf(name: string, machine: AnyStateMachine): Promise<Chart> {
   const graph = graphOf(name, machine);

@@ -37,7 +37,7 @@ export interface DetailNode {
   readonly under: string;
   readonly kind: GraphNode['kind'];
   readonly initial: boolean;
-  /** Its states are drawn in it. */
+  /** The box contains the drawn states of this state. */
   readonly isOpen: boolean;
   /** States that this box stands for: `3 more`. */
   readonly stands: readonly string[];
@@ -49,7 +49,7 @@ export interface DetailEdge {
   readonly target: string;
   /** Ids of the transitions that this arrow stands for. */
   readonly edges: readonly string[];
-  /** One of them can be taken in the focus. */
+  /** A transition of this arrow can be taken in the focus. */
   readonly isPossible: boolean;
   readonly lines: readonly DetailLine[];
 }
@@ -89,7 +89,7 @@ export function possibleIn<Edge extends Pick<GraphEdge, 'source'>>(
     .sort((a, b) => b.source.length - a.source.length);
 }
 
-/** A machine as it is drawn around a focus, a simple state: only the states around that one are open. Only phones leave states out. */
+/** Draws a machine around a focus, a simple state: only the states around that one are open. Only phones leave states out. */
 export function detailOf(
   graph: Graph,
   words: Words,
@@ -140,7 +140,7 @@ interface Arrow {
   readonly edges: readonly GraphEdge[];
 }
 
-/** Arrows between visible states: an arrow of a state that is not drawn begins at what it is drawn in. */
+/** Arrows between visible states: an arrow of a state that is not drawn begins at the box around it. */
 function lifted({ edges }: Graph, visible: ReadonlySet<string>): Arrow[] {
   const lift = (id: string): string => pathTo(id).findLast((each) => visible.has(each)) ?? '';
   const arrows = new Map<string, Arrow>();
@@ -155,7 +155,7 @@ function lifted({ edges }: Graph, visible: ReadonlySet<string>): Arrow[] {
   return [...arrows.values()];
 }
 
-/** States that are no neighbour of the focus: two steps away, at level 7 also those that only lead to it. */
+/** States that are not next to the focus: two steps away, at level 7 also those that only lead to it. */
 function farFrom(
   path: readonly string[],
   shown: readonly GraphNode[],
@@ -168,7 +168,7 @@ function farFrom(
     if (level < 7 && path.includes(target)) near.add(source);
   }
   const far = shown.filter(({ id }) => !near.has(id));
-  // A box for one state is no smaller than the state.
+  // A box for one state is as large as the state.
   const crowds = far.filter(({ parent }) => far.filter((each) => each.parent === parent).length > 1);
   return new Set(crowds.map(({ id }) => id));
 }

@@ -78,8 +78,7 @@ export function factsOf(names: readonly string[], values: readonly PlainFact[]):
 }
 
 /**
- * Adds an entry to `ring`, to be written over by the caller: the oldest one of a full ring, else a new one. What was read
- * from the ring is valid until the next call. New entries would each survive a few garbage collections, which cost more
+ * Adds an entry to `ring`, to be written over by the caller: the oldest one of a full ring, else a new one. An entry that was read from the ring is valid until the next call. New entries would each survive a few garbage collections, which cost more
  * than all other work of the recorder.
  */
 export function nextEntry(ring: Ring<Entry>): Entry {

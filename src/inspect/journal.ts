@@ -116,7 +116,7 @@ export class Journal {
     return entries.map((entry) => entry.record()).filter((record) => record.type === 'transition');
   }
 
-  /** Delivers pending records to the listeners; everything anew when some of them are no longer held. */
+  /** Delivers pending records to the listeners, or all records again when some of them are no longer held. */
   flush(): void {
     if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -282,7 +282,7 @@ function pointsOf(section: ElkEdgeSection): Point[] {
   return [section.startPoint, ...(section.bendPoints ?? []), section.endPoint].map(({ x, y }) => ({ x, y }));
 }
 
-/** Leaves out points that are no corner: those where two pieces of a line were joined, and doubles. */
+/** Leaves out points that are not a corner: those where two pieces of a line were joined, and doubles. */
 function straighten(points: readonly Point[]): Point[] {
   const kept: Point[] = [];
   for (const point of points) {

@@ -2,7 +2,7 @@ import type { GraphEdge, GraphNode } from './graph.ts';
 
 /**
  * Sizes of text in a chart, in CSS pixels. The drawing (`svg.ts`, the page) uses the same sizes, so boxes and labels
- * have room for what is written in them. Small text is monospaced: its width follows from its length in every font.
+ * have room for their text. Small text is monospaced: its width follows from its length in every font.
  */
 export const chartFont = { title: 20, line: 14, pad: 10, titleCharacter: 7.8, character: 6.65 } as const;
 

@@ -19,7 +19,7 @@ const levelsOf: Readonly<Record<Pane, readonly Level[]>> = { desktop: [0, 1, 2, 
 
 /**
  * Draws a machine around a simple state for a pane: at the first level at which its words can be read when all of it is shown.
- * At the last level whatever it comes to.
+ * Falls back to the last level.
  */
 export async function pictureOf(graph: MachineGraph, words: Words, focus: string, pane: Pane): Promise<Picture> {
   const allowed = levelsOf[pane];

@@ -45,14 +45,14 @@ export interface Recorder {
   /** Calls `listener` with the records made from now on, gathered for 16 ms. Returns a function that ends it. */
   subscribe(listener: (records: readonly NumberedRecord[]) => void, onEnd?: () => void): () => void;
   /**
-   * Returns the records for a new viewer: every active actor and those that ended lately, each as it is now, then their
+   * Returns the records for a new viewer: the current state of every active actor and of those that ended lately, then their
    * transitions, dead letters and ends that are still held, in order. Delivers pending records first, so `snapshot`
    * followed by `subscribe` in the same turn misses and repeats nothing.
    */
   snapshot(): InspectionRecord[];
   /** Records made after `sequence`; undefined when some of them are no longer held. Delivers pending records first. */
   since(sequence: number): NumberedRecord[] | undefined;
-  /** One actor as it is now, or as it ended. */
+  /** Current or last state of one actor. */
   actor(id: string): ActorRecord | undefined;
   /** The last transitions of one actor, oldest first: why it is in the state it is in. */
   history(id: string): readonly TransitionRecord[];
@@ -63,7 +63,7 @@ export interface Recorder {
   close(): void;
 }
 
-/** As XState's own, which would load XState into a process that may not need it yet. */
+/** Like XState's own function, which would load XState into a process that may not need it yet. */
 const isMachineSnapshot = (value: unknown): value is AnyMachineSnapshot =>
   typeof value === 'object' && value !== null && 'machine' in value && 'value' in value;
 
@@ -283,7 +283,7 @@ class InspectionRecorder implements Recorder {
     event: Extract<InspectionEvent, { type: '@xstate.microstep' }>,
   ): void {
     const source = watched.senderOf(event.event);
-    // `_transitions` is private to XState. Without it the states still show what happened.
+    // `_transitions` is private to XState. Without it the states still show the change.
     const transitions = Array.isArray(event._transitions) ? event._transitions : undefined;
     if (transitions ? transitions.length === 0 : !watched.hasMoved(snapshot)) return;
     this.#journal.appendStep(watched.take(snapshot, transitions, source, this.#clock.now()));

@@ -13,14 +13,13 @@ type Encode = (record: InspectionRecord) => readonly Omit<SseFields, 'id'>[];
 /**
  * Creates the inspection stream: one SSE event per record, named by its type, its data superjson. A record is serialised
  * once for all viewers, and not at all without a viewer. A viewer that returns with its last id gets the records it
- * missed. When they are no longer held, or the viewer was disconnected for being slow, it gets a `dropped` record and
- * everything anew: after `dropped` a viewer forgets its actors, because an `actor` record for each one follows.
+ * missed. When they are no longer held, or the viewer was disconnected for being slow, it gets a `dropped` record and all records again: after `dropped` a viewer forgets its actors, because an `actor` record for each one follows.
  */
 export function createInspectionSource(recorder: Recorder): SseSource {
   return createSource(recorder, (record) => [{ event: record.type, data: wireOf(record) }]);
 }
 
-/** The same stream as Stately's tools read it: unnamed events, each the JSON of one `@statelyai/inspect` message. */
+/** The stream in the form that Stately's tools read: unnamed events, each the JSON of one `@statelyai/inspect` message. */
 export function createStatelySource(recorder: Recorder, machines: StatelyOptions['machines']): SseSource {
   const messages = statelyMessages({ machines, actorOf: (id) => recorder.actor(id) });
   return createSource(recorder, (record) => messages(record).map((message) => ({ data: JSON.stringify(message) })));

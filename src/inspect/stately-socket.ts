@@ -18,7 +18,7 @@ const incomingBytes = 4_096;
 
 /**
  * A WebSocket for `createWebSocketReceiver` of `@statelyai/inspect`: all known actors, then every occurrence, each message
- * a text frame of JSON. A reader that is too slow is closed (1013) and starts anew.
+ * a text frame of JSON. A reader that is too slow is closed (1013) and starts again.
  */
 export function statelySocket(options: StatelySocketOptions): WebSocketRoute {
   const unsubscribes = new Map<Socket, () => void>();

@@ -46,7 +46,7 @@ export type StatelyMessage = StatelyBase &
 export interface StatelyOptions {
   /** Machines by chart name, for the definitions that Stately's viewer draws. */
   readonly machines: Readonly<Record<string, AnyStateMachine>>;
-  /** An actor as it is now, or as it ended. */
+  /** Current or last state of an actor. */
   readonly actorOf: (id: string) => ActorRecord | undefined;
 }
 

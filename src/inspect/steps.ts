@@ -7,7 +7,7 @@ export interface Configuration {
   readonly index: number;
   /** Ids, ancestors first, without the root. */
   readonly states: string[];
-  /** The same states as XState numbers them. */
+  /** Numbers of these states in XState. */
   readonly orders: readonly number[];
 }
 
@@ -32,7 +32,7 @@ interface Known {
 
 const unknownStep: Step = { event: '', edges: [], actions: [], entered: [] };
 
-/** A machine as the recorder reads it, worked out once for each definition, whatever implementations it is provided with. */
+/** A machine as the recorder reads it, computed once for each definition and shared by all its implementations. */
 export class MachineKnowledge {
   /** Ids by number of the state. */
   readonly ids: readonly string[];

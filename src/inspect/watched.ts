@@ -38,7 +38,7 @@ export class Watched {
   readonly history: Ring<Entry>;
   /** Undefined once the actor has ended, so that it can be garbage-collected. */
   ref: AnyActorRef | undefined;
-  /** Its end, once it has ended. */
+  /** End of the actor, once it has ended. */
   gone: { readonly sequence: number; readonly record: GoneRecord } | undefined;
   readonly #createdAt: number;
   #endedAt: number | undefined;

@@ -79,7 +79,7 @@ t.test('a changed component is shown and a changed program is restarted, without
 
   const beforeFault = dev.output().length;
   edit(join(checkout, 'src/ui/shell/header.tsx'), '`Changed-component ${', '`Changed-component ${{');
-  await dev.writes(/stay as they were/, beforeFault);
+  await dev.writes(/do not change until/, beforeFault);
   t.match(
     await page.locator('.head').textContent(),
     'Changed-component',
