@@ -25,6 +25,9 @@ const SpentTurn = v.looseObject({
 });
 
 const widest = 100;
+const narrowest = 20;
+/** A hook's reason has at most 10,000 characters; several hooks can refuse one call. */
+const maxRefusalChars = 40_000;
 
 /** Tools that run immediately when called. Other tools are announced when they run: a question may come first. */
 const neverAsking: ReadonlySet<string> = new Set(['SpawnSubagent', 'WebSearch']);
@@ -32,7 +35,7 @@ const neverAsking: ReadonlySet<string> = new Set(['SpawnSubagent', 'WebSearch'])
 const signs = { pending: '☐', in_progress: '◐', completed: '☑' } as const;
 
 /** Prints the steps of the agent beside the answer, one line each, on standard error. */
-export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: TurnEvent) => void {
+export function showActivity(output: Pick<Output, 'note' | 'colors' | 'width'>): (event: TurnEvent) => void {
   const { dim, red, cyan } = output.colors;
   const note = (text: string) => output.note(inLine(text));
   const waits = showWaits(output);
@@ -63,7 +66,9 @@ export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: T
     if (type === 'toolResult') {
       announce(callId);
       const sign = outcome === 'completed' ? dim('✓') : red('✖');
-      note(`  ${sign} ${dim(`${short(text)} (${durationMs} ms)`)}`);
+      const [first, ...further] = resultLines(text, durationMs, output.width);
+      note(`  ${sign} ${dim(first ?? '')}`);
+      for (const line of further) note(`    ${dim(line)}`);
     }
   };
 }
@@ -107,6 +112,15 @@ function argumentsOf(json: string): string {
   } catch {
     return json;
   }
+}
+
+/** The first line of a result; all lines of a refusal by a hook or rule of the user, which says what to change. */
+function resultLines(text: string, ms: number, width: number): string[] {
+  const end = ` (${ms} ms)`;
+  if (!text.startsWith('Error: refused')) return [`${short(text)}${end}`];
+  const most = Math.min(widest, Math.max(narrowest, width - 4));
+  const words = new RegExp(`\\S.{0,${most - 1}}(?=\\s|$)|\\S.{0,${most - 1}}`, 'gu');
+  return `${text.trim().slice(0, maxRefusalChars)}${end}`.match(words) ?? [];
 }
 
 function short(text: string): string {

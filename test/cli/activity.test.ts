@@ -4,7 +4,7 @@ import { markedPalette } from '../../src/cli/paint.ts';
 
 t.test('a plan is printed step by step with its states, and its call is not', async (t) => {
   const lines: string[] = [];
-  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false) });
+  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false), width: 60 });
   const item = (fields: object) => show({ type: 'other', method: 'item/completed', params: { item: fields } });
   const steps = [
     { step: 'read', status: 'completed' },
@@ -20,7 +20,7 @@ t.test('a plan is printed step by step with its states, and its call is not', as
 
 t.test('a withdrawn answer is named once, a withdrawn thought is not', async (t) => {
   const lines: string[] = [];
-  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false) });
+  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false), width: 60 });
   const discard = (...itemIds: string[]) => show({ type: 'other', method: 'item/discarded', params: { itemIds } });
   show({ type: 'reasoning', itemId: 'item_1', text: 'hm' });
   discard('item_1');
@@ -32,7 +32,7 @@ t.test('a withdrawn answer is named once, a withdrawn thought is not', async (t)
 
 t.test('regression: a call that may need approval is announced once, when it runs', async (t) => {
   const lines: string[] = [];
-  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false) });
+  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false), width: 60 });
   const item = (method: 'item/started' | 'item/completed', fields: object) =>
     show({ type: 'other', method, params: { item: fields } });
   item('item/completed', { type: 'toolCall', callId: 'a', tool: 'Exec', arguments: '{"command":"ls"}' });
@@ -43,4 +43,25 @@ t.test('regression: a call that may need approval is announced once, when it run
   item('item/completed', { type: 'toolCall', callId: 'b', tool: 'WriteFile', arguments: '{"path":"a"}' });
   item('item/completed', { type: 'toolResult', callId: 'b', tool: 'WriteFile', outcome: 'declined', text: 'no' });
   t.same(lines, ['▸ Exec ls', '  ✓ file (0 ms)', '▸ WriteFile a', '  ✖ no (0 ms)']);
+});
+
+t.test('the whole reason of a refusal is shown, wrapped, and of other results the first line', async (t) => {
+  const lines: string[] = [];
+  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false), width: 44 });
+  const result = (outcome: string, text: string) => {
+    const item = { type: 'toolResult', callId: 'a', tool: 'Exec', outcome, text, durationMs: 3 };
+    show({ type: 'other', method: 'item/completed', params: { item } });
+  };
+  const reason = `deploys need a ticket in the branch name, see CONTRIBUTING.md\n\n  ${'x'.repeat(50)}\nthen push`;
+  result('failed', `Error: refused by a hook of the user: ${reason}`);
+  t.same(lines, [
+    '  ✖ Error: refused by a hook of the user:',
+    '    deploys need a ticket in the branch',
+    '    name, see CONTRIBUTING.md',
+    `    ${'x'.repeat(40)}`,
+    `    ${'x'.repeat(10)}`,
+    '    then push (3 ms)',
+  ]);
+  result('failed', `Error: ${'y'.repeat(200)}\nmore`);
+  t.match(lines.at(-1), /^ {2}✖ Error: y+… \(3 ms\)$/, 'control: a failure stays one line');
 });
