@@ -105,7 +105,7 @@ t.test('a command below a workspace uses it, and says so on an undimmed line', a
   const notes: string[] = [];
   const output = { note: (line: string) => notes.push(line), colors: { dim: (text: string) => `dim ${text}` } };
   const context = { options: {}, cwd: below, home, output } as unknown as CommandContext;
-  const chosen = await inChosenWorkspace(context, { mayGuess: false });
+  const chosen = await inChosenWorkspace(context, { mayOffer: false });
   t.equal(chosen.options['workspace'], site);
   t.same(notes, [`· Workspace ${site}: the current directory is in it`]);
 });

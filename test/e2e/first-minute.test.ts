@@ -5,8 +5,9 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync 
 import { join } from 'node:path';
 import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
+import { atTerminal, keys } from '../cli/terminal.ts';
 import { blocksOf } from '../docs/tutorial-page.ts';
-import { makePlace, oratorio, processesUnder } from './harness.ts';
+import { command, makePlace, oratorio, processesUnder } from './harness.ts';
 
 t.setTimeout(600_000);
 
@@ -82,7 +83,7 @@ t.test(
   },
 );
 
-t.test('outside of a workspace chat finds the one that is meant and reports it; --yes does not guess', async (t) => {
+t.test('outside of a workspace chat asks before it uses another one, and is refused without a terminal', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
   mkdirSync(join(workspace, 'deep', 'er'), { recursive: true });
@@ -93,13 +94,30 @@ t.test('outside of a workspace chat finds the one that is meant and reports it; 
     stdout: /Demo model/,
     stderr: `· Workspace ${workspace}: the current directory is in it`,
   });
-  t.match(await oratorio(place, ['chat', 'hello']), {
-    code: 0,
-    stdout: /Demo model/,
-    stderr: `· Workspace ${workspace}: the only one the Hub knows`,
-  });
-  t.match(await oratorio(place, ['chat', '--yes', 'hello']), { code: 4, stderr: /oratorio init/ });
-  t.match(await oratorio(place, ['exec', 'hello']), { code: 4 });
+  for (const argv of [
+    ['chat', 'hello'],
+    ['chat', '--yes', 'hello'],
+    ['exec', 'hello'],
+  ]) {
+    const { code, stdout, stderr } = await oratorio(place, argv);
+    t.equal(code, 4, argv.join(' '));
+    t.equal(stdout, '');
+    t.match(stderr, /is not an Oratorio workspace.*oratorio init/);
+  }
+  const outside = { env: place.env, cwd: place.root };
+  for (const [answer, code, shown] of [
+    ['', 4, '--workspace <dir>'],
+    ['y', 0, 'Demo model'],
+  ] as const) {
+    const chat = atTerminal(t, [process.execPath, command, 'chat', 'hello'], outside);
+    await chat.shows(`${place.root} is not an Oratorio workspace.`);
+    await chat.answer(`Use ${workspace}, the only one the Hub knows? [y/N]`, answer + keys.enter);
+    await chat.shows(shown);
+    t.equal((await chat.ended).code, code);
+  }
+  const unasked = atTerminal(t, [process.execPath, command, 'chat', '--yes', 'hello'], outside);
+  t.equal((await unasked.ended).code, 4);
+  t.notMatch(unasked.screen(), '[y/N]');
   t.match(await oratorio(below, ['api', '--workspace', workspace]), {
     code: 5,
     stderr: `oratorio stop ${workspace} && oratorio api --workspace ${workspace}`,

@@ -19,7 +19,7 @@ import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 /** `oratorio chat [prompt]` */
 export async function run(given: CommandContext): Promise<number> {
   const prompt = await promptOf(given);
-  const context = await inChosenWorkspace(given, { mayGuess: true });
+  const context = await inChosenWorkspace(given, { mayOffer: true });
   return prompt === undefined ? talk(context) : once(context, prompt);
 }
 

@@ -12,7 +12,7 @@ export async function run(given: CommandContext): Promise<number> {
   const { output, signal } = given;
   const prompt = await promptOf(given);
   if (prompt === undefined) throw usageError('exec needs a prompt.', 'exec');
-  const context = await inChosenWorkspace(given, { mayGuess: false });
+  const context = await inChosenWorkspace(given, { mayOffer: false });
   const conversation = await converse(context, declineUnattended(output));
   try {
     const turn = await conversation.ask(prompt);
