@@ -183,7 +183,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'stop',
     describe: [
       'Stop the agent server of a workspace.',
-      'Returns when all its processes have ended. A server started by hand ends, too.',
+      'Returns when all its processes have ended. A server started by hand ends, too. A workspace whose directory is gone is removed from the list.',
     ],
     argument: workspace,
     options: [noStart, json],

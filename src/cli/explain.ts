@@ -64,13 +64,21 @@ function durationText(ms: number): string {
   return seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
 }
 
+/** Next step for a path that leads to nothing. The Hub names the new place of a workspace that it knows: null, when it found none. */
+function goneHint(workspace: string, details: HubRequestError['details']): string {
+  const movedTo = details?.['movedTo'];
+  if (movedTo === undefined) return `Correct the path, or make it a workspace: oratorio init ${quoted(workspace)}`;
+  const use = typeof movedTo === 'string' ? `Use it there: oratorio up ${quoted(movedTo)}. ` : '';
+  return `${use}To remove the old path from the list: oratorio stop ${quoted(workspace)}`;
+}
+
 function hintFor({ code, details, message }: HubRequestError): string | null {
   const workspace = typeof details?.['workspacePath'] === 'string' ? details['workspacePath'] : '<workspace>';
   switch (code) {
     case 'workspaceNotFound':
       // The Hub names the command where the directory is there.
       if (message.includes(': oratorio init ')) return null;
-      return `To make it a workspace: oratorio init ${quoted(workspace)}`;
+      return goneHint(workspace, details);
     case 'workspaceLocked':
       return lockedHint(details ?? {});
     case 'appServerStartFailed':

@@ -366,7 +366,7 @@ function restoreKnown({ registry, services, store }: Held, logger: Logger): read
   const recover = async (stored: StoredWorkspace): Promise<boolean> => {
     const workspacePath = stored.canonicalWorkspacePath;
     try {
-      const problem = workspaceProblem(services, workspacePath);
+      const problem = workspaceProblem(services, stored);
       const lastError = problem?.message;
       if (problem) logger.warn('a known workspace cannot be used', { workspacePath, lastError });
       const restored = registry.restore(problem ? { ...stored, lastError: problem.message, rest: problem } : stored);

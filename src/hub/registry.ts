@@ -18,10 +18,11 @@ import {
   sidecarsInUse,
 } from '../../machines/index.ts';
 import type { AppServerRecord } from '../protocol/index.ts';
-import { workspaceFiles, workspaceLockPath } from '../supervise/index.ts';
+import { probeLock, workspaceFiles, workspaceLockPath } from '../supervise/index.ts';
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { inspectUnmanaged, restingRecord } from './inspect-unmanaged.ts';
+import { goneWorkspace, isGone } from './moved-workspace.ts';
 import { publicState, recentStderr } from './record.ts';
 import { parseSidecarRequest, type SidecarRequest } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
@@ -63,6 +64,7 @@ export interface Registry {
   list(): AppServerRecord[];
   /** Records of all known workspaces, with the servers that run without this Hub. */
   listAll(): Promise<AppServerRecord[]>;
+  /** `POST /v1/appservers/stop`. A workspace whose directory is gone is not listed afterwards. */
   stop(path: unknown): Promise<AppServerRecord>;
   restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord>;
   find(path: unknown): Workspace | undefined;
@@ -163,6 +165,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     return add({
       workspacePath: requested,
       canonicalWorkspacePath: canonical,
+      directory: null,
       server: null,
       external: false,
       proxy: null,
@@ -184,6 +187,27 @@ export function createRegistry(options: RegistryOptions): Registry {
       if (workspace.facts.stored.workspacePath === path) return workspace;
     }
     return undefined;
+  }
+
+  /** @throws HttpError `workspaceNotFound`; for a known workspace whose directory is gone with its new place */
+  function resolveLive(path: unknown): WorkspacePath {
+    try {
+      return resolvePath(path);
+    } catch (error) {
+      const known = find(path);
+      if (!known || !isGone(known.path)) throw error;
+      const { message, movedTo } = goneWorkspace(known.facts.stored);
+      throw hubError('workspaceNotFound', message, { workspacePath: path, movedTo }, 404);
+    }
+  }
+
+  /** Ends the supervision of a workspace whose directory is gone. Its state in the home stays. */
+  function forget(workspace: Workspace): void {
+    workspace.release();
+    workspaces.delete(workspace.path);
+    allFacts.delete(workspace.path);
+    byId.delete(workspace.facts.id);
+    void hub.save();
   }
 
   function resolveKnown(path: unknown): WorkspacePath {
@@ -218,7 +242,7 @@ export function createRegistry(options: RegistryOptions): Registry {
 
   function ensure(request: EnsureOptions): Workspace | AppServerRecord | Promise<Workspace | AppServerRecord> {
     const sidecar = parseSidecarRequest(request.apiProxy);
-    const path = resolvePath(request.workspacePath);
+    const path = resolveLive(request.workspacePath);
     if (!request.startIfMissing) return inspectPath(path);
     const workspace = open(path);
     const before = workspace.snapshot();
@@ -246,7 +270,10 @@ export function createRegistry(options: RegistryOptions): Registry {
     if (isStopping(snapshot)) throw failureOf(workspace, snapshot, requested);
     // A later request has begun another run: the answer describes the end of the one that this request stopped.
     if (isSuperseded(snapshot, before)) return restingRecord(hub, resolved, workspace.facts);
-    return workspace.record(requested);
+    const record = workspace.record(requested);
+    const isHeld = probeLock(workspaceFiles(hub.home, canonical).mutexPath) === 'held';
+    if (isStopped(snapshot) && !isHeld && isGone(canonical)) forget(workspace);
+    return record;
   }
 
   /** @throws HttpError `workspaceLocked` when a process of another home owns the workspace: it is not this Hub's to stop */
@@ -261,7 +288,7 @@ export function createRegistry(options: RegistryOptions): Registry {
 
   async function restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord> {
     const sidecar = parseSidecarRequest(apiProxy);
-    const { requested, canonical } = resolvePath(path);
+    const { requested, canonical } = resolveLive(path);
     const workspace = open({ requested, canonical });
     const before = workspace.snapshot();
     refuseExternal(workspace, requested);

@@ -222,7 +222,8 @@ export const hubRoutes = {
     path: '/v1/appservers/stop',
     auth: true,
     isForPage: true,
-    summary: 'Stops the agent server of a workspace and answers when its process group is gone.',
+    summary:
+      'Stops the agent server of a workspace and answers when its process group is gone. A workspace whose directory is gone is not listed afterwards.',
     request: 'StopInput',
     response: record,
     errors: ['invalidRequest', 'workspaceNotFound', 'workspaceLocked'],

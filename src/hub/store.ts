@@ -12,6 +12,8 @@ const StoredProcess = v.object({ marker: v.string(), identity: v.nullable(Proces
 const StoredWorkspace = v.object({
   workspacePath: v.string(),
   canonicalWorkspacePath: v.string(),
+  /** Identity of the directory at the last start: a renamed one is found again. */
+  directory: v.optional(v.nullable(v.string()), null),
   /** Written before the process is spawned, so that no crash leaves an unknown process. */
   server: v.nullable(StoredProcess),
   /** A server that this user has started without a Hub was seen. Nothing is stored by which a later Hub could signal it. */

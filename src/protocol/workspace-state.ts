@@ -119,10 +119,12 @@ export function problemsOf(facts: ProblemFacts): Problem[] {
 }
 
 /** Commands for a server that does not run, by kind of failure. */
-const remedies: Readonly<Record<string, (workspace: string) => string>> = {
+const remedies: Readonly<Record<string, (workspace: string, message: string) => string>> = {
   invalidConfig: (workspace) => `oratorio up ${workspace}`,
   workspaceLocked: (workspace) => `oratorio stop ${workspace}`,
-  workspaceGone: (workspace) => `oratorio init ${workspace}`,
+  // A stop removes a workspace from the list whose directory is gone.
+  workspaceGone: (workspace, message) =>
+    `oratorio ${message.includes('oratorio init ') ? 'init' : 'stop'} ${workspace}`,
 };
 const seeLogs = (workspace: string) => `oratorio logs ${workspace}`;
 
@@ -136,7 +138,7 @@ function restProblems({ rest, state, lastError, workspace, configProblem }: Prob
   if (configProblem !== null && rest.kind === 'workspaceGone') return [];
   const code = rest.kind in wordsAtRest ? rest.kind : 'exited';
   const what = rest.message.replace(/ Ensure or restart the workspace to try again\.$/, '');
-  return [{ code, what, where: null, next: (remedies[rest.kind] ?? seeLogs)(workspace) }];
+  return [{ code, what, where: null, next: (remedies[rest.kind] ?? seeLogs)(workspace, rest.message) }];
 }
 
 const silent = ({ lastError, workspace }: ProblemFacts): Problem => ({

@@ -1,6 +1,6 @@
 /** The built and installed command line tool, from `up` to `hub stop`: a real Hub and a real agent server. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -204,3 +204,34 @@ t.test('app-server exits with 4 without a workspace and with 5 beside another ag
   t.match(await oratorio(['ensure', workspace]), { code: 0 });
   t.match(await oratorio(['app-server', '--workspace', workspace]), { code: 5, stderr: /another agent server/i });
 });
+
+t.test(
+  'a command for a moved workspace names its new place, and stop removes the old path from the list',
+  async (t) => {
+    const [before, after] = [join(home, 'before'), join(home, 'after')];
+    t.match(await oratorio(['up', before, '--init', '--no-follow']), { code: 0 });
+    renameSync(before, after);
+    for (const argv of [['chat', 'hello'], ['exec', 'hello'], ['undo']]) {
+      const { code, stderr } = await oratorio([...argv, '--workspace', before]);
+      t.equal(code, 4, argv.join(' '));
+      t.match(stderr, `${before} does not exist: it was moved or deleted, probably to ${after}.`);
+      t.match(
+        stderr,
+        `Use it there: oratorio up ${after}. To remove the old path from the list: oratorio stop ${before}`,
+      );
+      t.notMatch(stderr, 'oratorio init');
+    }
+    t.match(await oratorio(['chat', 'hello', '--workspace', join(home, 'never')]), {
+      code: 4,
+      stderr: /Correct the path, or make it a workspace: oratorio init .*never/,
+    });
+    t.match(await oratorio(['stop', before]), {
+      code: 0,
+      stderr: `${before} does not exist, and is removed from the list.`,
+    });
+    t.notMatch((await oratorio(['list'])).stdout, 'before');
+    const { stdout } = await oratorio(['stop', workspace]);
+    t.match(stdout, 'stopped', 'control: a workspace that is there stays');
+    t.match((await oratorio(['list'])).stdout, 'site');
+  },
+);

@@ -32,9 +32,35 @@ t.test('a workspace that is moved while its server runs is reported missing, and
   const isGivenUp = ({ workspacePath, data }: { workspacePath: string | null; data: Record<string, unknown> }) =>
     workspacePath === path && data['stopped'] !== true;
   t.match((await events.wait('appserver.exited', isGivenUp)).data, { error: /does not exist/ });
-  t.match(await hub.record(path), { state: 'exited', problems: [{ code: 'workspaceGone' }] });
+  const what = new RegExp(`moved or deleted, probably to ${path}-2\\. Move it back, or remove it from the list`);
+  t.match(await hub.record(path), {
+    state: 'exited',
+    problems: [{ code: 'workspaceGone', what, next: `oratorio stop ${path}` }],
+  });
   t.notOk(existsSync(path));
   t.match(await hub.ensure(`${path}-2`), { state: 'running' }, 'its new place can be used');
+  t.match(await hub.call('POST', '/v1/appservers/ensure', { workspacePath: path, startIfMissing: true }), {
+    status: 404,
+    body: { error: { code: 'workspaceNotFound', message: what, details: { movedTo: `${path}-2` } } },
+  });
+});
+
+t.test('a stop removes a workspace from the list when its directory is gone, and only then', async (t) => {
+  const [path, other] = [makeWorkspace(t, settings), makeWorkspace(t, settings)];
+  await Promise.all([hub.ensure(path), hub.ensure(other)]);
+  const stop = (workspacePath: string) => hub.call('POST', '/v1/appservers/stop', { workspacePath });
+  const listed = async () =>
+    ((await hub.call('GET', '/v1/appservers')).body as AppServerRecord[]).map((each) => each.canonicalWorkspacePath);
+  t.match(await stop(path), { status: 200, body: { state: 'stopped' } });
+  t.ok((await listed()).includes(path), 'control: a stopped workspace stays in the list');
+  rmSync(path, { recursive: true });
+  t.match(await stop(path), { status: 200, body: { state: 'stopped' } });
+  t.notOk((await listed()).includes(path));
+  t.ok((await listed()).includes(other));
+  t.match(await stop(path), { status: 404, body: { error: { code: 'workspaceNotFound' } } });
+  mkdirSync(join(path, '.oratorio'), { recursive: true });
+  writeFileSync(join(path, '.oratorio', 'config.json'), JSON.stringify(settings));
+  t.match(await hub.ensure(path), { state: 'running' }, 'it can come back');
 });
 
 t.test('a clone in the place of a workspace gets a server of its own, whose turns can be taken back', async (t) => {

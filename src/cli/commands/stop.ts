@@ -1,8 +1,9 @@
+import { existsSync } from 'node:fs';
 import { endByHand, isHeld, noteEnd, runsByHand } from '../by-hand.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during, withHubOf } from '../hub.ts';
-import { recordLines } from '../render.ts';
+import { inLine, recordLines } from '../render.ts';
 import { workspacePath } from '../workspace.ts';
 
 /** `oratorio stop [workspace]`: a server that was started by hand ends, too. */
@@ -19,5 +20,6 @@ export async function run(context: CommandContext): Promise<number> {
   );
   if (output.json) output.document(record);
   else for (const line of recordLines(record, output.colors)) output.line(line);
+  if (!existsSync(path)) output.note(`· ${inLine(path)} does not exist, and is removed from the list.`);
   return exitCodes.ok.code;
 }

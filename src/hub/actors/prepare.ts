@@ -7,6 +7,7 @@ import { isAlive, lockFault, probeLock, type WorkspaceFiles, workspaceFiles } fr
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { endLeftovers, endRecordedProcesses } from '../leftovers.ts';
+import { directoryIdentity, goneWorkspace } from '../moved-workspace.ts';
 import { introduce } from '../probe.ts';
 import { ownedMessage, publishedLock } from '../workspace-files.ts';
 import { planLaunch } from './plan-launch.ts';
@@ -28,12 +29,14 @@ function unusable(facts: WorkspaceFacts, { mutexPath, lockPath }: WorkspaceFiles
 async function checkWorkspace(hub: HubServices, { stored }: WorkspaceFacts): Promise<void> {
   try {
     openWorkspace(stored.canonicalWorkspacePath, { home: hub.home });
+    stored.directory = directoryIdentity(stored.canonicalWorkspacePath);
   } catch (error) {
     if (!(error instanceof WorkspaceError)) throw error;
     if (stored.server) await endLeftovers(hub.logger, stored.server);
     await endRecordedProcesses(hub, stored.canonicalWorkspacePath);
     stored.server = null;
-    throw new StartError('workspaceGone', error.message, false);
+    const message = error.fault === 'missing' ? goneWorkspace(stored).message : error.message;
+    throw new StartError('workspaceGone', message, false);
   }
 }
 
