@@ -23,7 +23,8 @@ const ready: AgentInUse = { kind: 'acp', name: 'codex', version: '2.6.0', state:
 /** State of a workspace with a report. */
 const known = (): ReturnType<Parameters<typeof createStore>[1]> => [
   {
-    ...{ workspacePath: '/w', canonicalWorkspacePath: '/w', server: null, external: false, proxy: null },
+    ...{ workspacePath: '/w', canonicalWorkspacePath: '/w', directory: null },
+    ...{ server: null, external: false, proxy: null },
     ...{ exitCode: null, lastError: null, lastStartedAt: null, lastExitedAt: null, rest: null, configHash: null },
     report: {
       ...{ incarnation: 'i-1', health: 'healthy', lastTurn: null, failure: null, failuresInARow: 0, model: null },
