@@ -8,6 +8,7 @@ export class PacedReading {
   readonly #busyMs: number;
   /** Start of the present batch, in milliseconds; undefined: none in this turn of the event loop. */
   #since: number | undefined;
+  #isResting = false;
 
   constructor(busyMs: number) {
     this.#busyMs = busyMs;
@@ -25,8 +26,18 @@ export class PacedReading {
     this.#since = since;
     setImmediate(() => {
       this.#since = undefined;
-      if (stream.isPaused()) stream.resume();
+      if (stream.isPaused() && !this.#isResting) stream.resume();
     });
     return since;
+  }
+
+  /** Reads nothing of `stream` for a time. */
+  rest(stream: Readable, ms: number): void {
+    this.#isResting = true;
+    stream.pause();
+    setTimeout(() => {
+      this.#isResting = false;
+      stream.resume();
+    }, ms).unref();
   }
 }

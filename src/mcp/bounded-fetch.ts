@@ -1,17 +1,18 @@
 import { outgoingFetch } from '../http/index.ts';
+import type { MessagePace } from './message-pace.ts';
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /**
  * `fetch` that reads no message of more than `maxBytes`: of an event stream no longer line, of any other answer no more in
- * all. The body fails when it is too long.
+ * all. The body fails when it is too long. Of event streams it reads as many lines as the pace allows.
  */
-export function boundedFetch(maxBytes: number): Fetch {
+export function boundedFetch(maxBytes: number, pace: MessagePace): Fetch {
   return async (url, init) => {
     const response = await outgoingFetch(url, init);
     if (response.body === null) return response;
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
-    const body = response.body.pipeThrough(limitBytes(maxBytes, isStream));
+    const body = response.body.pipeThrough(limitBytes(maxBytes, isStream ? pace : undefined));
     const { status, statusText, headers } = response;
     return new Response(body, { status, statusText, headers });
   };
@@ -19,14 +20,21 @@ export function boundedFetch(maxBytes: number): Fetch {
 
 const lineFeed = 10;
 
-function limitBytes(maxBytes: number, perLine: boolean): TransformStream<Uint8Array, Uint8Array> {
+function limitBytes(maxBytes: number, pace: MessagePace | undefined): TransformStream<Uint8Array, Uint8Array> {
   let seen = 0;
   return new TransformStream({
-    transform(chunk, controller) {
-      const lineEnd = perLine ? chunk.lastIndexOf(lineFeed) : -1;
+    async transform(chunk, controller) {
+      const lineEnd = pace ? chunk.lastIndexOf(lineFeed) : -1;
       seen = lineEnd < 0 ? seen + chunk.length : chunk.length - lineEnd - 1;
       if (seen > maxBytes) controller.error(new Error(`the answer is longer than ${maxBytes} bytes`));
       else controller.enqueue(chunk);
+      await pace?.wait(lineEnds(chunk));
     },
   });
+}
+
+function lineEnds(chunk: Uint8Array): number {
+  let found = 0;
+  for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, at + 1)) found += 1;
+  return found;
 }

@@ -4,6 +4,7 @@ import { failureOf, McpFailure, networkCode } from './failure.ts';
 import type { JSONRPCMessage, StreamableHTTPClientTransport, Transport, TransportSendOptions } from './library.ts';
 import type { Link, LinkEnd } from './link.ts';
 import type { ListReview } from './list-review.ts';
+import { MessagePace, UnreadAnswers } from './message-pace.ts';
 
 type HttpSettings = McpServerSettings & { readonly transport: 'streamableHttp' };
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -59,11 +60,13 @@ class WatchedTransport implements Transport {
   readonly #lists: ListReview;
   readonly #onLost: (end: LinkEnd) => void;
   readonly #waiting = new Set<string | number>();
+  readonly #unread: UnreadAnswers;
 
   constructor(inner: StreamableHTTPClientTransport, lists: ListReview, onLost: (end: LinkEnd) => void) {
     this.#inner = inner;
     this.#lists = lists;
     this.#onLost = onLost;
+    this.#unread = new UnreadAnswers(onLost);
     inner.onmessage = (message) => {
       if (!('method' in message) && message.id !== undefined) this.#waiting.delete(message.id);
       this.onmessage?.(lists.received(message));
@@ -94,7 +97,7 @@ class WatchedTransport implements Transport {
     this.#lists.sent(message);
     const { requestSignal, onRequestStreamEnd, headers } = options;
     try {
-      await this.#inner.send(message, {
+      const sent = this.#inner.send(message, {
         ...(requestSignal && { requestSignal }),
         ...(headers && { headers }),
         onRequestStreamEnd: () => {
@@ -102,6 +105,7 @@ class WatchedTransport implements Transport {
           this.#giveUp(id);
         },
       });
+      await ('method' in message ? sent : this.#unread.during(sent));
     } catch (error) {
       if (id !== undefined) this.#waiting.delete(id);
       if (requestSignal?.aborted !== true) this.#judge(error);
@@ -147,7 +151,10 @@ export function openHttpLink(
   const { url, headers } = addressOf(settings, env);
   checkHeaders(headers);
   const { promise: gone, resolve } = Promise.withResolvers<LinkEnd | undefined>();
-  const inner = makeTransport(url, { requestInit: { headers }, fetch: boundedFetch(defaults.mcp.messageBytes) });
+  const inner = makeTransport(url, {
+    requestInit: { headers },
+    fetch: boundedFetch(defaults.mcp.messageBytes, new MessagePace()),
+  });
   const transport = new WatchedTransport(inner, lists, end);
   function end(how?: LinkEnd): void {
     void transport.close().finally(() => resolve(how));

@@ -13,6 +13,7 @@ import { McpFailure } from './failure.ts';
 import type { JSONRPCMessage, ReadBuffer, Transport } from './library.ts';
 import type { Link, LinkEnd } from './link.ts';
 import type { ListReview } from './list-review.ts';
+import { MessagePace, UnreadAnswers } from './message-pace.ts';
 
 const lineEnd = Buffer.from('\n');
 
@@ -36,18 +37,25 @@ class StdioTransport implements Transport {
     onLine: (line, isCut) => {
       if (isCut) this.#isFlooded = true;
       else this.#take(line);
+      this.#fresh += 1;
     },
   });
   readonly #onFlood: (problem: string) => void;
   readonly #reading = new PacedReading(defaults.reading.busyMs);
+  readonly #pace = new MessagePace();
+  readonly #unread: UnreadAnswers;
+  /** Messages of the present chunk. */
+  #fresh = 0;
   #isFlooded = false;
   #isClosed = false;
+  #drained: Promise<unknown> | undefined;
 
-  constructor(process: PipedProcess, { parser, lists }: MessageReaders, onFlood: (problem: string) => void) {
+  constructor(process: PipedProcess, { parser, lists }: MessageReaders, fail: (end: LinkEnd) => void) {
     this.#process = process;
+    this.#unread = new UnreadAnswers(fail);
+    this.#onFlood = (message) => fail({ code: 'protocol', message, isRetryable: true });
     this.#parser = parser;
     this.#lists = lists;
-    this.#onFlood = onFlood;
     this.pid = process.pid;
   }
 
@@ -64,7 +72,10 @@ class StdioTransport implements Transport {
     this.#lists.sent(message);
     if (input.write(`${JSON.stringify(message)}\n`)) return;
     // A broken pipe means that the process ends: its exit says more.
-    await Promise.race([once(input, 'drain').catch(() => exited), exited]);
+    this.#drained ??= Promise.race([once(input, 'drain').catch(() => exited), exited]).finally(() => {
+      this.#drained = undefined;
+    });
+    await ('method' in message ? this.#drained : this.#unread.during(this.#drained));
   }
 
   async close(): Promise<void> {
@@ -77,7 +88,11 @@ class StdioTransport implements Transport {
   #read(chunk: Buffer): void {
     if (this.#isClosed) return;
     const { messageBytes } = defaults.mcp;
-    this.#reading.run(this.#process.output, () => this.#lines.add(chunk));
+    const { output } = this.#process;
+    this.#fresh = 0;
+    this.#reading.run(output, () => this.#lines.add(chunk));
+    const restMs = this.#pace.spend(this.#fresh);
+    if (restMs > 0) this.#reading.rest(output, restMs);
     this.#isFlooded ||= this.#lines.unfinishedBytes > messageBytes;
     if (this.#isFlooded) this.#onFlood(`It sent a message of more than ${messageBytes / 1_048_576} MiB.`);
   }
@@ -108,9 +123,7 @@ export async function openStdioLink(options: ServerProcessOptions, readers: Mess
   const process = await startServer(options);
   let isAsked = false;
   let failed: LinkEnd | undefined;
-  const transport = new StdioTransport(process, readers, (message) => {
-    fail({ code: 'protocol', message, isRetryable: true });
-  });
+  const transport = new StdioTransport(process, readers, fail);
   function fail(end: LinkEnd): void {
     failed ??= end;
     process.kill();

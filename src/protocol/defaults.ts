@@ -310,6 +310,11 @@ export const defaults = {
     drainMs: 100,
     /** Limit of one message of a server. */
     messageBytes: 16 * mebibyte,
+    /** Messages of one server that are read in the long run, and without a pause. */
+    messagesPerSecond: 500,
+    messagesAtOnce: 2_000,
+    /** Answers to requests of one server that wait for it to read. */
+    unreadAnswers: 1_000,
     stderrBytes: 8_192,
     /** Limit of standard error that an error text quotes. */
     quotedStderrChars: 1_000,
