@@ -38,7 +38,7 @@ import {
 import type { Automations } from '../automations/index.ts';
 import type { Engines } from '../checkpoints/index.ts';
 import { type Config, homeDirectory, type LoadedConfig, restartPolicyOf } from '../config/index.ts';
-import { messageOf, type PinnedDirectory, searchPathOutside } from '../lib/index.ts';
+import { messageOf, type PinnedDirectory } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import {
   type AgentChoice,
@@ -49,6 +49,7 @@ import {
   type PromptCommandInfo,
   type Turn,
 } from '../protocol/index.ts';
+import { outsideEnvironment } from '../supervise/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
 import { automationsOf } from './announced-automations.ts';
 import { checkBudget } from './budget-check.ts';
@@ -131,7 +132,9 @@ export interface Assembly {
  * @throws StartupError (config) when the database cannot be used
  */
 export function assemble(options: AssemblyOptions): Assembly {
-  const { workspacePath, config, env, secrets, logger, observe, onTurnEnd } = options;
+  const { workspacePath, config, secrets, logger, observe, onTurnEnd } = options;
+  // A file of the workspace counts as a program, or as a library of one, only where its path is given.
+  const env = outsideEnvironment(workspacePath, options.env);
   const cleaner = new Secrets();
   for (const secret of secrets) cleaner.protect(secret);
   const onBug = (error: unknown) => logger.bug(error);
@@ -173,9 +176,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     observe: (actor, { id, threadId }) =>
       observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
   });
-  // Programs of the workspace make no sandbox.
-  const outsideEnv = { ...env, PATH: searchPathOutside(workspacePath, env['PATH']) };
-  const rooms = new Rooms(outsideEnv);
+  const rooms = new Rooms(env);
   // A start waits for no trial, and has no process besides the server.
   const sandbox: SandboxReport = new SandboxReport(() => trySandbox(toolSettings, workspacePath));
   const ownSettings = {
@@ -183,7 +184,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     tools: config.Tools,
     passEnvironment: config.Supervision.PassEnvironment,
     secrets,
-    environment: env,
+    environment: options.env,
   };
   const shellProblems = {
     timeoutMs: defaults.agent.shellSetupMs,
@@ -237,7 +238,7 @@ export function assemble(options: AssemblyOptions): Assembly {
         onProblem: (error) => logger.warn('checkpoints cannot be used', { reason: messageOf(error) }),
       })
     : undefined;
-  const { delegate, agents } = agentsOfWorkspace(options, toolSettings, (secret) => {
+  const { delegate, agents } = agentsOfWorkspace({ ...options, env }, toolSettings, (secret) => {
     logger.protect(secret);
     cleaner.protect(secret);
   });
@@ -274,7 +275,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     },
     hooks: new Hooks(
       config.Hooks,
-      userCommands({ environment: outsideEnv, passEnvironment: config.Supervision.PassEnvironment, secrets }),
+      userCommands({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
       workspacePath,
     ),
     rules: new RuleBook({

@@ -1,4 +1,4 @@
-import { absoluteSearchPath, searchPathOutside } from '../lib/index.ts';
+import { outsideEnvironment } from '../supervise/index.ts';
 
 /** Settings of one git process. */
 export interface GitEnvironmentOptions {
@@ -30,15 +30,11 @@ export function gitEnvironment(
   source: Readonly<Record<string, string | undefined>>,
   { transports = [], hasUsersConfiguration = false, workspacePath, config = [] }: GitEnvironmentOptions = {},
 ): Record<string, string> {
-  const inherited = Object.entries(source).filter(
+  const inherited = Object.entries(outsideEnvironment(workspacePath, source)).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && !/^(?:GIT_|(?:SSH|SUDO)_ASKPASS$)/i.test(entry[0]),
   );
   return {
     ...Object.fromEntries(inherited),
-    PATH:
-      workspacePath === undefined
-        ? absoluteSearchPath(source['PATH'])
-        : searchPathOutside(workspacePath, source['PATH']),
     ...messages,
     ...programs,
     ...(!hasUsersConfiguration && { ...withoutUser, ...withoutPrompt }),

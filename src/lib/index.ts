@@ -36,9 +36,9 @@ export { isMissingPart, replacedProgramAdvice } from './missing-part.ts';
 export { dollars } from './money.ts';
 export { PacedReading } from './paced-reading.ts';
 export { packageRoot } from './package-root.ts';
-export { isWithin, realPathOr } from './paths.ts';
+export { canonicalPath, isWithin, realPathOr } from './paths.ts';
 export { type DirectoryLoss, PinnedDirectory } from './pinned-directory.ts';
-export { absoluteSearchPath, findProgram, searchPathOutside, usualPlaces } from './programs.ts';
+export { findProgram, usualPlaces } from './programs.ts';
 export { Pump } from './pump.ts';
 export {
   redact,

@@ -1,6 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { isWithin, realPathOr } from './paths.ts';
 
 /** Where to look when `PATH` does not say, or says too little. */
 export const usualPlaces = ['/usr/local/bin', '/usr/bin', '/bin'];
@@ -27,22 +26,3 @@ function isExecutable(file: string): boolean {
     return false;
   }
 }
-
-/** Absolute directories of a `PATH`; the usual ones without any, because an empty `PATH` means the working directory. */
-export function absoluteSearchPath(path = ''): string {
-  return joined(path.split(delimiter).filter((each) => isAbsolute(each)));
-}
-
-/**
- * Absolute directories of a `PATH` outside of `directory`, links followed; the usual ones without any, because an empty `PATH` means the
- * working directory.
- */
-export function searchPathOutside(directory: string, path = ''): string {
-  const real = realPathOr(directory);
-  const isOutside = (each: string): boolean =>
-    isAbsolute(each) && !isWithin(real, each) && !isWithin(real, realPathOr(each));
-  return joined(path.split(delimiter).filter(isOutside));
-}
-
-const joined = (directories: readonly string[]): string =>
-  (directories.length > 0 ? directories : usualPlaces).join(delimiter);

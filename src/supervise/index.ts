@@ -48,6 +48,7 @@ export { capLog, LogKeeper, logKeeper } from './log-keeper.ts';
 export { readTail } from './log-tail.ts';
 export type { ManagedProcess, ProcessExit, ProcessLogs } from './managed.ts';
 export { killMarked } from './marked.ts';
+export { outsideEnvironment, searchPathOutside, withOutsideLibraries } from './outside.ts';
 export { knownPageToken, pageToken, pageTokenFile, revokePageToken, watchedPageToken } from './page-token.ts';
 export { type PipedExit, PipedProcess, type PipedProcessOptions } from './piped-process.ts';
 export { type PollOptions, type PollResult, pollUntil } from './poll.ts';

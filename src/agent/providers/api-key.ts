@@ -7,22 +7,21 @@ const { apiKeyCommandMs, apiKeyChars } = defaults.upstream;
 
 /**
  * The key of a provider: as set, or as its command prints it. The command runs without a shell, in the environment of this
- * process.
+ * process; it is no program of a workspace unless its path is given.
  * @throws ModelError upstreamUnauthorized when the command fails or prints no key
  */
 export async function apiKeyOf({ apiKey, apiKeyCommand }: ProviderSettings): Promise<string> {
   const [program, ...args] = apiKeyCommand;
   if (apiKey !== '' || program === undefined) return apiKey;
-  const { runProgram } = await import('../../supervise/index.ts');
+  const { outsideEnvironment, runProgram } = await import('../../supervise/index.ts');
   let output = '';
   const stdout = (chunk: Buffer) => {
     if (output.length <= apiKeyChars) output += chunk.toString('utf8');
   };
-  const end = await runProgram({ program, args, env: process.env, timeoutMs: apiKeyCommandMs, stdout }).catch(
-    (error: unknown) => {
-      throw refusal(program, messageOf(error));
-    },
-  );
+  const env = outsideEnvironment(undefined, process.env);
+  const end = await runProgram({ program, args, env, timeoutMs: apiKeyCommandMs, stdout }).catch((error: unknown) => {
+    throw refusal(program, messageOf(error));
+  });
   if (end.cause === 'timedOut') throw refusal(program, `it did not end within ${apiKeyCommandMs} ms`);
   if (end.exitCode !== 0) throw refusal(program, `it ended with ${end.exitCode ?? end.signal}`);
   const key = output.trim();

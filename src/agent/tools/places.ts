@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { findProgram, searchPathOutside, usualPlaces } from '../../lib/index.ts';
+import { findProgram, usualPlaces } from '../../lib/index.ts';
+import { searchPathOutside } from '../../supervise/index.ts';
 import type { ToolContext } from '../tool.ts';
 import { displayPath, isWithin, type PathRules, resolveInWorkspace } from './paths.ts';
 

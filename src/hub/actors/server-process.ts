@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { defaults } from '../../protocol/index.ts';
-import { adoptManaged, childEnvironment, logFiles, spawnManaged } from '../../supervise/index.ts';
+import { adoptManaged, childEnvironment, logFiles, spawnManaged, withOutsideLibraries } from '../../supervise/index.ts';
 import { compileCacheDirectory } from '../compile-cache.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { endRecordedProcesses, reportUnverified } from '../leftovers.ts';
@@ -27,7 +27,7 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
         command: hub.agentServer.command,
         args: [...hub.agentServer.args, '--managed', '--workspace', workspacePath],
         cwd: workspacePath,
-        env: childEnvironment(hub.environment, {
+        env: childEnvironment(withOutsideLibraries(hub.environment), {
           pass: facts.passEnvironment,
           add: { ORATORIO_HOME: hub.home, ...(compileCache !== undefined && { NODE_COMPILE_CACHE: compileCache }) },
         }),

@@ -15,6 +15,7 @@ import {
   logFiles,
   monotonicMs,
   occupantOf,
+  outsideEnvironment,
   probeHttp,
   spawnManaged,
 } from '../../supervise/index.ts';
@@ -86,7 +87,7 @@ function sidecarSource(hub: HubServices, facts: WorkspaceFacts, number: number |
         command: sidecar.binaryPath,
         args: ['--config', sidecar.configPath],
         cwd: stored.canonicalWorkspacePath,
-        env: childEnvironment(hub.environment),
+        env: childEnvironment(outsideEnvironment(undefined, hub.environment)),
         logDirectory,
         marker,
         logBytes: defaults.supervise.logBytes,

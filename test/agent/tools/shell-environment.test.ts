@@ -1,10 +1,12 @@
 /** The environment that a login shell and the project give to commands. */
+import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { ShellEnvironment } from '../../../src/agent/index.ts';
 import { createExec } from '../../../src/agent/tools/exec/exec.ts';
 import type { SandboxMode } from '../../../src/agent/tools/index.ts';
+import { findProgram } from '../../../src/lib/index.ts';
 import { markerVariable } from '../../../src/supervise/index.ts';
 import { scanProcesses } from '../../../src/supervise/scan.ts';
 import { until } from '../../supervise/helpers.ts';
@@ -17,6 +19,8 @@ interface Scene {
   readonly secrets?: readonly string[];
   readonly timeoutMs?: number;
   readonly sandbox?: SandboxMode;
+  /** Sandbox of the command itself. */
+  readonly execSandbox?: SandboxMode;
   /** The `PATH` of the server begins with `bin` of the workspace. */
   readonly hasOwnPrograms?: boolean;
 }
@@ -24,7 +28,7 @@ interface Scene {
 /** A workspace, a home with a profile, and the variables that its commands get. */
 function stage(t: Test, scene: Scene) {
   const { profile = '', setup = '', files = {}, secrets = [], timeoutMs = 600_000 } = scene;
-  const { sandbox = 'required', hasOwnPrograms = false } = scene;
+  const { sandbox = 'required', execSandbox = 'off', hasOwnPrograms = false } = scene;
   const workspacePath = temporaryWorkspace(t);
   const home = temporaryWorkspace(t);
   writeFileSync(join(home, '.bash_profile'), profile);
@@ -45,7 +49,7 @@ function stage(t: Test, scene: Scene) {
     onProblem: (problem) => problems.push(problem),
   });
   const exec = createExec({
-    ...{ timeoutMs: 600_000, maxTimeoutMs: 600_000, maxOutputChars: 10_000, sandbox: 'off', network: 'deny' },
+    ...{ timeoutMs: 600_000, maxTimeoutMs: 600_000, maxOutputChars: 10_000, sandbox: execSandbox, network: 'deny' },
     ...{ home, pathRules, ...settings, shell },
   });
   const run = async (command: string) => (await call(exec, { command }, { workspacePath })).text;
@@ -158,5 +162,27 @@ t.test('nothing of the workspace runs outside of the sandbox', async (t) => {
     t.equal(isInside, sandbox === 'required', 'control: the setup runs in the sandbox only');
     if (sandbox === 'off')
       t.match(scene.problems, [/^not run, .*Tools\.Shell\.Setup \(Tools\.Shell\.Sandbox is off\)/]);
+  }
+});
+
+const compiler = findProgram('cc', process.env['PATH']) ?? '';
+const hasNone = { skip: compiler === '' };
+t.test('regression: H48 a library that the project names is loaded in the sandbox only', hasNone, async (t) => {
+  for (const sandbox of ['off', 'required'] as const) {
+    const proof = join(temporaryWorkspace(t), 'proof');
+    const { exec, workspacePath } = stage(t, { setup: '. ./.env', execSandbox: sandbox });
+    const source = [
+      '#include <fcntl.h>\n#include <unistd.h>',
+      'unsigned la_version(unsigned version) { return version; }',
+      `__attribute__((constructor)) static void run(void) { close(open("${proof}", O_CREAT | O_WRONLY, 0600)); }`,
+    ].join('\n');
+    writeFileSync(join(workspacePath, 'library.c'), source);
+    const library = join(workspacePath, 'library.so');
+    const args = ['-shared', '-fPIC', '-o', library, join(workspacePath, 'library.c')];
+    t.equal(spawnSync(compiler, args).status, 0);
+    writeFileSync(join(workspacePath, '.env'), `export LD_AUDIT=${library} ODD='a"b$c'\n`);
+    const { text } = await call(exec, { command: 'echo "$LD_AUDIT|$ODD|$(env | grep -c INNER)"' }, { workspacePath });
+    t.equal(text.trim(), `${library}|a"b$c|0`, 'the command has it');
+    t.equal(existsSync(proof), sandbox === 'off', `${sandbox}: a program outside of the sandbox has loaded it`);
   }
 });

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { GitFailure, gitIn } from '../../../src/agent/worktrees/git.ts';
@@ -19,3 +19,18 @@ for (const [condition, said, reason] of [
     await t.rejects(run(['status'], { cwd: join(directory, 'ws') }), new GitFailure(reason));
   });
 }
+
+t.test('regression: H48 a program of the workspace is not git for a fork of it', async (t) => {
+  const directory = t.testdir({
+    ws: { bin: {}, '.oratorio': { 'config.json': '{}' } },
+    '.oratorio-worktrees': { fork: {} },
+  });
+  const planted = join(directory, 'ws', 'bin', 'git');
+  writeFileSync(planted, `#!/bin/sh\necho planted\n`);
+  chmodSync(planted, 0o755);
+  const run = gitIn({ PATH: `${join(directory, 'ws', 'bin')}:${process.env['PATH']}` });
+  const fork = join(directory, '.oratorio-worktrees', 'fork');
+  t.match(await run(['--version'], { cwd: fork }), /^git version/);
+  rmSync(join(directory, 'ws', '.oratorio'), { recursive: true });
+  t.equal(await run(['--version'], { cwd: fork }), 'planted', 'the control: the directory is no workspace');
+});

@@ -2,7 +2,8 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { directoryName } from '../../../config/index.ts';
-import { readJson, searchPathOutside } from '../../../lib/index.ts';
+import { readJson } from '../../../lib/index.ts';
+import { outsideEnvironment } from '../../../supervise/index.ts';
 import type { ToolContext, ToolResult } from '../../tool.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
@@ -128,10 +129,7 @@ export async function findPlace(
 export const outsideOf = (
   workspacePath: string,
   environment: PlaceSettings['environment'],
-): PlaceSettings['environment'] => ({
-  ...environment,
-  PATH: searchPathOutside(workspacePath, environment['PATH']),
-});
+): PlaceSettings['environment'] => outsideEnvironment(workspacePath, environment);
 
 const KnownWorkspaces = v.object({ appServers: v.array(v.object({ canonicalWorkspacePath: v.string() })) });
 

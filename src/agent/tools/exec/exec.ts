@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { findProgram, searchPathOutside } from '../../../lib/index.ts';
+import { findProgram } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
+import { searchPathOutside } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { type BackgroundProcesses, stateOf } from '../background/index.ts';
 import { defineTool } from '../define.ts';
@@ -11,8 +12,9 @@ import { CommandOutput } from './command-output.ts';
 import { type CommandPlace, findDirectory, findPlace, outsideOf, type PlaceSettings } from './command-place.ts';
 import { newMarker } from './environment.ts';
 import type { GitFinding } from './held-directory.ts';
+import { innerVariables } from './inner-variables.ts';
 import { reportEnd } from './report-end.ts';
-import { type CommandEnd, runCommand } from './run-command.ts';
+import { type CommandEnd, type CommandRun, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
 import { environmentOf, type VariableSettings } from './variables.ts';
 
@@ -196,8 +198,8 @@ export async function runShell(
   const env = await environmentOf(settings, context, marker);
   let wrapper = '';
   const end = await runCommand({
-    ...{ argv: [...place.words, ...shell(command, shellPath(settings, context))], cwd },
-    env: { ...env, ...place.env },
+    ...inPlace(place, command, { ...env, ...place.env }, shellPath(settings, context)),
+    cwd,
     ...{ marker, timeoutMs, signal: context.signal, onText },
     // Standard error of the command is part of its output: this text is from the programs before it.
     onErrorText: (text) => {
@@ -236,9 +238,9 @@ async function startInBackground(
   const { threadId, signal, onOutput } = context;
   const marker = newMarker(settings.environment);
   const variables = await environmentOf(settings, context, marker);
-  const argv = [...place.words, ...shell(command, shellPath(settings, context))];
   // A bash that reads from a socket takes itself for one below rsh, and reads ~/.bashrc, unless another shell started it.
-  const env = { ...variables, ...place.env, SHLVL: '1' };
+  const whole = { ...variables, ...place.env, SHLVL: '1' };
+  const { argv, env } = inPlace(place, command, whole, shellPath(settings, context));
   const process = settings.processes?.start({ argv, cwd, env, marker, threadId, command });
   if (!process) {
     await place.leave();
@@ -261,10 +263,16 @@ const shellPath = ({ environment }: ExecSettings, { workspacePath }: Pick<ToolCo
   searchPathOutside(workspacePath, environment['PATH']);
 
 /**
- * Both outputs go into one pipe, so that their order is preserved. `$0` and `$1` keep the command out of any
- * quoting.
+ * Words and environment of a command. Both outputs go into one pipe, so that their order is preserved. `$0` and `$1` keep the command out of
+ * any quoting.
  */
-function shell(command: string, path: string | undefined): string[] {
+function inPlace(
+  { words, isSandboxed }: CommandPlace,
+  command: string,
+  variables: Readonly<Record<string, string>>,
+  path: string | undefined,
+): Pick<CommandRun, 'argv' | 'env'> {
   const program = findProgram('bash', path) ?? '/bin/sh';
-  return ['/bin/sh', '-c', 'exec "$0" -c "$1" 2>&1', program, command];
+  const { env, script } = isSandboxed ? innerVariables(variables) : { env: variables, script: '' };
+  return { argv: [...words, '/bin/sh', '-c', `${script}exec "$0" -c "$1" 2>&1`, program, command], env };
 }

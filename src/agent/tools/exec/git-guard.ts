@@ -1,5 +1,6 @@
 import { type FSWatcher, lstatSync, readdirSync, watch } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { canonicalPath } from '../../../lib/index.ts';
 import { isWithin } from '../paths.ts';
 import { type BytePath, keyOf, parentOf } from './byte-path.ts';
 import { FixedFiles } from './fixed-files.ts';
@@ -19,7 +20,7 @@ import {
 } from './git-state.ts';
 import type { GitFinding } from './held-directory.ts';
 import { clearSetId, clearSetIdPromptly } from './set-id.ts';
-import { canonical, type Place, statOf } from './wall-plan.ts';
+import { type Place, statOf } from './wall-plan.ts';
 import { WrittenLinks } from './written-links.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -285,7 +286,7 @@ export class GitGuard {
 
   #repair(path: BytePath, known: KnownEntry): readonly GitFinding[] {
     const state = known.directories.get(path)?.state;
-    const isKnown = (place: string) => this.#isKnown(canonical(place));
+    const isKnown = (place: string) => this.#isKnown(canonicalPath(place));
     const findings = [...repairGitDirectory(path, { before: state, isKnown }), ...this.#links.remove(path)];
     known.directories.set(path, { fingerprint: fingerprintOf(path), state });
     return findings;
@@ -339,7 +340,7 @@ function alternatesOf(directory: string): readonly string[] {
   return lines
     .filter((line) => line !== '')
     .flatMap((line) => {
-      const git = dirname(canonical(join(line.startsWith('/') ? '/' : join(directory, 'objects'), line)));
+      const git = dirname(canonicalPath(join(line.startsWith('/') ? '/' : join(directory, 'objects'), line)));
       return looksLikeGit(git) ? [git] : [];
     });
 }

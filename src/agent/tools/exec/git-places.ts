@@ -1,11 +1,12 @@
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { canonicalPath } from '../../../lib/index.ts';
 import { isWithin } from '../paths.ts';
 import { type GitConfigEntry, parseGitConfig, targetsOf } from './git-config.ts';
 import { readRegular } from './git-state.ts';
 import { homesOf } from './home-places.ts';
 import { gitAbsent, isGitWork } from './sandbox-rule.ts';
-import { between, canonical, type Place, statOf } from './wall-plan.ts';
+import { between, type Place, statOf } from './wall-plan.ts';
 
 /** A git directory to protect. */
 export interface GitDirectory {
@@ -25,7 +26,7 @@ export function placesOfGit({ path: git, isLinked }: GitDirectory, workspacePath
   const absentFiles = isLinked ? gitAbsent.linkedFiles : gitAbsent.files;
   for (const name of namesOf(git).filter((each) => !isGitWork(each) && !isTemporary(each))) {
     const path = join(git, name);
-    const target = statOf(path, lstatSync)?.isSymbolicLink() ? canonical(path) : path;
+    const target = statOf(path, lstatSync)?.isSymbolicLink() ? canonicalPath(path) : path;
     if (statOf(target)) {
       if (target === path || isWritable(target)) rows.push({ path: target, access: 'read' });
     } else if (target !== path && isWritable(target)) {
@@ -166,7 +167,7 @@ function hooksBehindLinks(directory: string): readonly NamedPath[] {
 function rowsOf({ path, access }: NamedPath, workspacePath: string, links: Map<string, string>): readonly Place[] {
   const onTheWay = linksTo(path).filter(([link]) => isWithin(workspacePath, link));
   for (const [link, target] of onTheWay) links.set(link, target);
-  const real = canonical(path);
+  const real = canonicalPath(path);
   const isInside = real !== workspacePath && isWithin(workspacePath, real);
   const kind = statOf(real);
   const isExpected = access === 'absentFile' ? kind?.isFile() : kind !== undefined;

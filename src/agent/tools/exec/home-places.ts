@@ -1,11 +1,12 @@
 import { lstatSync, readFileSync, readlinkSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
+import { canonicalPath } from '../../../lib/index.ts';
 import { toolChainEnvironment } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
 import { parseGitConfig, targetsOf } from './git-config.ts';
 import { agentNames, homeNames, secretNames } from './sandbox-rule.ts';
-import { canonical, type Place, statOf } from './wall-plan.ts';
+import { type Place, statOf } from './wall-plan.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -35,7 +36,7 @@ export function homesOf(environment: Environment): readonly string[] {
   const named = environment['HOME'];
   // `homedir` throws for a user without an account, whose commands need no home.
   const homes = [named !== undefined && isAbsolute(named) ? named : (process.env['HOME'] ?? ''), accountHome() ?? ''];
-  return [...new Set(homes.filter((path) => isAbsolute(path)).map((path) => canonical(path)))];
+  return [...new Set(homes.filter((path) => isAbsolute(path)).map((path) => canonicalPath(path)))];
 }
 
 function accountHome(): string | undefined {
@@ -72,7 +73,7 @@ export function homePlaces(options: HomeOptions): HomePlaces {
   ];
   const closed = [...new Set([...secrets, ...ofAgents])]
     .filter((path) => statOf(path) !== undefined)
-    .map((path) => canonical(path))
+    .map((path) => canonicalPath(path))
     .filter((path) => !isWithin(path, workspacePath));
   return {
     places: [
@@ -87,7 +88,7 @@ export function homePlaces(options: HomeOptions): HomePlaces {
 /** Canonical places to open for a path of the home; links on the way are recorded. */
 function show(home: string, path: string, links: Map<string, string>): string[] {
   if (statOf(path) === undefined || path === home) return [];
-  const real = canonical(path);
+  const real = canonicalPath(path);
   // Each link on the way stands in the hidden home with its own name.
   let at = home;
   for (const name of path.slice(home.length + 1).split('/')) {
@@ -103,12 +104,12 @@ function show(home: string, path: string, links: Map<string, string>): string[] 
 function toolPlaces(home: string, environment: Environment): string[] {
   const search = [...(environment['PATH'] ?? '').split(delimiter), dirname(process.execPath)];
   const programs = search
-    .filter((path) => isAbsolute(path) && path !== home && isWithin(home, canonical(path)))
+    .filter((path) => isAbsolute(path) && path !== home && isWithin(home, canonicalPath(path)))
     .flatMap((path) => [path, ...around(home, path)]);
   const chains = Object.entries(toolChainEnvironment(environment))
     .filter(([name]) => name !== 'PATH')
     .flatMap(([, value]) => value.split(delimiter))
-    .filter((path) => isAbsolute(path) && path !== home && isWithin(home, canonical(path)));
+    .filter((path) => isAbsolute(path) && path !== home && isWithin(home, canonicalPath(path)));
   return [...programs, ...chains];
 }
 

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
-import { canonical, statOf } from './wall-plan.ts';
+import { canonicalPath } from '../../../lib/index.ts';
+import { statOf } from './wall-plan.ts';
 
 /**
  * Canonical paths of the unix sockets that programs of this network have bound. Names without a directory are looked up in the working
@@ -12,7 +13,9 @@ export function boundSockets(): readonly string[] {
   const others = names.filter((name) => !isAbsolute(name));
   const directories = others.length === 0 ? [] : workingDirectories();
   const candidates = [...plain, ...directories.flatMap((directory) => others.map((name) => join(directory, name)))];
-  return [...new Set(candidates.filter((path) => statOf(path)?.isSocket() === true).map(canonical))].sort();
+  return [
+    ...new Set(candidates.filter((path) => statOf(path)?.isSocket() === true).map((path) => canonicalPath(path))),
+  ].sort();
 }
 
 /** Names of bound sockets; abstract ones, which begin with `@`, belong to the network and are closed with it. */

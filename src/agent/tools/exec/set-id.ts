@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync } from 'node:fs';
-import { findProgram, searchPathOutside } from '../../../lib/index.ts';
-import { runProgram } from '../../../supervise/index.ts';
+import { findProgram } from '../../../lib/index.ts';
+import { runProgram, searchPathOutside } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
 import { type BytePath, entriesIn, joined } from './byte-path.ts';
 import { onlyPath } from './held-directory.ts';

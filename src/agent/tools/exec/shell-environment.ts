@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { findProgram, messageOf, searchPathOutside } from '../../../lib/index.ts';
-import { childEnvironment, markerVariable } from '../../../supervise/index.ts';
+import { findProgram, messageOf } from '../../../lib/index.ts';
+import { childEnvironment, markerVariable, outsideEnvironment, searchPathOutside } from '../../../supervise/index.ts';
 import { findPlace, type PlaceSettings, workspaceSandbox } from './command-place.ts';
 import { type EnvironmentSettings, isSecret, newMarker } from './environment.ts';
+import { innerVariables } from './inner-variables.ts';
 import { runCommand } from './run-command.ts';
 
 type Variables = Readonly<Record<string, string>>;
@@ -90,8 +91,7 @@ export class ShellEnvironment {
   /** Runs the profile. No program of the directory is on its `PATH`. @throws Error when the shell ends early */
   async #login(directory: string): Promise<LoginShell> {
     const { environment, passEnvironment } = this.#options.settings;
-    const PATH = searchPathOutside(directory, environment['PATH']);
-    const own = { ...childEnvironment(environment, { pass: passEnvironment }), PATH };
+    const own = childEnvironment(outsideEnvironment(directory, environment), { pass: passEnvironment });
     const [variables = '', functions = ''] = await this.#shell({
       words: ['-l'],
       script: loginScript,
@@ -142,9 +142,12 @@ export class ShellEnvironment {
     const marker = newMarker(settings.environment);
     const border = `-- ${marker} --`;
     let [printed, said] = ['', ''];
+    const shell = [shellOf(settings.environment, cwd), ...words, '-c', script, 'oratorio', setup, border];
+    const whole = { ...env, TERM: 'dumb', SHLVL: '1', [markerVariable]: marker };
+    const inner = prefix.length > 0 ? innerVariables(whole) : undefined;
     const { cause, exitCode } = await runCommand({
-      argv: [...prefix, shellOf(settings.environment, cwd), ...words, '-c', script, 'oratorio', setup, border],
-      ...{ cwd, env: { ...env, TERM: 'dumb', SHLVL: '1', [markerVariable]: marker } },
+      argv: inner ? [...prefix, '/bin/sh', '-c', `${inner.script}exec "$@"`, 'sh', ...shell] : shell,
+      ...{ cwd, env: inner?.env ?? whole },
       ...{ marker, timeoutMs, signal: never, stdin },
       onText: (text) => {
         printed += text.slice(0, maxPrinted - printed.length);

@@ -1,5 +1,5 @@
-import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { type lstatSync, type Stats, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { isWithin } from '../paths.ts';
 import { type Access, strictness } from './sandbox-rule.ts';
 
@@ -8,22 +8,6 @@ export interface Place {
   /** Canonical: no part that exists is a symlink. */
   readonly path: string;
   readonly access: Access;
-}
-
-/** Links in a row that Linux follows. */
-const maxLinks = 40;
-
-/** Canonical path of the nearest parent that exists, with the rest of the name. A link that leads nowhere counts as its target. */
-export function canonical(path: string, links = maxLinks): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    const parent = dirname(path);
-    if (parent === path || links === 0) return path;
-    const found = join(canonical(parent, links - 1), basename(path));
-    const target = statOf(found, lstatSync)?.isSymbolicLink() ? readlinkSync(found) : undefined;
-    return target === undefined ? found : canonical(resolve(dirname(found), target), links - 1);
-  }
 }
 
 /** State of a path; undefined where it is missing or cannot be read. */

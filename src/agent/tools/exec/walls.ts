@@ -1,12 +1,13 @@
 /** Walls of a sandbox: the rule of `sandbox-rule.ts` for the places of one machine, and the words for bubblewrap. Later words win. */
 import { lstatSync, statSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { canonicalPath } from '../../../lib/index.ts';
 import { isWithin } from '../paths.ts';
 import { homePlaces } from './home-places.ts';
 import { boundSockets } from './open-sockets.ts';
 import type { Placeholders } from './placeholders.ts';
 import { runNames } from './sandbox-rule.ts';
-import { canonical, type Place, statOf, WallPlan } from './wall-plan.ts';
+import { type Place, statOf, WallPlan } from './wall-plan.ts';
 
 /** `Tools.Shell.Network`: network access of a sandboxed command. */
 export type SandboxNetwork = 'deny' | 'allow';
@@ -86,7 +87,7 @@ export function wallsFor(places: SandboxPlaces, ofGit: readonly Place[]): Walls 
   plan.add(...hidden.flatMap((place) => hiddenPlace(place, workspacePath)));
   plan.set({ path: workspacePath, access: 'write' });
   plan.add(...ofGit);
-  if (readable !== undefined) showWithin(plan, canonical(readable));
+  if (readable !== undefined) showWithin(plan, canonicalPath(readable));
   if (network === 'deny') {
     const reachable = boundSockets().filter((path) => plan.shows(path));
     plan.add(...reachable.map((path) => ({ path, access: 'hidden' as const })));
@@ -96,11 +97,13 @@ export function wallsFor(places: SandboxPlaces, ofGit: readonly Place[]): Walls 
 
 /** Sockets of services are in `/run`: session bus, container daemons, terminal multiplexers, databases. */
 function runPlaces(): readonly Place[] {
-  const hidden = [...new Set(['/run', '/var/run'].map(canonical))].filter((path) => statOf(path)?.isDirectory());
+  const hidden = [...new Set(['/run', '/var/run'].map((path) => canonicalPath(path)))].filter((path) =>
+    statOf(path)?.isDirectory(),
+  );
   const shown = runNames.map((name) => join('/run', name)).filter((path) => statOf(path) !== undefined);
   return [
     ...hidden.map((path) => ({ path, access: 'hidden' as const })),
-    ...shown.map(canonical).map((path) => ({ path, access: 'read' as const })),
+    ...shown.map((path) => canonicalPath(path)).map((path) => ({ path, access: 'read' as const })),
   ];
 }
 
@@ -109,7 +112,7 @@ function programPlaces({ PATH = '' }: Environment, workspacePath: string, plan: 
   const isApart = (path: string) => !isWithin(workspacePath, path) && !isWithin(path, workspacePath);
   const found = PATH.split(delimiter)
     .filter((path) => isAbsolute(path) && statOf(path)?.isDirectory() === true)
-    .map(canonical)
+    .map((path) => canonicalPath(path))
     .filter((path) => isApart(path) && !isOfFloor(path));
   const below = found.filter((path) => !plan.shows(path) && ['/tmp', '/run'].some((top) => isWithin(top, path)));
   return below.map((path) => ({ path, access: 'read' as const }));
@@ -117,7 +120,7 @@ function programPlaces({ PATH = '' }: Environment, workspacePath: string, plan: 
 
 /** A place by its canonical path. A missing one in the workspace can neither be made nor read. */
 function hiddenPlace({ path }: Hidden, workspacePath: string): readonly Place[] {
-  const real = canonical(path);
+  const real = canonicalPath(path);
   if (statOf(real)) return [{ path: real, access: 'hidden' }];
   return isWithin(workspacePath, real) ? [{ path: real, access: 'absentHidden' }] : [];
 }
