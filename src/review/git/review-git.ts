@@ -4,7 +4,7 @@ import { openLayout } from './layout.ts';
 import { defaultGitLimits, type GitLimits } from './limits.ts';
 import { findRecord, writeRecord } from './metadata.ts';
 import { keyOf } from './paths.ts';
-import { prepareReview } from './prepare.ts';
+import { prepareWorktree } from './prepare-worktree.ts';
 import { type RemoteOptions, Remotes } from './remote.ts';
 import { GitRunner } from './runner.ts';
 import type { StoreContext } from './store.ts';
@@ -36,7 +36,7 @@ export async function openReviewGit(options: ReviewGitOptions): Promise<ReviewGi
     async prepare(target) {
       preparing.add(target.runId);
       try {
-        return await prepareReview(context, remotes, target);
+        return await prepareWorktree(context, remotes, target);
       } finally {
         preparing.delete(target.runId);
       }

@@ -1,5 +1,5 @@
 import type { ReviewStore } from '../store/index.ts';
-import type { News } from '../webhook/index.ts';
+import type { DeliveryPublisher } from '../webhook/index.ts';
 import type { Outcome, Outcomes } from './types.ts';
 
 type DeliveryStore = Pick<ReviewStore, 'settleDeliveries' | 'setDeliveryOutcome'>;
@@ -10,20 +10,20 @@ type DeliveryStore = Pick<ReviewStore, 'settleDeliveries' | 'setDeliveryOutcome'
  */
 export class DeliveryOutcomes implements Outcomes {
   readonly #store: DeliveryStore;
-  readonly #news: Pick<News, 'add'>;
+  readonly #deliveries: Pick<DeliveryPublisher, 'add'>;
 
-  constructor(store: DeliveryStore, news: Pick<News, 'add'>) {
+  constructor(store: DeliveryStore, deliveries: Pick<DeliveryPublisher, 'add'>) {
     this.#store = store;
-    this.#news = news;
+    this.#deliveries = deliveries;
   }
 
   async delivery(deliveryId: string, { outcome, reason }: Outcome): Promise<void> {
     await this.#store.setDeliveryOutcome(deliveryId, outcome, reason);
-    this.#news.add({ deliveryId, outcome });
+    this.#deliveries.add({ deliveryId, outcome });
   }
 
   async pull(repositoryKey: string, number: number, { outcome, reason }: Outcome): Promise<void> {
     const settled = await this.#store.settleDeliveries(repositoryKey, number, outcome, reason);
-    for (const deliveryId of settled) this.#news.add({ deliveryId, outcome });
+    for (const deliveryId of settled) this.#deliveries.add({ deliveryId, outcome });
   }
 }

@@ -1,6 +1,6 @@
 import { Pump } from '../../lib/index.ts';
 import { type Job, retryLevel } from '../store/index.ts';
-import { News } from '../webhook/index.ts';
+import { DeliveryPublisher } from '../webhook/index.ts';
 import { command } from './command.ts';
 import { delivery } from './delivery.ts';
 import { cleanup, reconcile } from './housekeeping.ts';
@@ -41,8 +41,8 @@ export function createJobWorker(
       .catch((error: unknown) => logger[retryLevel(error)]('could not scan for due reviews; retrying', { error }));
   });
   const tickSoon = () => void ticks.request();
-  const news = new News(store, logger);
-  const outcomes = new DeliveryOutcomes(store, news);
+  const deliveries = new DeliveryPublisher(store, logger);
+  const outcomes = new DeliveryOutcomes(store, deliveries);
   const context: JobContext = { ...options, outcomes, tickSoon };
   const all = lanes.map(
     (lane) =>
@@ -72,7 +72,7 @@ export function createJobWorker(
       await Promise.all(all.map((lane) => lane.stop(limits.stopMs)));
       isStopped = true;
       await ticks.idle();
-      await news.close();
+      await deliveries.close();
     },
     tickSoon,
     ended: () => ended,

@@ -13,7 +13,7 @@ import { draft } from './draft.ts';
 import { releaseWorktree } from './finish.ts';
 import { readNotes } from './notes.ts';
 import { markOutage } from './outage.ts';
-import { prepare } from './prepare.ts';
+import { prepareRun } from './prepare-run.ts';
 import type { Publication } from './publication.ts';
 import { publishRun } from './publish.ts';
 import { placeOf } from './queue.ts';
@@ -50,7 +50,7 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
   const actor: ReviewRunActor = createActor(
     reviewRunMachine.provide({
       actors: {
-        prepare: step((signal) => prepare(session, signal)),
+        prepare: step((signal) => prepareRun(session, signal)),
         review: step((signal) => review(session, signal)),
         draft: step(() => draft(session)),
         publish: step((signal) => publishRun(session, publication, signal)),

@@ -7,6 +7,7 @@ export { DeliveryGate, type GateLimits } from './body-gate.ts';
 export { ClientAddresses } from './client-address.ts';
 export { type Command, type CommandVerb, commandVerbs, type ParsedCommand, parseCommand } from './command.ts';
 export { type Decision, decide, type IntakeRules, PayloadError } from './decide.ts';
+export { type DeliveryEvent, DeliveryPublisher } from './delivery-publisher.ts';
 export {
   type CommandFacts,
   type CommandRejection,
@@ -15,7 +16,6 @@ export {
   judgeCommand,
 } from './eligibility.ts';
 export { type IntakeOptions, type WebhookAnswer, WebhookIntake, type WebhookRequest } from './intake.ts';
-export { type DeliveryNews, News } from './news.ts';
 export { type WebhookRouteOptions, webhookPath, webhookRoute } from './route.ts';
 export { rulesOf } from './rules.ts';
 export { isSignedBy, parseSignature } from './signature.ts';

@@ -4,8 +4,8 @@ import type { Logger } from '../../log/index.ts';
 import type { BackendSettings } from '../settings/index.ts';
 import { type NewDelivery, type ReviewStore, ReviewStoreError } from '../store/index.ts';
 import { type Decision, decide, type IntakeRules, PayloadError, repositoryOf } from './decide.ts';
+import { DeliveryPublisher } from './delivery-publisher.ts';
 import { limits } from './limits.ts';
-import { News } from './news.ts';
 import { Envelope, Stamped } from './payloads.ts';
 import { rulesOf } from './rules.ts';
 import { isSignedBy, parseSignature } from './signature.ts';
@@ -58,7 +58,7 @@ const eventName = /^[a-z0-9_]{1,64}$/;
 export class WebhookIntake {
   readonly #options: IntakeOptions;
   readonly #wrong: WrongSignatures;
-  readonly #news: News;
+  readonly #deliveries: DeliveryPublisher;
   #inFlight = 0;
   /** Number of responses since the start, by outcome of the delivery. */
   readonly counts = new Map<string, number>();
@@ -66,7 +66,7 @@ export class WebhookIntake {
   constructor(options: IntakeOptions) {
     this.#options = options;
     this.#wrong = options.wrongSignatures ?? new WrongSignatures();
-    this.#news = new News(options.store, options.logger);
+    this.#deliveries = new DeliveryPublisher(options.store, options.logger);
   }
 
   /** Answers by the table of the webhook. Throws only errors of `request.bytes` (too large, gone) and bugs. */
@@ -88,7 +88,7 @@ export class WebhookIntake {
 
   /** Publishes the events that are still pending. */
   close(): Promise<void> {
-    return this.#news.close();
+    return this.#deliveries.close();
   }
 
   async #judge(request: WebhookRequest, from: number): Promise<WebhookAnswer> {
@@ -151,8 +151,8 @@ export class WebhookIntake {
       throw unavailable('The delivery cannot be stored at the moment.');
     }
     if (taken === 'duplicate') return { status: 200, body: { status: 'duplicate', deliveryId } };
-    this.#news.add({ deliveryId, event, outcome });
-    return { status: 202, body: { ...told(decision), deliveryId } };
+    this.#deliveries.add({ deliveryId, event, outcome });
+    return { status: 202, body: { ...bodyOf(decision), deliveryId } };
   }
 }
 
@@ -210,7 +210,7 @@ const pick = ({ number, job, command }: Exclude<Decision, { kind: 'ignored' }>, 
 });
 
 /** Body of the answer, which GitHub shows in its log of deliveries. */
-function told(decision: Decision): Readonly<Record<string, unknown>> {
+function bodyOf(decision: Decision): Readonly<Record<string, unknown>> {
   switch (decision.kind) {
     case 'ignored':
       return { status: 'ignored', reason: decision.reason };

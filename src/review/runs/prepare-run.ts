@@ -27,7 +27,7 @@ const superseded = (code: string, message: string): NotReviewed => ({
 });
 
 /** First step: reads the pull request again, fetches it and selects the files to review. */
-export async function prepare(session: RunSession, signal: AbortSignal): Promise<Prepared> {
+export async function prepareRun(session: RunSession, signal: AbortSignal): Promise<Prepared> {
   const { context } = session;
   const found = await fetchHead(session, signal);
   if ('outcome' in found) return found;

@@ -2,7 +2,7 @@ import type { Logger } from '../../log/index.ts';
 import { type ReviewStore, retryLevel } from '../store/index.ts';
 import { limits } from './limits.ts';
 
-export interface DeliveryNews {
+export interface DeliveryEvent {
   readonly deliveryId: string;
   /** Event name, known on arrival; an event about the outcome lacks it. */
   readonly event?: string;
@@ -13,11 +13,11 @@ export interface DeliveryNews {
  * Publishes deliveries, and their outcomes, in one event per moment: a separate write for each would cost as much as the delivery
  * itself.
  */
-export class News {
+export class DeliveryPublisher {
   readonly #store: Pick<ReviewStore, 'publish'>;
   readonly #logger: Logger;
   #count = 0;
-  #latest: DeliveryNews[] = [];
+  #latest: DeliveryEvent[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> = Promise.resolve();
 
@@ -26,9 +26,9 @@ export class News {
     this.#logger = logger;
   }
 
-  add(news: DeliveryNews): void {
+  add(delivery: DeliveryEvent): void {
     this.#count += 1;
-    if (this.#latest.length < limits.newsIds) this.#latest.push(news);
+    if (this.#latest.length < limits.newsIds) this.#latest.push(delivery);
     this.#timer ??= setTimeout(() => this.#send(), limits.newsMs);
   }
 

@@ -49,7 +49,7 @@ interface Findings {
 }
 
 /** See `ReviewGit.prepare`. A store that has lost objects is made again, once. */
-export async function prepareReview(
+export async function prepareWorktree(
   context: StoreContext,
   remotes: Remotes,
   target: ReviewTarget,
