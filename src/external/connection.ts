@@ -91,7 +91,7 @@ export class Connection {
   /** Polls the descendants once. Polls run one at a time, as each compares with the last. Never rejects. */
   #look(): Promise<void> {
     this.#looks = this.#looks
-      .then(async () => this.#noteWorkers((await this.#process?.descendants?.look()) ?? []))
+      .then(async () => this.#noteWorkers((await this.#process?.descendants?.poll()) ?? []))
       .catch(this.#options.onBug);
     return this.#looks;
   }

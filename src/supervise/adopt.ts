@@ -13,7 +13,7 @@ export interface AdoptOptions {
   readonly logBytes?: number;
   /** Interval between two checks of the process: only a parent is notified of its end. */
   readonly pollMs?: number;
-  /** True while another fact would show its end, upon which `look` is called: it is checked seldom then. Default: never. */
+  /** True while another fact would show its end, upon which `poll` is called: it is checked seldom then. Default: never. */
   readonly isWatched?: () => boolean;
 }
 
@@ -34,25 +34,25 @@ export function adoptManaged(identity: ProcessIdentity, options: AdoptOptions): 
   const exited = new Promise<ProcessExit>((settle) => {
     resolve = settle;
   });
-  const look = () => {
+  const poll = () => {
     if (isAlive(identity) !== 'gone') return;
     detach();
     resolve({ exitCode: null, signal: null, observed: false });
   };
-  let lookedAt = monotonicMs();
+  let polledAt = monotonicMs();
   const tick = () => {
-    if (isWatched?.() && monotonicMs() - lookedAt < defaults.supervise.adoptContactPollMs) return;
-    lookedAt = monotonicMs();
-    look();
+    if (isWatched?.() && monotonicMs() - polledAt < defaults.supervise.adoptContactPollMs) return;
+    polledAt = monotonicMs();
+    poll();
   };
   timer = setInterval(tick, pollMs).unref();
-  look();
+  poll();
   return manage({
     tree: new ProcessTree(identity, options.marker),
     logs,
     exited,
     isOurChild: () => false,
-    look,
+    poll,
     detach,
   });
 }

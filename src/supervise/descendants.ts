@@ -14,8 +14,8 @@ export interface DescendantsOptions {
   readonly known?: readonly ProcessIdentity[];
   /** Read from a record of another process: the leader's number may have led another session since. The leader is ended too. */
   readonly isRecorded?: boolean;
-  /** Called after each look. */
-  readonly onLook?: (known: readonly ProcessIdentity[]) => void;
+  /** Called after each poll. */
+  readonly onPoll?: (known: readonly ProcessIdentity[]) => void;
 }
 
 /**
@@ -27,27 +27,27 @@ export class Descendants {
   readonly #leader: ProcessIdentity;
   readonly #known = new Map<string, ProcessIdentity>();
   readonly #isRecorded: boolean;
-  readonly #onLook: (known: readonly ProcessIdentity[]) => void;
+  readonly #onPoll: (known: readonly ProcessIdentity[]) => void;
 
-  constructor(leader: ProcessIdentity, { known = [], isRecorded = false, onLook = () => {} }: DescendantsOptions = {}) {
+  constructor(leader: ProcessIdentity, { known = [], isRecorded = false, onPoll = () => {} }: DescendantsOptions = {}) {
     this.#leader = leader;
     this.#isRecorded = isRecorded;
-    this.#onLook = onLook;
+    this.#onPoll = onPoll;
     for (const each of known) this.#known.set(keyOf(each), each);
   }
 
-  /** Descendants found by the last look. */
+  /** Descendants found by the last poll. */
   get known(): readonly ProcessIdentity[] {
     return [...this.#known.values()];
   }
 
-  /** Looks for them in the process table. Returns those that live. */
-  async look(): Promise<readonly ProcessIdentity[]> {
+  /** Polls the process table. Returns the running descendants. */
+  async poll(): Promise<readonly ProcessIdentity[]> {
     const living = (await readProcesses()).filter(({ zombie }) => !zombie);
     const found = this.#among(living);
     this.#known.clear();
     for (const entry of found) this.#known.set(keyOf(entry), identityOf(entry));
-    this.#onLook(this.known);
+    this.#onPoll(this.known);
     return this.known;
   }
 
@@ -56,7 +56,7 @@ export class Descendants {
     const deadline = monotonicMs() + defaults.supervise.killVerifyMs;
     for (;;) {
       const before = this.known;
-      const living = await this.look();
+      const living = await this.poll();
       for (const each of living) signalProcess(each, 'SIGKILL');
       // A dying process is no longer listed, but its threads still hold its files and ports.
       const left = [...before, ...living].filter((each) => isAlive(each) === 'alive');

@@ -122,7 +122,7 @@ export class ListenerCheck {
   }
 
   /** `otherProgram` with the name of the other program; `none` while nothing listens; `own` on systems other than Linux. */
-  look(): 'own' | 'none' | { readonly otherProgram: string } {
+  poll(): 'own' | 'none' | { readonly otherProgram: string } {
     const listeners = listenersAt(this.#address);
     if (listeners === undefined) return 'own';
     for (const listener of listeners) {

@@ -10,7 +10,7 @@ export interface FollowOptions {
   readonly onText: (text: string) => void;
   /** Ends the following. */
   readonly signal: AbortSignal;
-  /** How often to look when the system reports no change. */
+  /** How often to poll when the system reports no change. */
   readonly pollMs?: number;
 }
 
@@ -49,7 +49,7 @@ export function followLog(file: string, { fromBytes = 0, onText, signal, pollMs 
     }
   }
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     again = true;
     if (reading) return;
     reading = true;
@@ -64,11 +64,11 @@ export function followLog(file: string, { fromBytes = 0, onText, signal, pollMs 
   /** Watching only makes it faster; where it is not possible, the timer does. */
   function tick(): void {
     try {
-      watcher ??= watch(file, { persistent: false }, () => void look()).on('error', stopWatching);
+      watcher ??= watch(file, { persistent: false }, () => void poll()).on('error', stopWatching);
     } catch {
       watcher = undefined;
     }
-    void look();
+    void poll();
   }
 
   function stopWatching(): void {

@@ -34,7 +34,7 @@ export interface ManagedProcess {
   /** Resolves when the leader has gone, its group is empty and no process carries the marker. Rejects only by `signal`. */
   gone(signal?: AbortSignal): Promise<void>;
   /** Checks now whether an adopted process has ended. */
-  look(): void;
+  poll(): void;
   /** Stops watching; the process lives on. `exited` then stays pending for an adopted one. */
   detach(): void;
 }
@@ -49,7 +49,7 @@ export interface ProcessSource {
   /** Whether it is a child of ours that has not been reaped: then no other process can have its pid, on any system. */
   readonly isOurChild: () => boolean;
   /** The process has gone: `exited` must resolve now, even if nothing else keeps the event loop alive. */
-  readonly look: () => void;
+  readonly poll: () => void;
   readonly detach: () => void;
 }
 
@@ -57,7 +57,7 @@ export interface ProcessSource {
 const drainMs = 2_000;
 
 /** The part that is the same for children and for adopted processes. */
-export function manage({ tree, logs, exited, drained, isOurChild, look, detach }: ProcessSource): ManagedProcess {
+export function manage({ tree, logs, exited, drained, isOurChild, poll, detach }: ProcessSource): ManagedProcess {
   const identity = tree.leader;
   const signal = (name: NodeJS.Signals): SignalResult => {
     if (!isOurChild() && !tree.provesLeader()) return isAlive(identity) === 'gone' ? 'gone' : 'unknown';
@@ -66,7 +66,7 @@ export function manage({ tree, logs, exited, drained, isOurChild, look, detach }
   };
   const end = async (graceMs?: number): Promise<SweepReport> => {
     const report = await tree.end(graceMs);
-    look();
+    poll();
     return report;
   };
   return {
@@ -75,7 +75,7 @@ export function manage({ tree, logs, exited, drained, isOurChild, look, detach }
     marker: tree.marker,
     logs,
     exited,
-    look,
+    poll,
     detach,
     terminate() {
       const result = signal('SIGTERM');
@@ -89,7 +89,7 @@ export function manage({ tree, logs, exited, drained, isOurChild, look, detach }
     sweep: () => end(),
     async gone(giveUp) {
       await tree.gone(giveUp);
-      look();
+      poll();
       await exited;
       // A descendant that escaped without our marker may hold the output open for as long as it lives.
       if (drained) await Promise.race([drained, sleep(drainMs, undefined, { ref: false })]);

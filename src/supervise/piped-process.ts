@@ -58,7 +58,7 @@ export class PipedProcess {
    * control group. Never rejects.
    */
   readonly gone: Promise<PipedExit>;
-  /** Descendants, for `look` while the process works; absent where processes have no start times. */
+  /** Descendants, for `poll` while the process works; absent where processes have no start times. */
   readonly descendants: Descendants | undefined;
   /** Resolves after the exit, when output and standard error are read to their ends. */
   readonly closed: Promise<void>;
@@ -78,7 +78,7 @@ export class PipedProcess {
     const identity = readIdentity(pid);
     if (typeof identity !== 'string') {
       const write = (seen: readonly ProcessIdentity[]) => record?.write(identity, seen, group?.directory);
-      this.descendants = new Descendants(identity, { onLook: write });
+      this.descendants = new Descendants(identity, { onPoll: write });
       write([]);
       joined = group?.add(identity);
     }

@@ -82,10 +82,10 @@ export async function spawnManaged(options: SpawnOptions): Promise<ManagedProces
   child.on('error', () => {});
   child.unref();
   const isOurChild = () => child.exitCode === null && child.signalCode === null;
-  const look = () => {
+  const poll = () => {
     if (isOurChild() && isAlive(identity) === 'gone') child.ref();
   };
-  return manage({ tree, logs, exited, drained, isOurChild, look, detach: forget });
+  return manage({ tree, logs, exited, drained, isOurChild, poll, detach: forget });
 }
 
 interface Started {

@@ -64,7 +64,7 @@ t.test('descendants of an agent are ended with it', async (t) => {
   t.test('a descendant in a session of its own, once it was seen', async (t) => {
     const two = await start(`setsid env -i sh -c 'sleep ${word} & exec sleep ${word}' &`);
     await untilCount(3);
-    const seen = await two.descendants?.look();
+    const seen = await two.descendants?.poll();
     t.ok((seen?.length ?? 0) >= 2, 'both were seen');
     two.kill();
     await two.gone;
@@ -96,7 +96,7 @@ t.test('the seen descendants are stored while the process lives, for the user al
     new ProcessRecord(directory, (error) => problems.push(error)),
   );
   await untilCount(1);
-  await one.descendants?.look();
+  await one.descendants?.poll();
   const [sleeper = 0] = sleepers();
   const stored = (): string | undefined =>
     existsSync(directory)
@@ -110,7 +110,7 @@ t.test('the seen descendants are stored while the process lives, for the user al
   t.equal(statSync(directory).mode & 0o777, 0o700);
   t.equal(statSync(file).mode & 0o777, 0o600);
   const { ino } = statSync(file);
-  await one.descendants?.look();
+  await one.descendants?.poll();
   t.equal(await endRecorded(directory), 0, 'nothing is touched while its writer lives');
   t.equal(statSync(file).ino, ino, 'the same processes are not written again');
   t.same(sleepers(), [sleeper]);
@@ -127,7 +127,7 @@ t.test('a directory that cannot be written is reported, and the process runs', a
     '',
     new ProcessRecord(join(temporaryDirectory(t), 'missing', 'records'), (error) => problems.push(error)),
   );
-  await one.descendants?.look();
+  await one.descendants?.poll();
   one.kill();
   await one.gone;
   t.match(problems[0], { code: 'ENOENT' });

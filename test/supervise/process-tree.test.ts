@@ -179,7 +179,7 @@ t.test('an adopted process is polled when another source reports its end', async
   const adopted = adoptManaged(child.identity, { logDirectory: directory, marker, pollMs: 1, isWatched: () => true });
   await child.kill();
   await child.gone();
-  adopted.look();
+  adopted.poll();
   t.strictSame(await adopted.exited, { exitCode: null, signal: null, observed: false });
 });
 

@@ -46,7 +46,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
     }
 
     async function follow(child: ManagedProcess): Promise<void> {
-      leave = source.watch?.(child.look) ?? leave;
+      leave = source.watch?.(child.poll) ?? leave;
       const { exitCode, signal } = await child.exited;
       leave();
       if (mode !== 'watch') {

@@ -120,7 +120,7 @@ export function sidecarMachine(hub: HubServices, factsOf: FactsOf) {
     const sidecar = requested(facts, input.sidecar);
     const check = listenerCheck(facts, sidecar);
     for (;;) {
-      const found = check.look();
+      const found = check.poll();
       if (typeof found === 'object')
         throw new StartError('apiProxy', otherListener(found.otherProgram, sidecar), false);
       if (found === 'own' && (await problemOf(sidecar, { timeoutMs: requestTimeoutMs, signal })) === null)
@@ -133,7 +133,7 @@ export function sidecarMachine(hub: HubServices, factsOf: FactsOf) {
     const sidecar = requested(facts, input.sidecar);
     const check = listenerCheck(facts, sidecar);
     const ask = async (connection: HttpProbeOptions['connection'], signal: AbortSignal) => {
-      const found = check.look();
+      const found = check.poll();
       if (typeof found === 'object') return { error: `${found.otherProgram} listens at its address` };
       const error = await problemOf(sidecar, {
         timeoutMs: facts.probe.timeoutMs,
