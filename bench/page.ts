@@ -132,9 +132,9 @@ async function watchLive(browser: Browser, peer: Peer, seconds: number): Promise
   await page.evaluate(() => {
     probes.running = probes.watchFrames();
   });
-  const told = firstLine(peer.child, (seconds + 60) * 1000);
+  const printed = firstLine(peer.child, (seconds + 60) * 1000);
   peer.child.stdin?.write(`live ${liveRate} ${seconds}\n`);
-  const { events } = v.parse(Made, JSON.parse(await told));
+  const { events } = v.parse(Made, JSON.parse(await printed));
   const newest = await page.evaluate(() => probes.frames(30).then(() => probes.running?.end()));
   await page.getByRole('button', { name: 'List' }).click();
   await page.waitForFunction(

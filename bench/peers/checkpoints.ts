@@ -19,7 +19,7 @@ const engines = new EngineThread();
 const checkpoints = new WorkspaceCheckpoints({
   ...{ directory, engines, gitEnvironment: undefined },
   limits: { ...defaultLimits, freeBytes: 0 },
-  takeBack: () => undefined,
+  rollback: () => undefined,
   isInUse: () => false,
 });
 const changes = new Worker(new URL('checkpoints-changes.ts', import.meta.url));

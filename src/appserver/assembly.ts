@@ -231,7 +231,7 @@ export function assemble(options: AssemblyOptions): Assembly {
         engines: options.checkpointEngines,
         ownDirectories: [homeDirectory(env)],
         gitEnvironment: gitEnvironmentOf(env),
-        takeBack: (threadId, turnIds) => threads.takeBack(threadId, turnIds),
+        rollback: (threadId, turnIds) => threads.takeBack(threadId, turnIds),
         isInUse: (directory) => threads.isInUse(directory),
         observe: (actor, treeId, root) =>
           observe(actor, { id: `checkpoint/${treeId}`, machine: 'checkpoint', title: `files of ${basename(root)}` }),

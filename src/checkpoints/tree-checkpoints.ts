@@ -11,7 +11,7 @@ export interface TreeCheckpointsOptions {
   /** Engines that do the work; those of several trees may share a thread. */
   readonly engines: Engines;
   /** Takes turns of a conversation back; ignores those that are missing. */
-  readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
+  readonly rollback: (threadId: string, turnIds: readonly string[]) => void;
   /** Whether a conversation works in a directory. In a copy that a killed process made, there may be none. */
   readonly isInUse: (directory: string) => boolean;
   /** Receives the machine before it starts. */
@@ -135,7 +135,7 @@ export class TreeCheckpoints {
     const interrupted = await this.#call('interrupted');
     for (const { number, thread, conversation } of interrupted) {
       const left = await this.#call('apply', number, true);
-      this.#options.takeBack(thread, conversation);
+      this.#options.rollback(thread, conversation);
       await this.#call('conclude', number, left, true);
     }
     if (interrupted.length === 0) await this.#call('clearStaging');
@@ -173,7 +173,7 @@ export class TreeCheckpoints {
   async #conclude(work: CheckpointWork): Promise<void> {
     const [pending, { restore }] = this.#restoreOf(work);
     const { number, left } = this.#running;
-    if (!('fork' in restore)) this.#options.takeBack(restore.thread, restore.conversation);
+    if (!('fork' in restore)) this.#options.rollback(restore.thread, restore.conversation);
     const outcome = await this.#call('conclude', number, left);
     pending.result = { kind: 'restored', ...outcome } satisfies RestoreResult;
     this.#restore = undefined;

@@ -9,7 +9,7 @@ const O_PATH = 0o10000000;
 const descriptors = '/proc/self/fd';
 const hasDescriptors = process.platform === 'linux' && existsSync(descriptors);
 
-interface Held {
+interface OpenDirectory {
   readonly path: BytePath;
   readonly fd: number;
 }
@@ -25,7 +25,7 @@ export class Tree {
   /** Prefix of the paths of `plain`. */
   #prefix: BytePath;
   /** Most recently used chain of directories, from the root. */
-  #chain: Held[] = [];
+  #chain: OpenDirectory[] = [];
 
   constructor(root: string) {
     this.root = root;

@@ -22,7 +22,7 @@ export interface WorkspaceCheckpointsOptions {
   /** Environment of git, without keys; undefined: git is not run. */
   readonly gitEnvironment: Readonly<Record<string, string>> | undefined;
   /** Takes back those turns of a conversation that are still there. */
-  readonly takeBack: (threadId: string, turnIds: readonly string[]) => void;
+  readonly rollback: (threadId: string, turnIds: readonly string[]) => void;
   /** Whether a conversation works in a directory. */
   readonly isInUse: (directory: string) => boolean;
   readonly observe?: ((actor: AnyActorRef, treeId: string, root: string) => void) | undefined;
@@ -228,14 +228,14 @@ export class WorkspaceCheckpoints {
     const treeId = treeIdOf(root);
     const known = this.#trees.get(treeId);
     if (known) return known;
-    const { limits, takeBack, isInUse, observe, gitEnvironment, ownDirectories = [] } = this.#options;
+    const { limits, rollback, isInUse, observe, gitEnvironment, ownDirectories = [] } = this.#options;
     const directory = this.#directoryOf(treeId);
     makeDirectory(directory, 0o700);
     const file = join(directory, rootFile);
     if (!existsSync(file)) writeFileAtomic(file, root, { isFlushed: false });
     const tree = new TreeCheckpoints({
       place: { treeId, root, directory, limits, ownDirectories, gitEnvironment },
-      ...{ engines: this.#engines, takeBack, isInUse },
+      ...{ engines: this.#engines, rollback, isInUse },
       ...(observe && { observe: (actor) => observe(actor, treeId, root) }),
     });
     this.#trees.set(treeId, tree);

@@ -12,15 +12,16 @@ export function commandIn({ options }: Pick<CommandContext, 'options'>, ...words
 }
 
 /** Files that a restore changed, files that it left, and the command that takes it back. */
-export const linesOf = (answer: RestoredAnswer, takesBack: string): string[] => [
+export const linesOf = (answer: RestoredAnswer, undoCommand: string): string[] => [
   ...restoredLines(answer),
-  `To take this back: ${takesBack}`,
+  `To take this back: ${undoCommand}`,
 ];
 
 /** Options of `undo` that take a restore of a conversation back. */
-export const takeBack = (threadId: string, { restoreId }: Pick<RestoredAnswer, 'restoreId'>): readonly string[] => [
-  ...['undo', '--thread', threadId, '--restore', restoreId],
-];
+export const restoreArguments = (
+  threadId: string,
+  { restoreId }: Pick<RestoredAnswer, 'restoreId'>,
+): readonly string[] => [...['undo', '--thread', threadId, '--restore', restoreId]];
 
 /**
  * A refused restore with its conflicts; undefined for another error.

@@ -43,7 +43,7 @@ async function restarted(t: Test, { root, store, at, fork, conversation }: Fille
   const tree = new TreeCheckpoints({
     place: { ...ofTree, root, directory: store },
     engines: new LocalEngines(),
-    takeBack: (threadId, turnIds) => takenBack.push(threadId, ...turnIds),
+    rollback: (threadId, turnIds) => takenBack.push(threadId, ...turnIds),
     isInUse: (directory) => directory === fork && existsSync(conversation),
   });
   await tree.ready();

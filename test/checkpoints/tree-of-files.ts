@@ -114,7 +114,7 @@ export function checkpointsOf(
     directory: stores,
     limits: { ...limits, ...own },
     gitEnvironment: { PATH: process.env['PATH'] ?? '' },
-    takeBack: (threadId, turnIds) => takenBack.push([threadId, turnIds]),
+    rollback: (threadId, turnIds) => takenBack.push([threadId, turnIds]),
     isInUse: () => false,
     // A thread for each tree of a test would cost more than the test.
     engines: new LocalEngines(onStep),

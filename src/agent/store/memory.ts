@@ -50,7 +50,7 @@ export class MemoryStore implements ThreadStore {
     try {
       work();
     } catch (error) {
-      this.#takeBack(savepoint);
+      this.#rollback(savepoint);
       throw error;
     } finally {
       this.#savepoint = undefined;
@@ -271,7 +271,7 @@ export class MemoryStore implements ThreadStore {
     else this.#threads.delete(threadId);
   }
 
-  #takeBack({ threads, grants }: Savepoint): void {
+  #rollback({ threads, grants }: Savepoint): void {
     this.#savepoint = undefined;
     for (const [threadId, record] of threads) this.#replace(threadId, record);
     for (const scopeKey of grants) this.#grants.delete(scopeKey);

@@ -6,7 +6,7 @@ import type { Conversation } from '../conversation.ts';
 import { CliError } from '../errors.ts';
 import type { Output } from '../output.ts';
 import { columns, inLine } from '../render.ts';
-import { commandIn, linesOf, refusalOf, takeBack } from '../restores.ts';
+import { commandIn, linesOf, refusalOf, restoreArguments } from '../restores.ts';
 
 /** A command of `oratorio chat`, beside the prompt commands of the workspace. */
 interface ChatCommand {
@@ -142,7 +142,7 @@ async function undo(words: readonly string[], { server, threadId }: Conversation
     for (const line of uncoveredLines(uncovered)) output.note(output.colors.dim(line));
     const answer = await undoTurns(server, threadId, { turns, force: words.includes('force') });
     output.note(output.colors.dim(takenBackWords(uncovered.turns)));
-    const back = commandIn({ options: {} }, ...takeBack(threadId, answer));
+    const back = commandIn({ options: {} }, ...restoreArguments(threadId, answer));
     for (const line of linesOf(answer, back)) output.note(output.colors.dim(line));
   } catch (error) {
     throw refusalOf(error, turns === 1 ? '/undo force' : `/undo ${turns} force`) ?? error;

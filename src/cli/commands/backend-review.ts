@@ -33,7 +33,7 @@ export async function run(context: CommandContext): Promise<number> {
   const ended = await during(context, 'Reviewing', () => untilEnd(context, api, dispatched.run));
   const draft = ended.draftId === undefined ? undefined : await api.get(`/review-drafts/${ended.draftId}`, ReviewDraft);
   if (output.json) output.document({ run: ended, ...(draft && { draft }) });
-  else tell(context, ended, draft);
+  else print(context, ended, draft);
   return ended.state === 'done' ? exitCodes.ok.code : exitCodes.failure.code;
 }
 
@@ -76,7 +76,7 @@ async function untilEnd({ signal }: CommandContext, api: BackendApi, first: Revi
   return present;
 }
 
-function tell({ output }: CommandContext, { state, error }: ReviewRun, draft: ReviewDraft | undefined): void {
+function print({ output }: CommandContext, { state, error }: ReviewRun, draft: ReviewDraft | undefined): void {
   const { bold, dim } = output.colors;
   output.line(error ? `${bold(state)}: ${error.message}` : bold(state));
   if (!draft) return;

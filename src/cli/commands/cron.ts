@@ -9,11 +9,11 @@ import { listLines, runLine, showLines } from './cron-render.ts';
 import { type Automations, automationIn, named, withAutomations } from './cron-server.ts';
 
 /** `oratorio cron list` */
-export const list = (context: CommandContext): Promise<number> => tell(context, 'cron');
+export const list = (context: CommandContext): Promise<number> => printList(context, 'cron');
 /** `oratorio task list` */
-export const listTasks = (context: CommandContext): Promise<number> => tell(context, 'tasks');
+export const listTasks = (context: CommandContext): Promise<number> => printList(context, 'tasks');
 
-async function tell(context: CommandContext, kind: 'cron' | 'tasks'): Promise<number> {
+async function printList(context: CommandContext, kind: 'cron' | 'tasks'): Promise<number> {
   const { output } = context;
   const state = await withAutomations(context, (automations) => automations.state());
   const found = state[kind];

@@ -3,7 +3,7 @@ import { mergeFork } from '../../client/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { commandIn, linesOf, refusalOf, takeBack } from '../restores.ts';
+import { commandIn, linesOf, refusalOf, restoreArguments } from '../restores.ts';
 import { withThread } from '../thread-files.ts';
 
 /** A merge of a large workspace may take minutes. */
@@ -31,7 +31,7 @@ export async function run(context: CommandContext): Promise<number> {
     try {
       const answer = await mergeFork(server, threadId, { force, signal, timeoutMs });
       if (output.json) output.document({ threadId, intoThreadId: original, ...answer });
-      for (const line of linesOf(answer, commandIn(context, ...takeBack(original, answer)))) output.line(line);
+      for (const line of linesOf(answer, commandIn(context, ...restoreArguments(original, answer)))) output.line(line);
       return exitCodes.ok.code;
     } catch (error) {
       throw refusalOf(error, commandIn(context, 'merge', threadId, '--force'), 'merged') ?? error;

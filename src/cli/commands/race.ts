@@ -12,7 +12,7 @@ import { checkOf, type RunCheck } from '../race/check.ts';
 import { type AttemptChoice, checkAgents, choicesOf } from '../race/options.ts';
 import { namePrefix, prune } from '../race/prune.ts';
 import { columns, inLine } from '../render.ts';
-import { commandIn, linesOf, refusalOf, takeBack } from '../restores.ts';
+import { commandIn, linesOf, refusalOf, restoreArguments } from '../restores.ts';
 
 /** `oratorio race` */
 export async function run(context: CommandContext): Promise<number> {
@@ -76,7 +76,8 @@ class Race {
     this.#show(found);
     if (applied) {
       output.line(`Attempt ${found.find(({ threadId: id }) => id === this.#winner)?.number} is applied.`);
-      for (const line of linesOf(applied, commandIn(this.#context, ...takeBack(threadId, applied)))) output.line(line);
+      for (const line of linesOf(applied, commandIn(this.#context, ...restoreArguments(threadId, applied))))
+        output.line(line);
     } else output.line('No attempt passed the check; nothing was applied.');
     output.line(`The attempts stay until: ${commandIn(this.#context, 'race', '--prune')}`);
     return applied ? exitCodes.ok.code : exitCodes.failure.code;

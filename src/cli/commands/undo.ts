@@ -13,7 +13,7 @@ import { noTurnWords, takenBackWords } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { commandIn, linesOf, refusalOf, takeBack } from '../restores.ts';
+import { commandIn, linesOf, refusalOf, restoreArguments } from '../restores.ts';
 import { withThread } from '../thread-files.ts';
 
 /** A restore of a large workspace may take minutes. */
@@ -51,7 +51,7 @@ export async function run(context: CommandContext): Promise<number> {
           : await undoTurns(server, threadId, { turns, ...request });
       if (output.json) output.document({ threadId, uncovered, ...withoutThread(answer) });
       if (from === undefined) output.line(takenBackWords(found));
-      for (const line of linesOf(answer, commandIn(context, ...takeBack(threadId, answer)))) output.line(line);
+      for (const line of linesOf(answer, commandIn(context, ...restoreArguments(threadId, answer)))) output.line(line);
       return exitCodes.ok.code;
     } catch (error) {
       throw refusalOf(error, overwriting(context, threadId)) ?? error;

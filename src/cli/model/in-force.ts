@@ -5,7 +5,7 @@ import { withModels } from '../login/index.ts';
 import { type Effective, sourceIn } from './effective.ts';
 
 /** A value with its source. */
-interface Held<T> {
+interface SourcedValue<T> {
   readonly value: T;
   readonly source: string;
 }
@@ -13,16 +13,16 @@ interface Held<T> {
 /** Model, limits and prices of a workspace. */
 export interface InForce {
   readonly workspace: string | null;
-  readonly provider: Held<string>;
-  readonly endPoint: Held<string>;
-  readonly model: Held<string>;
+  readonly provider: SourcedValue<string>;
+  readonly endPoint: SourcedValue<string>;
+  readonly model: SourcedValue<string>;
   /** Source of the key; never the key. */
   readonly key: string;
-  readonly effort: Held<string | null>;
-  readonly contextWindow: Held<number>;
-  readonly maxOutputTokens: Held<number | null>;
+  readonly effort: SourcedValue<string | null>;
+  readonly contextWindow: SourcedValue<number>;
+  readonly maxOutputTokens: SourcedValue<number | null>;
   /** In US dollars per million tokens. */
-  readonly price: Held<ModelPrice | null>;
+  readonly price: SourcedValue<ModelPrice | null>;
   readonly fallbackModels: readonly string[];
   /** In US dollars; 0 sets no limit. */
   readonly budget: { readonly turnUsd: number; readonly sessionUsd: number; readonly dayUsd: number };

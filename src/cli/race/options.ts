@@ -41,11 +41,11 @@ export function choicesOf({ options, lists }: Pick<CommandContext, 'options' | '
   if (agents.length > count) {
     throw usageError(`--agent names ${agents.length} agents for --attempts ${count}: some would do nothing.`, 'race');
   }
-  const inTurn = (values: readonly string[], index: number) => values[index % Math.max(1, values.length)] ?? '';
+  const cycled = (values: readonly string[], index: number) => values[index % Math.max(1, values.length)] ?? '';
   return Array.from({ length: count }, (_, index) => ({
-    agent: inTurn(agents, index),
-    model: inTurn(models, index),
-    effort: inTurn(efforts, index),
+    agent: cycled(agents, index),
+    model: cycled(models, index),
+    effort: cycled(efforts, index),
   }));
 }
 

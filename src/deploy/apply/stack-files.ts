@@ -129,7 +129,7 @@ export class StackFiles {
    *
    * @param content content of the copy
    */
-  putBack(path: string, copy: string, content: Uint8Array, former: Attributes): void {
+  restore(path: string, copy: string, content: Uint8Array, former: Attributes): void {
     if (!this.#linkBack(path, copy, former)) this.write(path, content, former.mode, former);
   }
 

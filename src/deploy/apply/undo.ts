@@ -37,7 +37,7 @@ export async function undoSteps(tools: Tools, { code, message }: DeployError): P
   const restoresState = mustRestoreState(log.state);
   for (const known of [...log.state.steps.values()].reverse()) {
     if (known.state === 'undone') continue;
-    const isBack = await attempt(known.key, known.step.do, () => takeBack(known, tools, restoresState));
+    const isBack = await attempt(known.key, known.step.do, () => rollback(known, tools, restoresState));
     if (isBack) await note({ type: 'undid', key: known.key });
   }
   if (log.state.mustRestart && (await attempt('restart', 'start', () => restart(tools))))
@@ -73,7 +73,7 @@ type TakeBack<D extends StepRecord['do']> = (
   restoresState: boolean,
 ) => Promise<void>;
 
-function takeBack(known: StepState, tools: Tools, restoresState: boolean): Promise<void> {
+function rollback(known: StepState, tools: Tools, restoresState: boolean): Promise<void> {
   const undo = undoers[known.step.do] as TakeBack<StepRecord['do']> | undefined;
   return undo ? undo(known.step, known, tools, restoresState) : Promise.resolve();
 }
@@ -85,10 +85,10 @@ const undoers: { readonly [D in StepRecord['do']]?: TakeBack<D> } = {
     if (former.kind === 'directory') log.files.makeDirectory(path, former.mode);
   },
   async writeFile({ path }, known, tools) {
-    putBack(path, known, tools);
+    restore(path, known, tools);
   },
   async removeFile({ path }, known, tools) {
-    putBack(path, known, tools);
+    restore(path, known, tools);
   },
   async clone(step, { former }, { effects, options }) {
     if (former.kind === 'absent') await effects.undoClone(step, options);
@@ -110,7 +110,7 @@ const undoers: { readonly [D in StepRecord['do']]?: TakeBack<D> } = {
 };
 
 /** Restores a file. Later changes of another program are saved beside it. */
-function putBack(path: string, { former, written }: StepState, { log, options }: Tools): void {
+function restore(path: string, { former, written }: StepState, { log, options }: Tools): void {
   const { files, backup } = log;
   const found = files.find(path);
   if (former.kind !== 'file' && former.kind !== 'absent') return;
@@ -128,7 +128,7 @@ function putBack(path: string, { former, written }: StepState, { log, options }:
     return;
   }
   const { file, content } = backup.read(path, former.hash);
-  files.putBack(path, file, content, former);
+  files.restore(path, file, content, former);
 }
 
 function isAsBefore(found: FoundFile, former: { readonly hash: string; readonly mode: number }): boolean {

@@ -44,7 +44,7 @@ export async function proveApp(options: ProofOptions): Promise<AppProof> {
   const client = createAppClient({ ...options, privateKey });
   try {
     const app = await readApp(client);
-    const ofRepositories = await inTurn(options.repositories, (each) => installationProblems(client, each, options));
+    const ofRepositories = await oneByOne(options.repositories, (each) => installationProblems(client, each, options));
     return { state: 'proven', app, problems: [...appProblems(app, options), ...ofRepositories.flat()] };
   } catch (error) {
     if (!(error instanceof AppQuestionError)) throw error;
@@ -102,7 +102,7 @@ async function installationProblems(
 }
 
 /** One after the other: GitHub asks for that. */
-async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+async function oneByOne<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   for (const item of items) results.push(await work(item));
   return results;

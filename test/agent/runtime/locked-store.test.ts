@@ -100,7 +100,7 @@ t.test('the files of a turn that could not be stored are taken back by an undo',
     directory: join(directory, 'checkpoints'),
     limits,
     gitEnvironment: undefined,
-    takeBack: (threadId, turnIds) => store.threads.deleteTurns(threadId, turnIds),
+    rollback: (threadId, turnIds) => store.threads.deleteTurns(threadId, turnIds),
     isInUse: () => false,
     engines: new LocalEngines(),
   });

@@ -40,7 +40,7 @@ export async function ownWork(scene: Scene, directory: string, path = process.en
 async function checkpoint(scene: Scene, root: string, gitEnvironment: Readonly<Record<string, string>>) {
   const checkpoints = new WorkspaceCheckpoints({
     ...{ directory: join(scene.root, 'stores'), limits: { ...defaultLimits, freeBytes: 0 }, gitEnvironment },
-    ...{ takeBack: () => undefined, isInUse: () => false, engines: new LocalEngines() },
+    ...{ rollback: () => undefined, isInUse: () => false, engines: new LocalEngines() },
   });
   const turn = async (workspacePath: string, threadId: string, change: () => unknown) => {
     const place = { threadId, turnId: 'turn_001', workspacePath };

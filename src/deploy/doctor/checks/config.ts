@@ -37,7 +37,7 @@ export async function settings(context: DoctorContext, signal: AbortSignal): Pro
     [
       problem === null
         ? ok('settings')
-        : fail(`The file is not used unchanged: ${problem}`, `Correct ${stackFiles.config}.`),
+        : fail(`The settings in use differ from the file: ${problem}`, `Correct ${stackFiles.config}.`),
       // A client behind a tunnel looks like this host (specification §4.4, rule 9).
       writable
         ? fail(
