@@ -224,11 +224,11 @@ export class AcpAgent {
     if (!this.#client) return;
     this.#unread += 1;
     if (this.#unread > defaults.acp.unreadMessages) this.#options.onUnread();
-    const told = () => {
+    const sent = () => {
       this.#unread -= 1;
     };
     // When the message cannot be sent the connection is over, which is noticed by itself.
-    this.#client.notify('session/update', notification).then(told, told);
+    this.#client.notify('session/update', notification).then(sent, sent);
   }
 
   /** Requests of the agent server to the editor's user. */

@@ -26,7 +26,7 @@ const text = (words: string): ContentBlock => ({ type: 'text', text: words });
  */
 export class Updates {
   readonly #options: UpdatesOptions;
-  readonly #told = new Map<string, number>();
+  readonly #sentChars = new Map<string, number>();
   /** Texts that were sent and not withdrawn. */
   readonly #sent = new Map<string, TextUpdate>();
   readonly #done = new Set<string>();
@@ -193,7 +193,7 @@ export class Updates {
 
   #grow(item: Item): void {
     if (item.type !== 'agentMessage' && item.type !== 'reasoningContent') return;
-    const rest = item.text.slice(this.#told.get(this.#key(item.turnId, item.id)) ?? 0);
+    const rest = item.text.slice(this.#sentChars.get(this.#key(item.turnId, item.id)) ?? 0);
     const kind = item.type === 'agentMessage' ? 'agent_message_chunk' : 'agent_thought_chunk';
     this.#say(kind, item.turnId, item.id, rest);
     if (item.discarded) this.#withdraw(item.turnId, item.id);
@@ -209,7 +209,7 @@ export class Updates {
   #say(sessionUpdate: TextUpdate, turnId: string, messageId: string, delta: string): void {
     if (delta === '') return;
     const key = this.#key(turnId, messageId);
-    this.#told.set(key, (this.#told.get(key) ?? 0) + delta.length);
+    this.#sentChars.set(key, (this.#sentChars.get(key) ?? 0) + delta.length);
     this.#sent.set(key, sessionUpdate);
     this.#emit({ sessionUpdate, messageId, content: text(delta) });
   }

@@ -15,10 +15,10 @@ interface Open {
  */
 export class CallEvents {
   readonly #emit: (event: AguiEvent) => void;
-  readonly #told = new Set<string>();
+  readonly #announced = new Set<string>();
   readonly #open = new Map<string, Open>();
   /** Sent whole, once complete: their beginning was missed, or had no name. */
-  readonly #untold = new Set<string>();
+  readonly #unreported = new Set<string>();
   readonly #steps = new Map<string, string>();
   #hearsBeginnings = true;
   #isAstray = false;
@@ -33,21 +33,21 @@ export class CallEvents {
   }
 
   has(callId: string): boolean {
-    return this.#told.has(callId);
+    return this.#announced.has(callId);
   }
 
   /** Calls that the client knows. Text that the model writes now may have begun before. */
   restate(callIds: readonly string[]): void {
-    for (const callId of callIds) this.#told.add(callId);
+    for (const callId of callIds) this.#announced.add(callId);
     this.#hearsBeginnings = false;
   }
 
   /** @param parentMessageId the message that the call is part of; asked for when the call begins */
   write({ itemId, tool, delta }: Writing, parentMessageId: () => string): void {
-    if (this.#untold.has(itemId)) return;
+    if (this.#unreported.has(itemId)) return;
     const known = this.#open.get(itemId);
     if (!known && (!this.#hearsBeginnings || tool === '')) {
-      this.#untold.add(itemId);
+      this.#unreported.add(itemId);
       return;
     }
     this.#grow(itemId, known ?? this.#begin(itemId, tool, parentMessageId()), delta);
@@ -81,7 +81,7 @@ export class CallEvents {
 
   #begin(callId: string, tool: string, parentMessageId: string): Open {
     const call = { tool, written: '' };
-    this.#told.add(callId);
+    this.#announced.add(callId);
     this.#open.set(callId, call);
     this.#emit({ type: 'TOOL_CALL_START', toolCallId: callId, toolCallName: tool, parentMessageId });
     return call;
@@ -95,7 +95,7 @@ export class CallEvents {
 
   #end(callId: string): void {
     this.#open.delete(callId);
-    this.#untold.delete(callId);
+    this.#unreported.delete(callId);
     this.#emit({ type: 'TOOL_CALL_END', toolCallId: callId });
   }
 

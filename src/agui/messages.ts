@@ -92,10 +92,10 @@ export function restated(sent: readonly Message[], turnId: string, items: readon
   const known = new Set(sent.map(({ id }) => id));
   // Results that the client gave itself are among its own messages.
   const answered = new Set(sent.flatMap((message) => (message.role === 'tool' ? [message.toolCallId] : [])));
-  const told = [...own.values()].filter(
+  const added = [...own.values()].filter(
     (message) => !known.has(message.id) && (message.role !== 'tool' || !answered.has(message.toolCallId)),
   );
   // The schema of a client's input is the protocol's, and looser only in names that the protocol leaves open.
   const kept = sent.filter(({ id }) => own.has(id) || !id.startsWith(callPrefix(turnId)));
-  return [...kept.map((message) => own.get(message.id) ?? (message as AguiMessage)), ...told];
+  return [...kept.map((message) => own.get(message.id) ?? (message as AguiMessage)), ...added];
 }

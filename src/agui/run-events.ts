@@ -16,7 +16,7 @@ export interface RunEventsOptions {
 /** An open item between its start and its end, and the number of its characters that were sent. */
 interface Open {
   readonly kind: 'text' | 'reasoning';
-  told: number;
+  sentChars: number;
 }
 
 /**
@@ -61,8 +61,8 @@ export class RunEvents {
       const isGrowing =
         item.status !== 'completed' && (item.type === 'agentMessage' || item.type === 'reasoningContent');
       if (!isGrowing) this.#done.add(item.id);
-      else if (item.type === 'agentMessage') this.#openText(item.id, 'assistant').told = item.text.length;
-      else this.#openReasoning(item.id).told = item.text.length;
+      else if (item.type === 'agentMessage') this.#openText(item.id, 'assistant').sentChars = item.text.length;
+      else this.#openReasoning(item.id).sentChars = item.text.length;
     }
   }
 
@@ -205,18 +205,18 @@ export class RunEvents {
   }
 
   #remember(id: string, kind: Open['kind']): Open {
-    const open = { kind, told: 0 };
+    const open = { kind, sentChars: 0 };
     this.#open.set(id, open);
     return open;
   }
 
   #rest(open: Open, id: string, text: string): void {
-    this.#grow(open, id, text.slice(open.told));
+    this.#grow(open, id, text.slice(open.sentChars));
   }
 
   #grow(open: Open, messageId: string, delta: string): void {
     if (delta === '') return;
-    open.told += delta.length;
+    open.sentChars += delta.length;
     const type = open.kind === 'text' ? 'TEXT_MESSAGE_CONTENT' : 'REASONING_MESSAGE_CONTENT';
     this.#emit({ type, messageId, delta });
   }

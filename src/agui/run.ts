@@ -101,9 +101,9 @@ export class Run {
     });
   }
 
-  #finish(tell: () => void): void {
+  #finish(emitEnd: () => void): void {
     const { runtime, threadId, onEnd } = this.#options;
-    tell();
+    emitEnd();
     this.#stage = 'ended';
     this.stream.end();
     runtime.feed.unsubscribe(threadId, this.#hear);

@@ -134,7 +134,7 @@ export class AguiService {
     // The thread is empty and unknown to all clients: should it stay, a list has one line too many.
     return () =>
       void this.#runtime.delete(threadId).then(
-        (tell) => tell(),
+        (notify) => notify(),
         () => undefined,
       );
   }

@@ -7,7 +7,7 @@ import type { Observable } from './observatory.ts';
  * the turn's actor reports those in memory, which the feed omits.
  */
 export class ActiveSessions {
-  readonly #told = new Set<string>();
+  readonly #running = new Set<string>();
   readonly #acting = new Map<AnyActorRef, string>();
 
   /** Called with the actor of every turn before it starts. */
@@ -21,15 +21,15 @@ export class ActiveSessions {
   /** Called with every broadcast of the feed. */
   readonly hear = ({ method, params }: ThreadEvent): void => {
     if (method !== 'thread/runtimeChanged') return;
-    if (params.runtime.running) this.#told.add(params.threadId);
-    else this.#told.delete(params.threadId);
+    if (params.runtime.running) this.#running.add(params.threadId);
+    else this.#running.delete(params.threadId);
   };
 
   has(sessionKey: string): boolean {
-    return this.#told.has(sessionKey) || [...this.#acting.values()].includes(sessionKey);
+    return this.#running.has(sessionKey) || [...this.#acting.values()].includes(sessionKey);
   }
 
   all(): ReadonlySet<string> {
-    return new Set([...this.#told, ...this.#acting.values()]);
+    return new Set([...this.#running, ...this.#acting.values()]);
   }
 }

@@ -45,9 +45,9 @@ const longestName = 100;
 /** One serialisation per event, however many connections hear it. */
 const frames = new WeakMap<ThreadEvent, string>();
 
-type Told = Exclude<ThreadEvent, { readonly method: 'item/approval/request' }>;
+type ThreadNotification = Exclude<ThreadEvent, { readonly method: 'item/approval/request' }>;
 
-function frameOf(event: Told): string {
+function frameOf(event: ThreadNotification): string {
   let frame = frames.get(event);
   if (frame === undefined) {
     frame = notificationFrame(event.method, event.params);

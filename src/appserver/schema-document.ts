@@ -103,7 +103,7 @@ function methods(): Json[] {
 
 /** Messages of the server: OpenRPC has no word for them, so they are extensions. */
 function fromServer(): Json {
-  const told = schemasOf(rpcNotifications, 'output');
+  const notifications = schemasOf(rpcNotifications, 'output');
   const asked = schemasOf(
     Object.fromEntries(Object.entries(serverRequests).map(([name, { params }]) => [name, params])),
     'output',
@@ -113,7 +113,7 @@ function fromServer(): Json {
     'input',
   );
   return {
-    'x-notifications': Object.keys(rpcNotifications).map((name) => ({ name, params: paramsOf(told[name]) })),
+    'x-notifications': Object.keys(rpcNotifications).map((name) => ({ name, params: paramsOf(notifications[name]) })),
     'x-server-requests': Object.keys(serverRequests).map((name) => ({
       name,
       params: paramsOf(asked[name]),

@@ -63,7 +63,7 @@ export class AutomationActors {
   }
 
   /** The last due time sent to the actor, which may not be in its row yet. */
-  toldOf(id: string): number | undefined {
+  lastDueOf(id: string): number | undefined {
     const context = this.#living.get(id)?.getSnapshot().context;
     return (context?.due ?? context?.covers)?.scheduledFor;
   }
@@ -74,7 +74,7 @@ export class AutomationActors {
   }
 
   /** Notifies an existing actor: other automations read the change from their rows. */
-  tell(id: string, event: AutomationEvent): void {
+  notify(id: string, event: AutomationEvent): void {
     this.#living.get(id)?.send(event);
   }
 

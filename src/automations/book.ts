@@ -29,8 +29,8 @@ export class Book {
   readonly #runner: Runner;
   readonly #views = new Map<string, Automation>();
   readonly #listeners = new Set<(change: AutomationsChange) => void>();
-  readonly #untold = new Set<string>();
-  #telling: NodeJS.Immediate | undefined;
+  readonly #pending = new Set<string>();
+  #emitting: NodeJS.Immediate | undefined;
   #revision = 0;
   #state: AutomationsState | undefined;
 
@@ -171,10 +171,10 @@ export class Book {
     const gone = this.#view(row);
     this.#schedules.delete(id);
     this.#views.delete(id);
-    this.#untold.delete(id);
+    this.#pending.delete(id);
     this.#revise();
     this.#runner.removed(id);
-    setImmediate(() => this.#tell({ automation: gone, removed: true }));
+    setImmediate(() => this.#emit({ automation: gone, removed: true }));
     return true;
   }
 
@@ -185,7 +185,7 @@ export class Book {
 
   async close(): Promise<void> {
     await this.#runner.close();
-    clearImmediate(this.#telling);
+    clearImmediate(this.#emitting);
     this.#listeners.clear();
   }
 
@@ -240,11 +240,11 @@ export class Book {
   #changed(id: string): void {
     this.#views.delete(id);
     this.#revise();
-    this.#untold.add(id);
-    this.#telling ??= setImmediate(() => {
-      this.#telling = undefined;
-      const ids = [...this.#untold];
-      this.#untold.clear();
+    this.#pending.add(id);
+    this.#emitting ??= setImmediate(() => {
+      this.#emitting = undefined;
+      const ids = [...this.#pending];
+      this.#pending.clear();
       for (const each of ids) this.#notify(each);
     });
   }
@@ -253,13 +253,13 @@ export class Book {
     if (this.#listeners.size === 0) return;
     try {
       const row = this.#schedules.automation(id);
-      if (row) this.#tell({ automation: this.#view(row), removed: false });
+      if (row) this.#emit({ automation: this.#view(row), removed: false });
     } catch (error) {
       this.#onFault(error);
     }
   }
 
-  #tell(change: AutomationsChange): void {
+  #emit(change: AutomationsChange): void {
     for (const listener of this.#listeners) {
       try {
         listener(change);

@@ -5,7 +5,7 @@ const atOnce = 25;
 /** Pause before a failed read or write is retried. */
 const holdMs = 30_000;
 
-interface Held {
+interface PostponedDue {
   readonly at: number;
   readonly until: number;
 }
@@ -14,7 +14,7 @@ interface Held {
 export class Calendar {
   readonly #dues = new DueIndex();
   readonly #retries = new DueIndex();
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, PostponedDue>();
 
   /** Whether no report is pending. */
   get isEmpty(): boolean {

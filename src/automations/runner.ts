@@ -119,8 +119,8 @@ export class Runner {
   changed(before: StoredAutomation, row: StoredAutomation): void {
     const isRescheduled = row.nextAt !== before.nextAt || (row.enabled && !before.enabled);
     const nextAt = isRescheduled ? row.nextAt : (this.#calendar.dueOf(row.id) ?? row.nextAt);
-    this.#actors.tell(row.id, { type: 'CHANGED', terms: termsOf(row) });
-    if (row.enabled !== before.enabled) this.#actors.tell(row.id, { type: row.enabled ? 'ENABLE' : 'DISABLE' });
+    this.#actors.notify(row.id, { type: 'CHANGED', terms: termsOf(row) });
+    if (row.enabled !== before.enabled) this.#actors.notify(row.id, { type: row.enabled ? 'ENABLE' : 'DISABLE' });
     this.#expect(row, nextAt);
   }
 
@@ -128,7 +128,7 @@ export class Runner {
     this.#count -= 1;
     this.#calendar.remove(id);
     this.#ends.delete(id);
-    this.#actors.tell(id, { type: 'REMOVE' });
+    this.#actors.notify(id, { type: 'REMOVE' });
   }
 
   /** @param at names the run; no run of this automation has this time yet */
@@ -188,7 +188,7 @@ export class Runner {
         onFault,
         clock: this.#clock,
         row: (id) => this.#schedules.automation(id),
-        requestSlot: (id) => this.#slots.ask(id, () => this.#actors.tell(id, { type: 'SLOT' })),
+        requestSlot: (id) => this.#slots.ask(id, () => this.#actors.notify(id, { type: 'SLOT' })),
         releaseSlot: (id) => this.#slots.release(id),
         changed: (id, snapshot) => this.#safely(() => this.#moved(id, snapshot)),
         dropped: (id, event) => this.#safely(() => this.#dropped(id, event)),
@@ -265,9 +265,9 @@ export class Runner {
     this.#count = this.#schedules.count();
     this.#calendar.clearDues();
     for (const { id, nextAt } of this.#schedules.dues()) {
-      const told = this.#actors.toldOf(id);
-      const row = told !== undefined && nextAt <= told ? this.#schedules.automation(id) : undefined;
-      this.#calendar.setDue(id, row && told !== undefined ? this.#ledger.nextAfter(row, told) : nextAt);
+      const lastDue = this.#actors.lastDueOf(id);
+      const row = lastDue !== undefined && nextAt <= lastDue ? this.#schedules.automation(id) : undefined;
+      this.#calendar.setDue(id, row && lastDue !== undefined ? this.#ledger.nextAfter(row, lastDue) : nextAt);
     }
   }
 

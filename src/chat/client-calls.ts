@@ -28,15 +28,15 @@ interface Growing {
 /** Calls of the caller's own tools in one answer, sent piece by piece while the model writes them. */
 export class ClientCalls {
   readonly #names: ReadonlySet<string>;
-  readonly #tell: (piece: CallPiece) => void;
+  readonly #emit: (piece: CallPiece) => void;
   #calls: Growing[] = [];
   /** Sent whole, once complete: their first piece had no name. Calls of the server's tools are among them until then. */
-  readonly #untold = new Set<string>();
+  readonly #unreported = new Set<string>();
 
   /** @param names of the caller's tools: no other call is its business */
-  constructor(names: ReadonlySet<string>, tell: (piece: CallPiece) => void) {
+  constructor(names: ReadonlySet<string>, emit: (piece: CallPiece) => void) {
     this.#names = names;
-    this.#tell = tell;
+    this.#emit = emit;
   }
 
   /** Arguments written so far. */
@@ -46,15 +46,15 @@ export class ClientCalls {
 
   /** The model writes the arguments of a call. */
   write({ itemId: id, tool, delta }: Writing): void {
-    if (this.#names.size === 0 || this.#untold.has(id)) return;
+    if (this.#names.size === 0 || this.#unreported.has(id)) return;
     const known = this.#indexOf(id);
-    if (known < 0 && !this.#names.has(tool)) this.#untold.add(id);
+    if (known < 0 && !this.#names.has(tool)) this.#unreported.add(id);
     else this.#grow(known < 0 ? this.#begin({ id, name: tool, arguments: '', isWhole: false }) : known, delta);
   }
 
   /** A call is whole. The pieces that were sent are its beginning. */
   complete({ callId: id, tool, source, arguments: whole }: CompleteCall): void {
-    this.#untold.delete(id);
+    this.#unreported.delete(id);
     if (source !== 'client') return;
     const index = this.#indexOf(id);
     const known = this.#calls[index];
@@ -71,7 +71,7 @@ export class ClientCalls {
     const whole = this.#calls.filter(({ isWhole }) => isWhole);
     const hasBroken = whole.length < this.#calls.length;
     this.#calls = whole;
-    this.#untold.clear();
+    this.#unreported.clear();
     return hasBroken;
   }
 
@@ -82,7 +82,7 @@ export class ClientCalls {
 
   #begin(call: Growing): number {
     const index = this.#calls.push(call) - 1;
-    this.#tell({ index, begins: { id: call.id, name: call.name }, arguments: call.arguments });
+    this.#emit({ index, begins: { id: call.id, name: call.name }, arguments: call.arguments });
     return index;
   }
 
@@ -90,7 +90,7 @@ export class ClientCalls {
     const call = this.#calls[index];
     if (!call || delta === '') return;
     call.arguments += delta;
-    this.#tell({ index, arguments: delta });
+    this.#emit({ index, arguments: delta });
   }
 
   #indexOf(id: string): number {

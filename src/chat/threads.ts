@@ -49,7 +49,7 @@ export class Threads {
     return {
       threadId: thread.id,
       input: conversation.input,
-      options: { ...options, ...told(conversation) },
+      options: { ...options, ...pastOf(conversation) },
       close: async () => (await this.#runtime.delete(thread.id))(),
     };
   }
@@ -63,7 +63,7 @@ export class Threads {
     const isContinued = known?.turns?.some(({ status }) => status === 'completed') === true;
     const { toolAnswers } = conversation;
     // Instructions are stored with the thread, so they are not sent twice.
-    const { instructions: _, ...history } = told(conversation);
+    const { instructions: _, ...history } = pastOf(conversation);
     return {
       threadId,
       input: conversation.input,
@@ -107,7 +107,7 @@ export class Threads {
 }
 
 /** All that the caller sent before its question; results of its tools are the last of it. */
-function told({ instructions, history, toolMessages }: Plan['conversation']) {
+function pastOf({ instructions, history, toolMessages }: Plan['conversation']) {
   return { instructions, history: [...history, ...toolMessages] };
 }
 

@@ -102,7 +102,7 @@ export class ChatTurns {
         leave();
       }
     } catch (error) {
-      turn.fail(this.#told(error));
+      turn.fail(this.#responseTo(error));
     }
   }
 
@@ -171,7 +171,7 @@ export class ChatTurns {
     this.#graces.set(turn, setTimeout(() => turn.stop(), DisconnectGraceMs).unref());
   }
 
-  #told(error: unknown): HttpError {
+  #responseTo(error: unknown): HttpError {
     const known = explained(error);
     if (known instanceof HttpError) return known;
     const errorId = this.#options.logger.bug(error);

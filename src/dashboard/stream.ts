@@ -58,11 +58,11 @@ export class EventStream implements SseSource {
 
   /** A session was deleted; null: all that could be. */
   deleted(sessionKey: string | null): void {
-    this.#tell(streamEvents.deleted, { sessionKey });
+    this.#publish(streamEvents.deleted, { sessionKey });
   }
 
   automationsChanged(revision: number): void {
-    this.#tell(streamEvents.automations, { revision });
+    this.#publish(streamEvents.automations, { revision });
   }
 
   /** Whether a reader receives the next record. */
@@ -136,7 +136,7 @@ export class EventStream implements SseSource {
     }
   }
 
-  #tell(kind: string, data: unknown): void {
+  #publish(kind: string, data: unknown): void {
     const { event, extra } = this.#now();
     const position = { event, extra: extra + 1 };
     if (this.#unsubscribe) {

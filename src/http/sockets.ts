@@ -91,8 +91,8 @@ export class Sockets {
 
   closed(peer: Peer, code: number, reason: string, onBug: (error: unknown) => void): void {
     if (!this.#peers.delete(peer)) return;
-    const told = peer.ended(code, reason);
-    guarded(peer, onBug, () => peer.route.close(peer, told.code, told.reason));
+    const ending = peer.ended(code, reason);
+    guarded(peer, onBug, () => peer.route.close(peer, ending.code, ending.reason));
     this.#onGone();
   }
 

@@ -104,7 +104,7 @@ export class McpServers {
    * @throws AgentError `mcpServerInvalid`, `mcpServerReadOnly`; nothing has changed then
    */
   upsert(name: string, settings: McpServerSettings): Promise<McpServerConfig> {
-    return this.#inTurn(async () => {
+    return this.#withLock(async () => {
       const checked = checkSettings(name, settings, this.#files.stored(name));
       if (this.#servers.has(name)) this.#requireOwned(name);
       await this.#apply(name, await this.#files.write(name, checked));
@@ -119,7 +119,7 @@ export class McpServers {
    * @throws AgentError `mcpServerNotFound`, `mcpServerReadOnly`
    */
   remove(name: string): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#withLock(async () => {
       this.#find(name);
       this.#requireOwned(name);
       await this.#apply(name, await this.#files.write(name, undefined));
@@ -280,7 +280,7 @@ export class McpServers {
   }
 
   /** One change after the other, each whole. */
-  #inTurn<T>(change: () => Promise<T>): Promise<T> {
+  #withLock<T>(change: () => Promise<T>): Promise<T> {
     const mine = this.#changes.then(change);
     this.#changes = mine.catch(() => {});
     return mine;

@@ -58,7 +58,7 @@ class StateExport implements StateListener {
         const { SupervisionSpans } = await import('./supervision-spans.ts');
         const factsOf = (machine: string, context: unknown) => projections[machine]?.(context as never) ?? {};
         const spans = new SupervisionSpans({ tracer, includeContent: settings.IncludeContent, factsOf });
-        for (const tell of this.#early) tell(spans);
+        for (const call of this.#early) call(spans);
         this.#early = [];
         this.#spans = spans;
         return spans;
@@ -71,11 +71,11 @@ class StateExport implements StateListener {
   }
 
   onChange(...heard: Parameters<StateListener['onChange']>): void {
-    this.#tell((spans) => spans.onChange(...heard));
+    this.#withSpans((spans) => spans.onChange(...heard));
   }
 
   onGone(...heard: Parameters<StateListener['onGone']>): void {
-    this.#tell((spans) => spans.onGone(...heard));
+    this.#withSpans((spans) => spans.onGone(...heard));
   }
 
   families(): readonly Family[] {
@@ -85,9 +85,10 @@ class StateExport implements StateListener {
   stop(): Promise<void> {
     return this.#export.stop();
   }
-  #tell(tell: (spans: SupervisionSpans) => void): void {
-    if (this.#spans) tell(this.#spans);
-    else if (this.#early.length < defaults.telemetry.queueSpans) this.#early.push(tell);
+
+  #withSpans(call: (spans: SupervisionSpans) => void): void {
+    if (this.#spans) call(this.#spans);
+    else if (this.#early.length < defaults.telemetry.queueSpans) this.#early.push(call);
     else this.#export.numbers.dropped(1);
   }
 }

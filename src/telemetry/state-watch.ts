@@ -56,18 +56,18 @@ export class StateWatch {
       before = this.#see(actor, snapshot, before);
       this.#findChildren(snapshot, actor);
     };
-    const gone = () => this.#tell((listener) => listener.onGone(actor, this.#now()));
+    const gone = () => this.#notify((listener) => listener.onGone(actor, this.#now()));
     see(ref.getSnapshot());
     ref.subscribe({ next: see, complete: gone, error: gone });
   }
 
   #see(actor: WatchedActor, snapshot: AnyMachineSnapshot, before: readonly string[] | undefined): readonly string[] {
-    this.#tell((listener) => listener.onSnapshot(actor, snapshot));
+    this.#notify((listener) => listener.onSnapshot(actor, snapshot));
     const states = pathsOf(snapshot.value);
     const entered = before ? states.filter((state) => !before.includes(state)) : states;
     if (before && entered.length === 0 && states.length === before.length) return before;
     const change = { at: this.#now(), states, entered, isFirst: before === undefined };
-    this.#tell((listener) => listener.onChange(actor, change, snapshot));
+    this.#notify((listener) => listener.onChange(actor, change, snapshot));
     return states;
   }
 
@@ -82,7 +82,7 @@ export class StateWatch {
   }
 
   /** XState rethrows an observer's error to the whole process. */
-  #tell(call: (listener: StateListener) => void): void {
+  #notify(call: (listener: StateListener) => void): void {
     for (const listener of this.#options.listeners) {
       try {
         call(listener);

@@ -129,8 +129,8 @@ export class TurnFollower {
       turn.segments.push({ type, text: textOf(data['text']) ?? '', startedAt: endedAt - durationMs });
       return;
     }
-    if (type === 'tokens.used') this.#tell(turn, countedCall(turn, event));
-    if (type === 'model.failed') this.#tell(turn, failedCall(turn, event));
+    if (type === 'tokens.used') this.#report(turn, countedCall(turn, event));
+    if (type === 'model.failed') this.#report(turn, failedCall(turn, event));
     if (type === 'error') turn.errorCode = textOf(data['code']);
     else if (type !== 'turn.completed') {
       turn.quietSince = endedAt;
@@ -138,14 +138,14 @@ export class TurnFollower {
     }
   }
 
-  #tell(turn: Followed, call: ModelCall): void {
+  #report(turn: Followed, call: ModelCall): void {
     if (!call.isCompaction) turn.segments = [];
     for (const listener of this.#listeners) listener.onModelCall(call, turn);
   }
 
   #end(turn: Followed | undefined, event: TraceEvent): void {
     const unanswered = turn && unansweredCall(turn, event);
-    if (turn && unanswered) this.#tell(turn, unanswered);
+    if (turn && unanswered) this.#report(turn, unanswered);
     for (const listener of this.#listeners) listener.onTurnEnd(event, turn);
     if (!turn) return;
     this.#turns.delete(turn.sessionKey);
@@ -157,7 +157,7 @@ export class TurnFollower {
 
   #addLate(event: TraceEvent): void {
     const turn = this.#ended.get(event.turnId ?? '');
-    if (turn?.sessionKey === event.sessionKey) this.#tell(turn, countedCall(turn, event));
+    if (turn?.sessionKey === event.sessionKey) this.#report(turn, countedCall(turn, event));
   }
 
   #lose(turn: Followed): void {

@@ -32,16 +32,16 @@ export class DemoProvider implements ModelProvider {
 
   async stream(request: ModelRequest, emit: Emit, signal: AbortSignal): Promise<void> {
     let outputBytes = 0;
-    const tell = (event: ModelEvent) => {
+    const send = (event: ModelEvent) => {
       if (event.type === 'text' || event.type === 'thinking') outputBytes += Buffer.byteLength(event.text);
       else if (event.type === 'toolCall') outputBytes += Buffer.byteLength(event.call.name + event.call.arguments);
       emit(event);
     };
     const { thought, answer, calls } = answerOf(request);
-    await this.#speak('thinking', thought, tell, signal);
-    await this.#speak('text', answer, tell, signal);
-    for (const [index, call] of calls.entries()) writeCall(index, call, tell);
-    for (const call of calls) tell({ type: 'toolCall', call });
+    await this.#speak('thinking', thought, send, signal);
+    await this.#speak('text', answer, send, signal);
+    for (const [index, call] of calls.entries()) writeCall(index, call, send);
+    for (const call of calls) send({ type: 'toolCall', call });
     const inputTokens = estimateTokens(request.messages);
     const outputTokens = Math.ceil(outputBytes / bytesPerToken);
     emit({ type: 'usage', inputTokens, outputTokens, isEstimated: true });
@@ -56,14 +56,14 @@ export class DemoProvider implements ModelProvider {
     // There is no connection.
   }
 
-  async #speak(type: 'text' | 'thinking', text: string, tell: Emit, signal: AbortSignal): Promise<void> {
+  async #speak(type: 'text' | 'thinking', text: string, send: Emit, signal: AbortSignal): Promise<void> {
     let spoken = 0;
     for (const [word] of text.matchAll(/\s*\S+|\s+$/g)) {
       spoken += 1;
       if (this.#paceMs > 0) await sleep(this.#paceMs, undefined, { signal });
       else if (spoken % wordsPerBreath === 0) await nextTurn();
       signal.throwIfAborted();
-      tell({ type, text: word });
+      send({ type, text: word });
     }
   }
 }
@@ -115,8 +115,8 @@ function nextSteps({ steps, reached, hasFailed }: Plan): { before: readonly Step
 }
 
 /** Writes a call in pieces, as models do. */
-function writeCall(index: number, { callId, name, arguments: args }: ModelToolCall, tell: Emit): void {
+function writeCall(index: number, { callId, name, arguments: args }: ModelToolCall, send: Emit): void {
   for (const [argumentsDelta] of args.matchAll(/[\s\S]{1,24}/gu)) {
-    tell({ type: 'toolCallDelta', index, callId, name, argumentsDelta });
+    send({ type: 'toolCallDelta', index, callId, name, argumentsDelta });
   }
 }

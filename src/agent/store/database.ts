@@ -119,9 +119,9 @@ export class Database implements Rows {
     try {
       return work();
     } catch (error) {
-      const told = storageError(error, this.file);
-      if (this.#isInTransaction) this.#fault = told;
-      throw told;
+      const failure = storageError(error, this.file);
+      if (this.#isInTransaction) this.#fault = failure;
+      throw failure;
     }
   }
 

@@ -29,8 +29,8 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
   /** Stored, and not published yet. */
-  readonly #untold: (readonly TraceEvent[])[] = [];
-  #isTelling = false;
+  readonly #unpublished: (readonly TraceEvent[])[] = [];
+  #isPublishing = false;
   #isRefused = false;
   #isClosed = false;
   #dropped = 0;
@@ -156,7 +156,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     const pending = this.#database.isInTransaction ? [] : this.#buffer.slice(0, this.#sliceLength());
     if (pending.length === 0) return 0;
     try {
-      this.#untold.push(this.#table.insert(pending));
+      this.#unpublished.push(this.#table.insert(pending));
     } catch (error) {
       if (!this.#isRefused) this.#onFault(error);
       this.#isRefused = true;
@@ -165,7 +165,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     if (this.#isRefused) this.#recovered();
     this.#buffer.splice(0, pending.length);
     for (const { json } of pending) this.#chars -= json.length;
-    this.#tell();
+    this.#publish();
     return pending.length;
   }
 
@@ -202,15 +202,15 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
   }
 
   /** Publishes the batches in order: events that a listener appends come after all earlier ones. */
-  #tell(): void {
-    if (this.#isTelling) return;
-    this.#isTelling = true;
+  #publish(): void {
+    if (this.#isPublishing) return;
+    this.#isPublishing = true;
     try {
-      for (let events = this.#untold.shift(); events; events = this.#untold.shift()) {
+      for (let events = this.#unpublished.shift(); events; events = this.#unpublished.shift()) {
         for (const listener of this.#listeners) this.#notify(listener, events);
       }
     } finally {
-      this.#isTelling = false;
+      this.#isPublishing = false;
     }
   }
 

@@ -105,18 +105,18 @@ export class Inbox {
   ): Promise<AnswerOutcome> {
     const entry = this.#open.get(keyOf(workspace.id, requestId));
     entry?.senders.push(sender);
-    const tell = (type: 'ANSWER.SENT' | 'ANSWER.LOST' | 'ANSWER.REPLIED') => {
+    const send = (type: 'ANSWER.SENT' | 'ANSWER.LOST' | 'ANSWER.REPLIED') => {
       if (entry?.actor.getSnapshot().status === 'active') entry.actor.send({ type });
     };
-    tell('ANSWER.SENT');
+    send('ANSWER.SENT');
     let outcome: AnswerOutcome;
     try {
       outcome = await deliver();
     } catch (error) {
-      tell('ANSWER.LOST');
+      send('ANSWER.LOST');
       throw error;
     }
-    tell('ANSWER.REPLIED');
+    send('ANSWER.REPLIED');
     if (outcome.kind !== 'unknown') this.resolve(workspace, { requestId, ...outcome.made });
     return outcome;
   }

@@ -43,8 +43,8 @@ export class ChatAnswer {
 
   constructor(options: ChatAnswerOptions) {
     this.#options = options;
-    if (options.thoughtTags !== false) this.#filter = new ThoughtFilter((piece) => this.#tell(piece));
-    this.#calls = new ToolCallAssembly((event) => this.#tell(event), options.takenIds);
+    if (options.thoughtTags !== false) this.#filter = new ThoughtFilter((piece) => this.#emit(piece));
+    this.#calls = new ToolCallAssembly((event) => this.#emit(event), options.takenIds);
   }
 
   get hasFinishReason(): boolean {
@@ -75,7 +75,7 @@ export class ChatAnswer {
     this.#outputBytes += Buffer.byteLength(spoken.text);
     if (spoken.type === 'thinking') this.#thoughts += spoken.text;
     if (spoken.type === 'text' && this.#filter) this.#filter.push(spoken.text);
-    else this.#tell(spoken);
+    else this.#emit(spoken);
   }
 
   /**
@@ -87,9 +87,9 @@ export class ChatAnswer {
     this.#filter?.end();
     this.#calls.end();
     this.#reportState();
-    this.#tell(this.#counted());
+    this.#emit(this.#counted());
     const reason = finishReason(this.#finish, this.#calls.count > 0);
-    this.#tell({ type: 'finish', reason: this.#hasRefused && reason === 'stop' ? 'contentFilter' : reason });
+    this.#emit({ type: 'finish', reason: this.#hasRefused && reason === 'stop' ? 'contentFilter' : reason });
   }
 
   #mayBeError(value: Json): void {
@@ -140,7 +140,7 @@ export class ChatAnswer {
       ...(this.#details.length > 0 && { reasoning_details: this.#details }),
       ...(Object.keys(extraContent).length > 0 && { extraContent }),
     };
-    if (Object.keys(data).length > 0) this.#tell({ type: 'state', state: { owner: this.#options.owner, data } });
+    if (Object.keys(data).length > 0) this.#emit({ type: 'state', state: { owner: this.#options.owner, data } });
   }
 
   #part(part: unknown): void {
@@ -150,7 +150,7 @@ export class ChatAnswer {
     else this.speak({ type: 'text', text: textIn(part['text']) });
   }
 
-  #tell(event: ModelEvent): void {
+  #emit(event: ModelEvent): void {
     this.#hasSpoken = true;
     this.#options.emit(event);
   }

@@ -10,7 +10,7 @@ interface CommandOutputOptions {
   /** Takes in the whole output when it is longer than that. */
   readonly whole?: WholeText | undefined;
   /** Called with live output. */
-  readonly tell: (text: string) => void;
+  readonly emit: (text: string) => void;
 }
 
 /** Processes a command's output: removes secrets, passes it on live, and shortens it for the model. */
@@ -19,19 +19,19 @@ export class CommandOutput {
   readonly #kept: KeptOutput;
   readonly #live: LiveOutput;
 
-  constructor({ secrets, maxOutputChars, whole, tell }: CommandOutputOptions) {
+  constructor({ secrets, maxOutputChars, whole, emit }: CommandOutputOptions) {
     this.#masked = new TextStreamRedactor(secrets);
     this.#kept = new KeptOutput(maxOutputChars, whole);
-    this.#live = new LiveOutput(tell, defaults.agent.commandOutputChars);
+    this.#live = new LiveOutput(emit, defaults.agent.commandOutputChars);
   }
 
   push(text: string): void {
-    this.#tell(this.#masked.push(text));
+    this.#pass(this.#masked.push(text));
   }
 
   /** Ends the output and passes on the rest. */
   close(): void {
-    this.#tell(this.#masked.end());
+    this.#pass(this.#masked.end());
     this.#live.flush();
     this.#kept.close();
   }
@@ -41,7 +41,7 @@ export class CommandOutput {
     return this.#kept.read();
   }
 
-  #tell(text: string): void {
+  #pass(text: string): void {
     this.#kept.push(text);
     this.#live.push(text);
   }

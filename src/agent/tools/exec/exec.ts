@@ -160,7 +160,7 @@ async function runInForeground(
   const output = new CommandOutput({
     ...settings,
     whole: settings.outputs?.begin(context.threadId),
-    tell: context.onOutput,
+    emit: context.onOutput,
   });
   let end: CommandEnd;
   let asides: readonly GitFinding[] = [];

@@ -4,13 +4,13 @@ const notice = '\n[… more output than can be followed live; the result has its
 
 /** Passes on a running command's output: in few pieces, and at most `maxChars` characters. */
 export class LiveOutput {
-  readonly #tell: (text: string) => void;
+  readonly #emit: (text: string) => void;
   #room: number;
   #gathered = '';
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(tell: (text: string) => void, maxChars: number) {
-    this.#tell = tell;
+  constructor(emit: (text: string) => void, maxChars: number) {
+    this.#emit = emit;
     this.#room = maxChars;
   }
 
@@ -28,6 +28,6 @@ export class LiveOutput {
     this.#timer = undefined;
     const text = this.#gathered.toWellFormed();
     this.#gathered = '';
-    if (text !== '') this.#tell(text);
+    if (text !== '') this.#emit(text);
   }
 }

@@ -3,7 +3,7 @@ import { PathError, resolveInWorkspace } from '../paths.ts';
 import { errorCode, formatBytes } from '../text.ts';
 import { FileError, problemWithFile } from './errors.ts';
 import { openFile } from './handles.ts';
-import { inTurn } from './mutation-queue.ts';
+import { withFileLock } from './mutation-queue.ts';
 import { replaceFile } from './replace-file.ts';
 import type { FileToolSettings } from './settings.ts';
 
@@ -70,7 +70,7 @@ export function createDelegateFiles(settings: FileToolSettings): DelegateFiles {
     const data = Buffer.from(content, 'utf8');
     if (data.length > maxFileBytes) throw tooLarge(path, data.length, maxFileBytes);
     if ((await locate(workspacePath, path)) !== path) throw new FileError('moved', 'it leads elsewhere now');
-    await inTurn(path, () => replaceFile(path, data, { workspacePath, signal }));
+    await withFileLock(path, () => replaceFile(path, data, { workspacePath, signal }));
   }
 
   return {

@@ -97,10 +97,10 @@ function withLineEndsOf(text: string, { start, end }: Span, replacement: string)
 }
 
 /** Shorter texts are found by chance. */
-const tellingChars = 8;
+const distinctiveChars = 8;
 
 function notFound(text: string, { oldText, newText }: Edit): string {
-  const applied = newText.trim().length >= tellingChars ? placesOf(text, toLineEnd(newText, lineEndOf(text))) : [];
+  const applied = newText.trim().length >= distinctiveChars ? placesOf(text, toLineEnd(newText, lineEndOf(text))) : [];
   if (applied[0]) {
     const line = lineNumber(text, applied[0].start);
     return `oldText is not in the file, but newText already is, at line ${line}: the edit seems to have been made before. Nothing was changed.`;

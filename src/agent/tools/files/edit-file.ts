@@ -8,7 +8,7 @@ import { decodeText, type EncodedText, encodeText, sniff, sniffBytes } from './c
 import { applyEdits, type Edit } from './edit-apply.ts';
 import { FileError } from './errors.ts';
 import { type OpenFile, openFile } from './handles.ts';
-import { inTurn } from './mutation-queue.ts';
+import { withFileLock } from './mutation-queue.ts';
 import { pathAliases, path as pathParameter } from './parameters.ts';
 import { withPreview } from './preview.ts';
 import { replaceFile } from './replace-file.ts';
@@ -65,7 +65,7 @@ export function createEditFile(settings: FileToolSettings): Tool {
         return edited?.ok ? edited.text : undefined;
       }),
     run: (args, context) =>
-      access.enter(args, context, (place) => inTurn(place.path, () => editFile(place, args, maxBytes, context))),
+      access.enter(args, context, (place) => withFileLock(place.path, () => editFile(place, args, maxBytes, context))),
   });
 }
 

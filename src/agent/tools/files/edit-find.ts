@@ -1,7 +1,7 @@
 import type { Change, Edit } from './edit-apply.ts';
 import { composedPlacesOf } from './edit-composed.ts';
 import { lineEndOf, toLineEnd } from './edit-line-ends.ts';
-import { linePlaces, plain, tellingChars } from './edit-lines.ts';
+import { distinctiveChars, linePlaces, plain } from './edit-lines.ts';
 import { placesOf, type Span, tolerantPlacesOf } from './edit-match.ts';
 import { readingsOf } from './edit-unwrap.ts';
 
@@ -79,8 +79,8 @@ export function findEdit(text: string, { oldText, newText, replaceAll }: Edit): 
   // Text that is only similar is never replaced everywhere.
   for (const { differs, isSafe, places } of replaceAll ? passes.filter((pass) => pass.isSafe) : passes) {
     for (const [index, texts] of readings.entries()) {
-      const isTelling = texts.oldText.replaceAll(/\s/g, '').length >= tellingChars;
-      const changes = isTelling || (index === 0 && isSafe) ? places(text, texts) : [];
+      const isDistinctive = texts.oldText.replaceAll(/\s/g, '').length >= distinctiveChars;
+      const changes = isDistinctive || (index === 0 && isSafe) ? places(text, texts) : [];
       if (changes.length > 0) return { changes, differs: index === 0 ? differs : `${differs}, and the text around it` };
     }
   }

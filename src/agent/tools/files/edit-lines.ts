@@ -35,7 +35,7 @@ interface Line {
 }
 
 /** Fewer characters besides blanks are found by chance. */
-export const tellingChars = 3;
+export const distinctiveChars = 3;
 
 /**
  * Places of whole lines in `text` that are `oldText` but for indentation, each with its text after the edit. A place where
@@ -48,7 +48,7 @@ export function linePlaces(
   same: (line: string) => string,
 ): readonly Change[] {
   const wanted = withoutBlankEnds(oldText.split(/\r?\n/));
-  if (wanted.join('').replaceAll(/\s/g, '').length < tellingChars) return [];
+  if (wanted.join('').replaceAll(/\s/g, '').length < distinctiveChars) return [];
   const lines = linesOf(text);
   const key = (line: string) => same(line).trim();
   const keys = wanted.map(key);

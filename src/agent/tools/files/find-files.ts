@@ -84,13 +84,13 @@ function testOf(pattern: string, root: string): PathTest | string {
 
 function report(
   paths: readonly string[],
-  { total, end, paths: told, unreadable }: FoundFiles & { readonly unreadable: number },
+  { total, end, paths: listed, unreadable }: FoundFiles & { readonly unreadable: number },
   pattern: string,
   root: string,
 ): string {
   const late = `The search was ended after ${limits.searchMs / 1000} s; give a narrower path.`;
   const notices = [
-    total > told.length && `Showing the newest ${paths.length} of ${count(total, 'file')}; narrow pattern or path.`,
+    total > listed.length && `Showing the newest ${paths.length} of ${count(total, 'file')}; narrow pattern or path.`,
     end === 'timedOut' && late,
     unreadable > 0 && `${count(unreadable, 'name')} not in UTF-8 left out; use Exec for such a file.`,
   ].filter((notice) => notice !== false);

@@ -6,7 +6,7 @@ const tails = new Map<string, Promise<unknown>>();
  *
  * @param path real
  */
-export async function inTurn<T>(path: string, change: () => Promise<T>): Promise<T> {
+export async function withFileLock<T>(path: string, change: () => Promise<T>): Promise<T> {
   const before = tails.get(path);
   // The outcome of the change before went to its own caller.
   const mine = before ? before.then(change, change) : change();

@@ -4,7 +4,7 @@ import type { Tool } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { done, failed, formatBytes } from '../text.ts';
 import { createAccess } from './access.ts';
-import { inTurn } from './mutation-queue.ts';
+import { withFileLock } from './mutation-queue.ts';
 import { pathAliases, path as pathParameter } from './parameters.ts';
 import { withPreview } from './preview.ts';
 import { replaceFile } from './replace-file.ts';
@@ -37,7 +37,7 @@ export function createWriteFile(settings: FileToolSettings): Tool {
             `The content has ${formatBytes(data.length)}; at most ${most} are written (Tools.File.MaxFileBytes).`,
           );
         }
-        const before = await inTurn(path, () => replaceFile(path, data, context));
+        const before = await withFileLock(path, () => replaceFile(path, data, context));
         const size = `${formatBytes(data.length)}, ${count(linesIn(args.content), 'line')}`;
         return done(
           before === undefined

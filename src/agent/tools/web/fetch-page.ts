@@ -39,7 +39,7 @@ export async function fetchPage(
 ): Promise<ToolResult> {
   try {
     const page = await withDeadline(signal, settings.timeoutMs, (until) => readPage(args, settings, isApproved, until));
-    return tell(page, args.maxChars, settings);
+    return resultOf(page, args.maxChars, settings);
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof WebError)) throw error;
@@ -89,7 +89,7 @@ function unreadable(response: IncomingMessage, type: string): WebError {
 }
 
 /** Head, content, and a note about its missing part. */
-function tell(page: Page, maxChars: number, settings: WebFetchSettings): ToolResult {
+function resultOf(page: Page, maxChars: number, settings: WebFetchSettings): ToolResult {
   const { url, response, title, text } = page;
   const status = `${response.statusCode} ${response.statusMessage ?? ''}`.trim();
   const head = [`URL: ${url.href}`, `Status: ${status}`, ...(title === '' ? [] : [`Title: ${title}`])].join('\n');

@@ -30,7 +30,7 @@ export async function search(
   if (missing !== undefined) return failed(missing);
   try {
     const hits = await withDeadline(signal, settings.timeoutMs, (until) => ask(provider, args, settings, until));
-    return done(tell(args, provider, hits));
+    return done(listingOf(args, provider, hits));
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof WebError)) throw error;
@@ -108,7 +108,7 @@ function checkStatus({ statusCode = 0, headers }: IncomingMessage, { needsKey }:
 const retryAdvice = (after: string | undefined): string =>
   /^\d{1,6}$/.test(after ?? '') ? `; try again in ${after} s` : '; try again later';
 
-function tell({ query }: SearchArguments, { title }: SearchProvider, hits: readonly SearchHit[]): string {
+function listingOf({ query }: SearchArguments, { title }: SearchProvider, hits: readonly SearchHit[]): string {
   if (hits.length === 0) return `${title} found nothing for ${JSON.stringify(query)}.`;
   return hits
     .map(({ title, url, snippet }, at) => {
