@@ -40,7 +40,7 @@ const noAnswerMs = 150;
 /** Runs `run` when the server has answered; until then, the document looks like the waiting page. */
 function onceKnown({ entry }: App, run: () => void): void {
   const timer = setTimeout(begin, noAnswerMs);
-  const stop = entry.subscribe((now) => now !== 'knocking' && begin());
+  const stop = entry.subscribe((now) => now !== 'connecting' && begin());
   function begin(): void {
     clearTimeout(timer);
     queueMicrotask(() => stop());

@@ -287,7 +287,7 @@ scene(
     await page.locator('.banner', { hasText: 'There are newer commits' }).waitFor();
     await page.getByRole('button', { name: 'Publish 1 finding' }).click();
     await confirmed(page, 'Publish 1 finding');
-    const dialog = page.getByRole('dialog', { name: 'It cannot be published as it is' });
+    const dialog = page.getByRole('dialog', { name: 'This draft cannot be published unchanged' });
     await dialog.getByText('a GitHub token').waitFor();
     t.same(await axe(page), []);
     await page.keyboard.press('Escape');

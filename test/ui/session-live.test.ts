@@ -44,13 +44,13 @@ scene(
   },
   async (t, { page }) => {
     await row(page, 'evil.example').waitFor();
-    const told = (part: Locator) => part.getByText('evil.example').first();
+    const mention = (part: Locator) => part.getByText('evil.example').first();
     for (const [at, shown] of [
       ['/sessions?peek=thread_x', page.locator('.peek')],
-      ['/sessions/thread_x', told(page.getByRole('treegrid'))],
-      ['/sessions/thread_x?view=log', told(page.getByRole('grid', { name: 'What was thought' }))],
-      ['/sessions/thread_x?view=list', told(page.getByRole('grid', { name: 'Events' }))],
-      ['/overview', told(page.getByRole('region', { name: 'Recent events', exact: true }))],
+      ['/sessions/thread_x', mention(page.getByRole('treegrid'))],
+      ['/sessions/thread_x?view=log', mention(page.getByRole('grid', { name: 'Thoughts, messages' }))],
+      ['/sessions/thread_x?view=list', mention(page.getByRole('grid', { name: 'Events' }))],
+      ['/overview', mention(page.getByRole('region', { name: 'Recent events', exact: true }))],
     ] as const) {
       await goTo(page, at);
       await shown.waitFor();

@@ -98,7 +98,7 @@ scene(
     await key('f');
     await page.waitForURL((url) => !url.href.includes('zoom='));
     await key('2');
-    await page.getByRole('grid', { name: 'What was thought' }).waitFor();
+    await page.getByRole('grid', { name: 'Thoughts, messages' }).waitFor();
     await key('3');
     await page.getByRole('grid', { name: 'Events' }).waitFor();
     await page.waitForURL(/view=list/);
@@ -261,7 +261,7 @@ scene(
     (
       [
         ['the waterfall', '', (page) => page.getByRole('treegrid')],
-        ['the log', 'view=log&', (page) => page.getByRole('grid', { name: 'What was thought' })],
+        ['the log', 'view=log&', (page) => page.getByRole('grid', { name: 'Thoughts, messages' })],
         ['the list', 'view=list&q=type:tool&', (page) => page.getByRole('grid', { name: 'Events' })],
       ] satisfies [string, string, (page: Page) => Locator][]
     ).map(([name, query, view]) => [

@@ -22,7 +22,7 @@ export interface Toast {
 }
 
 /** State of the connection to the server. `foreign`: another program serves the address, and gets no token. */
-export type Entry = 'knocking' | 'open' | 'refused' | 'unreachable' | 'foreign';
+export type ConnectionState = 'connecting' | 'open' | 'refused' | 'unreachable' | 'foreign';
 
 /** Services of the page for its views. One per page. */
 export interface App {
@@ -31,7 +31,7 @@ export interface App {
   readonly page: ReadonlySignal<Page | null>;
   /** The server does not accept our token, or we have none: the gate is shown. */
   readonly isRefused: ReadonlySignal<boolean>;
-  readonly entry: ReadonlySignal<Entry>;
+  readonly entry: ReadonlySignal<ConnectionState>;
   /** Current error of fetching the page info, in the server's words; null without one. */
   readonly trouble: ReadonlySignal<string | null>;
   readonly api: Api;
@@ -69,7 +69,7 @@ const maxToasts = 4;
 export function createApp(): App {
   const token = signal(takeToken());
   const isRefused = signal(false);
-  const entry = signal<Entry>('knocking');
+  const entry = signal<ConnectionState>('connecting');
   const trouble = signal<string | null>(null);
   const page = signal<Page | null>(null);
   const isLoggedIn = signal(token.peek()?.startsWith(loginMark) ?? false);
@@ -166,7 +166,7 @@ export function createApp(): App {
     keepToken(given);
     token.value = given;
     isLoggedIn.value = given.startsWith(loginMark);
-    entry.value = 'knocking';
+    entry.value = 'connecting';
     load();
   };
   if (server.kind === 'hub') followNotices();
@@ -203,11 +203,11 @@ export function createApp(): App {
     isLoggedIn,
     toast(given) {
       const { undo } = given;
-      const takeBack = () => {
+      const undoAndClose = () => {
         drop(toast);
         undo?.();
       };
-      const toast: Toast = undo ? { ...given, undo: takeBack } : given;
+      const toast: Toast = undo ? { ...given, undo: undoAndClose } : given;
       toasts.value = [...toasts.peek(), toast].slice(-maxToasts);
       setTimeout(() => drop(toast), toast.ms ?? toastMs);
       return () => drop(toast);

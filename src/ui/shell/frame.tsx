@@ -90,9 +90,9 @@ function useShell(app: App, page: Page, overlay: Signal<Overlay>): void {
   useKeys(app);
   useEffect(() => app.commands.register(shellCommands(app, page, overlay)), [app, page, overlay]);
   useEffect(() => {
-    const takeBack = shellFinders(app, page).map((finder) => app.commands.provide(finder));
+    const unregister = shellFinders(app, page).map((finder) => app.commands.provide(finder));
     return () => {
-      for (const each of takeBack) each();
+      for (const each of unregister) each();
     };
   }, [app, page]);
   useEffect(() => app.live.listen('events', { onEvents: () => {} }), [app]);

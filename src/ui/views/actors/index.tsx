@@ -19,9 +19,9 @@ export default function ActorsView({ app }: { readonly app: App }) {
   useLayoutEffect(() => {
     const made = createStore(app);
     setStore(made);
-    const takeBack = app.commands.provide(finderOf(made));
+    const unregister = app.commands.provide(finderOf(made));
     return () => {
-      takeBack();
+      unregister();
       made.close();
     };
   }, [app]);

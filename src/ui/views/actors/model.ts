@@ -65,7 +65,7 @@ export interface Actors {
   /** Records that are missing from the logs. */
   readonly dropped: number;
   /** Next number of a received record. */
-  readonly told: number;
+  readonly recordCount: number;
   /** Transitions held in all logs. */
   readonly held: number;
   /** Changes when an actor is made, ends or is forgotten: then the tree has another order. */
@@ -76,7 +76,7 @@ export const noActors: Actors = {
   byId: new Map(),
   deadLetters: [],
   dropped: 0,
-  told: 0,
+  recordCount: 0,
   held: 0,
   generation: 0,
 };
@@ -103,7 +103,7 @@ class Draft {
   readonly #own = new Map<string, LogEntry[]>();
   readonly #heardAt: number;
   #dropped: number;
-  #told: number;
+  #recordCount: number;
   #held: number;
   #generation: number;
 
@@ -112,13 +112,13 @@ class Draft {
     this.#deadLetters = [...actors.deadLetters];
     this.#heardAt = heardAt;
     this.#dropped = actors.dropped;
-    this.#told = actors.told;
+    this.#recordCount = actors.recordCount;
     this.#held = actors.held;
     this.#generation = actors.generation;
   }
 
   take(record: InspectionRecord): void {
-    this.#told += 1;
+    this.#recordCount += 1;
     if (record.type === 'actor') this.#admit(record);
     else if (record.type === 'transition') this.#move(record);
     else if (record.type === 'deadLetter') this.#lose(record);
@@ -132,7 +132,7 @@ class Draft {
       byId: this.#byId,
       deadLetters: this.#deadLetters.slice(-limits.deadLetters),
       dropped: this.#dropped,
-      told: this.#told,
+      recordCount: this.#recordCount,
       held: this.#held,
       generation: this.#generation,
     };
@@ -156,7 +156,7 @@ class Draft {
       steps,
       log: [],
       deadLetters: this.#deadLetters.filter((letter) => letter.record.id === id).length,
-      ending: endedAt ? { at: endedAt.getTime(), n: this.#told, error: null } : null,
+      ending: endedAt ? { at: endedAt.getTime(), n: this.#recordCount, error: null } : null,
     });
     this.#generation += 1;
     if (endedAt) this.#bury();
@@ -174,14 +174,14 @@ class Draft {
     const at = record.at.getTime();
     const origin = isNews ? actor.since.getTime() : record.step === 1 || log.length > 0 ? enteredAt(actor, log) : null;
     const heldMs = origin === null ? null : Math.max(0, at - origin);
-    log.push({ n: this.#told, at, record, heldMs, heardAt: isNews ? this.#heardAt : 0 });
+    log.push({ n: this.#recordCount, at, record, heldMs, heardAt: isNews ? this.#heardAt : 0 });
     this.#held += 1;
     if (log.length > limits.log) this.#held -= log.splice(0, log.length - limits.log).length;
     this.#byId.set(record.id, isNews ? advanced(actor, record, log) : { ...actor, log });
   }
 
   #lose(record: DeadLetterRecord): void {
-    this.#deadLetters.push({ n: this.#told, at: record.at.getTime(), record });
+    this.#deadLetters.push({ n: this.#recordCount, at: record.at.getTime(), record });
     const actor = this.#byId.get(record.id);
     if (actor) this.#byId.set(actor.id, { ...actor, deadLetters: actor.deadLetters + 1 });
   }
@@ -190,7 +190,7 @@ class Draft {
     const actor = this.#byId.get(record.id);
     if (!actor) return;
     const at = record.at.getTime();
-    const ending = { at, n: this.#told, error: record.error ?? null };
+    const ending = { at, n: this.#recordCount, error: record.error ?? null };
     this.#byId.set(actor.id, { ...actor, ending, statistics: statisticsAt(actor, at), countedAt: at });
     this.#generation += 1;
     this.#bury();

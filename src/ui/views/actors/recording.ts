@@ -24,7 +24,7 @@ const version = 2;
 /** All stored records, in an order in which a viewer can apply them. */
 export function recordsOf(actors: Actors): InspectionRecord[] {
   const all = [...actors.byId.values()];
-  const told = [
+  const events = [
     ...all.flatMap((actor) => actor.log.map(({ at, n, record }) => ({ at, n, record: record as InspectionRecord }))),
     ...actors.deadLetters.map(({ at, n, record }) => ({ at, n, record: record as InspectionRecord })),
     ...all.flatMap(({ id, ending }) => {
@@ -34,7 +34,7 @@ export function recordsOf(actors: Actors): InspectionRecord[] {
       return [{ at, n, record }];
     }),
   ].sort((a, b) => a.at - b.at || a.n - b.n);
-  return [...all.map(actorRecord), ...told.map(({ record }) => record)];
+  return [...all.map(actorRecord), ...events.map(({ record }) => record)];
 }
 
 function actorRecord(actor: Actor): ActorRecord {

@@ -169,7 +169,7 @@ export function PastBanner({ store }: { readonly store: Store }) {
   const { travel } = store;
   const opened = store.opened.value;
   const moment = travel.moment.value;
-  const since = store.live.value.told - travel.base.value.told;
+  const since = store.live.value.recordCount - travel.base.value.recordCount;
   return (
     <div class="banners">
       {opened && (

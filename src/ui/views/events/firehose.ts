@@ -66,9 +66,9 @@ export class Firehose {
   }
 
   push(events: readonly StreamEvent[]): readonly Entry[] {
-    const told = events.filter(({ event }) => event !== streamEvents.hello).map(entryOf);
-    if (this.#first === undefined) this.#join(told);
-    return this.#append(told.map((entry) => ({ ...entry, seq: ++this.#seq })));
+    const received = events.filter(({ event }) => event !== streamEvents.hello).map(entryOf);
+    if (this.#first === undefined) this.#join(received);
+    return this.#append(received.map((entry) => ({ ...entry, seq: ++this.#seq })));
   }
 
   /** Adds earlier events, oldest first, without events that the stream has sent or is about to send. */
@@ -112,8 +112,8 @@ export class Firehose {
   }
 
   /** Removes fetched events that the stream sends, too. */
-  #join(told: readonly Omit<Entry, 'seq'>[]): void {
-    this.#first = told.map(numberOf).find((id) => id !== undefined);
+  #join(received: readonly Omit<Entry, 'seq'>[]): void {
+    this.#first = received.map(numberOf).find((id) => id !== undefined);
     if (this.#first === undefined) return;
     this.#entries = this.#entries.filter((entry) => this.#isEarlier(entry));
     this.#shown = this.#shown.filter((entry) => this.#isEarlier(entry));

@@ -34,15 +34,15 @@ export function createSummary(app: App) {
     if (isUnderWay) return;
     isUnderWay = true;
     try {
-      const [told, page] = await Promise.all([
+      const [latest, page] = await Promise.all([
         app.api.get<DashboardSummary>(paths.summary, abort.signal),
         app.api.get<SessionPage>(paths.sessions({ limit: recentSessions }), abort.signal),
       ]);
-      summary.value = told;
+      summary.value = latest;
       sessions.value = page.sessions;
       fetchedAt.value = Date.now();
       fault.value = null;
-      merge(told.recentEvents);
+      merge(latest.recentEvents);
     } catch (error) {
       if (!abort.signal.aborted) fault.value = messageOf(error);
     } finally {
@@ -67,9 +67,9 @@ export function createSummary(app: App) {
     }, refreshMs);
   }
 
-  function onEvents(told: readonly StreamEvent[]): void {
+  function onEvents(batch: readonly StreamEvent[]): void {
     const fresh: EventSummary[] = [];
-    for (const { event, data } of told) {
+    for (const { event, data } of batch) {
       if (event === streamEvents.hello || event === streamEvents.gap || event === streamEvents.automations) continue;
       if (event === streamEvents.deleted) {
         const { sessionKey } = JSON.parse(data) as { sessionKey: string | null };

@@ -57,9 +57,11 @@ export function createWorkspaces(app: App) {
   const all = computed(() => {
     version.value;
     const live = [...byId.values()];
-    const told = new Set(live.map(({ path }) => path));
+    const reported = new Set(live.map(({ path }) => path));
     // A workspace that has not moved since this Hub began may be known only from the list.
-    const rest = [...facts.value.values()].filter(({ canonicalWorkspacePath }) => !told.has(canonicalWorkspacePath));
+    const rest = [...facts.value.values()].filter(
+      ({ canonicalWorkspacePath }) => !reported.has(canonicalWorkspacePath),
+    );
     const shown = [...live, ...rest.map(fromRecord)].map((each) => shownOf(each, facts.value.get(each.path)));
     return shown.sort(inOrder);
   });
@@ -98,12 +100,12 @@ export function createWorkspaces(app: App) {
     clearTimeout(idleTimer);
     idleTimer = setTimeout(refreshFacts, idleFactsMs);
     try {
-      const [told, records] = await Promise.all([
+      const [reported, records] = await Promise.all([
         status.peek() ?? app.api.get<HubStatus>('/v1/status', abort.signal),
         app.api.get<readonly AppServerRecord[]>('/v1/appservers', abort.signal),
       ]);
       batch(() => {
-        status.value = told;
+        status.value = reported;
         facts.value = new Map(records.map((record) => [record.canonicalWorkspacePath, record]));
         fault.value = null;
         isTold.value = true;

@@ -1,5 +1,5 @@
 import type { ReviewDraft, ReviewItem, ReviewRun } from '../../../protocol/index.ts';
-import { draftLooks, isActive, isOpenDraft, lookOfRun, type Told } from '../review/words.ts';
+import { draftLooks, isActive, isOpenDraft, lookOfRun, type StatusLabel } from '../review/words.ts';
 
 /** Filters of the rows of the queue. */
 export const standings = ['working', 'decide', 'failed', 'done'] as const;
@@ -19,15 +19,15 @@ export interface QueueRow {
   /** The draft that needs a decision. */
   readonly draft: ReviewDraft | undefined;
   readonly standing: Standing;
-  readonly look: Told;
+  readonly look: StatusLabel;
 }
 
-const never: Told = { word: 'Not reviewed', tone: 'neutral', shape: 'ring' };
-const reviewed: Told = { word: 'Reviewed', tone: 'ok', shape: 'disc' };
-const behind: Told = { word: 'New commits', tone: 'neutral', shape: 'diamond' };
-const paused: Told = { word: 'Paused', tone: 'neutral', shape: 'square' };
+const never: StatusLabel = { word: 'Not reviewed', tone: 'neutral', shape: 'ring' };
+const reviewed: StatusLabel = { word: 'Reviewed', tone: 'ok', shape: 'disc' };
+const behind: StatusLabel = { word: 'New commits', tone: 'neutral', shape: 'diamond' };
+const paused: StatusLabel = { word: 'Paused', tone: 'neutral', shape: 'square' };
 
-function stand(item: ReviewItem, run: ReviewRun | undefined, draft: ReviewDraft | undefined): [Standing, Told] {
+function stand(item: ReviewItem, run: ReviewRun | undefined, draft: ReviewDraft | undefined): [Standing, StatusLabel] {
   if (run && isActive(run)) return ['working', lookOfRun(run.state)];
   if (run?.state === 'failed') return ['failed', lookOfRun(run.state)];
   if (draft) return ['decide', draftLooks[draft.status]];

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { Mark } from '../../parts/icons.tsx';
 import { bothTimes, distance } from '../../parts/time.ts';
-import { type Told, webAddress } from './words.ts';
+import { type StatusLabel, webAddress } from './words.ts';
 
 /** A state in a word, with its mark. */
-export const Pill = ({ look: { word, tone, shape } }: { readonly look: Told }) => (
+export const Pill = ({ look: { word, tone, shape } }: { readonly look: StatusLabel }) => (
   <span class={`pill ${tone}`}>
     <Mark tone={tone} shape={shape} />
     {word}

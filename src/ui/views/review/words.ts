@@ -11,60 +11,60 @@ import type {
 } from '../../../protocol/index.ts';
 import type { Look } from '../../parts/tone.ts';
 
-export interface Told extends Look {
+export interface StatusLabel extends Look {
   readonly word: string;
 }
-const told = (word: string, tone: Look['tone'], shape: Look['shape']): Told => ({ word, tone, shape });
-const moving = (word: string) => told(word, 'progress', 'arc');
+const label = (word: string, tone: Look['tone'], shape: Look['shape']): StatusLabel => ({ word, tone, shape });
+const moving = (word: string) => label(word, 'progress', 'arc');
 
-const runLooks: Readonly<Record<ReviewRunState, Told>> = {
-  queued: told('Waiting', 'neutral', 'ring'),
+const runLooks: Readonly<Record<ReviewRunState, StatusLabel>> = {
+  queued: label('Waiting', 'neutral', 'ring'),
   preparing: moving('Preparing'),
   reviewing: moving('Reviewing'),
   drafting: moving('Drafting'),
   publishing: moving('Publishing'),
-  backingOff: told('Retrying', 'warn', 'triangle'),
+  backingOff: label('Retrying', 'warn', 'triangle'),
   cancelling: moving('Cancelling'),
-  done: told('Reviewed', 'ok', 'disc'),
-  failed: told('Failed', 'danger', 'cross'),
-  cancelled: told('Cancelled', 'neutral', 'square'),
-  superseded: told('Superseded', 'neutral', 'square'),
+  done: label('Reviewed', 'ok', 'disc'),
+  failed: label('Failed', 'danger', 'cross'),
+  cancelled: label('Cancelled', 'neutral', 'square'),
+  superseded: label('Superseded', 'neutral', 'square'),
 };
 /** Word, shape and colour of the state of a run. An unknown state is shown by its name. */
-export const lookOfRun = (state: string): Told =>
-  (runLooks as Readonly<Record<string, Told>>)[state] ?? told(state, 'neutral', 'diamond');
+export const lookOfRun = (state: string): StatusLabel =>
+  (runLooks as Readonly<Record<string, StatusLabel>>)[state] ?? label(state, 'neutral', 'diamond');
 
-export const draftLooks: Readonly<Record<ReviewDraft['status'], Told>> = {
-  draft: told('To decide', 'warn', 'triangle'),
+export const draftLooks: Readonly<Record<ReviewDraft['status'], StatusLabel>> = {
+  draft: label('To decide', 'warn', 'triangle'),
   publishing: moving('Publishing'),
-  published: told('Published', 'ok', 'disc'),
-  discarded: told('Discarded', 'neutral', 'square'),
-  publishFailed: told('Not published', 'danger', 'cross'),
+  published: label('Published', 'ok', 'disc'),
+  discarded: label('Discarded', 'neutral', 'square'),
+  publishFailed: label('Not published', 'danger', 'cross'),
 };
-export const severityLooks: Readonly<Record<Severity, Told>> = {
-  critical: told('Critical', 'danger', 'cross'),
-  major: told('Major', 'warn', 'triangle'),
-  minor: told('Minor', 'progress', 'diamond'),
-  note: told('Note', 'neutral', 'ring'),
+export const severityLooks: Readonly<Record<Severity, StatusLabel>> = {
+  critical: label('Critical', 'danger', 'cross'),
+  major: label('Major', 'warn', 'triangle'),
+  minor: label('Minor', 'progress', 'diamond'),
+  note: label('Note', 'neutral', 'ring'),
 };
-export const outcomeLooks: Readonly<Record<Delivery['outcome'], Told>> = {
+export const outcomeLooks: Readonly<Record<Delivery['outcome'], StatusLabel>> = {
   queued: moving('Queued'),
-  processed: told('Processed', 'ok', 'disc'),
-  ignored: told('Ignored', 'neutral', 'ring'),
-  rejected: told('Rejected', 'warn', 'triangle'),
-  failed: told('Failed', 'danger', 'cross'),
+  processed: label('Processed', 'ok', 'disc'),
+  ignored: label('Ignored', 'neutral', 'ring'),
+  rejected: label('Rejected', 'warn', 'triangle'),
+  failed: label('Failed', 'danger', 'cross'),
 };
-export const syncLooks: Readonly<Record<SyncJob['status'], Told>> = {
-  queued: told('Waiting', 'neutral', 'ring'),
+export const syncLooks: Readonly<Record<SyncJob['status'], StatusLabel>> = {
+  queued: label('Waiting', 'neutral', 'ring'),
   running: moving('Running'),
-  succeeded: told('Succeeded', 'ok', 'disc'),
-  failed: told('Failed', 'danger', 'cross'),
+  succeeded: label('Succeeded', 'ok', 'disc'),
+  failed: label('Failed', 'danger', 'cross'),
 };
-export const writeLooks: Readonly<Record<SourceWrite['status'], Told>> = {
+export const writeLooks: Readonly<Record<SourceWrite['status'], StatusLabel>> = {
   pending: moving('Pending'),
-  sent: told('Sent', 'ok', 'disc'),
-  failed: told('Failed', 'danger', 'cross'),
-  skipped: told('Skipped', 'neutral', 'square'),
+  sent: label('Sent', 'ok', 'disc'),
+  failed: label('Failed', 'danger', 'cross'),
+  skipped: label('Skipped', 'neutral', 'square'),
 };
 
 const severities: readonly Severity[] = ['critical', 'major', 'minor', 'note'];

@@ -16,7 +16,7 @@ export function SequencePanel({ store, actor, whole }: PanelProps) {
   const { lanes, messages } = sequenceOf(base, whole);
   const moment = store.travel.moment.value;
   const passed = moment === null ? messages.length : countUntil(messages, moment);
-  if (messages.length === 0) return <p class="quiet none">Nobody has told {actor.title} anything yet.</p>;
+  if (messages.length === 0) return <p class="quiet none">{actor.title} has received no event yet.</p>;
   return (
     <div class="sequence">
       <VirtualList

@@ -16,7 +16,7 @@ import type {
 } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { linkLogic } from './link.ts';
-import { conflictsOf, type Refusal, type Rpc, type Told } from './rpc.ts';
+import { conflictsOf, type Refusal, type Rpc, type ServerMessage } from './rpc.ts';
 import { snapshotSignal } from './snapshot-signal.ts';
 import { Transcript } from './transcript.ts';
 
@@ -31,7 +31,7 @@ export interface Unsent {
 /** Other parts of the page that follow a conversation. */
 export interface Followers {
   readonly onOpen: (conversation: Conversation) => void;
-  readonly onTold: (told: Told) => void;
+  readonly onMessage: (message: ServerMessage) => void;
 }
 
 /** Turns that are read at a time to find one. */
@@ -288,7 +288,7 @@ export class Conversation {
         this.#whenOpen.clear();
       },
       onRead: (thread, outbox) => this.#read(thread, outbox),
-      onTold: (told) => this.#take(told),
+      onMessage: (message) => this.#take(message),
       onClosed: () => {
         this.#rpc = undefined;
       },
@@ -347,30 +347,30 @@ export class Conversation {
     this.#unsent.value = this.#unsent.peek().filter((each) => each.messageId !== messageId);
   }
 
-  #take(told: Told): void {
-    this.#followers.onTold(told);
-    const { params } = told;
+  #take(message: ServerMessage): void {
+    this.#followers.onMessage(message);
+    const { params } = message;
     if (!('threadId' in params) || params.threadId !== this.threadId) return;
-    this.transcript.take(told);
-    switch (told.method) {
+    this.transcript.take(message);
+    switch (message.method) {
       case 'thread/queue/updated':
-        this.#queue.value = told.params.queuedInputs;
+        this.#queue.value = message.params.queuedInputs;
         return;
       case 'thread/renamed':
-        this.#change({ displayName: told.params.displayName });
+        this.#change({ displayName: message.params.displayName });
         return;
       case 'thread/statusChanged':
-        this.#change({ status: told.params.status });
+        this.#change({ status: message.params.status });
         return;
       case 'item/approval/request':
-        this.#approvals.value = [...this.#others(told.params.requestId), told.params];
+        this.#approvals.value = [...this.#others(message.params.requestId), message.params];
         return;
       case 'item/approval/resolved':
-        this.#approvals.value = this.#others(told.params.requestId);
+        this.#approvals.value = this.#others(message.params.requestId);
         return;
       case 'system/event':
-        if (told.params.kind === 'filesRestored') this.#restores.value += 1;
-        this.#notice.value = told.params.message;
+        if (message.params.kind === 'filesRestored') this.#restores.value += 1;
+        this.#notice.value = message.params.message;
         return;
       case 'turn/started':
       case 'turn/completed':

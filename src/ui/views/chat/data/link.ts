@@ -3,7 +3,7 @@ import type { ConversationCommand, ConversationEvent, ConversationLinkInput } fr
 import { messageOf } from '../../../../lib/browser.ts';
 import type { InputPart, RpcParams, RpcResult, Thread } from '../../../../protocol/index.ts';
 import { ApiError } from '../../../app/api.ts';
-import { openRpc, type Rpc, RpcError, rpcCodes, type Told } from './rpc.ts';
+import { openRpc, type Rpc, RpcError, rpcCodes, type ServerMessage } from './rpc.ts';
 
 /** Effects of the link on the rest of the page. */
 export interface LinkEffects {
@@ -13,7 +13,7 @@ export interface LinkEffects {
   readonly onOpen: (rpc: Rpc, server: RpcResult<'initialize'>) => void;
   /** Receives the current thread; later changes follow one by one. Returns the outbox messages that the thread contains. */
   readonly onRead: (thread: Thread, outbox: readonly string[]) => readonly string[];
-  readonly onTold: (told: Told) => void;
+  readonly onMessage: (message: ServerMessage) => void;
   readonly onClosed: () => void;
   readonly inputOf: (messageId: string) => readonly InputPart[];
   readonly onAccepted: (messageId: string, result: RpcResult<'turn/enqueue'>) => void;
@@ -47,7 +47,7 @@ class Link {
   #isOver = false;
   #heardAt = 0;
   /** Notifications that came before the reading that they belong to. */
-  #early: Told[] | null = [];
+  #early: ServerMessage[] | null = [];
 
   constructor(effects: LinkEffects, input: ConversationLinkInput, report: (event: ConversationEvent) => void) {
     this.#effects = effects;
@@ -63,7 +63,7 @@ class Link {
       if (this.#isOver) return;
       this.#rpc = await openRpc({
         token,
-        onTold: (told) => this.#hear(told),
+        onMessage: (message) => this.#hear(message),
         onFrame: () => this.#heard(),
         onClosed: ({ code, reason }) => this.#lost(reason, code === tooSlow),
       });
@@ -125,7 +125,7 @@ class Link {
     this.#report({ type: 'LINK.READY', turnId, approvals, accepted });
     const early = this.#early ?? [];
     this.#early = null;
-    for (const told of early) this.#hear(told);
+    for (const message of early) this.#hear(message);
   }
 
   #heard(): void {
@@ -135,33 +135,33 @@ class Link {
     this.#report({ type: 'LINK.HEARD' });
   }
 
-  #hear(told: Told): void {
+  #hear(message: ServerMessage): void {
     if (this.#isOver) return;
     if (this.#early !== null) {
-      this.#early.push(told);
+      this.#early.push(message);
       return;
     }
-    this.#effects.onTold(told);
+    this.#effects.onMessage(message);
     const { threadId } = this.#input;
-    if (threadId === null || !('threadId' in told.params) || told.params.threadId !== threadId) return;
-    switch (told.method) {
+    if (threadId === null || !('threadId' in message.params) || message.params.threadId !== threadId) return;
+    switch (message.method) {
       case 'turn/started':
-        this.#report({ type: 'TURN.STARTED', turnId: told.params.turn.id });
+        this.#report({ type: 'TURN.STARTED', turnId: message.params.turn.id });
         return;
       case 'turn/completed':
-        this.#report({ type: 'TURN.ENDED', turnId: told.params.turn.id, end: 'completed' });
+        this.#report({ type: 'TURN.ENDED', turnId: message.params.turn.id, end: 'completed' });
         return;
       case 'turn/failed':
-        this.#report({ type: 'TURN.ENDED', turnId: told.params.turn.id, end: 'failed' });
+        this.#report({ type: 'TURN.ENDED', turnId: message.params.turn.id, end: 'failed' });
         return;
       case 'turn/cancelled':
-        this.#report({ type: 'TURN.ENDED', turnId: told.params.turn.id, end: 'cancelled' });
+        this.#report({ type: 'TURN.ENDED', turnId: message.params.turn.id, end: 'cancelled' });
         return;
       case 'item/approval/request':
-        this.#report({ type: 'APPROVAL.REQUESTED', requestId: told.params.requestId });
+        this.#report({ type: 'APPROVAL.REQUESTED', requestId: message.params.requestId });
         return;
       case 'item/approval/resolved':
-        this.#report({ type: 'APPROVAL.RESOLVED', requestId: told.params.requestId });
+        this.#report({ type: 'APPROVAL.RESOLVED', requestId: message.params.requestId });
         return;
       case 'thread/deleted':
         this.#report({ type: 'LINK.GONE' });

@@ -41,7 +41,7 @@ export function conflictsOf(error: unknown): Refusal | null {
 }
 
 /** One notification, or a request for approval. */
-export type Told =
+export type ServerMessage =
   | {
       readonly [N in RpcNotificationMethod]: { readonly method: N; readonly params: RpcNotificationParams<N> };
     }[RpcNotificationMethod]
@@ -49,7 +49,7 @@ export type Told =
 
 export interface RpcOptions {
   readonly token: string | null;
-  readonly onTold: (told: Told) => void;
+  readonly onMessage: (message: ServerMessage) => void;
   /** Called for each received frame. */
   readonly onFrame: () => void;
   readonly onClosed: (close: { readonly code: number; readonly reason: string }) => void;
@@ -84,7 +84,7 @@ export function socketUrl(base: string = document.baseURI): string {
 }
 
 /** JSON-RPC of the agent server over one WebSocket. It does not reconnect. */
-export function openRpc({ token, onTold, onFrame, onClosed }: RpcOptions): Promise<Rpc> {
+export function openRpc({ token, onMessage, onFrame, onClosed }: RpcOptions): Promise<Rpc> {
   const socket = new WebSocket(socketUrl(), token === null ? [pageSubprotocol] : [pageSubprotocol, token]);
   const waiting = new Map<number, Waiting>();
   let count = 0;
@@ -102,7 +102,7 @@ export function openRpc({ token, onTold, onFrame, onClosed }: RpcOptions): Promi
     onFrame();
     const frame = JSON.parse(data) as Frame;
     // The page came from this server, which has proved itself.
-    if (frame.method !== undefined) return onTold({ method: frame.method, params: frame.params } as Told);
+    if (frame.method !== undefined) return onMessage({ method: frame.method, params: frame.params } as ServerMessage);
     const asked = waiting.get(Number(frame.id));
     waiting.delete(Number(frame.id));
     if (frame.error) asked?.reject(new RpcError(frame.error.code, frame.error.message, frame.error.data));

@@ -12,7 +12,7 @@ import {
   touch,
   touchSoon,
 } from './rows.ts';
-import type { Told } from './rpc.ts';
+import type { ServerMessage } from './rpc.ts';
 
 const planTool = 'UpdatePlan';
 /** Most characters of a running command's output; the whole output arrives at its end. */
@@ -81,29 +81,29 @@ export class Transcript {
   }
 
   /** Takes one notification of this thread. */
-  take(told: Told): void {
-    switch (told.method) {
+  take(message: ServerMessage): void {
+    switch (message.method) {
       case 'item/started':
       case 'item/completed':
-        this.#takeItem(told.params.item);
+        this.#takeItem(message.params.item);
         return;
       case 'item/discarded':
-        for (const itemId of told.params.itemIds) this.#discard(itemId);
+        for (const itemId of message.params.itemIds) this.#discard(itemId);
         return;
       case 'item/agentMessage/delta':
       case 'item/reasoning/delta':
-        this.#grow(told.params.itemId, told.params.delta);
+        this.#grow(message.params.itemId, message.params.delta);
         return;
       case 'item/commandExecution/outputDelta':
-        this.#growOutput(told.params.itemId, told.params.delta);
+        this.#growOutput(message.params.itemId, message.params.delta);
         return;
       case 'turn/completed':
       case 'turn/failed':
       case 'turn/cancelled':
-        this.#endTurn(told.params.turn);
+        this.#endTurn(message.params.turn);
         return;
       case 'turn/started':
-        for (const item of told.params.turn.items) this.#takeItem(item);
+        for (const item of message.params.turn.items) this.#takeItem(item);
         return;
       default:
         return;

@@ -14,7 +14,7 @@ import type {
 import type { App } from '../../../app/app.ts';
 import { writtenIn } from '../composer/message.ts';
 import { Conversation } from './conversation.ts';
-import type { Told } from './rpc.ts';
+import type { ServerMessage } from './rpc.ts';
 
 export type Model = Extract<ModelListResult, { readonly success: true }>['models'][number];
 export type PromptCommand = RpcResult<'command/list'>['data'][number];
@@ -79,10 +79,11 @@ export class ChatWorkspace {
     if (threadId !== null) this.#begun.delete(threadId);
     const conversation: Conversation = new Conversation(this.#app, threadId, first, {
       onOpen: (conversation) => void this.#read(conversation),
-      onTold: (told) => {
-        this.#take(told);
+      onMessage: (message) => {
+        this.#take(message);
         // Another agent names its models and commands in its turns.
-        if (told.method === 'turn/completed' && this.#agent.peek()?.kind === 'acp') void this.#readAgent(conversation);
+        if (message.method === 'turn/completed' && this.#agent.peek()?.kind === 'acp')
+          void this.#readAgent(conversation);
       },
     });
     return conversation;
@@ -130,25 +131,25 @@ export class ChatWorkspace {
       this.#app.toast({ text: messageOf(error), tone: 'danger' });
   }
 
-  #take(told: Told): void {
-    switch (told.method) {
+  #take(message: ServerMessage): void {
+    switch (message.method) {
       case 'thread/started':
-        this.#put({ runtime: { running: false, waitingOnApproval: false }, ...told.params.thread });
+        this.#put({ runtime: { running: false, waitingOnApproval: false }, ...message.params.thread });
         return;
       case 'thread/renamed':
-        this.#change(told.params.threadId, { displayName: told.params.displayName });
+        this.#change(message.params.threadId, { displayName: message.params.displayName });
         return;
       case 'thread/statusChanged':
-        this.#change(told.params.threadId, { status: told.params.status });
+        this.#change(message.params.threadId, { status: message.params.status });
         return;
       case 'thread/runtimeChanged':
-        this.#change(told.params.threadId, { runtime: told.params.runtime });
+        this.#change(message.params.threadId, { runtime: message.params.runtime });
         return;
       case 'thread/raceUpdated':
-        this.#noteRace(told.params.threadId, told.params.race);
+        this.#noteRace(message.params.threadId, message.params.race);
         return;
       case 'thread/deleted':
-        this.#threads.value = this.#threads.peek()?.filter(({ id }) => id !== told.params.threadId) ?? null;
+        this.#threads.value = this.#threads.peek()?.filter(({ id }) => id !== message.params.threadId) ?? null;
         return;
       default:
         return;

@@ -71,11 +71,11 @@ export function createLoader(app: App, sessionKey: string) {
     for (;;) {
       const isFirst = version.peek() === 0;
       const limit = Math.min(left, isFirst ? firstEventsPage : maxEventsPerPage);
-      const { session: told, events, next } = await page({ after: model.peek().lastId || undefined, limit });
+      const { session: latest, events, next } = await page({ after: model.peek().lastId || undefined, limit });
       // A session without a record has no events.
-      const isMissing = !told && events.length === 0 && model.peek().entries.length === 0;
+      const isMissing = !latest && events.length === 0 && model.peek().entries.length === 0;
       batch(() => {
-        if (told) session.value = told;
+        if (latest) session.value = latest;
         add(events.map(entryOf));
         state.value = { is: isMissing ? 'missing' : 'ready' };
       });
@@ -168,8 +168,8 @@ export function createLoader(app: App, sessionKey: string) {
     clearTimeout(sessionTimer);
     sessionTimer = undefined;
     page({ limit: 1, bodies: 'none' }).then(
-      ({ session: told }) => {
-        if (told) session.value = told;
+      ({ session: latest }) => {
+        if (latest) session.value = latest;
         else if (model.peek().entries.length > 0) state.value = { is: 'deleted' };
       },
       () => {

@@ -36,7 +36,7 @@ function save(parts: BlobPart[], type: string, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-function told(app: App, work: Promise<void>): void {
+function reportFailure(app: App, work: Promise<void>): void {
   work.catch((error: unknown) => app.toast({ text: `Not exported: ${messageOf(error)}`, tone: 'danger' }));
 }
 
@@ -47,7 +47,7 @@ export function saveJsonLines(app: App, { sessionKey }: Trace): void {
     for await (const events of pagesOf(app, sessionKey)) parts.push(toJsonLines(events));
     save(parts, 'application/x-ndjson', `${fileName(sessionKey)}.jsonl`);
   };
-  told(app, work());
+  reportFailure(app, work());
 }
 
 /** The format of Perfetto and of the tools of browsers. */
@@ -58,7 +58,7 @@ export function saveChromeTrace(app: App, trace: Trace): void {
     const text = JSON.stringify(toChromeTrace(session, await allOf(app, sessionKey), trace.now.peek()));
     save([text], 'application/json', `${fileName(sessionKey)}.trace.json`);
   };
-  told(app, work());
+  reportFailure(app, work());
 }
 
 export function copyAll(app: App, { sessionKey }: Trace): void {
@@ -66,5 +66,5 @@ export function copyAll(app: App, { sessionKey }: Trace): void {
     const events = await allOf(app, sessionKey);
     copyText(app, JSON.stringify(events, null, 2), `${events.length} events`);
   };
-  told(app, work());
+  reportFailure(app, work());
 }
