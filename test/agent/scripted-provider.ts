@@ -60,7 +60,7 @@ export class ScriptedProvider implements ModelProvider {
   async stream(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
     // A copy, because the conversation changes later.
     this.requests.push({ ...request, messages: structuredClone(request.messages) });
-    for (const tell of this.#asked) tell();
+    for (const listener of this.#asked) listener();
     const number = this.requests.length - 1;
     const answer = this.#answers[number] ?? (this.#isEndless ? this.#answers.at(-1) : undefined);
     if (answer === undefined) throw new Error(`The script has no answer number ${number + 1}.`);
@@ -142,21 +142,21 @@ async function play(
   signal: AbortSignal,
 ): Promise<void> {
   const calls: Extract<ModelEvent, { type: 'toolCall' }>[] = [];
-  const told = new Set<ModelEvent['type']>();
-  const tell = (event: ModelEvent) => {
-    told.add(event.type);
+  const emitted = new Set<ModelEvent['type']>();
+  const send = (event: ModelEvent) => {
+    emitted.add(event.type);
     emit(event);
   };
   for (const step of steps) {
     signal.throwIfAborted();
     if (step.type === 'gate') await pass(step, signal);
     else if (step.type === 'fail') throw step.error;
-    else if (step.type === 'call') calls.push(writeCall(step, calls.length, answer, tell));
-    else tell(step);
+    else if (step.type === 'call') calls.push(writeCall(step, calls.length, answer, send));
+    else send(step);
   }
-  for (const call of calls) tell(call);
-  if (!told.has('usage')) tell({ type: 'usage', inputTokens: 1, outputTokens: 1 });
-  if (!told.has('finish')) tell({ type: 'finish', reason: told.has('toolCall') ? 'toolCalls' : 'stop' });
+  for (const call of calls) send(call);
+  if (!emitted.has('usage')) send({ type: 'usage', inputTokens: 1, outputTokens: 1 });
+  if (!emitted.has('finish')) send({ type: 'finish', reason: emitted.has('toolCall') ? 'toolCalls' : 'stop' });
 }
 
 async function pass(gate: Gate, signal: AbortSignal): Promise<void> {
@@ -175,12 +175,12 @@ function writeCall(
   { name, args, callId = '' }: Extract<ScriptStep, { type: 'call' }>,
   index: number,
   answer: number,
-  tell: (event: ModelEvent) => void,
+  send: (event: ModelEvent) => void,
 ): Extract<ModelEvent, { type: 'toolCall' }> {
   const id = callId || `call_${answer + 1}_${index + 1}`;
   const text = typeof args === 'string' ? args : JSON.stringify(args);
   for (const [argumentsDelta] of text.matchAll(/[\s\S]{1,8}/gu)) {
-    tell({ type: 'toolCallDelta', index, callId: id, name, argumentsDelta });
+    send({ type: 'toolCallDelta', index, callId: id, name, argumentsDelta });
   }
   return { type: 'toolCall', call: { callId: id, name, arguments: text } };
 }

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { ModelEvent } from '../../src/agent/model.ts';
-import { collect, hi, rejection, told } from './providers/helpers.ts';
+import { answerOf, collect, hi, rejection } from './providers/helpers.ts';
 import { always, callTool, crash, fail, finish, gate, say, script, think, usage } from './scripted-provider.ts';
 
 t.test('answers follow in order, and requests are recorded', async (t) => {
@@ -9,7 +9,7 @@ t.test('answers follow in order, and requests are recorded', async (t) => {
     say('done'),
   );
   const first = await collect(provider);
-  t.same(told(first), {
+  t.same(answerOf(first), {
     thinking: 'hm',
     text: '',
     calls: [
@@ -20,7 +20,7 @@ t.test('answers follow in order, and requests are recorded', async (t) => {
     finish: 'toolCalls',
   });
   t.ok(first.filter(({ type }) => type === 'toolCallDelta').length > 2);
-  t.match(told(await collect(provider)), { text: 'done', finish: 'stop' });
+  t.match(answerOf(await collect(provider)), { text: 'done', finish: 'stop' });
   t.strictSame(provider.requests, [hi, hi]);
   await t.rejects(collect(provider), { message: /no answer number 3/ });
 });
@@ -28,7 +28,11 @@ t.test('answers follow in order, and requests are recorded', async (t) => {
 t.test('an answer can depend on the request, repeat, and set its finish reason', async (t) => {
   const provider = always(({ messages }) => [say(`${messages.length}`), usage(7, 8), finish('length')]);
   for (const _ of [1, 2]) {
-    t.match(told(await collect(provider)), { text: '1', usage: { inputTokens: 7, outputTokens: 8 }, finish: 'length' });
+    t.match(answerOf(await collect(provider)), {
+      text: '1',
+      usage: { inputTokens: 7, outputTokens: 8 },
+      finish: 'length',
+    });
   }
 });
 
@@ -53,7 +57,7 @@ t.test('a gate blocks the answer until it is opened or the request is aborted', 
   const asked = collect(provider);
   await held.reached;
   held.open();
-  t.equal(told(await asked).text, 'ab');
+  t.equal(answerOf(await asked).text, 'ab');
   const abort = new AbortController();
   const waiting = rejection(collect(provider, hi, abort.signal));
   await provider.untilAsked(2);

@@ -192,12 +192,12 @@ for (const event of ['PreToolUse', 'PostToolUse'] as const) {
     for (const _ of [1, 2]) t.match(await run(), { context: ['ran'], reasons: [], failures: [] }, 'control');
     const worktree = temporaryWorkspace(t);
     writeFileSync(join(worktree, 'guard.sh'), 'touch ran-elsewhere\n');
-    const told = ({ reasons, failures }: Awaited<ReturnType<typeof run>>) =>
+    const outputOf = ({ reasons, failures }: Awaited<ReturnType<typeof run>>) =>
       event === 'PreToolUse' ? reasons : failures;
-    t.match(told(await run(worktree)), [/guard\.sh of the workspace has changed.*oratorio trust/]);
+    t.match(outputOf(await run(worktree)), [/guard\.sh of the workspace has changed.*oratorio trust/]);
     t.notOk(existsSync(join(worktree, 'ran-elsewhere')));
     writeFileSync(join(cwd, 'guard.sh'), 'touch changed-ran\n');
-    t.match(told(await run()), [/guard\.sh of the workspace has changed.*oratorio trust/]);
+    t.match(outputOf(await run()), [/guard\.sh of the workspace has changed.*oratorio trust/]);
     t.notOk(existsSync(join(cwd, 'changed-ran')));
   });
 }

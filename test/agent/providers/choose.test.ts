@@ -5,7 +5,7 @@ import * as v from 'valibot';
 import { derivedKind, modelSettingsOf, modelSource } from '../../../src/agent/providers/index.ts';
 import { Config } from '../../../src/config/index.ts';
 import { hang, refusal, says, startMockUpstream } from '../../fixtures/upstream/mock-upstream.ts';
-import { collect, told } from './helpers.ts';
+import { answerOf, collect } from './helpers.ts';
 
 const source = (settings: Record<string, unknown>) => modelSource(modelSettingsOf(v.parse(Config, settings)));
 
@@ -36,7 +36,7 @@ t.test('the configured upstream answers with the configured model', async (t) =>
   t.teardown(() => provider.close());
   t.equal(await open(), provider, 'one for all');
   t.match(provider, { name: 'openai', model: 'vendor/mine' }, 'a slash alone names no provider');
-  t.equal(told(await collect(provider)).text, 'hi');
+  t.equal(answerOf(await collect(provider)).text, 'hi');
   t.match(upstream.requests[0]?.body, { model: 'vendor/mine', stream: false });
   t.equal(upstream.requests[0]?.headers.authorization, 'Bearer k');
   const impatient = await source({ ...settings, UpstreamIdleMs: 200 })();
@@ -54,10 +54,10 @@ t.test('name/model reaches the provider of that name with its own key and header
     Providers: { second: { EndPoint: other.url, ApiKey: 'key-of-second', Headers: { 'X-Team': 'a' } } },
   })();
   t.teardown(() => provider.close());
-  t.equal(told(await collect(provider, { messages: [], model: 'second/big' })).text, 'other');
+  t.equal(answerOf(await collect(provider, { messages: [], model: 'second/big' })).text, 'other');
   t.match(other.requests[0]?.body, { model: 'big' });
   t.match(other.requests[0]?.headers, { authorization: 'Bearer key-of-second', 'x-team': 'a' });
-  t.equal(told(await collect(provider, { messages: [], model: 'third/big' })).text, 'main');
+  t.equal(answerOf(await collect(provider, { messages: [], model: 'third/big' })).text, 'main');
   t.match(main.requests[0]?.body, { model: 'third/big' });
   t.notMatch(JSON.stringify(main.requests[0]?.headers), /second|x-team/);
   t.equal(provider.facts?.('second/big').owner, 'second/big');

@@ -2,7 +2,7 @@
 import t from 'tap';
 import type { ModelMessage, ModelTool } from '../../../src/agent/model.ts';
 import { DemoProvider } from '../../../src/agent/providers/demo.ts';
-import { collect, told, user } from './helpers.ts';
+import { answerOf, collect, user } from './helpers.ts';
 
 const tool = (name: string): ModelTool => ({
   name,
@@ -24,7 +24,7 @@ async function review(words: string, offered = tools) {
   const messages: ModelMessage[] = [user(words)];
   const calls: { name: string; args: Record<string, unknown> }[] = [];
   for (;;) {
-    const said = told(await collect(new DemoProvider({ paceMs: 0 }), { messages, tools: offered }));
+    const said = answerOf(await collect(new DemoProvider({ paceMs: 0 }), { messages, tools: offered }));
     if (said.calls.length === 0) return { calls, answer: said.text };
     calls.push(...said.calls.map(({ name, arguments: args }) => ({ name, args: JSON.parse(args) })));
     messages.push({ role: 'assistant', text: said.text, toolCalls: said.calls });

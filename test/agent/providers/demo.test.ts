@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { ModelEvent, ModelMessage, ModelRequest, ModelTool, ModelToolCall } from '../../../src/agent/model.ts';
 import { DemoProvider } from '../../../src/agent/providers/demo.ts';
-import { collect, rejection, told, user } from './helpers.ts';
+import { answerOf, collect, rejection, user } from './helpers.ts';
 
 const tool = (name: string, ...properties: readonly string[]): ModelTool => ({
   name,
@@ -31,12 +31,12 @@ interface Round {
   readonly text: string;
 }
 
-/** A whole turn: the calls of every answer are answered by `tell` until no call is left. */
-async function turn(words: string, tell: (call: ModelToolCall) => string, more: Partial<ModelRequest> = {}) {
+/** A whole turn: the calls of every answer are answered by `answerCall` until no call is left. */
+async function turn(words: string, answerCall: (call: ModelToolCall) => string, more: Partial<ModelRequest> = {}) {
   const messages: ModelMessage[] = [user(words)];
   const rounds: Round[] = [];
   for (;;) {
-    const said = told(await collect(new DemoProvider({ paceMs: 0 }), { messages, tools, ...more }));
+    const said = answerOf(await collect(new DemoProvider({ paceMs: 0 }), { messages, tools, ...more }));
     rounds.push(said);
     if (said.calls.length === 0) return { rounds, answer: said.text, calls: rounds.flatMap(({ calls }) => calls) };
     messages.push({ role: 'assistant', text: said.text, toolCalls: said.calls });
@@ -45,7 +45,7 @@ async function turn(words: string, tell: (call: ModelToolCall) => string, more: 
         role: 'tool',
         callId: call.callId,
         name: call.name,
-        content: [{ type: 'text', text: tell(call) }],
+        content: [{ type: 'text', text: answerCall(call) }],
       });
     }
   }
@@ -67,7 +67,7 @@ t.test('every answer names the demo model, streams word by word, and ends with u
     'x'.repeat(10_000),
   ]) {
     const events = await ask(words);
-    const { text, thinking, finish } = told(events);
+    const { text, thinking, finish } = answerOf(events);
     t.match(text, /^Demo model \(offline, no AI\): \S/, words.slice(0, 20));
     t.not(thinking, '');
     t.ok(events.filter(({ type }) => type === 'text').length > 5);
@@ -77,7 +77,7 @@ t.test('every answer names the demo model, streams word by word, and ends with u
 });
 
 t.test('a conversation follows the documented rules', async (t) => {
-  const answer = async (words: string) => told(await ask(words)).text;
+  const answer = async (words: string) => answerOf(await ask(words)).text;
   t.match(await answer('Hello there'), /Hello! I can/);
   t.match(await answer('what can you do?'), /oratorio login.*oratorio model/);
   t.equal(await answer('echo  two\n lines '), 'Demo model (offline, no AI): two\n lines');
@@ -160,7 +160,7 @@ t.test('every form of a request becomes a call of a tool', async (t) => {
   ];
   for (const [words, name, args] of cases) {
     const events = await ask(words, { tools });
-    const { calls, finish, text } = told(events);
+    const { calls, finish, text } = answerOf(events);
     t.strictSame(argumentsOf(calls), [[name, args]], words);
     t.equal(finish, 'toolCalls');
     t.equal(text, '');
@@ -178,7 +178,7 @@ t.test('text that only resembles a step calls no tool', async (t) => {
     'fetch the ball',
     'replace a with b',
   ]) {
-    const { calls, text } = told(await ask(words, { tools }));
+    const { calls, text } = answerOf(await ask(words, { tools }));
     t.same(calls, [], words);
     t.match(text, /I do not understand/);
   }
@@ -299,7 +299,7 @@ t.test('lines that are not steps are listed in the answer', async (t) => {
 });
 
 t.test('only the last user message is read; earlier results are ignored', async (t) => {
-  const first = told(await ask('read a.txt', { tools })).calls;
+  const first = answerOf(await ask('read a.txt', { tools })).calls;
   const messages: ModelMessage[] = [
     user('read a.txt'),
     { role: 'assistant', text: '', toolCalls: first },
@@ -307,15 +307,15 @@ t.test('only the last user message is read; earlier results are ignored', async 
     { role: 'assistant', text: 'done', toolCalls: [] },
     user('read b.txt'),
   ];
-  const { calls } = told(await collect(new DemoProvider({ paceMs: 0 }), { messages, tools }));
+  const { calls } = answerOf(await collect(new DemoProvider({ paceMs: 0 }), { messages, tools }));
   t.strictSame(argumentsOf(calls), [['ReadFile', { path: 'b.txt' }]]);
   t.not(calls[0]?.callId, first[0]?.callId);
 });
 
 t.test('a missing result is reported as missing', async (t) => {
-  const { calls } = told(await ask('read a.txt', { tools }));
+  const { calls } = answerOf(await ask('read a.txt', { tools }));
   const messages: ModelMessage[] = [user('read a.txt'), { role: 'assistant', text: '', toolCalls: calls }];
-  const { text } = told(await collect(new DemoProvider({ paceMs: 0 }), { messages, tools }));
+  const { text } = answerOf(await collect(new DemoProvider({ paceMs: 0 }), { messages, tools }));
   t.match(text, /0 of 1 step done\.\n\n1\. read a\.txt: ReadFile was called, but no result came back\./);
 });
 
@@ -323,14 +323,14 @@ t.test('an image is answered with a note that it cannot be read', async (t) => {
   const image = { type: 'image', url: 'data:image/png;base64,AAAA' } as const;
   const content = [{ type: 'text', text: 'hello' } as const, image];
   const see = async (parts: typeof content) =>
-    told(await collect(new DemoProvider({ paceMs: 0 }), { messages: [{ role: 'user', content: parts }] })).text;
+    answerOf(await collect(new DemoProvider({ paceMs: 0 }), { messages: [{ role: 'user', content: parts }] })).text;
   t.match(await see(content), /There is a picture in the message; I cannot see pictures\.$/);
   t.match(await see([...content, image]), /There are 2 pictures/);
 });
 
 t.test('a request for JSON gets an object', async (t) => {
   const responseFormat = { type: 'json_object' };
-  t.match(JSON.parse(told(await ask('hello', { responseFormat })).text), { model: 'demo', answer: /^Demo model/ });
+  t.match(JSON.parse(answerOf(await ask('hello', { responseFormat })).text), { model: 'demo', answer: /^Demo model/ });
   const { answer } = await turn('read a.txt', () => 'one', { responseFormat });
   t.match(JSON.parse(answer), { steps: [{ step: 'read a.txt', tool: 'ReadFile', result: 'one' }] });
 });
@@ -338,7 +338,8 @@ t.test('a request for JSON gets an object', async (t) => {
 t.test('a request for JSON of a schema gets an instance of it', async (t) => {
   const answer = async (schema: unknown) =>
     JSON.parse(
-      told(await ask('hello', { responseFormat: { type: 'json_schema', json_schema: { name: 'x', schema } } })).text,
+      answerOf(await ask('hello', { responseFormat: { type: 'json_schema', json_schema: { name: 'x', schema } } }))
+        .text,
     );
   const label = /^Demo model/;
   t.match(await answer({ type: 'string' }), label);
@@ -425,7 +426,7 @@ t.test('a forced tool choice yields one call, then an answer', async (t) => {
 });
 
 t.test('invalid JSON arguments are passed on unchanged', async (t) => {
-  const { calls } = told(await ask('call mcp__files__stat {"path"', { tools }));
+  const { calls } = answerOf(await ask('call mcp__files__stat {"path"', { tools }));
   t.equal(calls[0]?.arguments, '{"path"');
 });
 
@@ -443,7 +444,7 @@ t.test('unusual and huge messages are answered quickly', async (t) => {
     ' '.repeat(100_000),
     'x'.repeat(2_000_000),
   ]) {
-    const { finish } = told(await ask(words, { tools }));
+    const { finish } = answerOf(await ask(words, { tools }));
     t.match(finish, /stop|toolCalls/, words.slice(0, 10));
   }
 });

@@ -10,7 +10,7 @@ import type { Tool, ToolContext, ToolResult } from '../../../src/agent/tool.ts';
 import { createBuiltinTools } from '../../../src/agent/tools/index.ts';
 import { Config } from '../../../src/config/index.ts';
 import { defaults } from '../../../src/protocol/index.ts';
-import { collect, told, user } from './helpers.ts';
+import { answerOf, collect, user } from './helpers.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../../../docs/providers.md'), 'utf8');
 const files = { 'notes.txt': 'alpha\nto do: test\nlast\n', src: { 'a.ts': 'let a;\n' }, docs: { 'b.md': '# B\n' } };
@@ -43,7 +43,7 @@ function contextOf(workspacePath: string, callId: string): ToolContext {
     signal: new AbortController().signal,
     onOutput: () => {},
     isApproved: () => false,
-    spawnSubagent: async (task) => ({ text: `The sub-agent was told: ${task}`, isError: false }),
+    spawnSubagent: async (task) => ({ text: `The sub-agent was answerOf: ${task}`, isError: false }),
   };
 }
 
@@ -61,7 +61,7 @@ async function turn(place: Workspace, words: string) {
   const messages: ModelMessage[] = [user(words)];
   const done: { readonly name: string; readonly result: ToolResult }[] = [];
   for (;;) {
-    const { text, calls } = told(await collect(provider, { messages, tools: place.tools }));
+    const { text, calls } = answerOf(await collect(provider, { messages, tools: place.tools }));
     if (calls.length === 0) return { answer: text, done };
     messages.push({ role: 'assistant', text, toolCalls: calls });
     for (const call of calls) {

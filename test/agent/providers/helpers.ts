@@ -25,7 +25,7 @@ export async function collect(
 }
 
 /** Joins the texts and calls of events. */
-export function told(events: readonly ModelEvent[]) {
+export function answerOf(events: readonly ModelEvent[]) {
   const words = (type: 'text' | 'thinking') =>
     events.flatMap((event) => (event.type === type ? [event.text] : [])).join('');
   const calls = events.flatMap((event) => (event.type === 'toolCall' ? [event.call] : []));

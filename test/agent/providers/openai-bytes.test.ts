@@ -5,7 +5,7 @@ import type { ModelEvent } from '../../../src/agent/model.ts';
 import { AnswerBody } from '../../../src/agent/providers/upstream/answer-body.ts';
 import { ChatAnswer } from '../../../src/agent/providers/upstream/chat-answer.ts';
 import { delta, done, event } from '../../fixtures/upstream/mock-upstream.ts';
-import { told } from './helpers.ts';
+import { answerOf } from './helpers.ts';
 import { fn, piece, usage } from './upstream-variants.ts';
 
 t.test('any split of the bytes gives the same events', async (t) => {
@@ -23,7 +23,7 @@ t.test('any split of the bytes gives the same events', async (t) => {
   const all = Buffer.from(stream);
   const read = (pieces: readonly Buffer[]) => {
     const events: ModelEvent[] = [];
-    const emit = (told: ModelEvent) => events.push(told);
+    const emit = (event: ModelEvent) => events.push(event);
     const answer = new ChatAnswer({
       emit,
       owner: 'openai-compatible/m',
@@ -64,7 +64,7 @@ t.test('similar chunks are read like any other', async (t) => {
     fc.assert(
       fc.property(fc.array(fc.tuple(said, more), { maxLength: 25 }), (chunks) => {
         const events: ModelEvent[] = [];
-        const emit = (told: ModelEvent) => events.push(told);
+        const emit = (event: ModelEvent) => events.push(event);
         const answer = new ChatAnswer({
           emit,
           owner: 'openai-compatible/m',
@@ -88,7 +88,7 @@ t.test('similar chunks are read like any other', async (t) => {
         if (chunks.length === 0) return true;
         body.push(Buffer.from(done));
         body.end(true, false);
-        const heard = told(events);
+        const heard = answerOf(events);
         const reason = chunks.some(([, { finish_reason }]) => finish_reason === 'length')
           ? 'length'
           : calls > 0
@@ -129,7 +129,7 @@ t.test('arbitrary bytes yield an answer or a typed error', async (t) => {
     fc.assert(
       fc.property(soup, fc.boolean(), (pieces, isMarked) => {
         const events: ModelEvent[] = [];
-        const emit = (told: ModelEvent) => events.push(told);
+        const emit = (event: ModelEvent) => events.push(event);
         const body = new AnswerBody(
           new ChatAnswer({
             emit,

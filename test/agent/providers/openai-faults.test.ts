@@ -22,7 +22,7 @@ import {
   wait,
   write,
 } from '../../fixtures/upstream/mock-upstream.ts';
-import { apiKey, collect, hi, openAi, rejection, told } from './helpers.ts';
+import { answerOf, apiKey, collect, hi, openAi, rejection } from './helpers.ts';
 
 async function asked(t: Test, reply: Reply) {
   const upstream = await startMockUpstream(t, reply);
@@ -269,7 +269,7 @@ t.test('a silent upstream times out; comments keep the request alive', async (t)
   ]);
   const provider = openAi(upstream.url, { idleMs });
   t.teardown(() => provider.close());
-  t.equal(told(await collect(provider)).text, 'x');
+  t.equal(answerOf(await collect(provider)).text, 'x');
   await Promise.all(givenUp);
 });
 
@@ -281,7 +281,7 @@ t.test('a complete answer does not wait for the end of its connection', async (t
     const upstream = await startMockUpstream(t, () => script);
     // Without its [DONE] an answer is taken for complete after this time; the answer itself has to come within it.
     const provider = openAi(upstream.url, { idleMs: 5_000 });
-    t.match(told(await collect(provider)), { text: 'x', finish: 'stop' });
+    t.match(answerOf(await collect(provider)), { text: 'x', finish: 'stop' });
     await upstream.untilIdle();
   }
 });
@@ -292,7 +292,7 @@ t.test('bytes after a complete answer end the connection', async (t) => {
     ...Array.from({ length: 100 }, () => write('x'.repeat(10_000))),
     hang,
   ]);
-  t.match(told(await collect(openAi(upstream.url))), { text: 'x' });
+  t.match(answerOf(await collect(openAi(upstream.url))), { text: 'x' });
   await upstream.untilIdle();
 });
 
@@ -371,7 +371,7 @@ t.test('a connection closed while idle is replaced without counting as an attemp
   });
   const provider = openAi(`http://127.0.0.1:${await listening(t, server)}`);
   t.teardown(() => provider.close());
-  for (const _ of [1, 2]) t.equal(told(await collect(provider)).text, 'x');
+  for (const _ of [1, 2]) t.equal(answerOf(await collect(provider)).text, 'x');
   t.equal(connections, 2);
   await ended.promise;
 });

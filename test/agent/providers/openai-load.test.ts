@@ -5,7 +5,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { defaults } from '../../../src/protocol/index.ts';
 import { service, settings, talk } from '../helpers.ts';
-import { collect, openAi, rejection, told } from './helpers.ts';
+import { answerOf, collect, openAi, rejection } from './helpers.ts';
 
 async function upstream(t: Test, answer: (response: ServerResponse, encodings: string | undefined) => void) {
   const server = createServer((request, response) => {
@@ -35,14 +35,14 @@ t.test('an answer is asked for uncompressed, and read compressed', async (t) => 
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': encoding });
       response.end(compress(Buffer.from(stream)));
     });
-    t.match(told(await collect(provider)), { text: 'hello', finish: 'stop' }, encoding);
+    t.match(answerOf(await collect(provider)), { text: 'hello', finish: 'stop' }, encoding);
     t.equal(accepted, 'identity');
   }
   const both = await upstream(t, (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'deflate, gzip' });
     response.end(gzipSync(deflateSync(stream)));
   });
-  t.match(told(await collect(both)), { text: 'hello' });
+  t.match(answerOf(await collect(both)), { text: 'hello' });
 });
 
 t.test('compressed pieces are emitted as they arrive, and a cut one is reported', async (t) => {

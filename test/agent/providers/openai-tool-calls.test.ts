@@ -2,7 +2,7 @@
 import t from 'tap';
 import type { ModelRequest } from '../../../src/agent/model.ts';
 import { delta, event, streamed } from '../../fixtures/upstream/mock-upstream.ts';
-import { hi, told } from './helpers.ts';
+import { answerOf, hi } from './helpers.ts';
 import { ask, bytes, calls, finished, fn, holds, isHi, piece, stop, word } from './upstream-variants.ts';
 
 t.test('streamed tool calls of every variant are read', async (t) => {
@@ -222,7 +222,7 @@ t.test('a repeated call id is replaced by one that is new in the conversation', 
     piece({ index: 1, ...fn('Read', '{}') }),
   );
   t.same(
-    told(await ask(t, script, request)).calls.map(({ callId }) => callId),
+    answerOf(await ask(t, script, request)).calls.map(({ callId }) => callId),
     ['call_2', 'call_3'],
   );
 });

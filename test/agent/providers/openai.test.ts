@@ -2,7 +2,7 @@ import t, { type Test } from 'tap';
 import type { ModelRequest } from '../../../src/agent/model.ts';
 import { answered, json, startMockUpstream, type UpstreamRequest } from '../../fixtures/upstream/mock-upstream.ts';
 import { pictures, pictureUrl } from '../../pictures.ts';
-import { apiKey, collect, hi, openAi, told, user } from './helpers.ts';
+import { answerOf, apiKey, collect, hi, openAi, user } from './helpers.ts';
 
 /** The body that a request becomes. */
 async function bodyOf(t: Test, request: ModelRequest, options = {}): Promise<UpstreamRequest['body']> {
@@ -28,7 +28,7 @@ t.test('reasoning, text, calls and usage are streamed in order', async (t) => {
   const provider = openAi(`${upstream.url}/`);
   t.teardown(() => provider.close());
   const events = await collect(provider);
-  t.same(told(events), {
+  t.same(answerOf(events), {
     thinking: 'Let me look.',
     text: 'Grüß dich 🎼',
     calls: [
@@ -44,7 +44,7 @@ t.test('reasoning, text, calls and usage are streamed in order', async (t) => {
   t.ok(pieces.length > 6);
   for (const index of [0, 1]) {
     const written = pieces.filter((piece) => piece.index === index).map(({ argumentsDelta }) => argumentsDelta);
-    t.equal(written.join(''), told(events).calls[index]?.arguments);
+    t.equal(written.join(''), answerOf(events).calls[index]?.arguments);
   }
   const [request] = upstream.requests;
   t.equal(request?.path, '/v1/chat/completions');
@@ -276,7 +276,7 @@ t.test('after a refusal of stream_options requests omit it', async (t) => {
   );
   const provider = openAi(upstream.url);
   t.teardown(() => provider.close());
-  for (const _ of [1, 2]) t.match(told(await collect(provider)), { text: 'fine', usage: { isEstimated: true } });
+  for (const _ of [1, 2]) t.match(answerOf(await collect(provider)), { text: 'fine', usage: { isEstimated: true } });
   t.equal(upstream.requests.length, 3);
 });
 

@@ -9,9 +9,9 @@ import {
   startMockUpstream,
   write,
 } from '../../fixtures/upstream/mock-upstream.ts';
-import { collect, hi, openAi, told } from './helpers.ts';
+import { answerOf, collect, hi, openAi } from './helpers.ts';
 
-export type Expected = Partial<Record<keyof ReturnType<typeof told>, unknown>>;
+export type Expected = Partial<Record<keyof ReturnType<typeof answerOf>, unknown>>;
 
 export async function ask(t: Test, script: Script, request: ModelRequest = hi): Promise<readonly ModelEvent[]> {
   const upstream = await startMockUpstream(t, () => script);
@@ -23,7 +23,7 @@ export async function ask(t: Test, script: Script, request: ModelRequest = hi): 
 export async function holds(t: Test, cases: Readonly<Record<string, readonly [Script, Expected]>>): Promise<void> {
   for (const [name, [script, expected]] of Object.entries(cases)) {
     const events = await ask(t, script);
-    t.match(told(events), expected, name);
+    t.match(answerOf(events), expected, name);
     t.equal(events.filter(({ type }) => type === 'usage').length, 1, `${name}: usage once`);
     t.equal(events.filter(({ type }) => type === 'finish').length, 1, `${name}: finish once`);
     t.equal(events.at(-1)?.type, 'finish', `${name}: finish last`);

@@ -130,8 +130,10 @@ t.test('a full disk fails the turn with a code and publishes nothing unwritten; 
   threads.startTurn(thread.id, text('x'), ear.listener).begin();
   const { params } = await ear.until('turn/failed');
   t.same(params.error, { code: 'storageFailed', message: 'The disk is full.' });
-  const told = ear.events.flatMap((event) => (event.method === 'item/agentMessage/delta' ? [event.params.delta] : []));
-  t.same(told, ['kept ']);
+  const deltas = ear.events.flatMap((event) =>
+    event.method === 'item/agentMessage/delta' ? [event.params.delta] : [],
+  );
+  t.same(deltas, ['kept ']);
   t.throws(() => threads.startTurn(thread.id, text('y'), undefined), { name: 'AgentError', reason: 'storageFailed' });
   await threads.close();
   t.equal(threads.activeTurns, 0);

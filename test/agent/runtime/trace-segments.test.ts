@@ -75,12 +75,12 @@ t.test('segments and calls are counted exactly, in any order of the answer', { t
   const store = opened(t, directory);
   const viewer = openTraceReader(directory);
   t.teardown(() => viewer.close());
-  const told: TraceEvent[] = [];
+  const published: TraceEvent[] = [];
   store.traces.subscribe((events) => {
     for (const event of events) {
       deepStrictEqual(store.traces.event(event.sessionKey, event.id), event, 'who is told finds it stored');
       deepStrictEqual(viewer.event(event.sessionKey, event.id), event, 'from outside too');
-      told.push(event);
+      published.push(event);
     }
   });
   await fc.assert(
@@ -93,14 +93,14 @@ t.test('segments and calls are counted exactly, in any order of the answer', { t
         settings,
       });
       const { thread } = threads.start({});
-      told.length = 0;
+      published.length = 0;
       const { turn } = await talk(threads, thread.id, 'go');
       store.traces.flush();
       deepStrictEqual([turn.status, bugs], ['completed', []]);
       const want = expected(script);
-      const own = told.filter(({ turnId, type }) => turnId !== undefined && !type.startsWith('turn.'));
+      const own = published.filter(({ turnId, type }) => turnId !== undefined && !type.startsWith('turn.'));
       deepStrictEqual(own.map(described), want);
-      deepStrictEqual(store.traces.events(thread.id, { limit: 1_000 }).events, told);
+      deepStrictEqual(store.traces.events(thread.id, { limit: 1_000 }).events, published);
       const count = (kind: string) => want.filter((each) => each.startsWith(kind)).length;
       const session = store.traces.session(thread.id);
       deepStrictEqual(

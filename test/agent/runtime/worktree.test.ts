@@ -65,9 +65,9 @@ t.test('file tools work in the override; the workspace is outside', async (t) =>
     /own state/,
   ]);
   t.notMatch(JSON.stringify(turn.items), 'of the workspace"');
-  const told = JSON.stringify(provider.requests[0]?.messages);
-  t.match(told, worktree);
-  t.notMatch(told, 'obey', 'what stands in the override is no instruction');
+  const prompt = JSON.stringify(provider.requests[0]?.messages);
+  t.match(prompt, worktree);
+  t.notMatch(prompt, 'obey', 'what stands in the override is no instruction');
 });
 
 t.test('only directories below a worktree root are accepted, by real path', async (t) => {

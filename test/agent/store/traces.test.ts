@@ -8,7 +8,7 @@ import { defaults, type TraceEvent } from '../../../src/protocol/index.ts';
 import { event, opened, temporaryDirectory, thread } from './helpers.ts';
 
 /** Resolves when `count` more events have been published. */
-function told(traces: TraceStore, count: number): Promise<readonly TraceEvent[]> {
+function published(traces: TraceStore, count: number): Promise<readonly TraceEvent[]> {
   const all: TraceEvent[] = [];
   // The timers of the store do not keep the process alive; the test has to.
   const alive = setInterval(() => {}, 1_000);
@@ -39,7 +39,7 @@ function holding(t: Test, directory: string): DatabaseSync {
 
 t.test('appended events are written, then published, with ascending ids', async (t) => {
   const { traces } = opened(t);
-  const hearing = told(traces, 3);
+  const hearing = published(traces, 3);
   const sent = [
     event('a', { type: 'turn.started', turnId: 'turn_001' }),
     event('b', {
@@ -176,7 +176,7 @@ t.test('events are paged by a cursor, and filtered by type', async (t) => {
 t.test('long texts are cut in every field, with the number of characters', async (t) => {
   const { traces } = opened(t);
   const limit = defaults.agent.traceTextChars;
-  const heard = told(traces, 1);
+  const heard = published(traces, 1);
   const given = {
     text: 'x'.repeat(limit + 7),
     fits: 'y'.repeat(limit),
@@ -203,7 +203,7 @@ t.test('many events are written in slices that let other work run', async (t) =>
   const turning = setInterval(() => (turnsOfLoop += 1), 0);
   t.teardown(() => clearInterval(turning));
   traces.subscribe((events) => slices.push(events.length));
-  const heard = told(traces, 10_500);
+  const heard = published(traces, 10_500);
   appended(traces, 10_500);
   t.strictSame(slices, []);
   const all = await heard;
@@ -218,7 +218,7 @@ t.test('many events are written in slices that let other work run', async (t) =>
 
 t.test('long events make short slices', async (t) => {
   const { traces } = opened(t);
-  const heard = told(traces, 200);
+  const heard = published(traces, 200);
   let longest = 0;
   traces.subscribe((events) => (longest = Math.max(longest, events.length)));
   for (let number = 0; number < 200; number += 1) traces.append(event('a', { data: { text: 'x'.repeat(20_000) } }));
@@ -359,7 +359,7 @@ t.test('events wait while the disk fails and are written once it works', { timeo
   t.match(faults, [{ name: 'StorageError', code: 'busy' }], 'once');
   t.equal(faults.length, 1);
   t.equal(traces.dropped, 0);
-  const heard = told(traces, 5);
+  const heard = published(traces, 5);
   other.close();
   t.equal((await heard).length, 5, 'without anybody asking');
 });

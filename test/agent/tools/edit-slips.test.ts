@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { applyEdit, applyEdits } from '../../../src/agent/tools/files/edit-apply.ts';
 import { createEditFile } from '../../../src/agent/tools/files/index.ts';
-import { places, review, settings, told } from './file-tools.ts';
+import { places, resultText, review, settings } from './file-tools.ts';
 
 interface Slip {
   readonly slip: string;
@@ -408,7 +408,7 @@ t.test(
     ];
     for (const given of [edits, JSON.stringify(edits)]) {
       put('f', 'one();\ntwo();\nthree();\n');
-      await told(tool, { path: 'f', edits: given }, workspace);
+      await resultText(tool, { path: 'f', edits: given }, workspace);
       t.equal(readFileSync(at('f'), 'utf8'), '1();\ntwo();\n3();\n');
     }
     for (const args of [{ path: 'f' }, { path: 'f', oldText: 'x' }, { path: 'f', edits: [] }]) {

@@ -15,7 +15,7 @@ import t from 'tap';
 import { applyEdit } from '../../../src/agent/tools/files/edit-apply.ts';
 import { createEditFile } from '../../../src/agent/tools/files/index.ts';
 import { unifiedDiff } from '../../../src/agent/tools/files/unified-diff.ts';
-import { adversary, places, review, settings, told } from './file-tools.ts';
+import { adversary, places, resultText, review, settings } from './file-tools.ts';
 import { contextOf } from './run-tool.ts';
 
 const edit = createEditFile(settings());
@@ -28,7 +28,7 @@ const edited = (text: string, oldText: string, newText: string, replaceAll = fal
 t.test('the one place is replaced, and a small diff shows it', async (t) => {
   const { workspace, at } = places(t, { f: 'a\nb\nc\nd\ne\nf\ng\nh\n' });
   t.equal(
-    await told(edit, { path: 'f', oldText: 'd\ne', newText: 'D' }, workspace),
+    await resultText(edit, { path: 'f', oldText: 'd\ne', newText: 'D' }, workspace),
     [
       'Edited f: 1 replacement.',
       '',
@@ -58,7 +58,7 @@ t.test('names that other agents use for the parameters are understood', async (t
     ['target_file', 'old_str', 'new_str', 'replaceAll'],
   ]) {
     put('f', 'x x');
-    await told(edit, Object.fromEntries(names.map((name, n) => [name, ['f', 'x', 'y', 'true'][n]])), workspace);
+    await resultText(edit, Object.fromEntries(names.map((name, n) => [name, ['f', 'x', 'y', 'true'][n]])), workspace);
     t.equal(readFileSync(at('f'), 'utf8'), 'y y', names.join());
   }
 });
@@ -148,7 +148,7 @@ t.test('an edit preserves BOM, UTF-16 and permissions', onPosix, async (t) => {
   const { workspace, at, put } = places(t);
   put('bom', '\uFEFFgrün\r\n');
   chmodSync(at('bom'), 0o751);
-  await told(edit, { path: 'bom', oldText: 'grün\n', newText: 'blau\n' }, workspace);
+  await resultText(edit, { path: 'bom', oldText: 'grün\n', newText: 'blau\n' }, workspace);
   t.equal(readFileSync(at('bom'), 'utf8'), '\uFEFFblau\r\n');
   t.equal(statSync(at('bom')).mode & 0o777, 0o751);
   const little = Buffer.from('\uFEFFgrün 🎼', 'utf16le');
@@ -157,7 +157,7 @@ t.test('an edit preserves BOM, UTF-16 and permissions', onPosix, async (t) => {
     ['be', Buffer.from(little).swap16()],
   ] as const) {
     put(name, bytes);
-    await told(edit, { path: name, oldText: 'grün', newText: 'rot' }, workspace);
+    await resultText(edit, { path: name, oldText: 'grün', newText: 'rot' }, workspace);
     const after = readFileSync(at(name));
     t.equal((name === 'be' ? after.swap16() : after).toString('utf16le'), '\uFEFFrot 🎼');
   }
@@ -209,7 +209,7 @@ t.test('edits of one file at once all come to be', async (t) => {
   const { workspace, at } = places(t, { f: Array.from({ length: 25 }, (_, n) => `<${n}>`).join('\n') });
   await Promise.all(
     Array.from({ length: 25 }, (_, n) =>
-      told(edit, { path: n % 2 ? 'f' : './f', oldText: `<${n}>`, newText: `(${n})` }, workspace),
+      resultText(edit, { path: n % 2 ? 'f' : './f', oldText: `<${n}>`, newText: `(${n})` }, workspace),
     ),
   );
   t.equal(readFileSync(at('f'), 'utf8'), Array.from({ length: 25 }, (_, n) => `(${n})`).join('\n'));

@@ -53,7 +53,7 @@ export async function review(
 }
 
 /** Text of the tool for the model. */
-export const told = async (tool: Tool, args: unknown, workspacePath: string): Promise<string> =>
+export const resultText = async (tool: Tool, args: unknown, workspacePath: string): Promise<string> =>
   (await review(tool, args, workspacePath)).result.text;
 
 /**

@@ -8,7 +8,7 @@ import { createScriptEngine } from '../../../src/agent/tools/files/script-engine
 import type { SearchEngine } from '../../../src/agent/tools/files/search.ts';
 import { createSearchEngine } from '../../../src/agent/tools/files/search-engine.ts';
 import { searchTest } from '../../../src/agent/tools/files/search-patterns.ts';
-import { places, review, settings, told } from './file-tools.ts';
+import { places, resultText, review, settings } from './file-tools.ts';
 
 const onPosix = { skip: process.platform === 'win32' && 'symlinks and their like are those of POSIX' };
 const engines: Readonly<Record<string, SearchEngine>> = {
@@ -24,12 +24,12 @@ for (const [name, engine] of Object.entries(engines)) {
     onPosix,
     async (t) => {
       const { workspace } = places(t, { 'one\ntwo.txt': '', 'plain.txt': '' });
-      const found = (await told(find, { pattern: '*.txt' }, workspace)).split('\n').sort();
+      const found = (await resultText(find, { pattern: '*.txt' }, workspace)).split('\n').sort();
       t.strictSame(found, ['"one\\ntwo.txt"', 'plain.txt']);
       writeFileSync(Buffer.concat([Buffer.from(`${workspace}/gr`), Buffer.from([0xfc]), Buffer.from('n.txt')]), '');
-      const counted = await told(find, { pattern: '*.txt' }, workspace);
+      const counted = await resultText(find, { pattern: '*.txt' }, workspace);
       t.match(counted, /\[1 name not in UTF-8 left out; use Exec for such a file\.\]$/);
-      const listed = await told(createReadFile(settings()), { path: '.' }, workspace);
+      const listed = await resultText(createReadFile(settings()), { path: '.' }, workspace);
       t.match(listed, /\n"one\\ntwo\.txt"\n[\s\S]*\ngr\ufffdn\.txt\nplain\.txt$/, 'a listing quotes it, too');
     },
   );
@@ -41,22 +41,22 @@ for (const [name, engine] of Object.entries(engines)) {
     utimesSync(at('src/deep/middle.ts'), 2_000, 2_000);
     utimesSync(at('src/new.ts'), 3_000, 3_000);
     utimesSync(at('x.js'), 500, 500);
-    t.equal(await told(find, { pattern: '*.ts' }, workspace), 'src/new.ts\nsrc/deep/middle.ts\nold.ts');
-    t.equal(await told(find, { pattern: '*.js;old.*' }, workspace), 'old.ts\nx.js');
-    t.equal(await told(find, { pattern: 'src/*.ts' }, workspace), 'src/new.ts');
-    t.equal(await told(find, { pattern: '**/*.ts', path: 'src' }, workspace), 'src/new.ts\nsrc/deep/middle.ts');
+    t.equal(await resultText(find, { pattern: '*.ts' }, workspace), 'src/new.ts\nsrc/deep/middle.ts\nold.ts');
+    t.equal(await resultText(find, { pattern: '*.js;old.*' }, workspace), 'old.ts\nx.js');
+    t.equal(await resultText(find, { pattern: 'src/*.ts' }, workspace), 'src/new.ts');
+    t.equal(await resultText(find, { pattern: '**/*.ts', path: 'src' }, workspace), 'src/new.ts\nsrc/deep/middle.ts');
     t.equal(
-      await told(find, { glob: `${workspace}/src/**/m*.ts` }, workspace),
+      await resultText(find, { glob: `${workspace}/src/**/m*.ts` }, workspace),
       'src/deep/middle.ts',
       'absolute patterns too',
     );
-    t.equal(await told(find, { pattern: 'README' }, workspace), 'src/README');
-    t.equal(await told(find, { pattern: '*.none' }, workspace), 'No files match *.none in .');
+    t.equal(await resultText(find, { pattern: 'README' }, workspace), 'src/README');
+    t.equal(await resultText(find, { pattern: '*.none' }, workspace), 'No files match *.none in .');
   });
 
   t.test(`${name}: at most 200 are shown, and how many there are is said`, async (t) => {
     const { workspace } = places(t, Object.fromEntries(Array.from({ length: 205 }, (_, n) => [`d/f${n}.txt`, ''])));
-    const text = await told(find, { pattern: '*.txt' }, workspace);
+    const text = await resultText(find, { pattern: '*.txt' }, workspace);
     t.equal(text.match(/^d\/f\d+\.txt$/gm)?.length, 200);
     t.match(text, /\n\n\[Showing the newest 200 of 205 files; narrow pattern or path\.\]$/);
   });
@@ -79,10 +79,10 @@ for (const [name, engine] of Object.entries(engines)) {
     symlinkSync('a.ts', at('b.ts'));
     linkSync(at('single/a.ts'), at('same.ts'));
     const guarded = createFindFiles(settings({ blockedPaths: ['blocked', 'single/a.ts'] }), engine);
-    const found = await told(guarded, { pattern: '*.ts' }, workspace);
+    const found = await resultText(guarded, { pattern: '*.ts' }, workspace);
     t.strictSame(found.split('\n').sort(), ['.github/a.ts', 'a.ts']);
-    t.match(await told(guarded, { pattern: '*', path: 'blocked' }, workspace), /refused/);
-    t.match(await told(guarded, { pattern: '*', path: '.oratorio' }, workspace), /refused/);
+    t.match(await resultText(guarded, { pattern: '*', path: 'blocked' }, workspace), /refused/);
+    t.match(await resultText(guarded, { pattern: '*', path: '.oratorio' }, workspace), /refused/);
   });
 
   t.test(`${name}: rules of a .gitignore above the searched directory hold`, async (t) => {
@@ -93,7 +93,7 @@ for (const [name, engine] of Object.entries(engines)) {
       'a/b.ts': '',
       'a/c.log': '',
     });
-    t.equal(await told(find, { pattern: '*', path: 'a' }, workspace), 'a/b.ts');
+    t.equal(await resultText(find, { pattern: '*', path: 'a' }, workspace), 'a/b.ts');
   });
 
   t.test(`${name}: a wrong argument is named, and a path outside needs approval`, async (t) => {
@@ -103,9 +103,9 @@ for (const [name, engine] of Object.entries(engines)) {
       isError: true,
       text: /f is a file; path must be a directory/,
     });
-    t.match(await told(find, { pattern: '../*.ts' }, workspace), /pattern must not contain '\.\.'/);
-    t.match(await told(find, { pattern: ' ; ' }, workspace), /pattern is empty/);
-    t.match(await told(find, { pattern: '*', path: 'none' }, workspace), /no such file or directory/);
+    t.match(await resultText(find, { pattern: '../*.ts' }, workspace), /pattern must not contain '\.\.'/);
+    t.match(await resultText(find, { pattern: ' ; ' }, workspace), /pattern is empty/);
+    t.match(await resultText(find, { pattern: '*', path: 'none' }, workspace), /no such file or directory/);
     const far = await review(find, { pattern: '*.ts', path: outside }, workspace);
     t.match(far.need, { operation: 'search', target: outside, scopeKey: `find:${outside}` });
     t.equal(far.result.text, join(outside, 'o.ts'));
@@ -118,7 +118,7 @@ for (const [name, engine] of Object.entries(engines)) {
 t.test('where ripgrep is missing, our own code finds', async (t) => {
   const { workspace, base } = places(t, { 'f.ts': '' });
   const find = createFindFiles(settings(), createSearchEngine(createRipgrepEngine(async () => join(base, 'none'))));
-  t.equal(await told(find, { pattern: '*.ts' }, workspace), 'f.ts');
+  t.equal(await resultText(find, { pattern: '*.ts' }, workspace), 'f.ts');
 });
 
 t.test('a pattern matches a name at any depth, and with a slash a path', async (t) => {

@@ -15,7 +15,7 @@ import { createRipgrepEngine, findRipgrep } from '../../../src/agent/tools/files
 import { createScriptEngine } from '../../../src/agent/tools/files/script-engine.ts';
 import type { SearchEngine } from '../../../src/agent/tools/files/search.ts';
 import { createSearchEngine } from '../../../src/agent/tools/files/search-engine.ts';
-import { adversary, places, review, settings, told } from './file-tools.ts';
+import { adversary, places, resultText, review, settings } from './file-tools.ts';
 import { problemOf } from './run-tool.ts';
 
 const onPosix = { skip: process.platform === 'win32' && 'symlinks and their like are those of POSIX' };
@@ -35,23 +35,23 @@ for (const [name, engine] of Object.entries(engines)) {
       'c.md': 'nothing',
     });
     t.equal(
-      await told(grep, { pattern: 'foo' }, workspace),
+      await resultText(grep, { pattern: 'foo' }, workspace),
       'a/crlf.txt\n  2: foo\n\na/x.ts\n  2: foo\n\nb.ts\n  1: foo\n  3: foo bar\n\n[4 matching lines in 3 files.]',
     );
     t.equal(
-      await told(grep, { regex: '^foo$', path: 'a' }, workspace),
+      await resultText(grep, { regex: '^foo$', path: 'a' }, workspace),
       'a/crlf.txt\n  2: foo\n\na/x.ts\n  2: foo\n\n[2 matching lines in 2 files.]',
     );
-    t.equal(await told(grep, { pattern: 'FOO', path: 'b.ts' }, workspace), 'No matches for FOO');
+    t.equal(await resultText(grep, { pattern: 'FOO', path: 'b.ts' }, workspace), 'No matches for FOO');
     t.equal(
-      await told(grep, { pattern: 'FOO B', ignoreCase: true, path: 'b.ts' }, workspace),
+      await resultText(grep, { pattern: 'FOO B', ignoreCase: true, path: 'b.ts' }, workspace),
       'b.ts\n  3: foo bar\n\n[1 matching line in 1 file.]',
     );
     t.equal(
-      await told(grep, { pattern: '(?i)NOTHING' }, workspace),
+      await resultText(grep, { pattern: '(?i)NOTHING' }, workspace),
       'c.md\n  1: nothing\n\n[1 matching line in 1 file.]',
     );
-    t.equal(await told(grep, { pattern: '\\d+' }, workspace), 'No matches for \\d+');
+    t.equal(await resultText(grep, { pattern: '\\d+' }, workspace), 'No matches for \\d+');
   });
 
   t.test(`${name}: include chooses files and does not bring ignored ones back`, async (t) => {
@@ -72,7 +72,7 @@ for (const [name, engine] of Object.entries(engines)) {
       '.hidden/i.ts': 'foo',
     });
     const files = async (include?: string, path?: string) =>
-      [...(await told(grep, { pattern: 'foo', include, path }, workspace)).matchAll(/^(\S+)$/gm)]
+      [...(await resultText(grep, { pattern: 'foo', include, path }, workspace)).matchAll(/^(\S+)$/gm)]
         .map(([line]) => line)
         .sort();
     t.strictSame(await files(), [
@@ -100,15 +100,15 @@ for (const [name, engine] of Object.entries(engines)) {
       'b.txt': 'one',
     });
     t.equal(
-      await told(grep, { pattern: 'two|seven', context: 1 }, workspace),
+      await resultText(grep, { pattern: 'two|seven', context: 1 }, workspace),
       'a.txt\n  1- one\n  2: two\n  3- three\n  --\n  6- six\n  7: seven\n  8- eight\n\n[2 matching lines in 1 file.]',
     );
     t.equal(
-      await told(grep, { pattern: 'one|three', context: '2', path: 'a.txt' }, workspace),
+      await resultText(grep, { pattern: 'one|three', context: '2', path: 'a.txt' }, workspace),
       'a.txt\n  1: one\n  2- two\n  3: three\n  4- four\n  5- five\n\n[2 matching lines in 1 file.]',
     );
     t.equal(
-      await told(grep, { pattern: 'o', context: 1, maxResults: 1, path: 'a.txt' }, workspace),
+      await resultText(grep, { pattern: 'o', context: 1, maxResults: 1, path: 'a.txt' }, workspace),
       'a.txt\n  1: one\n\n[Showing 1 matching line, there are more: narrow pattern, path or include.]',
     );
     t.match(problemOf(grep, { pattern: 'o', context: -1 }), /context must be at least 0/);
@@ -119,17 +119,20 @@ for (const [name, engine] of Object.entries(engines)) {
       'a.ts': 'call(\n  1,\n  2,\n);\ncall(3);\n',
       'w.ts': 'call(\r\n  1);\r\nend\r\n',
     });
-    t.equal(await told(grep, { pattern: 'call\\(\\s+1', path: 'a.ts' }, workspace), 'No matches for call\\(\\s+1');
     t.equal(
-      await told(grep, { pattern: 'call\\(\\s+1', multiline: true }, workspace),
+      await resultText(grep, { pattern: 'call\\(\\s+1', path: 'a.ts' }, workspace),
+      'No matches for call\\(\\s+1',
+    );
+    t.equal(
+      await resultText(grep, { pattern: 'call\\(\\s+1', multiline: true }, workspace),
       'a.ts\n  1: call(\n  2:   1,\n\nw.ts\n  1: call(\n  2:   1);\n\n[2 matching lines in 2 files.]',
     );
     t.equal(
-      await told(grep, { pattern: '2,\\n\\);$', multiline: true, context: 1, path: 'a.ts' }, workspace),
+      await resultText(grep, { pattern: '2,\\n\\);$', multiline: true, context: 1, path: 'a.ts' }, workspace),
       'a.ts\n  2-   1,\n  3:   2,\n  4: );\n  5- call(3);\n\n[1 matching line in 1 file.]',
     );
     t.equal(
-      await told(grep, { pattern: '^call', multiline: true, path: 'a.ts' }, workspace),
+      await resultText(grep, { pattern: '^call', multiline: true, path: 'a.ts' }, workspace),
       'a.ts\n  1: call(\n  5: call(3);\n\n[2 matching lines in 1 file.]',
     );
   });
@@ -140,20 +143,23 @@ for (const [name, engine] of Object.entries(engines)) {
       'long.txt': `${'x'.repeat(600)} needle ${'y'.repeat(2_000)}\n`,
       'short.txt': `needle ${'y'.repeat(2_000)}\n`,
     });
-    const text = await told(grep, { pattern: 'foo' }, workspace);
+    const text = await resultText(grep, { pattern: 'foo' }, workspace);
     t.equal(text.match(/: foo$/gm)?.length, 100);
     t.match(text, /\[Showing 100 matching lines, there are more: narrow pattern, path or include\.\]$/);
     t.match(
-      await told(grep, { pattern: 'foo', maxResults: '2' }, workspace),
+      await resultText(grep, { pattern: 'foo', maxResults: '2' }, workspace),
       /1: foo\n {2}2: foo\n\n\[Showing 2 matching/,
     );
-    t.match(await told(grep, { pattern: 'foo', maxResults: 150 }, workspace), /\[150 matching lines in 1 file\.\]$/);
+    t.match(
+      await resultText(grep, { pattern: 'foo', maxResults: 150 }, workspace),
+      /\[150 matching lines in 1 file\.\]$/,
+    );
     t.equal(
-      await told(grep, { pattern: 'needle', path: 'long.txt' }, workspace),
+      await resultText(grep, { pattern: 'needle', path: 'long.txt' }, workspace),
       `long.txt\n  1: [501 characters] …${'x'.repeat(99)} needle ${'y'.repeat(393)}… [1607 more characters]\n\n[1 matching line in 1 file.]`,
     );
     t.match(
-      await told(grep, { pattern: 'needle', path: 'short.txt' }, workspace),
+      await resultText(grep, { pattern: 'needle', path: 'short.txt' }, workspace),
       /1: needle y{493}… \[1507 more characters\]/,
     );
     t.match(problemOf(grep, { pattern: 'x', maxResults: 501 }), /a whole number from 1 to 500/);
@@ -163,7 +169,7 @@ for (const [name, engine] of Object.entries(engines)) {
 
   t.test(`${name}: all matches together are at most 50 KB`, async (t) => {
     const { workspace } = places(t, { f: `${'é'.repeat(400)}\n`.repeat(300) });
-    const text = await told(grep, { pattern: 'é', maxResults: 300 }, workspace);
+    const text = await resultText(grep, { pattern: 'é', maxResults: 300 }, workspace);
     t.ok(Buffer.byteLength(text) < 52_000);
     t.match(text, /\[Showing \d+ matching lines, there are more/);
   });
@@ -178,7 +184,7 @@ for (const [name, engine] of Object.entries(engines)) {
       'large.txt': `foo\n${'x'.repeat(1_048_576)}`,
     });
     t.equal(
-      await told(grep, { pattern: '^zw.lf foo|^foo first|foo$' }, workspace),
+      await resultText(grep, { pattern: '^zw.lf foo|^foo first|foo$' }, workspace),
       'bom.txt\n  1: foo first\n\nlatin1.txt\n  1: gr\uFFFDn foo\n\nu16.txt\n  1: zwölf foo\n\n[3 matching lines in 3 files.]',
     );
   });
@@ -188,10 +194,14 @@ for (const [name, engine] of Object.entries(engines)) {
     for (const pattern of ['(foo', '[z-a]', '*']) {
       t.match((await review(grep, { pattern }, workspace)).result, { isError: true, text: /^Error: .{10,}/s }, pattern);
     }
-    t.match(await told(grep, { pattern: 'x', include: '../*.ts' }, workspace), /include must not contain '\.\.'/);
-    t.match(await told(grep, { pattern: 'x', include: '{a,b}'.repeat(20) }, workspace), /too many alternatives/);
-    t.match(await told(grep, { pattern: 'x', path: 'none' }, workspace), /none: there is no such file/);
-    t.equal(await told(grep, { pattern: '--files' }, workspace), 'No matches for --files', 'a pattern is no option');
+    t.match(await resultText(grep, { pattern: 'x', include: '../*.ts' }, workspace), /include must not contain '\.\.'/);
+    t.match(await resultText(grep, { pattern: 'x', include: '{a,b}'.repeat(20) }, workspace), /too many alternatives/);
+    t.match(await resultText(grep, { pattern: 'x', path: 'none' }, workspace), /none: there is no such file/);
+    t.equal(
+      await resultText(grep, { pattern: '--files' }, workspace),
+      'No matches for --files',
+      'a pattern is no option',
+    );
   });
 
   t.test(`${name}: symlinks are not followed, and own and blocked files are not searched`, onPosix, async (t) => {
@@ -209,7 +219,7 @@ for (const [name, engine] of Object.entries(engines)) {
     linkSync(at('.env'), at('same'));
     const rules = { blockedPaths: ['.env', 'keys'], protectedDirectories: [at('home')] };
     const guarded = createGrepFiles(settings(rules), engine);
-    const found = await told(guarded, { pattern: 'foo' }, workspace);
+    const found = await resultText(guarded, { pattern: 'foo' }, workspace);
     t.match(found, /^d\/f\n {2}1: foo in\n\n\[/);
     t.notMatch(found, /outside|ours|blocked/);
     for (const path of ['.oratorio', '.oratorio/state.db', 'home', 'keys', '.env', 'same']) {
@@ -219,7 +229,7 @@ for (const [name, engine] of Object.entries(engines)) {
     }
     const single = createGrepFiles(settings({ blockedPaths: ['keys/[k]'] }), engine);
     t.notMatch(
-      await told(single, { pattern: 'foo', path: 'keys' }, workspace),
+      await resultText(single, { pattern: 'foo', path: 'keys' }, workspace),
       /blocked/,
       'a name that looks like a glob',
     );
@@ -275,7 +285,7 @@ t.test('both find the same in the sources of this very project', async (t) => {
   const root = join(import.meta.dirname, '../../..');
   const [one, two] = await Promise.all(
     Object.values(engines).map((engine) =>
-      told(
+      resultText(
         createGrepFiles(settings(), engine),
         { pattern: 'export (async )?function \\w+', path: 'src/http', maxResults: 500 },
         root,
@@ -294,7 +304,7 @@ t.test('a regular expression that takes exponential time ends as an error where 
     text: /takes too long on f/,
   });
   t.equal(
-    await told(createGrepFiles(settings(), createRipgrepEngine()), { pattern: '^(a+)+$' }, workspace),
+    await resultText(createGrepFiles(settings(), createRipgrepEngine()), { pattern: '^(a+)+$' }, workspace),
     'No matches for ^(a+)+$',
   );
 });
@@ -309,8 +319,11 @@ t.test('where ripgrep is missing or cannot be run, our own code searches', onPos
   chmodSync(noBinary, 0o755);
   for (const path of [join(base, 'none'), notExecutable]) {
     const grep = createGrepFiles(settings(), createSearchEngine(createRipgrepEngine(async () => path)));
-    t.equal(await told(grep, { pattern: 'foo' }, workspace), 'f\n  1: foo\n\n[1 matching line in 1 file.]');
-    t.equal(await told(grep, { pattern: 'foo', path: 'f' }, workspace), 'f\n  1: foo\n\n[1 matching line in 1 file.]');
+    t.equal(await resultText(grep, { pattern: 'foo' }, workspace), 'f\n  1: foo\n\n[1 matching line in 1 file.]');
+    t.equal(
+      await resultText(grep, { pattern: 'foo', path: 'f' }, workspace),
+      'f\n  1: foo\n\n[1 matching line in 1 file.]',
+    );
   }
 });
 

@@ -8,7 +8,7 @@ import { openFile } from '../../../src/agent/tools/files/handles.ts';
 import { createReadFile } from '../../../src/agent/tools/files/index.ts';
 import { LineReader } from '../../../src/agent/tools/files/line-window.ts';
 import { pictures } from '../../pictures.ts';
-import { places, review, settings, told } from './file-tools.ts';
+import { places, resultText, review, settings } from './file-tools.ts';
 import { contextOf, problemOf } from './run-tool.ts';
 
 const read = createReadFile(settings());
@@ -19,21 +19,21 @@ t.test('text is shown unchanged', async (t) => {
   const { workspace, put } = places(t);
   for (const content of ['one', 'one\n\n  two\t \nthree', 'ünï 🎼 code\n\tx']) {
     put('f', content);
-    t.equal(await told(read, { path: 'f' }, workspace), content);
+    t.equal(await resultText(read, { path: 'f' }, workspace), content);
   }
   put('f', 'last line ends\n');
-  t.equal(await told(read, { path: 'f' }, workspace), 'last line ends');
+  t.equal(await resultText(read, { path: 'f' }, workspace), 'last line ends');
 });
 
 t.test('of a long file the first lines are shown, with the offset to continue at', async (t) => {
   const { workspace } = places(t, { f: `${numbered(1, 4_500).join('\n')}\n` });
-  const first = await told(read, { path: 'f' }, workspace);
+  const first = await resultText(read, { path: 'f' }, workspace);
   t.ok(first.startsWith('line 1\nline 2\n'));
   t.ok(first.endsWith('line 2000\n\n[Showing lines 1-2000 of 4500. Use offset=2001 to continue.]'));
-  const second = await told(read, { path: 'f', offset: 4_001, limit: 9_999 }, workspace);
+  const second = await resultText(read, { path: 'f', offset: 4_001, limit: 9_999 }, workspace);
   t.equal(second, `${numbered(4_001, 4_500).join('\n')}\n\n[Showing lines 4001-4500 of 4500.]`);
   t.equal(
-    await told(read, { path: 'f', offset: '10', limit: '2' }, workspace),
+    await resultText(read, { path: 'f', offset: '10', limit: '2' }, workspace),
     'line 10\nline 11\n\n[Showing lines 10-11 of 4500. Use offset=12 to continue.]',
   );
   const { result } = await review(read, { path: 'f', offset: 4_501 }, workspace);
@@ -43,18 +43,18 @@ t.test('of a long file the first lines are shown, with the offset to continue at
 
 t.test('50 KB come before 2000 lines', async (t) => {
   const { workspace } = places(t, { f: `${'x'.repeat(1_023)}\n`.repeat(100) });
-  const text = await told(read, { path: 'f' }, workspace);
+  const text = await resultText(read, { path: 'f' }, workspace);
   t.match(text, /\[Showing lines 1-50 of 100\. Use offset=51 to continue\.\]$/);
 });
 
 t.test('a long line is cut, and the rest is counted', async (t) => {
   const { workspace, put } = places(t, { f: `${'x'.repeat(5_000)}\nshort\n` });
   t.equal(
-    await told(read, { path: 'f' }, workspace),
+    await resultText(read, { path: 'f' }, workspace),
     `${'x'.repeat(2_000)}… [3000 more characters]\nshort\n\n[A line is cut at 2000 characters.]`,
   );
   put('f', `${'x'.repeat(1_999)}🎼${'y'.repeat(10)}`);
-  t.match(await told(read, { path: 'f' }, workspace), /^x{1999}… \[12 more characters\]/, 'no half character');
+  t.match(await resultText(read, { path: 'f' }, workspace), /^x{1999}… \[12 more characters\]/, 'no half character');
 });
 
 t.test('BOM, UTF-16, CR LF and bytes that are not UTF-8 are decoded', async (t) => {
@@ -65,16 +65,16 @@ t.test('BOM, UTF-16, CR LF and bytes that are not UTF-8 are decoded', async (t) 
   put('utf16be', Buffer.from(little).swap16());
   put('crlf', 'one\r\ntwo\r\n');
   put('latin1', Buffer.from('gr\xfc\xdfe', 'latin1'));
-  t.equal(await told(read, { path: 'bom' }, workspace), 'grüße');
-  t.equal(await told(read, { path: 'utf16le' }, workspace), 'grüße\nzwei');
-  t.equal(await told(read, { path: 'utf16be' }, workspace), 'grüße\nzwei');
-  t.equal(await told(read, { path: 'crlf' }, workspace), 'one\ntwo');
-  t.match(await told(read, { path: 'latin1' }, workspace), /^gr\uFFFD+e\n\n\[Some bytes are not valid text/);
+  t.equal(await resultText(read, { path: 'bom' }, workspace), 'grüße');
+  t.equal(await resultText(read, { path: 'utf16le' }, workspace), 'grüße\nzwei');
+  t.equal(await resultText(read, { path: 'utf16be' }, workspace), 'grüße\nzwei');
+  t.equal(await resultText(read, { path: 'crlf' }, workspace), 'one\ntwo');
+  t.match(await resultText(read, { path: 'latin1' }, workspace), /^gr\uFFFD+e\n\n\[Some bytes are not valid text/);
 });
 
 t.test('characters that lie across two pieces of the file stay whole', async (t) => {
   const { workspace } = places(t, { f: `${'a'.repeat(1)}${'é'.repeat(600)}\n`.repeat(500) });
-  const text = await told(read, { path: 'f', offset: 300, limit: 3 }, workspace);
+  const text = await resultText(read, { path: 'f', offset: 300, limit: 3 }, workspace);
   t.notMatch(text, /\uFFFD/);
   t.match(text, /Showing lines 300-302 of 500/);
 });
@@ -83,9 +83,9 @@ t.test('an empty file and an empty directory say so', async (t) => {
   const { workspace, put, at } = places(t, { empty: '' });
   put('only-bom', '\uFEFF');
   mkdirSync(at('dir'));
-  t.equal(await told(read, { path: 'empty' }, workspace), '[empty is empty.]');
-  t.equal(await told(read, { path: 'only-bom' }, workspace), '[only-bom is empty.]');
-  t.equal(await told(read, { path: 'dir' }, workspace), '[dir is an empty directory.]');
+  t.equal(await resultText(read, { path: 'empty' }, workspace), '[empty is empty.]');
+  t.equal(await resultText(read, { path: 'only-bom' }, workspace), '[only-bom is empty.]');
+  t.equal(await resultText(read, { path: 'dir' }, workspace), '[dir is an empty directory.]');
 });
 
 t.test('binary files are recognised and named', async (t) => {
@@ -100,7 +100,7 @@ t.test('binary files are recognised and named', async (t) => {
   ] as const) {
     put('b', content);
     t.match(
-      await told(read, { path: 'b' }, workspace),
+      await resultText(read, { path: 'b' }, workspace),
       new RegExp(`^\\[b is a binary file \\(\\d+ bytes, probably ${label}\\)`),
     );
   }
@@ -143,17 +143,17 @@ t.test('images are shown as images', async (t) => {
 t.test('a directory is listed, by pages', onPosix, async (t) => {
   const { workspace, at } = places(t, { 'd/b.txt': '', 'd/a/x': '' });
   symlinkSync('b.txt', at('d/link'));
-  t.equal(await told(read, { path: 'd' }, workspace), 'd:\na/\nb.txt\nlink@');
+  t.equal(await resultText(read, { path: 'd' }, workspace), 'd:\na/\nb.txt\nlink@');
   mkdirSync(at('many'));
   for (let n = 0; n < 501; n += 1) writeFileSync(at(`many/f${String(n).padStart(3, '0')}`), '');
-  const first = await told(read, { path: 'many' }, workspace);
+  const first = await resultText(read, { path: 'many' }, workspace);
   t.match(first, /f499\n\n\[Showing entries 1-500 of 501\. Use offset=501 to continue\.\]$/);
   t.equal(
-    await told(read, { path: 'many', offset: 501 }, workspace),
+    await resultText(read, { path: 'many', offset: 501 }, workspace),
     'many:\nf500\n\n[Showing entries 501-501 of 501.]',
   );
-  t.match(await told(read, { path: 'many', offset: 502 }, workspace), /offset 502 is beyond the last/);
-  t.match(await told(read, { path: '.' }, workspace), /^\.:\n\.oratorio\/\nd\/\nmany\/$/);
+  t.match(await resultText(read, { path: 'many', offset: 502 }, workspace), /offset 502 is beyond the last/);
+  t.match(await resultText(read, { path: '.' }, workspace), /^\.:\n\.oratorio\/\nd\/\nmany\/$/);
 });
 
 t.test('a file that is too large, missing or not regular is an error with the reason', onPosix, async (t) => {
@@ -180,7 +180,7 @@ t.test(
   async (t) => {
     const { workspace, at } = places(t, { f: 'x' });
     chmodSync(at('f'), 0);
-    t.match(await told(read, { path: 'f' }, workspace), /permission denied/);
+    t.match(await resultText(read, { path: 'f' }, workspace), /permission denied/);
   },
 );
 
@@ -228,7 +228,7 @@ t.test('blocked and own files are refused without a question', async (t) => {
     t.match(result, { isError: true, text: /^Error: refused: / });
     t.notMatch(result.text, /KEY|token|sk-own/);
   }
-  t.match(await told(guarded, { path: 'a\0b' }, workspace), /refused: The path contains a NUL/);
+  t.match(await resultText(guarded, { path: 'a\0b' }, workspace), /refused: The path contains a NUL/);
 });
 
 t.test('a file that was exchanged after its check is not opened', onPosix, async (t) => {

@@ -18,7 +18,7 @@ import { openDirectory } from '../../../src/agent/tools/files/handles.ts';
 import { createEditFile, createReadFile, createWriteFile } from '../../../src/agent/tools/files/index.ts';
 import { replaceFile } from '../../../src/agent/tools/files/replace-file.ts';
 import { PinnedDirectory } from '../../../src/lib/index.ts';
-import { adversary, places, review, settings, told } from './file-tools.ts';
+import { adversary, places, resultText, review, settings } from './file-tools.ts';
 import { contextOf } from './run-tool.ts';
 
 const write = createWriteFile(settings());
@@ -28,17 +28,17 @@ const { signal } = new AbortController();
 t.test('a file is created with its directories, or replaced, and the result names which', async (t) => {
   const { workspace, at } = places(t);
   t.equal(
-    await told(write, { path: 'a/b/c.txt', content: 'one\ntwo\n' }, workspace),
+    await resultText(write, { path: 'a/b/c.txt', content: 'one\ntwo\n' }, workspace),
     'Created a/b/c.txt (8 bytes, 2 lines).',
   );
   t.equal(readFileSync(at('a/b/c.txt'), 'utf8'), 'one\ntwo\n');
   t.equal(
-    await told(write, { file_path: 'a/b/c.txt', contents: 'é' }, workspace),
+    await resultText(write, { file_path: 'a/b/c.txt', contents: 'é' }, workspace),
     'Overwrote a/b/c.txt (2 bytes, 1 line; before: 8 bytes).',
   );
   t.equal(readFileSync(at('a/b/c.txt'), 'utf8'), 'é');
   t.equal(
-    await told(write, { path: 'a/b/c.txt', content: '' }, workspace),
+    await resultText(write, { path: 'a/b/c.txt', content: '' }, workspace),
     'Overwrote a/b/c.txt (0 bytes, 0 lines; before: 2 bytes).',
   );
   t.strictSame(readdirSync(at('a/b')), ['c.txt'], 'nothing else is left');
@@ -46,12 +46,12 @@ t.test('a file is created with its directories, or replaced, and the result name
 
 t.test('permissions: 0666 less the umask for a new file, kept for an old one', onPosix, async (t) => {
   const { workspace, at, put } = places(t);
-  await told(write, { path: 'new', content: '' }, workspace);
+  await resultText(write, { path: 'new', content: '' }, workspace);
   t.equal(statSync(at('new')).mode & 0o777, 0o666 & ~process.umask());
   for (const mode of [0o755, 0o600, 0o666]) {
     put('old', 'x');
     chmodSync(at('old'), mode);
-    await told(write, { path: 'old', content: 'y' }, workspace);
+    await resultText(write, { path: 'old', content: 'y' }, workspace);
     t.equal(statSync(at('old')).mode & 0o777, mode);
   }
 });
@@ -97,7 +97,7 @@ t.test(
     const { workspace, at, put } = places(t);
     put('f', 'x');
     execFileSync('chown', ['1234:1234', at('f')]);
-    await told(write, { path: 'f', content: 'y' }, workspace);
+    await resultText(write, { path: 'f', content: 'y' }, workspace);
     t.match(statSync(at('f')), { uid: 1234, gid: 1234 });
   },
 );
@@ -148,7 +148,7 @@ t.test('only the approved file is written', onPosix, async (t) => {
 t.test('a symlink inside the workspace stays, its target is written', onPosix, async (t) => {
   const { workspace, at } = places(t, { real: 'x' });
   symlinkSync('real', at('link'));
-  await told(write, { path: 'link', content: 'y' }, workspace);
+  await resultText(write, { path: 'link', content: 'y' }, workspace);
   t.equal(readFileSync(at('real'), 'utf8'), 'y');
   t.equal(readFileSync(at('link'), 'utf8'), 'y');
 });
@@ -156,7 +156,7 @@ t.test('a symlink inside the workspace stays, its target is written', onPosix, a
 t.test('another hard link keeps the old content', onPosix, async (t) => {
   const { workspace, outside, at } = places(t, { f: 'old' });
   linkSync(at('f'), join(outside, 'f'));
-  await told(write, { path: 'f', content: 'new' }, workspace);
+  await resultText(write, { path: 'f', content: 'new' }, workspace);
   t.equal(readFileSync(join(outside, 'f'), 'utf8'), 'old');
 });
 
@@ -187,7 +187,7 @@ t.test(
   async (t) => {
     const { workspace, at } = places(t, { f: 'x' });
     chmodSync(at('f'), 0o444);
-    t.match(await told(write, { path: 'f', content: 'y' }, workspace), /read-only/);
+    t.match(await resultText(write, { path: 'f', content: 'y' }, workspace), /read-only/);
   },
 );
 
@@ -291,7 +291,8 @@ t.test('a read during a write sees the old content or the new one', async (t) =>
   const read = createReadFile(settings());
   const seen = new Set<string>();
   const writing = (async () => {
-    for (let n = 0; n < 30; n += 1) await told(write, { path: 'f', content: 'ab'[n % 2]?.repeat(100_000) }, workspace);
+    for (let n = 0; n < 30; n += 1)
+      await resultText(write, { path: 'f', content: 'ab'[n % 2]?.repeat(100_000) }, workspace);
   })();
   let isOver = false;
   void writing.then(() => {
@@ -300,7 +301,7 @@ t.test('a read during a write sees the old content or the new one', async (t) =>
   while (!isOver) {
     const content = readFileSync(at('f'), 'utf8');
     seen.add(`${content.length} ${[...new Set(content)].join('')}`);
-    t.match(await told(read, { path: 'f' }, workspace), /^[ab]+… \[98000 more characters\]/);
+    t.match(await resultText(read, { path: 'f' }, workspace), /^[ab]+… \[98000 more characters\]/);
   }
   await writing;
   for (const each of seen) t.match(each, /^100000 [ab]$/);
@@ -309,7 +310,7 @@ t.test('a read during a write sees the old content or the new one', async (t) =>
 t.test('writes of one file at once happen one after the other', async (t) => {
   const { workspace, at } = places(t);
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, n) => told(write, { path: 'new/f', content: String(n) }, workspace)),
+    Array.from({ length: 20 }, (_, n) => resultText(write, { path: 'new/f', content: String(n) }, workspace)),
   );
   t.equal(answers.filter((answer) => answer.startsWith('Created')).length, 1);
   t.match(readFileSync(at('new/f'), 'utf8'), /^1?\d$/);
@@ -346,7 +347,7 @@ t.test('a directory that turns into a symlink and back all the time: never a byt
   t.strictSame(left, ['f']);
   t.equal(readFileSync(join(outside, 'f'), 'utf8'), 'SECRET');
   t.match(
-    await told(write, { path: 'd/f', content: 'x' }, workspace),
+    await resultText(write, { path: 'd/f', content: 'x' }, workspace),
     /^(Overwrote|Created)/,
     'and afterwards all is well',
   );
@@ -374,5 +375,5 @@ t.test('a file that turns into a symlink and back all the time: never a byte out
   }
   t.ok((await stop()) > 0, 'the other side was at work');
   t.equal(readFileSync(join(outside, 'o'), 'utf8'), 'SECRET');
-  t.match(await told(write, { path: 'f', content: 'x' }, workspace), /^Overwrote/, 'and afterwards all is well');
+  t.match(await resultText(write, { path: 'f', content: 'x' }, workspace), /^Overwrote/, 'and afterwards all is well');
 });
