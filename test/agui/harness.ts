@@ -97,9 +97,9 @@ export async function run(
   const events: AguiEvent[] = [];
   const { result } = await agent.runAgent(parameters, {
     ...more,
-    onEvent(told) {
-      events.push(told.event as AguiEvent);
-      return more.onEvent?.(told);
+    onEvent(seen) {
+      events.push(seen.event as AguiEvent);
+      return more.onEvent?.(seen);
     },
   });
   return { events, types: events.map(({ type }) => type as string), result };

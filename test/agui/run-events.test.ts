@@ -130,13 +130,13 @@ t.test('the client has all messages, from any start of the events', async (t) =>
     fc.asyncProperty(steps, fc.nat(), async (what, seed) => {
       const { items, events } = happen(what);
       const cut = seed % (events.length + 1);
-      const told: AguiEvent[] = [];
-      const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });
+      const emitted: AguiEvent[] = [];
+      const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => emitted.push(event) });
       run.start();
       if (cut > 0) run.restate({ id: 'turn', items: standing(events.slice(0, cut)) });
       for (const event of events.slice(cut)) run.hear(event);
       run.end(ended(items));
-      t.strictSame(shape(await heard(told)), shape([user, ...messagesOf(items)]));
+      t.strictSame(shape(await heard(emitted)), shape([user, ...messagesOf(items)]));
     }),
     { numRuns: 60 },
   );
@@ -146,11 +146,11 @@ t.test('messages that were missed are sent at the end', async (t) => {
   await fc.assert(
     fc.asyncProperty(steps, async (what) => {
       const { items } = happen(what);
-      const told: AguiEvent[] = [];
-      const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });
+      const emitted: AguiEvent[] = [];
+      const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => emitted.push(event) });
       run.start();
       run.end(ended(items));
-      t.strictSame(shape(await heard(told)), shape([user, ...messagesOf(items)]));
+      t.strictSame(shape(await heard(emitted)), shape([user, ...messagesOf(items)]));
     }),
     { numRuns: 30 },
   );
@@ -167,17 +167,17 @@ t.test('a client that was disconnected gets the same messages in another run', a
       lost.start();
       for (const event of before) lost.hear(event);
       const messages = await heard(first);
-      const told: AguiEvent[] = [];
+      const emitted: AguiEvent[] = [];
       const run = new RunEvents({
         input: { ...input, messages: messages as RunInput['messages'] },
         answeredCalls: new Set(),
-        emit: (event) => told.push(event),
+        emit: (event) => emitted.push(event),
       });
       run.start();
       run.restate({ id: 'turn', items: standing(before) });
       for (const event of events.slice(cut)) run.hear(event);
       run.end(ended(items));
-      t.strictSame(shape(await heard(told, messages)), shape([user, ...messagesOf(items)]));
+      t.strictSame(shape(await heard(emitted, messages)), shape([user, ...messagesOf(items)]));
     }),
     { numRuns: 60 },
   );
@@ -189,27 +189,27 @@ t.test('an unfinished call is withdrawn when the turn ends', async (t) => {
     { type: 'call', args: '{"a":1}', cuts: [3], result: 'seen' },
   ]);
   for (const status of ['cancelled', 'completed'] as const) {
-    const told: AguiEvent[] = [];
-    const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });
+    const emitted: AguiEvent[] = [];
+    const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => emitted.push(event) });
     run.start();
     for (const event of [...events, written({ callId: 'call_9', tool: 'Change' }, '{"pa')]) run.hear(event);
     run.end({ ...ended(items), status });
-    t.match(told.slice(-4), [
+    t.match(emitted.slice(-4), [
       { type: 'TOOL_CALL_ARGS', toolCallId: 'call_9', delta: '{"pa' },
       { type: 'TOOL_CALL_END', toolCallId: 'call_9' },
       { type: 'MESSAGES_SNAPSHOT' },
       { type: 'RUN_FINISHED' },
     ]);
-    t.strictSame(shape(await heard(told)), shape([user, ...messagesOf(items)]));
+    t.strictSame(shape(await heard(emitted)), shape([user, ...messagesOf(items)]));
   }
 });
 
 t.test('a call that changed is corrected when the turn ends', async (t) => {
   const { items, events } = happen([{ type: 'call', args: '{"a":1}', cuts: [], result: 'seen' }]);
-  const told: AguiEvent[] = [];
-  const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });
+  const emitted: AguiEvent[] = [];
+  const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => emitted.push(event) });
   run.start();
   for (const event of [written({ callId: 'call_0', tool: 'Lo' }, '{"a'), ...events]) run.hear(event);
   run.end(ended(items));
-  t.strictSame(shape(await heard(told)), shape([user, ...messagesOf(items)]));
+  t.strictSame(shape(await heard(emitted)), shape([user, ...messagesOf(items)]));
 });

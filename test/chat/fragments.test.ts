@@ -124,8 +124,8 @@ t.test('the fragments of any calls add up to the calls', (t) => {
   fc.assert(
     fc.property(pieces, fc.nat(3), fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }), (written, cut, isMine) => {
       const toolOf = (at: number) => (isMine[at] ? 'mine' : 'theirs');
-      const told: CallPiece[] = [];
-      const calls = new ClientCalls(new Set(['mine']), (piece) => told.push(piece));
+      const emitted: CallPiece[] = [];
+      const calls = new ClientCalls(new Set(['mine']), (piece) => emitted.push(piece));
       for (const { call: at, text } of written) {
         const delta = { itemId: `call_${at}`, deltaKind: 'toolCallArguments', delta: text, tool: toolOf(at) };
         calls.write({ ...about, ...delta });
@@ -142,7 +142,7 @@ t.test('the fragments of any calls add up to the calls', (t) => {
         });
       }
       const put = new Map<number, { id: string; name: string; arguments: string }>();
-      for (const { index, begins, arguments: more } of told) {
+      for (const { index, begins, arguments: more } of emitted) {
         const known = put.get(index);
         if (begins) put.set(index, { ...begins, arguments: more });
         else if (known) known.arguments += more;

@@ -9,7 +9,7 @@ const assistant = (content: string) => ({ role: 'assistant', content });
 const system = (content: string) => ({ role: 'system', content });
 
 /** Messages of the nth request to the model, without our own system prompt. */
-function told(provider: ReturnType<typeof script>, nth: number): string[] {
+function messagesOf(provider: ReturnType<typeof script>, nth: number): string[] {
   return (provider.requests[nth]?.messages ?? []).slice(1).map((message) => {
     const words = 'content' in message ? message.content : [{ type: 'text' as const, text: message.text }];
     return `${message.role}: ${words.map((part) => (part.type === 'text' ? part.text : part.url)).join('|')}`;
@@ -28,10 +28,10 @@ t.test('without a session each request carries the whole conversation', async (t
   const answer = await post({ messages });
   t.equal(answer.headers.get('x-session-id'), null);
   t.equal((await answer.json()).x_agent.sessionId, null);
-  t.strictSame(told(provider, 0), ['user: a', 'assistant: b', 'user: c|d']);
+  t.strictSame(messagesOf(provider, 0), ['user: a', 'assistant: b', 'user: c|d']);
   t.match(systemOf(provider, 0), 'be brief');
   await post({ messages: [user('again')] });
-  t.strictSame(told(provider, 1), ['user: again']);
+  t.strictSame(messagesOf(provider, 1), ['user: again']);
   t.strictSame(threads.list({}), []);
 });
 
@@ -45,7 +45,7 @@ t.test('in a session only the new end of a repeated conversation is used', async
   t.equal((await first.json()).x_agent.sessionId, 's-1');
   const repeated = [user('what is there?'), assistant('A cat.'), user('its colour?')];
   await (await post({ messages: repeated }, headers)).json();
-  t.strictSame(told(provider, 2), [
+  t.strictSame(messagesOf(provider, 2), [
     'user: what is there?',
     'assistant: Let me see.',
     'tool: a cat',
@@ -64,7 +64,7 @@ t.test('a session outlives the server', async (t) => {
   const provider = script(say('I do'));
   const after = await chat(t, provider, { runtime: { store } });
   await (await after.post({ messages: [user('well?')] }, { 'x-session-id': 's' })).json();
-  t.strictSame(told(provider, 0), ['user: remember', 'assistant: yes', 'user: well?']);
+  t.strictSame(messagesOf(provider, 0), ['user: remember', 'assistant: yes', 'user: well?']);
 });
 
 t.test('a new session starts with the conversation of the caller', async (t) => {
@@ -76,7 +76,7 @@ t.test('a new session starts with the conversation of the caller', async (t) => 
     t.equal(answer.status, status);
     await answer.json();
   }
-  t.strictSame(told(provider, 1), ['user: a', 'assistant: b', 'user: c'], 'a turn that failed is no memory');
+  t.strictSame(messagesOf(provider, 1), ['user: a', 'assistant: b', 'user: c'], 'a turn that failed is no memory');
 });
 
 t.test('by default requests with one user are independent conversations', async (t) => {
@@ -91,8 +91,8 @@ t.test('by default requests with one user are independent conversations', async 
     t.equal(answer.headers.get('x-session-id'), null);
     t.match(await answer.json(), { x_agent: { sessionId: null } });
   }
-  t.strictSame(told(provider, 1), ['user: second']);
-  t.strictSame(told(provider, 2), ['user: mine', 'assistant: before', 'user: third']);
+  t.strictSame(messagesOf(provider, 1), ['user: second']);
+  t.strictSame(messagesOf(provider, 2), ['user: mine', 'assistant: before', 'user: third']);
 });
 
 t.test('with SessionFromUser the session is taken from header, metadata or user, in this order', async (t) => {
@@ -154,7 +154,7 @@ t.test('requests of one session are served in order; above the limit they are re
     t.equal((await (await answer).json()).choices[0].message.content, `question ${n}`);
   }
   t.equal(served, 17);
-  t.equal(told(provider, 16).length, 33, 'each was told what came before it');
+  t.equal(messagesOf(provider, 16).length, 33, 'each was told what came before it');
 });
 
 t.test('the requests of a session are served in the order of arrival', async (t) => {
@@ -192,7 +192,7 @@ t.test('a disconnect during the wait removes the request without effects', async
   held.open();
   t.equal((await (await first).json()).choices[0].message.content, 'first');
   t.equal((await (await third).json()).choices[0].message.content, 'third');
-  t.strictSame(told(provider, 1), ['user: first', 'assistant: first', 'user: third']);
+  t.strictSame(messagesOf(provider, 1), ['user: first', 'assistant: first', 'user: third']);
 });
 
 t.test('a request waits for the turn of another interface in the thread of its session', async (t) => {

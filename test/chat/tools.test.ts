@@ -155,12 +155,12 @@ t.test("in a session results of the caller's tools answer the calls of the previ
   const second = await (await post({ messages, ...more }, headers)).json();
   t.equal(second.choices[0].message.content, 'Rain on a cat.');
   t.equal(second.x_agent.toolCalls, 0);
-  const told = provider.requests[1]?.messages.slice(1) ?? [];
-  t.strictSame(told.flatMap((message) => (message.role === 'tool' ? [message.callId] : [])).toSorted(), [
+  const sent = provider.requests[1]?.messages.slice(1) ?? [];
+  t.strictSame(sent.flatMap((message) => (message.role === 'tool' ? [message.callId] : [])).toSorted(), [
     'call_1_1',
     'call_9',
   ]);
-  t.match(JSON.stringify(told), /rain/);
+  t.match(JSON.stringify(sent), /rain/);
 });
 
 t.test('tool choice and sampling are passed on unchanged', async (t) => {

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import * as v from 'valibot';
 import { AppServerClient } from '../../src/client/index.ts';
 import { choose, editorOn, introduce } from '../acp/harness.ts';
-import { agentOf, run, say as tell } from '../agui/harness.ts';
+import { agentOf, say as prompt, run } from '../agui/harness.ts';
 import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
 import { answerOf, command, makePlace, oratorio, type Place, say, startHub } from './harness.ts';
 
@@ -154,7 +154,7 @@ t.test('instructions, skills, commands, hooks and plan reach the model and the c
   await t.test('AG-UI with the official client', async (t) => {
     const url = serviceStatus['agui']?.url ?? '';
     const agent = agentOf(url, 'a thread of the page', { authorization: 'Bearer a-key-of-the-frontend' });
-    tell(agent, '/fix 12');
+    prompt(agent, '/fix 12');
     const { events } = await run(agent);
     t.match(
       events.find((event) => event.type === 'CUSTOM' && 'name' in event && event.name === 'oratorio.plan'),

@@ -9,7 +9,7 @@ import t, { type Test } from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
 import type { McpServerStatus } from '../../src/protocol/index.ts';
 import { choose, type Editor, editorOn, introduce, type Permit } from '../acp/harness.ts';
-import { agentOf, last, type Ran, run, say as tell } from '../agui/harness.ts';
+import { agentOf, last, say as prompt, type Ran, run } from '../agui/harness.ts';
 import { eventually, isAlive } from '../hub/harness.ts';
 import { everything, filesystem } from '../mcp/helpers.ts';
 import { answerOf, command, hubLog, makePlace, processesUnder, say, startHub } from './harness.ts';
@@ -29,7 +29,7 @@ t.test('AG-UI: the official client gets a file written, read and run, and approv
   t.match(serviceStatus['agui'], { state: 'running', reason: null });
 
   const agent = agentOf(url, 'a thread of the page', { authorization: `Bearer ${key}` });
-  tell(agent, task);
+  prompt(agent, task);
   const asked = await run(agent);
   t.match(last(asked), {
     outcome: { type: 'interrupt', interrupts: [{ metadata: { oratorio: { approvalType: 'file' } } }] },

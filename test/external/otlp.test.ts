@@ -89,7 +89,7 @@ const record = (attributes: Record<string, string | number | boolean>): Exported
 
 t.test('a request of each agent is understood', (t) => {
   const common = { endedAt: at, cachedInputTokens: 60, reasoningTokens: 5 };
-  const told = [
+  const cases = [
     [
       dialects.gemini,
       gemini,
@@ -116,7 +116,7 @@ t.test('a request of each agent is understood', (t) => {
       { model: 'claude-x', durationMs: 900, inputTokens: 100, outputTokens: 4, cachedInputTokens: 60, costUsd: 0.0125 },
     ],
   ] as const;
-  for (const [dialect, attributes, request] of told) {
+  for (const [dialect, attributes, request] of cases) {
     if (!dialect) throw new Error('there is such a dialect');
     const exported = record(attributes);
     t.match(requestOf(dialect, exported, at + 1), request);

@@ -26,7 +26,7 @@ type Word = (typeof words)[number];
 type Cut = 'none' | 'lost' | 'unheard';
 
 /** Outcome of an answer as its approver knows it; `said` is absent where the connection was cut or no reply exists. */
-interface Told {
+interface Resolution {
   readonly word: Word;
   readonly said?: 'won' | 'lost';
   readonly made?: string;
@@ -220,11 +220,11 @@ async function round(chance: Chance): Promise<number> {
   const editor = new Client(threads, 'oratorio-acp', thread.id);
   for (const client of [terminal, editor]) client.connect();
 
-  const told: Told[][] = [];
+  const resolutions: Resolution[][] = [];
   const requestIds = threads.approvals().map(({ requestId }) => requestId);
   const queues: Step[][] = requestIds.flatMap((requestId, index) => {
-    const mine: Told[] = [];
-    told[index] = mine;
+    const mine: Resolution[] = [];
+    resolutions[index] = mine;
     return [byTerminal(requestId, mine), byEditor(requestId, mine), byPage(requestId, mine)];
   });
   queues.push(disturbances());
@@ -234,7 +234,7 @@ async function round(chance: Chance): Promise<number> {
     return chance.of(['none', 'none', 'none', 'lost', 'unheard'] as const);
   }
 
-  function byTerminal(requestId: string, mine: Told[]): Step[] {
+  function byTerminal(requestId: string, mine: Resolution[]): Step[] {
     const [word, cut] = [chance.of(words), cutOf()];
     return [
       () => {
@@ -248,7 +248,7 @@ async function round(chance: Chance): Promise<number> {
     ];
   }
 
-  function byEditor(requestId: string, mine: Told[]): Step[] {
+  function byEditor(requestId: string, mine: Resolution[]): Step[] {
     const [word, cut] = [chance.of(words), cutOf()];
     const decision = decisionOf({ outcome: { outcome: 'selected', optionId: word } });
     return [
@@ -261,7 +261,7 @@ async function round(chance: Chance): Promise<number> {
     ];
   }
 
-  function byPage(requestId: string, mine: Told[]): Step[] {
+  function byPage(requestId: string, mine: Resolution[]): Step[] {
     const [word, cut] = [chance.of(words), cutOf()];
     let arrive: (outcome: AnswerOutcome | Error) => void = () => {};
     let outcome: AnswerOutcome | Error = new Error('cut');
@@ -323,7 +323,7 @@ async function round(chance: Chance): Promise<number> {
   for (const { requestId } of threads.approvals()) threads.respond(requestId, 'decline', 'user', 'last');
   await Promise.all([ended, ...pages]);
 
-  for (const [index, requestId] of requestIds.entries()) check(requestId, told[index] ?? []);
+  for (const [index, requestId] of requestIds.entries()) check(requestId, resolutions[index] ?? []);
   if (bugs.length > 0) throw bugs[0];
   if (hub.inbox.size > 0) throw new Error(`${hub.inbox.size} requests still wait at the Hub`);
   for (const client of [terminal, editor]) client.close();
@@ -331,7 +331,7 @@ async function round(chance: Chance): Promise<number> {
   hub.unfollow();
   return requestIds.length;
 
-  function check(requestId: string, mine: readonly Told[]): void {
+  function check(requestId: string, mine: readonly Resolution[]): void {
     const made = decisions.get(requestId);
     if (!made) throw new Error(`${requestId} was never decided`);
     const winners = mine.filter(({ said }) => said === 'won');

@@ -80,7 +80,7 @@ class World {
   }
 
   /** Has the latest process report. */
-  async tell(event: WithoutLife<ExternalAgentProcessEvent>): Promise<void> {
+  async emit(event: WithoutLife<ExternalAgentProcessEvent>): Promise<void> {
     this.last.send({ ...event, incarnation: this.last.incarnation } as ExternalAgentProcessEvent);
     await flush();
   }
@@ -91,7 +91,7 @@ class World {
   }
 
   exit(isRetryable = true): Promise<void> {
-    return this.tell({ type: 'PROCESS.EXITED', error: 'It exited (code 1).', isRetryable, at: this.clock.now() });
+    return this.emit({ type: 'PROCESS.EXITED', error: 'It exited (code 1).', isRetryable, at: this.clock.now() });
   }
 }
 
@@ -100,19 +100,19 @@ const to = {
   starting: (world: World) => world.send('AGENT.WANTED'),
   async ready(world: World) {
     await to.starting(world);
-    await world.tell({ type: 'HANDSHAKE.DONE', facts: { name: 'fake', version: '1' }, at: world.clock.now() });
+    await world.emit({ type: 'HANDSHAKE.DONE', facts: { name: 'fake', version: '1' }, at: world.clock.now() });
   },
   async working(world: World) {
     await to.ready(world);
-    await world.tell({ type: 'PROMPT.BEGUN' });
+    await world.emit({ type: 'PROMPT.BEGUN' });
   },
   async cancelling(world: World) {
     await to.working(world);
-    await world.tell({ type: 'CANCEL.SENT' });
+    await world.emit({ type: 'CANCEL.SENT' });
   },
   async killing(world: World) {
     await to.working(world);
-    await world.tell({ type: 'WORKER.LOST', pid: 5 });
+    await world.emit({ type: 'WORKER.LOST', pid: 5 });
   },
   async sweeping(world: World) {
     await to.working(world);
@@ -120,12 +120,12 @@ const to = {
   },
   async backingOff(world: World) {
     await to.sweeping(world);
-    await world.tell({ type: 'PROCESS.SWEPT' });
+    await world.emit({ type: 'PROCESS.SWEPT' });
   },
   async resting(world: World) {
     await to.starting(world);
     await world.exit(false);
-    await world.tell({ type: 'PROCESS.SWEPT' });
+    await world.emit({ type: 'PROCESS.SWEPT' });
   },
   async retiring(world: World) {
     await to.ready(world);
@@ -184,21 +184,21 @@ const walks: Walk<World>[] = [
     takes: 'starting PROCESS.SPAWNED [isThisIncarnation] → ∅',
     proves: 'the process id is known before the agent answers',
     given: to.starting,
-    when: (world) => world.tell({ type: 'PROCESS.SPAWNED', pid: 77 }),
+    when: (world) => world.emit({ type: 'PROCESS.SPAWNED', pid: 77 }),
     shows: is('starting', { pid: 77 }),
   },
   {
     takes: 'starting HANDSHAKE.DONE [isThisIncarnation] → ready',
     proves: 'an agent that has introduced itself is ready',
     given: to.starting,
-    when: (world) => world.tell({ type: 'HANDSHAKE.DONE', facts: { name: 'fake', version: '2' }, at: 5 }),
+    when: (world) => world.emit({ type: 'HANDSHAKE.DONE', facts: { name: 'fake', version: '2' }, at: 5 }),
     shows: is('ready', { facts: { version: '2' }, runningSince: 5 }),
   },
   {
     takes: 'starting HANDSHAKE.FAILED [isThisIncarnation] → unhealthy',
     proves: 'an agent that speaks another protocol is killed, and the reason is kept',
     given: to.starting,
-    when: (world) => world.tell({ type: 'HANDSHAKE.FAILED', error: 'It speaks version 99.' }),
+    when: (world) => world.emit({ type: 'HANDSHAKE.FAILED', error: 'It speaks version 99.' }),
     shows: is('unhealthy.killing', { lastError: 'It speaks version 99.' }),
   },
   {
@@ -215,7 +215,7 @@ const walks: Walk<World>[] = [
     takes: 'starting OUTPUT.FLOODED [isThisIncarnation] → unhealthy',
     proves: 'an agent that floods before it introduces itself is killed',
     given: to.starting,
-    when: (world) => world.tell(flood),
+    when: (world) => world.emit(flood),
     shows: is('unhealthy.killing', { lastError: 'too much' }),
   },
   {
@@ -229,7 +229,7 @@ const walks: Walk<World>[] = [
     takes: 'ready PROMPT.BEGUN [isThisIncarnation] → busy',
     proves: 'a prompt makes the agent busy',
     given: to.ready,
-    when: (world) => world.tell({ type: 'PROMPT.BEGUN' }),
+    when: (world) => world.emit({ type: 'PROMPT.BEGUN' }),
     shows: is('busy.working', { prompts: 1 }),
   },
   {
@@ -237,9 +237,9 @@ const walks: Walk<World>[] = [
     proves: 'an adapter that ended the prompt of its lost worker by itself is killed, with what the worker has left',
     given: async (world) => {
       await to.working(world);
-      await world.tell(ended());
+      await world.emit(ended());
     },
-    when: (world) => world.tell({ type: 'WORKER.LOST', pid: 5 }),
+    when: (world) => world.emit({ type: 'WORKER.LOST', pid: 5 }),
     shows: (t, world) => {
       is('unhealthy.killing', { lastError: /process 5/ })(t, world);
       t.same(world.last.commands, ['KILL']);
@@ -249,7 +249,7 @@ const walks: Walk<World>[] = [
     takes: 'ready OUTPUT.FLOODED [isThisIncarnation] → unhealthy',
     proves: 'an agent that floods while nobody asks is killed',
     given: to.ready,
-    when: (world) => world.tell(flood),
+    when: (world) => world.emit(flood),
     shows: is('unhealthy.killing'),
   },
   {
@@ -263,21 +263,21 @@ const walks: Walk<World>[] = [
     takes: 'busy PROMPT.BEGUN [isThisIncarnation] → ∅',
     proves: 'a second session may prompt at the same time',
     given: to.working,
-    when: (world) => world.tell({ type: 'PROMPT.BEGUN' }),
+    when: (world) => world.emit({ type: 'PROMPT.BEGUN' }),
     shows: is('busy.working', { prompts: 2 }),
   },
   {
     takes: 'busy AUTH.REQUIRED [isThisIncarnation] → ∅',
     proves: 'an agent that wants a log-in is not restarted for it',
     given: to.working,
-    when: (world) => world.tell({ type: 'AUTH.REQUIRED' }),
+    when: (world) => world.emit({ type: 'AUTH.REQUIRED' }),
     shows: is('busy.working', { needsLogin: true }),
   },
   {
     takes: 'busy WORKER.LOST [isThisIncarnation] → unhealthy',
     proves: 'an adapter whose worker has died never answers: it is killed',
     given: to.working,
-    when: (world) => world.tell({ type: 'WORKER.LOST', pid: 5 }),
+    when: (world) => world.emit({ type: 'WORKER.LOST', pid: 5 }),
     shows: (t, world) => {
       t.match(world.context.lastError, 'process 5');
       t.same(world.last.commands, ['KILL']);
@@ -287,7 +287,7 @@ const walks: Walk<World>[] = [
     takes: 'busy OUTPUT.FLOODED [isThisIncarnation] → unhealthy',
     proves: 'an agent that writes without bound is killed',
     given: to.working,
-    when: (world) => world.tell(flood),
+    when: (world) => world.emit(flood),
     shows: is('unhealthy.killing'),
   },
   {
@@ -301,7 +301,7 @@ const walks: Walk<World>[] = [
     takes: 'busy PROMPT.ENDED [isLastPrompt] → ready',
     proves: 'the last prompt makes the agent ready',
     given: to.working,
-    when: (world) => world.tell(ended()),
+    when: (world) => world.emit(ended()),
     shows: is('ready', { prompts: 0 }),
   },
   {
@@ -309,9 +309,9 @@ const walks: Walk<World>[] = [
     proves: 'a cancelled prompt that ends stops the clock, while another one runs',
     given: async (world) => {
       await to.cancelling(world);
-      await world.tell({ type: 'PROMPT.BEGUN' });
+      await world.emit({ type: 'PROMPT.BEGUN' });
     },
-    when: (world) => world.tell(ended(true)),
+    when: (world) => world.emit(ended(true)),
     shows: (t, world) => {
       world.clock.increment(10 * policy.cancelGraceMs);
       is('busy.working', { prompts: 1, cancelled: 0 })(t, world);
@@ -322,23 +322,23 @@ const walks: Walk<World>[] = [
     proves: 'one of two prompts ends',
     given: async (world) => {
       await to.working(world);
-      await world.tell({ type: 'PROMPT.BEGUN' });
+      await world.emit({ type: 'PROMPT.BEGUN' });
     },
-    when: (world) => world.tell(ended()),
+    when: (world) => world.emit(ended()),
     shows: is('busy.working', { prompts: 1 }),
   },
   {
     takes: 'busy.working CANCEL.SENT [isThisIncarnation] → busy.cancelling',
     proves: 'a cancelled prompt must end',
     given: to.working,
-    when: (world) => world.tell({ type: 'CANCEL.SENT' }),
+    when: (world) => world.emit({ type: 'CANCEL.SENT' }),
     shows: is('busy.cancelling', { cancelled: 1 }),
   },
   {
     takes: 'busy.cancelling CANCEL.SENT [isThisIncarnation] → ∅',
     proves: 'a second cancelled prompt is counted',
     given: to.cancelling,
-    when: (world) => world.tell({ type: 'CANCEL.SENT' }),
+    when: (world) => world.emit({ type: 'CANCEL.SENT' }),
     shows: is('busy.cancelling', { cancelled: 2 }),
   },
   {
@@ -400,14 +400,14 @@ const walks: Walk<World>[] = [
       await to.sweeping(world);
       await want(world);
     },
-    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    when: (world) => world.emit({ type: 'PROCESS.SWEPT' }),
     shows: (t, world) => t.equal(world.last.incarnation, 2),
   },
   {
     takes: 'exited.sweeping PROCESS.SWEPT [isThisIncarnation] → exited.deciding',
     proves: 'without a turn that waits, the next start is decided',
     given: to.sweeping,
-    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    when: (world) => world.emit({ type: 'PROCESS.SWEPT' }),
     shows: (t, world) => t.ok(world.last.isReleased),
   },
   {
@@ -417,7 +417,7 @@ const walks: Walk<World>[] = [
       await to.starting(world);
       await world.exit(false);
     },
-    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    when: (world) => world.emit({ type: 'PROCESS.SWEPT' }),
     shows: is('exited.resting'),
   },
   {
@@ -425,14 +425,14 @@ const walks: Walk<World>[] = [
     proves: 'too many failures within the window end the restarts',
     world: () => new World({ maxRestarts: 0 }),
     given: to.sweeping,
-    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    when: (world) => world.emit({ type: 'PROCESS.SWEPT' }),
     shows: is('exited.resting'),
   },
   {
     takes: 'exited.deciding always → exited.backingOff',
     proves: 'a restart waits',
     given: to.sweeping,
-    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    when: (world) => world.emit({ type: 'PROCESS.SWEPT' }),
     shows: (t, world) => t.ok(world.actor.getSnapshot().hasTag('down')),
   },
   {
@@ -533,7 +533,7 @@ const walks: Walk<World>[] = [
       await want(world);
       await world.exit();
     },
-    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    when: (world) => world.emit({ type: 'PROCESS.SWEPT' }),
     shows: (t, world) => t.equal(world.last.incarnation, 2),
   },
   {
@@ -543,7 +543,7 @@ const walks: Walk<World>[] = [
       await to.retiring(world);
       await world.exit();
     },
-    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    when: (world) => world.emit({ type: 'PROCESS.SWEPT' }),
     shows: (t, world) => t.ok(world.last.isReleased),
   },
   {
@@ -574,7 +574,7 @@ const walks: Walk<World>[] = [
       await to.closing(world);
       await world.exit();
     },
-    when: (world) => world.tell({ type: 'PROCESS.SWEPT' }),
+    when: (world) => world.emit({ type: 'PROCESS.SWEPT' }),
     shows: (t, world) => t.ok(world.last.isReleased),
   },
   {

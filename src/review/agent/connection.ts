@@ -27,7 +27,7 @@ export class AgentConnection {
     this.#participants = participants;
     this.closed = client.closed;
     void client.closed.then((error) => {
-      for (const tell of [...this.#whenLost]) tell(error);
+      for (const listener of [...this.#whenLost]) listener(error);
     });
     const { dashboardUrl } = client.server as { readonly dashboardUrl?: unknown };
     this.dashboardUrl = typeof dashboardUrl === 'string' ? dashboardUrl : undefined;

@@ -42,7 +42,7 @@ const severityMeanings: Readonly<Record<Severity, string>> = {
 
 function instructionsOf({ instructions, maxFindings }: ReviewAssignment, options: PromptOptions): string {
   const { limits, minSeverity } = options;
-  const told = findingSeverities.slice(0, findingSeverities.indexOf(minSeverity) + 1);
+  const reported = findingSeverities.slice(0, findingSeverities.indexOf(minSeverity) + 1);
   const maintainers = instructions.map((text) => text.trim()).filter((text) => text !== '');
   return [
     [
@@ -59,8 +59,8 @@ function instructionsOf({ instructions, maxFindings }: ReviewAssignment, options
     ].join('\n'),
     [
       'Severity:',
-      ...told.map((severity) => `- ${severity}: ${severityMeanings[severity]}`),
-      ...(told.length < findingSeverities.length ? ['Do not report less severe findings.'] : []),
+      ...reported.map((severity) => `- ${severity}: ${severityMeanings[severity]}`),
+      ...(reported.length < findingSeverities.length ? ['Do not report less severe findings.'] : []),
     ].join('\n'),
     [
       `Hand in with ${submitTool}, then stop:`,
@@ -142,7 +142,7 @@ function openFindingsOf(findings: readonly StoredFinding[], limits: AgentLimits)
 
 function findingText(finding: StoredFinding, limits: AgentLimits): string {
   const { findingId, severity, path, line, title, body, oldText } = finding;
-  const place = `${plainPath(path)}${line === undefined ? '' : `, line ${line} when it was told`}`;
+  const place = `${plainPath(path)}${line === undefined ? '' : `, line ${line} when it was reported`}`;
   const about = oldText === undefined ? [] : ['about:', bounded(oldText, limits.findingChars)];
   const text = [title, bounded(body, limits.findingChars), ...about].join('\n');
   return `Finding ${findingId} (${severity}, ${place}):\n${fenced('text', text)}`;

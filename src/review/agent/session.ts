@@ -155,9 +155,9 @@ class Session {
     const aborted = abortOf(signal);
     try {
       hooks.onActivity();
-      const told = hooks.onTurn({ threadId, turnId });
+      const recorded = hooks.onTurn({ threadId, turnId });
       const ended = this.#end(turnId).promise;
-      const failing = told.then(() => ended);
+      const failing = recorded.then(() => ended);
       const { turn, tokenUsage } = await Promise.race([failing, this.#lost.promise, aborted.promise]);
       this.#addUsage(tokenUsage ?? turn.tokenUsage);
       return turn;

@@ -58,10 +58,10 @@ export const saysGenerated = (text: string): boolean =>
 export function showsGenerated({ hunks, status }: DiffFile): boolean {
   const [first] = hunks;
   if (!first || first.newStart > markLines) return false;
-  const told = first.lines
+  const marking = first.lines
     .slice(0, markLines)
     .filter(({ kind }) => kind === (status === 'added' ? 'added' : 'context'));
-  return saysGenerated(told.map(({ text }) => text).join('\n'));
+  return saysGenerated(marking.map(({ text }) => text).join('\n'));
 }
 
 /** Mean length of a line from which on a file counts as generated, in characters. */

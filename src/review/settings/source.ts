@@ -124,10 +124,10 @@ export class SettingsSource {
     if (changed.length === 0) return;
     const restartNeededFor = changed.filter(needsRestart);
     this.#logger.info('settings have changed', { changed, restartNeededFor });
-    this.#tell({ settings: this.current, changed, restartNeededFor });
+    this.#emit({ settings: this.current, changed, restartNeededFor });
   }
 
-  #tell(change: SettingsChange): void {
+  #emit(change: SettingsChange): void {
     for (const listener of this.#listeners) {
       try {
         listener(change);

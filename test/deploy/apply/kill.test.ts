@@ -58,7 +58,7 @@ function momentsOf(killed: Case): readonly Case[] {
   return [torn, killed];
 }
 
-function toldTo({ directory }: Case): readonly string[] {
+function printedSecrets({ directory }: Case): readonly string[] {
   const file = join(directory, 'told');
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
 }
@@ -139,7 +139,7 @@ async function killOne(t: Test, { from, name, recorded, line, step }: Kill): Pro
   const leftBy = (made: Case) => ({
     ...stateOf(made),
     journal: linesOf(made).map((text) => JSON.parse(text).type),
-    told: toldTo(made),
+    printed: printedSecrets(made),
   });
   t.strictSame(leftBy(killed), leftBy(recorded), `a kill at line ${line} leaves what was recorded`);
 }
@@ -171,7 +171,7 @@ t.test('a command that was killed at any line of the journal ends the same way w
         const { outcome } = await again(moment, name);
         assert.equal(outcome.state, 'done');
         assert.deepEqual(stateOf(moment), expected);
-        assert.deepEqual([...new Set(toldTo(moment))], reveals, 'a secret that was made is not told');
+        assert.deepEqual([...new Set(printedSecrets(moment))], reveals, 'a secret that was made is not told');
         mustBeTidy(moment);
       }
       t.pass(`${name} killed at line ${line} of ${lines}`);

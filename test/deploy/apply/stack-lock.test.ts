@@ -54,14 +54,14 @@ t.test('a waiting command gets the lock when it is free, and a wait can be cance
       withStackLock(layout, cancelledOnWait, async () => {}),
       { code: 'cancelled' },
     );
-    const told = new Promise<void>((resolve) => {
+    const printed = new Promise<void>((resolve) => {
       const heard = (holder: unknown) => {
         onWait(holder);
         resolve();
       };
       waiting = withStackLock(layout, { ...options, waitMs: 600_000, onWait: heard }, async () => 'mine');
     });
-    await told;
+    await printed;
   });
   t.equal(await waiting, 'mine');
   t.match(waits, [{ command: 'init', pid: process.pid }]);

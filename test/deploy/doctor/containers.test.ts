@@ -261,7 +261,7 @@ t.test('problems that the backend reports of its settings and its work are findi
   const { layout, engine } = stack(t);
   const settings = { writable: false, problem: null, warnings: [], restartNeededFor: [] };
   const status = { version: '0.1.0', deadJobs: 0, source: { state: 'ready' } };
-  const told = async (more: object, about: object = {}): Promise<void> => {
+  const report = async (more: object, about: object = {}): Promise<void> => {
     const routes = {
       '/api/v1/settings/diagnostics': { body: { ...settings, ...more } },
       '/api/v1/status': { body: { ...status, ...about } },
@@ -269,17 +269,20 @@ t.test('problems that the backend reports of its settings and its work are findi
     engine.containers['backend'] = at(await backend(t, routes));
   };
   const look = async (id: string) => askFor(t, id, layout, { engine });
-  await told({});
+  await report({});
   t.match(await look('backend.settings'), { status: 'ok' });
   t.match(await look('backend.work'), { status: 'ok', saw: /Version 0\.1\.0/ });
-  await told({ writable: true });
+  await report({ writable: true });
   t.match(await look('backend.settings'), { status: 'fail', saw: 'Settings can be changed over the API' });
-  await told({ problem: 'GitHub.AppId: must be a text', restartNeededFor: ['Server'] });
-  t.match(await look('backend.settings'), { status: 'fail', saw: /not used as it is.*Server changed since the start/ });
-  await told({ warnings: ['oratorio.config.json: unknown key GitHub.Repos'] }, { deadJobs: 2 });
+  await report({ problem: 'GitHub.AppId: must be a text', restartNeededFor: ['Server'] });
+  t.match(await look('backend.settings'), {
+    status: 'fail',
+    saw: /settings in use differ from the file.*Server changed since the start/,
+  });
+  await report({ warnings: ['oratorio.config.json: unknown key GitHub.Repos'] }, { deadJobs: 2 });
   t.match(await look('backend.settings'), { status: 'warn', saw: /unknown key GitHub\.Repos/ });
   t.match(await look('backend.work'), { status: 'warn', saw: /gave up 2/ });
-  await told({}, { source: { state: 'failed', message: 'no key' } });
+  await report({}, { source: { state: 'failed', message: 'no key' } });
   t.match(await look('backend.work'), { status: 'fail', saw: 'It cannot ask GitHub: no key' });
   put(layout.env, 'ORATORIO_SERVICE_TOKEN=somethingelse\nCOMPOSE_PROJECT_NAME=x\n', 0o600);
   t.match(await look('backend.work'), { status: 'fail', saw: /does not take the service token/ });

@@ -254,8 +254,8 @@ export async function askFor(
 }
 
 /** No secret, in no spelling, nor a beginning of one. */
-export function givesNothingAway(t: Test, told: unknown): void {
-  const text = JSON.stringify(told);
+export function givesNothingAway(t: Test, shown: unknown): void {
+  const text = JSON.stringify(shown);
   for (const secret of Object.values(canaries)) {
     for (const form of [
       secret,
@@ -263,12 +263,12 @@ export function givesNothingAway(t: Test, told: unknown): void {
       encodeURIComponent(secret),
       secret.slice(0, 12),
     ])
-      if (text.includes(form)) t.fail(`A secret is told: ${text}`);
+      if (text.includes(form)) t.fail(`A secret is shown: ${text}`);
   }
   for (const line of appKey()
     .split('\n')
     .filter((each) => each.length > 20 && !each.startsWith('-')))
-    if (text.includes(line)) t.fail(`The key is told: ${text}`);
+    if (text.includes(line)) t.fail(`The key is shown: ${text}`);
 }
 
 export const remove = (path: string): void => rmSync(path, { recursive: true, force: true });

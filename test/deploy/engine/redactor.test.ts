@@ -61,12 +61,12 @@ t.test('the lines of a text do not depend on its chunks and contain no secret', 
     .map((parts) => parts.join(''));
   await fc.assert(
     fc.asyncProperty(fc.array(line, { maxLength: 6 }), fc.array(fc.nat(40), { minLength: 1 }), async (lines, cuts) => {
-      const told: string[] = [];
+      const printed: string[] = [];
       const clean = redactorFor(secrets);
       const splitter = new PrintedLines({
         clean,
         secrets,
-        onLine: (each) => told.push(each),
+        onLine: (each) => printed.push(each),
       });
       const bytes = Buffer.from(lines.map((each) => `${each}\n`).join(''));
       for (let at = 0, turn = 0; at < bytes.length; turn++) {
@@ -77,7 +77,8 @@ t.test('the lines of a text do not depend on its chunks and contain no secret', 
       splitter.end();
       const expected = lines.map((each) => printable(clean(each)));
       return (
-        JSON.stringify(told) === JSON.stringify(expected) && !secrets.some((each) => told.join('\n').includes(each))
+        JSON.stringify(printed) === JSON.stringify(expected) &&
+        !secrets.some((each) => printed.join('\n').includes(each))
       );
     }),
     { numRuns: 200 },
@@ -85,27 +86,27 @@ t.test('the lines of a text do not depend on its chunks and contain no secret', 
 });
 
 t.test('an endless line is passed on in pieces without parts of secrets', async (t) => {
-  const told: string[] = [];
+  const printed: string[] = [];
   const secrets = ['half-a-secret-is-no-secret'];
   const lines = new PrintedLines({
     clean: redactorFor(secrets),
     secrets,
-    onLine: (line) => told.push(line),
+    onLine: (line) => printed.push(line),
   });
   for (let count = 0; count < 40; count++) lines.add(Buffer.from(`${'x'.repeat(4_087)}half-a-sec`));
   for (let count = 0; count < 40; count++) lines.add(Buffer.from(`${'y'.repeat(4_000)}half-a-secret-is-no-secret`));
   lines.end();
-  t.ok(told.length > 2);
-  t.notMatch(told.join(''), 'half-a-secret-is');
-  t.equal(told.join('').split('[redacted]').length - 1, 40);
+  t.ok(printed.length > 2);
+  t.notMatch(printed.join(''), 'half-a-secret-is');
+  t.equal(printed.join('').split('[redacted]').length - 1, 40);
 });
 
 t.test('line feeds, carriage returns and both together end a line', async (t) => {
-  const told: string[] = [];
-  const lines = new PrintedLines({ clean: (text) => text, secrets: [], onLine: (line) => told.push(line) });
+  const printed: string[] = [];
+  const lines = new PrintedLines({ clean: (text) => text, secrets: [], onLine: (line) => printed.push(line) });
   for (const chunk of ['one\r', '\ntwo\rthree\n\nfo', 'ur']) lines.add(Buffer.from(chunk));
   lines.end();
-  t.strictSame(told, ['one', 'two', 'three', '', 'four']);
+  t.strictSame(printed, ['one', 'two', 'three', '', 'four']);
 });
 
 t.test('control sequences are removed before a text reaches a terminal', async (t) => {

@@ -70,19 +70,19 @@ t.test('logs are read by service, without secrets, and followed through a restar
   const log = ['one', `two ${secret} ${Buffer.from(secret).toString('base64')}`, '\u001b[31mthree'];
   const { fake, engine, stack } = setUp(t, { services: { backend: { log } } });
   await engines.startServices(engine, stack, ['backend'], { recreate: false });
-  const told: string[] = [];
-  const tell = (line: string, service: string) => told.push(`${service} ${line}`);
+  const printed: string[] = [];
+  const print = (line: string, service: string) => printed.push(`${service} ${line}`);
   const never = new AbortController().signal;
-  await engines.followLogs(engine, stack, { tail: 10, since: '10m', timestamps: true }, tell, never);
-  t.strictSame([...told].sort(), [
+  await engines.followLogs(engine, stack, { tail: 10, since: '10m', timestamps: true }, print, never);
+  t.strictSame([...printed].sort(), [
     'agent agent is ready',
     'backend one',
     'backend three',
     'backend two [redacted] [redacted]',
   ]);
   t.match(fake.calls('logs').at(-1)?.args.join(' '), /^logs --tail 10 --since 10m --timestamps /);
-  await t.rejects(engines.followLogs(engine, stack, { since: '$(x)' }, tell, never), { code: 'invalidInput' });
-  told.length = 0;
+  await t.rejects(engines.followLogs(engine, stack, { since: '$(x)' }, print, never), { code: 'invalidInput' });
+  printed.length = 0;
   const controller = new AbortController();
   let restarted: Promise<void> | undefined;
   const following = engines.followLogs(
@@ -90,15 +90,15 @@ t.test('logs are read by service, without secrets, and followed through a restar
     stack,
     { follow: true, services: ['backend'], pollMs: 200 },
     (line, service) => {
-      tell(line, service);
-      if (told.length === 3) restarted = engines.startServices(engine, stack, ['backend'], { recreate: true });
-      if (told.length === 6) controller.abort();
+      print(line, service);
+      if (printed.length === 3) restarted = engines.startServices(engine, stack, ['backend'], { recreate: true });
+      if (printed.length === 6) controller.abort();
     },
     controller.signal,
   );
   await following;
   await restarted;
-  t.equal(told.length, 6);
+  t.equal(printed.length, 6);
   t.match(fake.calls('logs', '--follow').at(-1)?.args, ['logs', '--follow', '--since']);
 });
 

@@ -123,8 +123,8 @@ function up({ composition, project, flags, services, kind }) {
   for (const service of meant) {
     const isForced = flags.includes('--force-recreate') && services.includes(service);
     const isStarted = !flags.includes('--no-start');
-    const told = changeState((state) => bringUp(state, { composition, project, service, kind, isForced, isStarted }));
-    call().stderr.write(` Container ${told}\n`);
+    const line = changeState((state) => bringUp(state, { composition, project, service, kind, isForced, isStarted }));
+    call().stderr.write(` Container ${line}\n`);
   }
 }
 

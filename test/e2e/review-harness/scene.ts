@@ -114,7 +114,7 @@ export async function startScene(t: Teardown, options: SceneOptions): Promise<Sc
       return forge.openPull(repo, { number, ...own, headRef });
     },
     until: (what, look, isNews) =>
-      until({ events, forge, what, look, isNews, told: () => toldBy(place, backends, api) }),
+      until({ events, forge, what, look, isNews, logs: () => logsOf(place, backends, api) }),
   };
 }
 
@@ -165,10 +165,10 @@ interface Wait<T> {
   readonly what: string;
   readonly look: Look<T>;
   readonly isNews: IsNews | undefined;
-  readonly told: () => Promise<string>;
+  readonly logs: () => Promise<string>;
 }
 
-async function until<T>({ events, forge, what, look, isNews, told }: Wait<T>): Promise<T> {
+async function until<T>({ events, forge, what, look, isNews, logs }: Wait<T>): Promise<T> {
   const deadline = Date.now() + deadlineMs;
   for (;;) {
     const news = nextNews(events, forge, isNews);
@@ -181,7 +181,7 @@ async function until<T>({ events, forge, what, look, isNews, told }: Wait<T>): P
       news.cancel();
       return found;
     }
-    if (Date.now() > deadline) throw new Error(`did not happen: ${what}\n${await told()}`);
+    if (Date.now() > deadline) throw new Error(`did not happen: ${what}\n${await logs()}`);
     await news.come;
     await sleep(burstMs);
   }
@@ -203,7 +203,7 @@ function nextNews(events: EventReader, forge: Forge, isNews: IsNews | undefined)
   return { come, cancel };
 }
 
-async function toldBy(place: Place, backends: readonly BackendProcess[], api: ReviewApi): Promise<string> {
+async function logsOf(place: Place, backends: readonly BackendProcess[], api: ReviewApi): Promise<string> {
   const state = await Promise.all([api.runs(), api.writes()]).catch((error: unknown) => String(error));
   return [
     JSON.stringify(state, null, 1),

@@ -154,7 +154,7 @@ t.test('a review that continues another shows the new changes, and the whole dif
   );
   t.match(task, /# Reviewed before and not touched since\n- src\/tax\.ts \(modified, lines 1\)/);
   t.notMatch(task, 'tax = 2');
-  t.match(task, 'Finding f-1 (major, src/total.ts, line 2 when it was told):');
+  t.match(task, 'Finding f-1 (major, src/total.ts, line 2 when it was reported):');
   t.match(task, 'Review the new part');
 });
 

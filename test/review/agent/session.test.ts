@@ -98,11 +98,11 @@ t.test('a finding that cannot be anchored is reported in the same turn and can b
   t.equal(submission.findings.length, 1, 'the last draft holds');
   t.strictSame(submission.warnings, []);
   t.equal(turns.length, 2, 'one turn');
-  const [told = ''] = results(upstream.requests[1] as UpstreamRequest);
-  t.match(told, /2 of 2 findings/);
-  t.match(told, /1\. "Reads past the end": oldTextNotFound/);
-  t.match(told, /on the RIGHT side: 1–5/, 'the lines that can be commented');
-  t.match(told, /2\. "Elsewhere": pathNotInDiff.*src\/total\.ts/, 'the files that there are');
+  const [answer = ''] = results(upstream.requests[1] as UpstreamRequest);
+  t.match(answer, /2 of 2 findings/);
+  t.match(answer, /1\. "Reads past the end": oldTextNotFound/);
+  t.match(answer, /on the RIGHT side: 1–5/, 'the lines that can be commented');
+  t.match(answer, /2\. "Elsewhere": pathNotInDiff.*src\/total\.ts/, 'the files that there are');
 });
 
 t.test('a finding that cannot be anchored is published with its file or the summary, with a warning', async (t) => {
@@ -119,8 +119,8 @@ t.test('a finding that cannot be anchored is published with its file or the summ
     { anchor: { placement: 'inline' } },
   ]);
   t.match(submission.warnings, [/Reads past the end.*oldTextNotFound.*file/, /Elsewhere.*pathNotInDiff.*summary/]);
-  const told = results(upstream.requests.at(-1) as UpstreamRequest);
-  t.match(told, [/findingsNotPlaced/, /is taken, with 3 findings/, /draftFinal/], 'not for ever');
+  const answer = results(upstream.requests.at(-1) as UpstreamRequest);
+  t.match(answer, [/findingsNotPlaced/, /is taken, with 3 findings/, /draftFinal/], 'not for ever');
 });
 
 t.test('a draft of another shape is refused with its problem, and the valid one before it counts', async (t) => {
@@ -136,8 +136,8 @@ t.test('a draft of another shape is refused with its problem, and the valid one 
   );
   const submission = await agent.review(assignment(), hooksOf().hooks);
   t.equal(submission.findings.length, 1);
-  const told = results(upstream.requests.at(-1) as UpstreamRequest);
-  t.match(told, [
+  const answer = results(upstream.requests.at(-1) as UpstreamRequest);
+  t.match(answer, [
     /is taken/,
     /draftInvalid: findings\.0\.severity.*before this one holds/,
     /draftInvalid: .*summary/,
@@ -160,8 +160,8 @@ t.test('open findings are resolved by their ids, and by no other', async (t) => 
   const submission = await agent.review(assignment({ more: { openFindings } }), hooksOf().hooks);
   t.strictSame(submission.resolved, [{ findingId: 'f-1', resolution: 'fixed', note: 'Gone.' }]);
   t.strictSame(submission.findings, []);
-  const told = results(upstream.requests.at(-1) as UpstreamRequest);
-  t.match(told, [/Noted/, /findingUnknown.*f-1, f-2/, /resolutionInvalid/, /is taken/]);
+  const answer = results(upstream.requests.at(-1) as UpstreamRequest);
+  t.match(answer, [/Noted/, /findingUnknown.*f-1, f-2/, /resolutionInvalid/, /is taken/]);
 });
 
 t.test('a model that ends without handing in is reminded once', async (t) => {
@@ -336,9 +336,9 @@ t.test(
     symlinkSync(join(t.testdir({ 'far.txt': 'OUTSIDE' }), 'far.txt'), join(worktree, 'far.txt'));
     symlinkSync(workspace, join(worktree, 'dir'));
     await agent.review(assignment(), hooksOf().hooks);
-    const told = results(upstream.requests.at(-1) as UpstreamRequest);
+    const answer = results(upstream.requests.at(-1) as UpstreamRequest);
     const no = /refused|rejected by policy/;
-    t.match(told, [
+    t.match(answer, [
       no,
       no,
       no,

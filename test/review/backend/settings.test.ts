@@ -10,7 +10,7 @@ t.test('regression: repositories changed during a database outage are saved afte
   let listener: (change: SettingsChange) => void = () => {};
   let away = 0;
   const kept: (readonly string[])[] = [];
-  const told = Promise.withResolvers<void>();
+  const published = Promise.withResolvers<void>();
   const stop = await followRepositories(
     {
       get current() {
@@ -27,7 +27,7 @@ t.test('regression: repositories changed during a database outage are saved afte
         if (away >= 0) throw new ReviewStoreError('databaseUnavailable', 'It is away');
         kept.push(wanted.map(({ name }) => name));
       },
-      publish: async () => told.resolve(),
+      publish: async () => published.resolve(),
     },
     quiet,
     1,
@@ -35,7 +35,7 @@ t.test('regression: repositories changed during a database outage are saved afte
   away = 3;
   current = settingsWith({ Repositories: ['octo/hello', 'octo/more'] });
   listener({ settings: current, changed: ['GitHub.Repositories'], restartNeededFor: [] });
-  await told.promise;
+  await published.promise;
   t.same(kept, [['hello'], ['hello', 'more']]);
   away = Number.POSITIVE_INFINITY;
   listener({ settings: current, changed: [], restartNeededFor: [] });

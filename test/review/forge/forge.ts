@@ -152,7 +152,7 @@ export class Forge {
   async openPull(repo: ForgeRepository, own: Partial<ForgePull> & { readonly number: number }): Promise<ForgePull> {
     const made = this.addPull(repo, own);
     if (repo.gitDirectory) await this.#readHead(repo, repo.gitDirectory, made);
-    this.#tell(repo, made, 'opened');
+    this.#deliver(repo, made, 'opened');
     return made;
   }
 
@@ -197,7 +197,7 @@ export class Forge {
     else Object.assign(pull, change);
     pull.commits.push(pull.headSha);
     this.touch(repo, number);
-    this.#tell(repo, pull, 'synchronize', { before, after: pull.headSha });
+    this.#deliver(repo, pull, 'synchronize', { before, after: pull.headSha });
     return pull;
   }
 
@@ -213,10 +213,10 @@ export class Forge {
   /** @param change - changed fields of the pull request @param more - further fields of the payload, such as `changes` of an edit */
   act(repo: ForgeRepository, number: number, action: string, change: Partial<ForgePull>, more: Json = {}): void {
     this.touch(repo, number, change);
-    this.#tell(repo, this.pull(repo, number), action, more);
+    this.#deliver(repo, this.pull(repo, number), action, more);
   }
 
-  #tell(repo: ForgeRepository, pull: ForgePull, action: string, more: Json = {}): void {
+  #deliver(repo: ForgeRepository, pull: ForgePull, action: string, more: Json = {}): void {
     this.#hooks.emit('pull_request', () => pullPayload(this, repo, pull, action, more));
   }
 

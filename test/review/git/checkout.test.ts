@@ -10,7 +10,7 @@ t.test('a checkout that tests write is a clone', async (t) => {
   const lab = new Lab(t);
   const { base } = lab.begin();
   lab.upstream.setRef('refs/heads/side/branch', lab.upstream.commitFiles({ 'dir/b.txt': 'b\n' }, [base]));
-  const told = () =>
+  const listing = () =>
     [
       ['for-each-ref'],
       ['rev-list', '--all', '--objects'],
@@ -18,11 +18,11 @@ t.test('a checkout that tests write is a clone', async (t) => {
       ['symbolic-ref', 'HEAD'],
     ].map((args) => git(lab.workspace, args).split('\n').sort());
   lab.copy();
-  const copied = told();
+  const copied = listing();
   git(lab.workspace, ['fsck', '--strict']);
   rmSync(lab.workspace, { recursive: true });
   lab.clone('--no-checkout');
-  t.strictSame(copied, told());
+  t.strictSame(copied, listing());
 });
 
 t.test('every kind of checkout can lend its objects', async (t) => {

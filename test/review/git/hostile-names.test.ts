@@ -144,8 +144,8 @@ t.test('names of any bytes: no name is lost, and those that are not text are mar
         const expected = names.map(
           (name) => `${name.toString('utf8')} ${Buffer.from(name.toString('utf8')).equals(name) ? 'text' : 'broken'}`,
         );
-        const told = found.files.map(({ path, isNameBroken }) => `${path} ${isNameBroken ? 'broken' : 'text'}`);
-        t.strictSame(told.sort(), expected.sort());
+        const reported = found.files.map(({ path, isNameBroken }) => `${path} ${isNameBroken ? 'broken' : 'text'}`);
+        t.strictSame(reported.sort(), expected.sort());
         t.equal(parseDiff(found.diff).length, names.length);
       },
     ),

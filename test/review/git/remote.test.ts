@@ -107,9 +107,9 @@ t.test('only the fetch knows the token, and a second review of present commits s
   /** Variables of each process since the last call, by its command. */
   const look = () =>
     readdirSync(seen).map((name) => {
-      const told = readFileSync(join(seen, name), 'utf8');
+      const header = readFileSync(join(seen, name), 'utf8');
       rmSync(join(seen, name));
-      return [told.split(' ', 1)[0] ?? '', told.includes(token) || told.includes(encoded)] as const;
+      return [header.split(' ', 1)[0] ?? '', header.includes(token) || header.includes(encoded)] as const;
     });
   await reviews.prepare(lab.target(story, withToken));
   const first = look();

@@ -295,9 +295,9 @@ t.test('nothing that is logged or thrown holds a token, a JWT or the key', async
     );
     forge.faults.clear();
     if (!(error instanceof SourceError)) throw new Error(`${kind} did not fail`);
-    const told = JSON.stringify([error, error.message, error.stack, error.cause, Object.entries(error)]) + log.join('');
-    t.notMatch(told, token);
-    t.notMatch(told, /eyJ|BEGIN|authorization/i);
+    const text = JSON.stringify([error, error.message, error.stack, error.cause, Object.entries(error)]) + log.join('');
+    t.notMatch(text, token);
+    t.notMatch(text, /eyJ|BEGIN|authorization/i);
   }
 });
 

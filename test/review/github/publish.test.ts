@@ -7,7 +7,7 @@ import { comment, patch, timeLimits, type World, world, write } from './harness.
 
 const reviewOf = ({ pull }: World, comments: readonly unknown[], body = 'Two things.') =>
   write('review', { number: pull.number, commitId: pull.headSha, body, comments });
-const told = ({ repo }: World) => repo.reviews.filter(({ body, state }) => body !== '' && state !== 'PENDING');
+const published = ({ repo }: World) => repo.reviews.filter(({ body, state }) => body !== '' && state !== 'PENDING');
 
 t.test('a review is a comment at the reviewed head, with its findings at their lines', async (t) => {
   const all = await world(t);
@@ -19,7 +19,7 @@ t.test('a review is a comment at the reviewed head, with its findings at their l
   ]);
   await forge.push(repo, pull.number, { headSha: 'b'.repeat(40), files: [] });
   const response = await source.send(request);
-  const [review] = told(all);
+  const [review] = published(all);
   t.match(review, { state: 'COMMENTED', commitId: request.request['commitId'], author: 'oratorio-test[bot]' });
   t.ok(review?.body.endsWith(markers.review('run-1')));
   t.equal(response['reviewId'], review?.id);
@@ -60,7 +60,7 @@ t.test('the same write twice is one on GitHub, and the second is answered as the
     write('resolveThread', { number, findingId: 'f1' }),
   ];
   for (const one of writes) t.match(await another().send(one), await source.send(one).then(withoutChange), one.kind);
-  t.equal(told(all).length, 1);
+  t.equal(published(all).length, 1);
   t.equal(repo.comments.length, 3);
   t.equal(repo.checkRuns.length, 1);
   t.equal(repo.comments[0]?.reactions.length, 1);
@@ -134,8 +134,8 @@ t.test('comments on refused lines move to their file or the text, and the others
     { findingId: 'elsewhere', placement: 'summary', commentId: null },
     { findingId: 'fine', placement: 'inline' },
   ]);
-  t.equal(told(all).length, 1);
-  t.match(told(all)[0]?.body, /no\/such\.ts:1[\s\S]*About line 1/);
+  t.equal(published(all).length, 1);
+  t.match(published(all)[0]?.body, /no\/such\.ts:1[\s\S]*About line 1/);
   t.notMatch(repo.reviewComments.find(({ body }) => body.includes('beyond'))?.body, 'suggestion');
 });
 
@@ -157,7 +157,7 @@ t.test('comments that only GitHub refuses are found by halves, and no attempt st
     response['comments'],
     lines.map((line) => ({ placement: line > 4 ? 'file' : 'inline' })),
   );
-  t.equal(told(all).length, 1);
+  t.equal(published(all).length, 1);
   t.notOk(repo.reviews.some(({ state }) => state === 'PENDING'));
 });
 
@@ -195,7 +195,7 @@ t.test('texts are cut to the limit of GitHub, with their marker', async (t) => {
   await source.send(
     write('checkRun', { headSha: all.pull.headSha, externalId: 'x', status: 'queued', title: huge, summary: huge }),
   );
-  for (const { body } of [...told(all), ...repo.reviewComments, ...repo.comments]) {
+  for (const { body } of [...published(all), ...repo.reviewComments, ...repo.comments]) {
     t.ok(body.length < 65_536);
     t.match(body, /<!-- oratorio:\w+:[\w-]+ -->$/);
     t.notMatch(body, /[\uD800-\uDBFF](?![\uDC00-\uDFFF])/);
@@ -289,7 +289,7 @@ t.test('a written item that is not in the lists yet is waited for, and not writt
     // Another process, which only knows that it was tried, a moment after it happened.
     await another().send({ ...one, attempts: 1 });
   }
-  t.equal(told(all).length, 1);
+  t.equal(published(all).length, 1);
   t.equal(repo.comments.length, 2);
 });
 
@@ -322,7 +322,7 @@ t.test(
       { findingId: 'good', placement: 'inline' },
     ]);
     t.equal(repo.reviewComments.length, 2, 'each is told once');
-    t.equal(told(all).length, 1);
+    t.equal(published(all).length, 1);
   },
 );
 
@@ -453,15 +453,15 @@ t.test('a review whose creation takes effect after its repetition stays invisibl
   const kept = fence();
   await t.rejects(another().send(request, kept), { code: 'connectionFailed', isRetryable: true });
   await another().send({ ...request, attempts: 1 }, kept);
-  t.equal(told(all).length, 1);
+  t.equal(published(all).length, 1);
   t.strictSame(await late.apply(), [200]);
-  t.equal(told(all).length, 1, 'the second one is pending');
+  t.equal(published(all).length, 1, 'the second one is pending');
   t.equal(repo.reviews.filter(({ state }) => state === 'PENDING').length, 1);
   await another().send({ ...request, attempts: 2 }, kept);
-  t.equal(told(all).length, 1);
+  t.equal(published(all).length, 1);
   await another().send(write('review', { ...request.request, comments: [], body: 'Next.' }, 'run-2'), fence());
   t.notOk(repo.reviews.some(({ state }) => state === 'PENDING'));
-  t.equal(told(all).length, 2);
+  t.equal(published(all).length, 2);
 });
 
 t.test('a submission that takes effect after its repetition publishes nothing twice', async (t) => {
@@ -477,7 +477,7 @@ t.test('a submission that takes effect after its repetition publishes nothing tw
   const { reviewId } = await another().send({ ...request, attempts: 1 }, kept);
   t.strictSame(await late.apply(), [422]);
   forge.listLagMs = 0;
-  t.match(told(all), [{ id: reviewId }]);
+  t.match(published(all), [{ id: reviewId }]);
   t.strictSame(kept.saved, [reviewId]);
 });
 
@@ -486,7 +486,7 @@ t.test('a saved review that GitHub no longer has is written again', async (t) =>
   const kept = fence();
   await kept.save(1);
   const { reviewId } = await all.source.send({ ...reviewOf(all, []), attempts: 1 }, kept);
-  t.match(told(all), [{ id: reviewId }]);
+  t.match(published(all), [{ id: reviewId }]);
 });
 
 t.test('a comment that takes effect after its repetition is removed by the duplicate check', async (t) => {

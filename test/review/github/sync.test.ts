@@ -187,16 +187,16 @@ t.test('an owner whose rate is used up is left alone, others are not', async (t)
 t.test('listeners are notified of each change', async (t) => {
   const all = await world(t);
   const { forge, repo, pull, another } = all;
-  const told: (readonly [number, boolean])[] = [];
+  const reported: (readonly [number, boolean])[] = [];
   const source = another({}, {}, async (item: StoredItem, headChanged) => {
-    told.push([item.number, headChanged]);
+    reported.push([item.number, headChanged]);
   });
   await source.syncRepository(await storedRepository(all));
   forge.touch(repo, pull.number, { title: 'Better' });
   await source.syncRepository(await storedRepository(all));
   await forge.push(repo, pull.number, { headSha: 'f'.repeat(40) });
   await source.syncRepository(await storedRepository(all));
-  t.match(told.slice(1), [
+  t.match(reported.slice(1), [
     [7, false],
     [7, true],
   ]);

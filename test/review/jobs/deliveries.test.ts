@@ -48,8 +48,8 @@ t.test('outcomes of deliveries are published as events', async (t) => {
   await deliver('pull_request', pullPayload('opened'));
   await world.idle();
   await world.worker.stop();
-  const told = (await world.store.events(0, 50)).filter(({ kind }) => kind === 'delivery.received');
-  t.match(told.at(-1)?.data, { count: Number, deliveries: [{ outcome: 'processed' }] });
+  const received = (await world.store.events(0, 50)).filter(({ kind }) => kind === 'delivery.received');
+  t.match(received.at(-1)?.data, { count: Number, deliveries: [{ outcome: 'processed' }] });
 });
 
 t.test('a closed or deleted pull request cancels its waiting review', async (t) => {

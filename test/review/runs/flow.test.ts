@@ -292,8 +292,8 @@ t.test('an incremental review repeats no finding and resolves fixed ones', async
   await world.runs.tick();
   world.runs.start();
   await world.until(async () => (await world.item()).reviewedHeadSha === 'head-1');
-  const told = await world.store.openFindings((await world.item()).itemId);
-  t.equal(told.length, 2);
+  const open = await world.store.openFindings((await world.item()).itemId);
+  t.equal(open.length, 2);
   world.forge.push('head-2');
   if (world.forge.pull !== 'gone') await world.store.upsertItem(world.forge.pull);
   world.agent.findings = () => [
@@ -307,8 +307,8 @@ t.test('an incremental review repeats no finding and resolves fixed ones', async
   const second = world.forge.of('review').at(-1);
   t.match(second?.request, { comments: [{ body: /Another/ }] });
   t.equal((second?.request['comments'] as unknown[] | undefined)?.length, 1, 'what was told is not told again');
-  t.match(world.forge.of('resolveThread'), [{ request: { findingId: told[1]?.findingId } }], 'its lines are gone');
-  t.match(await world.store.finding(told[1]?.findingId ?? ''), { isResolved: true, resolution: 'outdated' });
+  t.match(world.forge.of('resolveThread'), [{ request: { findingId: open[1]?.findingId } }], 'its lines are gone');
+  t.match(await world.store.finding(open[1]?.findingId ?? ''), { isResolved: true, resolution: 'outdated' });
   t.match(world.forge.of('summary').at(-1)?.request['body'], /1 of before still open[\s\S]*1 resolved/);
 
   world.forge.push('head-3');
@@ -496,8 +496,8 @@ t.test('a user can resolve a finding once', async (t) => {
   world.runs.start();
   await world.ended(await world.dispatch());
   await world.send();
-  const [told] = await world.store.openFindings((await world.item()).itemId);
-  const findingId = told?.findingId ?? '';
+  const [open] = await world.store.openFindings((await world.item()).itemId);
+  const findingId = open?.findingId ?? '';
   await world.runs.resolveFinding(findingId, 'dismissed', 'as meant');
   await world.send();
   t.match(await world.store.finding(findingId), { isResolved: true, resolution: 'dismissed', threadNodeId: 'node' });

@@ -133,8 +133,8 @@ const notes = (path: string, oldPath?: string): ReviewNotes => ({
 });
 
 t.test('a finding in a file that the change renames is not published again, and stays open', async (t) => {
-  const told = { ...finding({ path: 'src/old.ts' }), ...{ findingId: 'told', side: 'RIGHT', line: 3 } };
-  const facts = { itemId: 'i', draftId: 'd', open: [told as unknown as StoredFinding], refused: [], secrets: [] };
+  const known = { ...finding({ path: 'src/old.ts' }), ...{ findingId: 'told', side: 'RIGHT', line: 3 } };
+  const facts = { itemId: 'i', draftId: 'd', open: [known as unknown as StoredFinding], refused: [], secrets: [] };
   t.match(compose(notes('src/new.ts', 'src/old.ts'), facts), {
     findings: [],
     dropped: [{ path: 'src/new.ts', line: 3, reason: 'alreadyPublished', sameAs: 'told' }],

@@ -173,9 +173,9 @@ t.test('a change of the file is taken in whole; a broken file keeps the last set
       });
     });
   const before = source.current;
-  let told = next();
+  let change = next();
   writeFileSync(where.file, JSON.stringify({ Oratorio: { Review: { MaxFindings: 4 }, Server: { Port: 1 } } }));
-  t.same(await told, [['Server.Port', 'GitHub.WebhookSecret', 'Review.MaxFindings'], ['Server.Port']]);
+  t.same(await change, [['Server.Port', 'GitHub.WebhookSecret', 'Review.MaxFindings'], ['Server.Port']]);
   t.equal(before.Review.MaxFindings, 3, 'who holds the old ones has all of the old ones');
   t.same(source.restartNeededFor, ['Server.Port']);
 
@@ -188,16 +188,16 @@ t.test('a change of the file is taken in whole; a broken file keeps the last set
   t.match(diagnosticsOf(source).problem, /is gone/);
   t.match(log.join(''), /the previous ones remain in effect/);
 
-  told = next();
+  change = next();
   source.subscribe(() => {
     throw new Error('a listener that throws');
   });
   writeFileSync(where.file, JSON.stringify({ Oratorio: { GitHub: { WebhookSecretFile: 'hook' } } }));
-  await told;
+  await change;
   t.equal(source.problem, undefined);
-  told = next();
+  change = next();
   writeFileSync(join(where.stateRoot, 'hook'), 'two');
-  t.same(await told, [['GitHub.WebhookSecret'], []], 'the file of a secret is followed too');
+  t.same(await change, [['GitHub.WebhookSecret'], []], 'the file of a secret is followed too');
   t.equal(source.current.GitHub.WebhookSecret, 'two');
   t.notMatch(log.join(''), /"(one|two)"/);
 });

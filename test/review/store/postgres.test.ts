@@ -44,8 +44,8 @@ t.test('a hint reaches other replicas, also after the listening connection was l
   const one = await subject.open('one');
   const two = await subject.open('two');
   const hints = hintsOf(t, two);
-  const tell = () => one.enqueueJob({ kind: 'sync', key: 'k', payload: {}, dedupe: 'one is enough' });
-  await tell();
+  const enqueue = () => one.enqueueJob({ kind: 'sync', key: 'k', payload: {}, dedupe: 'one is enough' });
+  await enqueue();
   await hints.single('jobs');
   const lost = (await listeners(subject)).map(({ pid }) => Number(pid));
   t.equal(lost.length, 2);
@@ -54,7 +54,7 @@ t.test('a hint reaches other replicas, also after the listening connection was l
     const now = (await listeners(subject)).map(({ pid }) => Number(pid));
     return now.length === 2 && now.every((pid) => !lost.includes(pid)) ? true : undefined;
   });
-  await tell();
+  await enqueue();
   await hints.single('jobs');
   await one.publish('run.changed', {});
   await hints.single('events');

@@ -132,7 +132,7 @@ t.test('a write resolves after its commit', async (t) => {
   await Promise.all(
     Array.from({ length: 700 }, async (_, n) => {
       await store.setFact(`fact ${n}`, '');
-      if (Number(count.get()?.['count']) <= n) t.fail(`fact ${n} was told and is not there`);
+      if (Number(count.get()?.['count']) <= n) t.fail(`fact ${n} was reported and is not there`);
     }),
   );
   t.equal(count.get()?.['count'], 700);

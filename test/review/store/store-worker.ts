@@ -61,9 +61,9 @@ async function hold(store: ReviewStore, owner: string, leaseMs: number): Promise
   const claim = await store.claimRun(owner, leaseMs, { global: 9, perRepository: 9, perSource: 9 });
   if (!job || !claim) throw new Error('There is nothing to take');
   const input = createInterface({ input: process.stdin });
-  const told = once(input, 'line');
+  const command = once(input, 'line');
   say('holds');
-  await told;
+  await command;
   input.close();
   say(`job ${await store.completeJob(job)}`);
   const end = await store.updateRun(claim.run.runId, claim.lease, { state: 'done' }).catch((error: Error) => error);

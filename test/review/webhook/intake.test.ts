@@ -330,8 +330,8 @@ t.test('a thousand deliveries at once are each kept once, the same ones twice or
       deliver({ event: 'pull_request', body: pull(1 + (index % 500)), id: `d-${index % 500}` }),
     ),
   );
-  const told = (status: string) => answers.filter(({ body }) => body['status'] === status).length;
-  t.same([told('queued'), told('duplicate')], [500, 500]);
+  const countOf = (status: string) => answers.filter(({ body }) => body['status'] === status).length;
+  t.same([countOf('queued'), countOf('duplicate')], [500, 500]);
   t.match(await sql('select count(*) as n from deliveries'), [{ n: 500 }]);
   t.equal((await store.claimJobs('t', ['delivery'], 1_000, 60_000)).length, 500);
 });

@@ -61,10 +61,10 @@ t.test('all 329 payloads have the result of the table, once only', async (t) => 
   const all = recorded.map(async ({ event, payload }, index) => {
     const given = { event, body: payload, id: `r-${index}` };
     const { status, body } = await deliver(given);
-    const told = String(body['status']);
-    counts.set(told, (counts.get(told) ?? 0) + 1);
+    const result = String(body['status']);
+    counts.set(result, (counts.get(result) ?? 0) + 1);
     const expected = event === 'ping' ? ['pong', 200] : [isActed(event, payload.action) ? 'queued' : 'ignored', 202];
-    if (told !== expected[0] || status !== expected[1])
+    if (result !== expected[0] || status !== expected[1])
       wrong.push(`${event}.${payload.action}: ${status} ${JSON.stringify(body)}`);
     const again = await deliver(given);
     if (event !== 'ping' && (again.status !== 200 || again.body['status'] !== 'duplicate'))

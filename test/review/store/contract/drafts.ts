@@ -91,9 +91,9 @@ onBoth(t, 'findings change individually, and published unresolved ones are liste
   const { run, lease } = await claimed(store);
   await store.putDraft(lease, draft(run.runId, item.itemId));
   t.strictSame(await store.openFindings(item.itemId), []);
-  const told = await store.updateFinding('f1', { isPublished: true, commentId: 9_000_000_001, url: 'u' });
-  t.match(told, { isPublished: true, commentId: 9_000_000_001, line: 3 });
-  t.strictSame(await store.openFindings(item.itemId), [told]);
+  const updated = await store.updateFinding('f1', { isPublished: true, commentId: 9_000_000_001, url: 'u' });
+  t.match(updated, { isPublished: true, commentId: 9_000_000_001, line: 3 });
+  t.strictSame(await store.openFindings(item.itemId), [updated]);
   t.match((await store.itemActivity([item.itemId])).get(item.itemId), { openFindings: 1 });
   const fixed = await store.updateFinding('f1', { isResolved: true, resolution: 'fixed', resolutionNote: 'by push' });
   t.match(fixed, { isResolved: true, resolution: 'fixed', resolutionNote: 'by push' });
