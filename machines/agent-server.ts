@@ -362,7 +362,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         ...terminateStates,
         stuck: { ...terminateStates.stuck, tags: ['settled'] },
         settling: {
-          description: 'The process has ended; the reason of the stop decides what follows.',
+          description: 'The process has ended; the reason of the stop decides the next state.',
           always: [
             {
               guard: 'restartFollowsStop',

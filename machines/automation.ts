@@ -310,7 +310,7 @@ export const automationMachine = setup({
   },
   states: {
     deciding: {
-      description: 'Chooses the next state from the schedule and what is due.',
+      description: 'Chooses the next state from the schedule and the due runs.',
       always: [
         { guard: 'hasRetry', target: 'backingOff' },
         { guard: 'hasDue', target: 'active' },

@@ -140,7 +140,7 @@ export const changeReviewMachine = setup({
   },
 }).createMachine({
   id: 'change-review',
-  description: 'Lets a person keep or put back, file by file, what turns have changed.',
+  description: 'Lets a person keep or put back the changes of turns, file by file.',
   context: ({ input }) => ({
     ...input,
     kept: [],

@@ -164,7 +164,7 @@ export const checkpointMachine = setup({
   },
   states: {
     recovering: {
-      description: 'What a dead process has begun is completed; requests wait.',
+      description: 'Completes the changes that a dead process has begun; requests wait.',
       invoke: {
         id: 'recover',
         src: 'recover',
@@ -184,7 +184,7 @@ export const checkpointMachine = setup({
       ],
     },
     marking: {
-      description: 'The files are compared with the last checkpoint; what changed is stored and committed.',
+      description: 'Compares the files with the last checkpoint, then stores and commits the changes.',
       invoke: {
         id: 'mark',
         src: 'mark',

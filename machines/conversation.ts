@@ -253,7 +253,7 @@ export const conversationMachine = setup({
           after: { openDeadline: { target: '#conversation.reconnecting', actions: 'recordSilence' } },
         },
         live: {
-          description: 'What is shown is what the server has.',
+          description: 'The page shows the state of the server.',
           tags: 'live',
           type: 'parallel',
           states: {
@@ -278,7 +278,7 @@ export const conversationMachine = setup({
               },
             },
             turn: {
-              description: 'What the agent does.',
+              description: 'Activity of the agent.',
               initial: 'idle',
               states: {
                 idle: {
@@ -311,7 +311,7 @@ export const conversationMachine = setup({
                   after: { interruptDeadline: { target: 'running' } },
                 },
                 interrupted: {
-                  description: 'The last turn was cancelled. What waits in line stays there until the person sends it.',
+                  description: 'The last turn was cancelled. Queued messages stay until the person sends them.',
                   on: { 'TURN.STARTED': { target: 'running', actions: 'recordTurn' } },
                 },
               },

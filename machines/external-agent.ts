@@ -118,7 +118,7 @@ const endStates = {
     after: { agentCloseGrace: { target: 'killing' } },
   },
   ...killStates,
-  sweeping: { description: 'What it has started is ended.' },
+  sweeping: { description: 'Ends the processes that the agent has started.' },
 } as const;
 
 const afterExit = restartStates({
@@ -242,7 +242,7 @@ export const externalAgentMachine = setup({
   },
 }).createMachine({
   id: 'external-agent',
-  description: 'Supervises an agent of another maker and its sessions.',
+  description: 'Supervises an external agent and its sessions.',
   context: ({ input }) => ({
     name: input.name,
     policy: input.policy,
@@ -344,7 +344,7 @@ export const externalAgentMachine = setup({
       initial: 'sweeping',
       states: {
         sweeping: {
-          description: 'What it has started is ended; until then no new process is started.',
+          description: 'Ends the processes that the agent has started; until then no new process starts.',
           on: {
             'AGENT.WANTED': { actions: 'noteWanted' },
             'AGENT.UNNEEDED': { target: '#external-agent.retiring.sweeping' },

@@ -171,7 +171,7 @@ export const hubMachine = setup({
       },
       states: {
         recovering: {
-          description: 'Finding the agent servers that an earlier Hub left alive, and what it left half done.',
+          description: 'Finds the agent servers and the unfinished changes that an earlier Hub left behind.',
           invoke: {
             id: 'recover',
             src: 'recover',

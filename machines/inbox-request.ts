@@ -114,6 +114,6 @@ export const inboxRequestMachine = setup({
     },
     decided: { description: 'Answered; the agent server has accepted the answer.', type: 'final' },
     expired: { description: 'No answer came in time: the agent server declined it.', type: 'final' },
-    withdrawn: { description: 'What asked has ended: its turn, or its agent server.', type: 'final' },
+    withdrawn: { description: 'The turn or the agent server of the request has ended.', type: 'final' },
   },
 });

@@ -65,7 +65,7 @@ export const pushSwitchMachine = setup({
   initial: 'checking',
   states: {
     checking: {
-      description: 'The page reads what the browser can do and whether it is subscribed.',
+      description: 'The page reads the abilities of the browser and its subscription.',
       entry: 'clearError',
       invoke: {
         id: 'check',

@@ -177,7 +177,7 @@ export const reviewRunMachine = setup({
       ],
     },
     preparing: {
-      description: 'The head is fetched into a worktree, and what has changed is found out.',
+      description: 'Fetches the head into a worktree and computes the changes.',
       invoke: {
         id: 'prepare',
         src: 'prepare',
@@ -222,7 +222,7 @@ export const reviewRunMachine = setup({
       on: { CANCEL: 'cancelling' },
     },
     drafting: {
-      description: 'What the agent handed in is checked, cleaned and kept.',
+      description: 'Checks, cleans and saves the draft of the agent.',
       invoke: {
         id: 'draft',
         src: 'draft',

@@ -80,7 +80,7 @@ export const schedulerMachine = setup({
   initial: 'recovering',
   states: {
     recovering: {
-      description: 'Reading the rows and closing what an ended process left running.',
+      description: 'Reads the rows and closes the runs that an ended process left behind.',
       tags: 'starting',
       invoke: {
         id: 'recover',

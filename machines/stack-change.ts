@@ -77,7 +77,7 @@ export const stackChangeMachine = setup({
     },
     done: { type: 'final', description: 'The stack is as planned.' },
     kept: { type: 'final', description: 'Stopped half-way: the same command continues.' },
-    undone: { type: 'final', description: 'Failed; the stack is as it was before.' },
+    undone: { type: 'final', description: 'Failed; all changes were undone.' },
     damaged: { type: 'final', description: 'Failed; not every change could be undone.' },
   },
 });

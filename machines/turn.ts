@@ -294,7 +294,7 @@ export const turnMachine = turnSetup.createMachine({
       },
     },
     securing: {
-      description: 'Before the first call that may change files, the files are saved as they are.',
+      description: 'Saves the files before the first call that may change them.',
       invoke: {
         id: 'secure',
         src: 'secure',
@@ -305,7 +305,7 @@ export const turnMachine = turnSetup.createMachine({
       on: whileWorking,
     },
     delegating: {
-      description: 'An agent of another maker does the turn; it asks before what needs an approval.',
+      description: 'An external agent does the turn; it asks before operations that need an approval.',
       invoke: {
         id: 'delegate',
         src: 'delegate',
@@ -331,7 +331,7 @@ export const turnMachine = turnSetup.createMachine({
       states: {
         working: { description: 'No approval is pending.' },
         asking: {
-          description: 'It waits for an approval, and may work on. The timeout begins anew with each question.',
+          description: 'The agent waits for an approval, and may work on. Each question restarts the timeout.',
           entry: 'emitWaiting',
           exit: 'emitResumed',
           always: { guard: 'areAllDecided', target: 'working' },
@@ -377,7 +377,7 @@ export const turnMachine = turnSetup.createMachine({
     },
     concluding: {
       description:
-        'A limit is reached: one last request without tools, in which the model says what it has found and done.',
+        'A limit is reached: one last request without tools, in which the model reports its findings and its work.',
       entry: 'countRequest',
       invoke: {
         id: 'conclude',

@@ -124,7 +124,7 @@ export const workspaceHealthMachine = setup({
   },
   states: {
     judging: {
-      description: 'Decides what the recorded facts mean.',
+      description: 'Derives the health from the recorded facts.',
       always: [
         { guard: 'failureLasts', target: 'failing' },
         { guard: 'isImpaired', target: 'degraded' },

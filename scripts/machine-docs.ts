@@ -45,7 +45,7 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
   databaseRecovery: ['Time without a failure after which an outage of the database is over.', '5,000 ms'],
   closeGrace: ['From the end of the input of a server to SIGTERM.', milliseconds(defaults.mcp.closeGraceMs)],
   handshakeTimeout: [
-    'An agent of another maker that has not introduced itself after this time is killed.',
+    'An external agent that has not introduced itself after this time is killed.',
     milliseconds(defaults.externalAgent.handshakeMs),
   ],
   agentCloseGrace: [
@@ -58,7 +58,7 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     '300,000 ms (`Permissions.ApprovalTimeoutSeconds`, in the chat API `Api.ApprovalTimeoutSeconds`)',
   ],
   retryPause: [
-    'Pause before a failed request is repeated: what the upstream asks for, else doubling with every failure.',
+    'Pause before a failed request is repeated: the time that the upstream names, else doubling with every failure.',
     '500 ms to 30,000 ms',
   ],
   turnTimeout: [
@@ -79,7 +79,7 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     '200 to 5,000 ms',
   ],
   noticeRetry: [
-    'Pause before a notice is tried again: doubles with every failure, or what the service asks for.',
+    'Pause before a notice is tried again: doubles with every failure, or lasts as long as the service asks.',
     '1,000 to 300,000 ms',
   ],
   reconnectPause: [
@@ -99,7 +99,7 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
 function delaysTable(name: string, machine: AnyStateMachine, graph: MachineGraph): string {
   const rows = Object.keys(machine.implementations.delays).map((delay) => {
     const described = delayMeanings[delay];
-    if (!described) throw new Error(`scripts/machine-docs.ts does not say what the delay ${delay} of ${name} means`);
+    if (!described) throw new Error(`scripts/machine-docs.ts does not describe the delay ${delay} of ${name}`);
     const states = graph.edges.filter(({ event }) => event === `after(${delay})`).map(({ source }) => `\`${source}\``);
     const [meaning, length] = described;
     return `| \`${delay}\` | ${meaning} | ${length} | ${[...new Set(states)].join(', ')} |`;
@@ -124,7 +124,7 @@ function machineDocument(name: string, machine: AnyStateMachine): string {
   const { summary, operation } = headerOf(readFileSync(join(root, 'machines', `${name}.ts`), 'utf8'));
   const graph = graphOf(name, machine);
   const legend =
-    '`after(…)` is a delay, `done(…)` and `error(…)` are the ends of what a state runs, `always` is decided at once. ' +
+    '`after(…)` is a delay, `done(…)` and `error(…)` are the ends of a state’s activity, `always` is decided at once. ' +
     'Candidates of the same event are tried from top to bottom. Without a target (–) no state is left.';
   return [
     generated,
@@ -139,7 +139,7 @@ function machineDocument(name: string, machine: AnyStateMachine): string {
       : []),
     '## Matrix',
     '',
-    'What an event does in a state. A number is the state that follows, `=` means that the machine does something and stays,',
+    'The effect of each event in each state. A number is the state that follows, `=` means that the machine does something and stays,',
     'an empty cell that it ignores the event. Several entries of one cell are tried from left to right; guards decide.',
     '',
     '```text',
@@ -178,10 +178,10 @@ function indexDocument(): string {
     generated,
     '# The statecharts',
     '',
-    'Every long-lived thing is an actor that runs one of these machines. They are pure: what touches the world is given to',
+    'Every long-lived thing is an actor that runs one of these machines. They are pure: functions with effects are given to',
     'them when they are started. `oratorio inspect` shows them live; `oratorio machines` prints them.',
     '',
-    '| Machine | What it does | States | Transitions |',
+    '| Machine | Purpose | States | Transitions |',
     '|---|---|---|---|',
     ...rows,
     '',

@@ -8,7 +8,7 @@ export const inboxFeed: MachineWords = {
     resetConnections: 'forget earlier connections',
     resetFailures: 'forget earlier failures',
     planReconnection: 'choose the pause before the next try',
-    withdrawRequests: 'withdraw what the server asked',
+    withdrawRequests: 'withdraw the requests of the server',
   },
 };
 
@@ -16,7 +16,7 @@ export const inboxRequest: MachineWords = {
   guards: {
     othersAreCarried: 'another answer is on its way',
     isExpiry: 'no answer came in time',
-    isWithdrawal: 'what asked has ended',
+    isWithdrawal: 'its turn or agent server has ended',
   },
   actions: {
     countAnswer: 'count the answer on its way',
