@@ -20,8 +20,7 @@ export interface TypeScene {
   readonly exploreModel: string;
 }
 
-const exploring =
-  'You explore: find out what the task asks for and report it, with paths and lines. You change nothing.';
+const exploring = 'You explore: find the answer to the task and report it, with paths and lines. You change nothing.';
 
 /**
  * Finds the settings that the type of a sub-agent decides.

@@ -134,7 +134,7 @@ function askedBy(
 }
 
 const deniedBy = ({ reason }: Verdict): string =>
-  `Error: refused by a rule of the user: ${reason}. Do not try the same in another way; say what you would have done.`;
+  `Error: refused by a rule of the user: ${reason}. Do not try the same in another way; describe the refused step.`;
 
 /** Decision by rules, policy or an earlier grant; undefined: a user must decide. */
 function wordOf(
@@ -159,7 +159,7 @@ function whyUnasked({ isAskedAlways }: ApprovalNeed, verdict: Verdict | undefine
 
 const declinedByPolicy = (need: ApprovalNeed, verdict: Verdict | undefined): string =>
   `Error: rejected by policy: to ${need.operation} ${need.target} needs an approval, and operations that need one are refused here ` +
-  `(${whyUnasked(need, verdict)}). Do not try it again; say what you would have done.`;
+  `(${whyUnasked(need, verdict)}). Do not try it again; describe the refused step.`;
 
 const declineReasons: Readonly<Record<DecidedBy, string>> = {
   user: 'the user declined',

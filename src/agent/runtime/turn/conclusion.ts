@@ -7,8 +7,8 @@ import type { TurnInference } from './inference.ts';
 const notRun = 'Error: not run, because the turn has reached its limit.';
 /** Last words of the server to a model that is at its limit. */
 const lastNote =
-  'This turn has reached its limit, and no tool can be called any more. Answer now: say what you have found out and done so far, ' +
-  'and what is left to do.';
+  'This turn has reached its limit, and no tool can be called any more. Answer now: report your findings and your work so far, ' +
+  'and the open tasks.';
 
 export interface ConclusionParts {
   readonly budget: TurnBudget;

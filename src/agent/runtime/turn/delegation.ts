@@ -130,7 +130,7 @@ export class TurnDelegation {
   #noteUnseen(): void {
     const { host, turnId, delegate, items } = this.#options;
     if (!host.store.turns(host.threadId, { limit: 2 }).some(({ id }) => id !== turnId)) return;
-    const text = `${delegate.name} has not seen the earlier turns of this conversation: put into your prompt what it needs to know.`;
+    const text = `${delegate.name} has not seen the earlier turns of this conversation: put all facts that it needs into your prompt.`;
     items.add({ type: 'systemNotice', kind: 'agentHasNotSeen', text: host.clean(text) });
   }
 

@@ -16,6 +16,8 @@ export interface RunFacts {
 
 const maxAsides = 20;
 
+const nameOf = ({ path, what }: GitFinding): string => `${visible(path)} (${visible(what)})`;
+
 /** Names the files that other programs would have run or read outside of the sandbox. */
 function aboutFindings(findings: readonly GitFinding[]): string[] {
   const asides = findings.filter(({ isCleared }) => !isCleared);
@@ -23,7 +25,7 @@ function aboutFindings(findings: readonly GitFinding[]): string[] {
   return [
     ...(asides.length > 0
       ? [
-          `Set aside, because git would run or read it outside of the sandbox: ${listed(asides, ({ path, what }) => `${visible(path)} (${visible(what)})`)}. Only the user can put it back.`,
+          `Set aside, because git would run or read it outside of the sandbox: ${listed(asides, nameOf)}. Only the user can put it back.`,
         ]
       : []),
     ...(cleared.length > 0
