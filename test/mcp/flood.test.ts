@@ -8,7 +8,7 @@ import { call, inState, reached, room, stdio } from './helpers.ts';
 
 const { messagesAtOnce, messagesPerSecond } = defaults.mcp;
 
-/** A server that answers, and after its tool was called sends as many messages as its pipe takes. Its tool tells their number. */
+/** A server that answers, and after its tool was called sends as many messages as its pipe takes. Its tool returns their number. */
 const flooding = `
   const [message, reads] = [JSON.parse(process.argv[2]), process.argv[3] === 'reads'];
   const send = (sent) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...sent }) + '\\n');
@@ -59,7 +59,7 @@ for (const [what, message] of [
     t.match(await call(flooded, '__count', {}), { text: '0' });
     const { text } = await call(flooded, '__count', {});
     const seconds = (performance.now() - startedAt) / 1_000;
-    // What lies in the pipe has not been read.
+    // The client has not read the messages in the pipe.
     const inPipe = 4_000;
     const most = messagesAtOnce + messagesPerSecond * seconds + inPipe;
     t.ok(Number(text) > 0 && Number(text) <= most, `${text} of ${most}`);

@@ -15,7 +15,7 @@ scene(
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page }) => {
     await bar(page, 'Exec').waitFor();
-    const names = () => page.locator('.what b').allTextContents();
+    const names = () => page.locator('.span-name b').allTextContents();
     await shows(t, 'same', names, ['session.started', 'turn_001', 'Thinking', 'Approval: accept', 'Exec', 'Response']);
     await shows(t, 'match', () => bar(page, 'turn_001').textContent(), '1 thinking · 1 response · 1 tool · 1 failed');
     const grid = page.getByRole('treegrid');
@@ -144,7 +144,7 @@ scene(
   'filters can be typed, clicked, removed and dimmed, and find texts that only the server has',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page, open }) => {
-    const names = () => page.locator('.what b').allTextContents();
+    const names = () => page.locator('.span-name b').allTextContents();
     await bar(page, 'Exec').waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('type:tool.failed');
@@ -189,7 +189,7 @@ scene(
   'details show full texts and the recorded event; copies hold no token',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page, backend }) => {
-    await bar(page, 'Exec').locator('.what').click();
+    await bar(page, 'Exec').locator('.span-name').click();
     await page.locator('.detail pre', { hasText: 'The needle.' }).waitFor();
     await shows(
       t,
@@ -225,7 +225,7 @@ scene(
 
     const path = `GET /dashboard/api/sessions/thread_b/events/${backend.sessions.get('thread_b')?.events[2]?.id}`;
     backend.state.failures.set(path, { status: 500, code: 'storageFailed', message: 'The disk cannot be read.' });
-    await bar(page, 'Thinking').locator('.what').click();
+    await bar(page, 'Thinking').locator('.span-name').click();
     await page.getByText('This event could not be fetched: The disk cannot be read.').waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.locator('.detail pre', { hasText: 'I should look first.' }).waitFor();

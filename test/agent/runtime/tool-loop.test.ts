@@ -432,7 +432,7 @@ t.test('a sub-agent runs in its own thread; its last message is the result', asy
     const words = last?.role === 'user' ? (last.content[0] as { text: string }).text : (last?.role ?? '');
     requests.push(`${words} [${tools?.map(({ name }) => name).join() ?? ''}]`);
     if (words === 'delegate') yield call('c1', 'SpawnSubagent', { task: 'count cats' });
-    else yield say(words === 'count cats' ? 'Three cats.' : 'Told.');
+    else yield say(words === 'count cats' ? 'Three cats.' : 'Reported.');
   });
   const spawn = tool({
     name: 'SpawnSubagent',

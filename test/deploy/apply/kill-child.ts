@@ -32,7 +32,7 @@ await withStackLock(
       observe: () => {},
       signal,
       now: () => new Date(),
-      showSecrets: (reveals) => appendFileSync(join(directory, 'told'), `${reveals.join('\n')}\n`),
+      showSecrets: (reveals) => appendFileSync(join(directory, 'secrets-shown'), `${reveals.join('\n')}\n`),
       onJournal: () => {
         lines += 1;
         if (lines === Number(line)) process.kill(process.pid, 'SIGKILL');

@@ -59,7 +59,7 @@ function momentsOf(killed: Case): readonly Case[] {
 }
 
 function printedSecrets({ directory }: Case): readonly string[] {
-  const file = join(directory, 'told');
+  const file = join(directory, 'secrets-shown');
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
 }
 
@@ -84,7 +84,7 @@ function locked<T>({ engine }: Case, work: () => Promise<T>): Promise<T> {
 
 function again(made: Case, name: PlanName, options: Parameters<typeof apply>[2] = {}) {
   const showSecrets = (reveals: readonly string[]) =>
-    writeFileSync(join(made.directory, 'told'), `${reveals.join('\n')}\n`, { flag: 'a' });
+    writeFileSync(join(made.directory, 'secrets-shown'), `${reveals.join('\n')}\n`, { flag: 'a' });
   return locked(made, () => apply(made, name, { ...options, showSecrets }));
 }
 

@@ -304,7 +304,7 @@ t.test('a thread is found and resolved wherever it is among hundreds', async (t)
     t.match(await source.send(resolve), { wasResolved: true });
   }
   t.equal(repo.reviewComments.filter(({ isResolved }) => isResolved).length, 3);
-  const gone = write('resolveThread', { number: pull.number, findingId: 'never-told' });
+  const gone = write('resolveThread', { number: pull.number, findingId: 'never-seen' });
   t.match(await source.send(gone), { threadNodeId: null });
 });
 

@@ -128,16 +128,16 @@ const notes = (path: string, oldPath?: string): ReviewNotes => ({
       ...(oldPath !== undefined && { oldPath }),
     },
   ],
-  ...{ earlierPlaces: {}, goneFindings: ['told'], minSeverity: 'minor', maxFindings: 10 },
+  ...{ earlierPlaces: {}, goneFindings: ['f-old'], minSeverity: 'minor', maxFindings: 10 },
   ...{ reviewedFiles: 1, totalFiles: 1, skippedFiles: [], warnings: [] },
 });
 
 t.test('a finding in a file that the change renames is not published again, and stays open', async (t) => {
-  const known = { ...finding({ path: 'src/old.ts' }), ...{ findingId: 'told', side: 'RIGHT', line: 3 } };
+  const known = { ...finding({ path: 'src/old.ts' }), ...{ findingId: 'f-old', side: 'RIGHT', line: 3 } };
   const facts = { itemId: 'i', draftId: 'd', open: [known as unknown as StoredFinding], refused: [], secrets: [] };
   t.match(compose(notes('src/new.ts', 'src/old.ts'), facts), {
     findings: [],
-    dropped: [{ path: 'src/new.ts', line: 3, reason: 'alreadyPublished', sameAs: 'told' }],
+    dropped: [{ path: 'src/new.ts', line: 3, reason: 'alreadyPublished', sameAs: 'f-old' }],
   });
   t.same(resolutionsOf(notes('src/new.ts', 'src/old.ts'), facts.open), []);
   t.match(compose(notes('src/new.ts'), facts), { findings: [{}], dropped: [] }, 'of another file it is another one');

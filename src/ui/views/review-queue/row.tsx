@@ -56,7 +56,7 @@ export function QueueCells({ row, now, onRetry }: CellsProps) {
       <Cell class="c-repository cut mono" title={item.repositoryKey}>
         {repositoryName(item.repositoryKey)}
       </Cell>
-      <Cell class="c-what cut">
+      <Cell class="c-detail cut">
         {row.standing === 'failed' && (
           <button
             type="button"

@@ -86,7 +86,7 @@ function Row({ trace, span, range, now }: RowProps) {
   const length = lengthOf(span, now);
   return (
     <>
-      <Cell class={`what cut ${span.turn ? 'inner' : ''}`}>
+      <Cell class={`span-name cut ${span.turn ? 'inner' : ''}`}>
         {isTurn(span) && <Twisty trace={trace} turn={span} />}
         <KindMark span={span} />
         <b>{nameOf(span)}</b> <span class="quiet">{isTurn(span) ? turnWords(span) : span.text || span.outcome}</span>
