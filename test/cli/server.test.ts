@@ -174,7 +174,7 @@ t.test('an upgrade to a broken image restores settings and images and exits with
   m.fake.change({ registry: ['oratorio-test:2', gatewayImage], brokenImages: ['oratorio-test:2'] });
   const { code, stderr } = await on('upgrade', '--image', 'oratorio-test:2');
   t.equal(code, 9);
-  t.match(stderr, /Everything is back as it was[\s\S]*Read its log/);
+  t.match(stderr, /All changes are undone[\s\S]*Read its log/);
   t.equal(m.stackFile('.env'), env);
   t.equal(m.stackFile('.server/images.json'), record);
   const after = m.fake.containers();

@@ -62,7 +62,7 @@ t.test('a restart is refused for settings that cannot be used, and a changed con
   writeFileSync(file, '{"MaxToolCallRounds": "many"}');
   const { status, body } = await restart();
   t.equal(status, 500);
-  t.match(body.error, { code: 'invalidConfig', message: /MaxToolCallRounds.*was left as it is/ });
+  t.match(body.error, { code: 'invalidConfig', message: /MaxToolCallRounds.*was not changed/ });
   t.match(body.error.details, { file, key: 'MaxToolCallRounds' });
   t.match(await hub.record(workspace), { state: 'running', pid, problems: [{ code: 'configUnusable' }] });
 

@@ -131,7 +131,7 @@ onPage(
       t,
       'match',
       () => card.textContent(),
-      /running.*→.*unhealthy.*reachesFailureThreshold.*recordUnhealthy.*1 times of what is held/s,
+      /running.*→.*unhealthy.*reachesFailureThreshold.*recordUnhealthy.*1 times in the records/s,
     );
     await shows(t, 'equal', () => page.locator('.edge.picked').count(), 1);
     await card.getByRole('button', { name: /PROBE.FAILED$/ }).click();

@@ -62,7 +62,7 @@ t.test('an explorer has the tools that read, the model for exploring, and says s
   );
   t.ok(named(child?.tools).includes('GrepFiles'));
   t.equal(child?.model, 'small');
-  t.match(child?.messages[0], { role: 'system', text: /You explore: find out/ });
+  t.match(child?.messages[0], { role: 'system', text: /You explore: find the answer/ });
   t.match(
     turn.items.find(({ type }) => type === 'toolResult'),
     { text: 'It is in a.ts:3.' },
