@@ -8,13 +8,14 @@ import { dirname, join, relative, sep } from 'node:path';
 import { parseSync } from 'rolldown/utils';
 import { root } from './toolchain.mjs';
 
-const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines', 'lib', 'addresses'];
+const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines', 'rpc', 'lib', 'addresses'];
 
 /** Rooms that each room may import besides itself. */
 export const allowed: Readonly<Record<string, readonly string[]>> = {
   machines: ['lib'],
   lib: [],
   addresses: [],
+  rpc: ['lib'],
   protocol: ['machines'],
   http: ['protocol', 'machines', 'lib'],
   events: ['protocol', 'machines', 'lib'],
@@ -25,7 +26,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   git: ['supervise', 'lib'],
   inspect: lower,
   checkpoints: ['git', 'supervise', ...lower],
-  client: ['protocol', 'supervise', 'config', 'lib'],
+  client: ['protocol', 'supervise', 'config', 'rpc', 'lib'],
   hub: ['agent', 'telemetry', 'supervise', 'inspect', 'client', ...lower],
   mcp: ['agent', 'supervise', ...lower],
   external: ['agent', 'supervise', ...lower],
@@ -68,7 +69,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     ...lower,
   ],
   // The browser page: bundled on its own, speaks HTTP to the Hub.
-  ui: ['protocol', 'inspect', 'lib', 'machines'],
+  ui: ['protocol', 'inspect', 'rpc', 'lib', 'machines'],
 };
 
 /**
@@ -206,8 +207,8 @@ function facesOf(room: string, importer: string): string[] {
       join('machines', face),
     );
   const browser = join('src', room, 'browser.ts');
-  if (importer === 'ui' && room === 'inspect') return [browser];
-  if (room === 'lib' && (importer === 'ui' || importer === 'machines')) return [browser];
+  if (importer === 'ui' && (room === 'inspect' || room === 'rpc')) return [browser];
+  if (room === 'lib' && (importer === 'ui' || importer === 'machines' || importer === 'rpc')) return [browser];
   const index = join('src', room, 'index.ts');
   return importer === 'ui' ? [index, browser] : [index];
 }

@@ -1,4 +1,4 @@
-/** The part of this room that needs no Node: for the page in the browser, and for `machines`, which must stay pure. */
+/** The part of this room that needs no Node: for the page in the browser, for `machines`, which must stay pure, and for `rpc`. */
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export { count, plural } from './count.ts';
 export { foldBlankLines } from './fold-blank-lines.ts';
@@ -7,4 +7,5 @@ export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';
 export { shellWord } from './shell.ts';
 export { visible } from './visible.ts';
+export { wellFormedJson } from './well-formed.ts';
 export { withoutTokens } from './without-tokens.ts';
