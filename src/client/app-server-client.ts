@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { defaults, version } from '../protocol/index.ts';
-import { AppServerConnectionError, AppServerSilentError, JsonRpcError } from './errors.ts';
+import { type IncomingRequest, JsonRpcError, Peer, type Reply, rpcCodes } from '../rpc/index.ts';
+import { AppServerConnectionError, AppServerSilentError } from './errors.ts';
 import { type SilenceOptions, SilenceWatch } from './silence.ts';
 
 /** An unrequested message of the server. */
@@ -25,32 +26,12 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const params = v.optional(v.record(v.string(), v.unknown()), {});
-const id = v.union([v.string(), v.number()]);
-const Message = v.union([
-  v.looseObject({ id, method: v.string(), params }),
-  v.looseObject({ method: v.string(), params }),
-  v.looseObject({
-    id: v.nullable(id),
-    error: v.looseObject({ code: v.number(), message: v.string(), data: v.optional(v.unknown()) }),
-  }),
-  v.looseObject({ id, result: v.unknown() }),
-]);
+const Params = v.optional(v.record(v.string(), v.unknown()), {});
 const InitializeResult = v.looseObject({
   serverInfo: v.looseObject({ name: v.string(), version: v.string() }),
   capabilities: v.optional(v.record(v.string(), v.unknown()), {}),
 });
 export type InitializeResult = v.InferOutput<typeof InitializeResult>;
-
-interface Pending {
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: Error) => void;
-}
-
-/** Not a number: numbers are the ids of requests. */
-const signOfLife = 'sign-of-life';
-const methodNotFound = -32_601;
-const internalError = -32_603;
 
 /**
  * One initialized connection to an agent server: JSON-RPC 2.0 over WebSocket (specification §4.2 rule 2). Made by
@@ -193,35 +174,39 @@ export class Queue<T> {
   }
 }
 
-/** The messages themselves. */
+/** The connection below the conversation: it opens, falls silent and ends. */
 class Wire {
   readonly listeners = new Set<(notification: RpcNotification) => void>();
   readonly closed: Promise<Error>;
   readonly #socket: WebSocket;
   readonly #options: AppServerClientOptions;
-  readonly #pending = new Map<string | number, Pending>();
+  readonly #peer: Peer;
   readonly #watch: SilenceWatch | undefined;
-  #nextId = 0;
-  #end: (error: Error) => void = () => undefined;
-  #over: Error | undefined;
+  readonly #end: (error: Error) => void;
 
   private constructor(socket: WebSocket, options: AppServerClientOptions) {
     this.#socket = socket;
     this.#options = options;
-    this.closed = new Promise((resolve) => {
-      this.#end = (error) => {
-        if (this.#over) return;
-        this.#over = error;
-        this.#watch?.stop();
-        for (const { reject } of this.#pending.values()) reject(error);
-        this.#pending.clear();
-        resolve(error);
-      };
+    const { onRequest } = options;
+    this.#peer = new Peer({
+      send: (text) => {
+        if (socket.readyState === WebSocket.OPEN) socket.send(text);
+      },
+      onRequest: (request) => answerOf(request, onRequest),
+      onNotification: (method, params) => this.#notify(method, params),
+      failureOf: (error) => ({ code: rpcCodes.internalError, message: String(error) }),
     });
+    const { promise, resolve } = Promise.withResolvers<Error>();
+    this.closed = promise;
+    this.#end = (error) => {
+      this.#watch?.stop();
+      this.#peer.close(error);
+      resolve(error);
+    };
     this.#watch = options.silence && this.#watchSilence(options.silence);
     socket.addEventListener('message', ({ data }) => {
       this.#watch?.heard();
-      this.#receive(data);
+      if (typeof data === 'string') this.#peer.receive(data);
     });
     socket.addEventListener('close', ({ code, reason }) => {
       this.#end(
@@ -257,7 +242,7 @@ class Wire {
       },
       {
         // Any answer is a sign of life, an error too.
-        askForSign: () => this.#send({ id: signOfLife, method: 'approval/list', params: {} }),
+        askForSign: () => void this.#peer.ask('approval/list', {}, () => undefined),
         giveUp: (deadlineMs) => this.#give(new AppServerSilentError(host, deadlineMs)),
       },
     );
@@ -307,39 +292,13 @@ class Wire {
   }
 
   request(method: string, params: Readonly<Record<string, unknown>>, options: RequestOptions): Promise<unknown> {
-    const { signal, timeoutMs = this.#options.timeoutMs ?? defaults.client.requestMs } = options;
-    const id = this.#nextId++;
-    return new Promise((resolve, reject) => {
-      signal?.throwIfAborted();
-      if (this.#over) throw this.#over;
-      const settle = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', onAbort);
-        this.#pending.delete(id);
-      };
-      const fail = (error: Error) => {
-        settle();
-        reject(error);
-      };
-      const onAbort = () => fail(signal?.reason instanceof Error ? signal.reason : new Error('aborted'));
-      const timer = setTimeout(
-        () => fail(new AppServerConnectionError(`${method} was not answered within ${timeoutMs} ms.`)),
-        timeoutMs,
-      );
-      signal?.addEventListener('abort', onAbort, { once: true });
-      this.#pending.set(id, {
-        reject: fail,
-        resolve: (result) => {
-          settle();
-          resolve(result);
-        },
-      });
-      this.#send({ id, method, params });
-    });
+    const { signal, timeoutMs: ms = this.#options.timeoutMs ?? defaults.client.requestMs } = options;
+    const error = () => new AppServerConnectionError(`${method} was not answered within ${ms} ms.`);
+    return this.#peer.request(method, params, { signal, deadline: { ms, error } });
   }
 
   notify(method: string, params: Readonly<Record<string, unknown>>): void {
-    this.#send({ method, params });
+    this.#peer.notify(method, params);
   }
 
   close(): void {
@@ -347,45 +306,19 @@ class Wire {
     this.#socket.close();
   }
 
-  #send(message: object): void {
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
-  }
-
-  #receive(data: unknown): void {
-    const message = v.safeParse(Message, typeof data === 'string' ? parseJson(data) : undefined);
-    // One message that is not JSON-RPC says nothing about the next.
-    if (!message.success) return;
-    const { output } = message;
-    if ('method' in output && typeof output.method === 'string') {
-      const params = output.params as Record<string, unknown>;
-      if ('id' in output) void this.#answer(output.id as string | number, output.method, params);
-      else for (const listener of [...this.listeners]) listener({ method: output.method, params });
-      return;
-    }
-    const pending = this.#pending.get(output.id as string | number);
-    if ('error' in output) {
-      pending?.reject(new JsonRpcError(output.error as { code: number; message: string; data?: unknown }));
-    } else pending?.resolve(output['result']);
-  }
-
-  async #answer(id: string | number, method: string, params: Record<string, unknown>): Promise<void> {
-    const { onRequest } = this.#options;
-    if (!onRequest)
-      return this.#send({ id, error: { code: methodNotFound, message: `${method} is not supported here.` } });
-    try {
-      this.#send({ id, result: (await onRequest(method, params)) ?? {} });
-    } catch (error) {
-      const { code, message } = error instanceof JsonRpcError ? error : { code: internalError, message: String(error) };
-      this.#send({ id, error: { code, message } });
-    }
+  #notify(method: string, given: unknown): void {
+    const params = v.safeParse(Params, given);
+    if (params.success) for (const listener of [...this.listeners]) listener({ method, params: params.output });
   }
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Text that is not JSON is not a message either.
-    return undefined;
-  }
+async function answerOf(
+  { method, params: given }: IncomingRequest,
+  onRequest: AppServerClientOptions['onRequest'],
+): Promise<Reply> {
+  const params = v.safeParse(Params, given);
+  if (!onRequest)
+    throw new JsonRpcError({ code: rpcCodes.methodNotFound, message: `${method} is not supported here.` });
+  if (!params.success) throw new JsonRpcError({ code: rpcCodes.invalidParams, message: 'params must be an object' });
+  return { result: (await onRequest(method, params.output)) ?? {} };
 }

@@ -58,23 +58,6 @@ export class HubInvalidResponseError extends Error {
 }
 
 /**
- * The agent server has answered a request with a JSON-RPC error.
- *
- * @example if (error instanceof JsonRpcError && error.code === -32601) console.error('an older agent server');
- */
-export class JsonRpcError extends Error {
-  override readonly name = 'JsonRpcError';
-  readonly code: number;
-  readonly data: unknown;
-
-  constructor(error: { readonly code: number; readonly message: string; readonly data?: unknown }) {
-    super(error.message);
-    this.code = error.code;
-    this.data = error.data;
-  }
-}
-
-/**
  * Connecting to the agent server failed, the connection broke, or an answer did not arrive in time.
  *
  * @example if (error instanceof AppServerConnectionError) record = await hub.ensure({ workspacePath });

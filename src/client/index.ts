@@ -4,6 +4,7 @@
  * would. `discover.ts`, `connect.ts` and `start-hub.ts` need Node; the rest needs `fetch` and `WebSocket` only.
  * Never here: server code, anything that decides on behalf of the Hub.
  */
+export { JsonRpcError } from '../rpc/index.ts';
 export type {
   HubThreadListAnswer,
   InboxDecisionAnswer,
@@ -28,7 +29,6 @@ export {
   HubInvalidResponseError,
   HubRequestError,
   HubUnavailableError,
-  JsonRpcError,
   ServerNotProvenError,
   TurnFailedError,
   type UnprovenReason,

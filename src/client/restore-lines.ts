@@ -12,8 +12,8 @@ import {
   rpcErrors,
   uncoveredWords,
 } from '../protocol/index.ts';
+import { JsonRpcError } from '../rpc/index.ts';
 import type { AppServerClient, RequestOptions } from './app-server-client.ts';
-import { JsonRpcError } from './errors.ts';
 import { type CheckpointAnswer, listCheckpoints, type RestoredAnswer } from './files.ts';
 
 type Server = Pick<AppServerClient, 'request'>;
