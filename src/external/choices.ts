@@ -2,13 +2,13 @@ import * as v from 'valibot';
 import type { DelegatedOrder } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
+import type { Peer } from '../rpc/index.ts';
 import { AgentFailure } from './failure.ts';
 import { SessionState } from './messages.ts';
-import type { Peer } from './peer.ts';
 import type { Session } from './session.ts';
 import type { AgentSettings } from './sessions.ts';
 
-/** Has the agent use the model, effort and mode of the turn, where it offers them. @throws PeerError; the reason of `signal` */
+/** Has the agent use the model, effort and mode of the turn, where it offers them. @throws JsonRpcError; the reason of `signal` */
 export async function useChoices(
   { name: agent, mayUse }: Pick<AgentSettings, 'name' | 'mayUse'>,
   peer: Peer,
@@ -20,7 +20,7 @@ export async function useChoices(
   const set = async (category: 'model' | 'thought_level', value: string) => {
     const change = offers.change(category, value);
     if (change === undefined || change === 'current') return change;
-    const answer = await peer.request('session/set_config_option', { sessionId, ...change, value }, signal);
+    const answer = await peer.request('session/set_config_option', { sessionId, ...change, value }, { signal });
     offers.take(v.parse(SessionState, answer ?? {}));
     return change;
   };
@@ -43,7 +43,7 @@ export async function useChoices(
     );
   }
   if (change === 'current') return;
-  const answer = await peer.request(change.method, { sessionId, ...change.params }, signal);
+  const answer = await peer.request(change.method, { sessionId, ...change.params }, { signal });
   offers.noteMode(mode);
   offers.take(v.parse(SessionState, answer ?? {}));
 }

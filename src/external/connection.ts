@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import type { ExternalAgentFacts, ExternalAgentProcessEvent } from '../../machines/index.ts';
 import { LineSplitter, messageOf, PacedReading, plainText } from '../lib/index.ts';
 import { defaults, type ProcessIdentity, version } from '../protocol/index.ts';
+import { Peer, type PeerOptions, rpcCodes } from '../rpc/index.ts';
 import {
   commandLine,
   isPermanentSpawnError,
@@ -11,9 +12,8 @@ import {
   type ProcessRecord,
   SpawnError,
 } from '../supervise/index.ts';
-import { PeerClosedError } from './failure.ts';
+import { errorOfAgent, PeerClosedError } from './failure.ts';
 import { InitializeResult } from './messages.ts';
-import { Peer, type PeerOptions } from './peer.ts';
 import type { AgentExport } from './telemetry/exported.ts';
 
 /** Version 1 exactly: some agents answer a higher version with a draft, and echo any number. */
@@ -35,8 +35,9 @@ export interface ConnectionOptions {
   readonly exported: AgentExport | undefined;
   readonly clientCapabilities: unknown;
   readonly report: (event: ExternalAgentProcessEvent) => void;
-  readonly onRequest: PeerOptions['onRequest'];
-  readonly onNotification: PeerOptions['onNotification'];
+  /** Answers a request of the agent, until the agent withdraws it. */
+  readonly onRequest: (method: string, params: unknown, signal: AbortSignal) => Promise<unknown>;
+  readonly onNotification: NonNullable<PeerOptions['onNotification']>;
   readonly onBug: (error: unknown) => void;
 }
 
@@ -62,10 +63,19 @@ export class Connection {
     this.#options = options;
     this.incarnation = options.incarnation;
     this.peer = new Peer({
-      write: (line) => this.#write(line),
-      onRequest: options.onRequest,
+      send: (text) => this.#write(`${text}\n`),
+      onRequest: async ({ method, params, signal }) => ({
+        result: (await options.onRequest(method, params, signal)) ?? null,
+      }),
       onNotification: options.onNotification,
-      onBug: options.onBug,
+      failureOf: (error) => {
+        options.onBug(error);
+        return { code: rpcCodes.internalError, message: 'Internal error' };
+      },
+      errorOf: errorOfAgent,
+      cancel: { method: '$/cancel_request', answer: { code: -32_800, message: 'Request cancelled' } },
+      // Some agents take 0 for a missing id.
+      idOf: (number) => number + 1,
     });
     void this.#run().catch(options.onBug);
   }
@@ -140,7 +150,7 @@ export class Connection {
     try {
       this.#process = await this.#start();
     } catch (error) {
-      this.peer.close();
+      this.peer.close(new PeerClosedError());
       await this.#options.exported?.close();
       const isRetryable = error instanceof SpawnError && !isPermanentSpawnError(error.code);
       report({ type: 'PROCESS.EXITED', incarnation, error: messageOf(error), isRetryable, at: monotonicMs() });
@@ -156,7 +166,7 @@ export class Connection {
     // The agent's last words may still be in the pipe; a child that holds the other end must not keep us waiting.
     await Promise.race([process.closed, sleep(defaults.externalAgent.drainMs)]);
     this.exit = `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`;
-    this.peer.close();
+    this.peer.close(new PeerClosedError());
     const error = this.#withLastWords(this.exit);
     report({ type: 'PROCESS.EXITED', incarnation, error, isRetryable: this.#isRetryable, at: monotonicMs() });
     await process.gone;
@@ -198,7 +208,7 @@ export class Connection {
       longer: 'cut',
       onLine: (line, isCut) => {
         if (isCut) this.#flood('It wrote a line of more than 16 MiB.');
-        else if (!this.#isFlooded) this.peer.take(line);
+        else if (!this.#isFlooded) this.peer.receive(line.toString(), line.length);
       },
     });
     const reading = new PacedReading(defaults.reading.busyMs);

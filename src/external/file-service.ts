@@ -3,12 +3,11 @@ import type * as v from 'valibot';
 import { type DelegatedReport, DelegateFileError, type DelegateFiles } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
-import { PeerError } from './failure.ts';
-import { ReadTextFile, shapedAs, WriteTextFile } from './messages.ts';
+import { JsonRpcError } from '../rpc/index.ts';
+import { invalidParams, ReadTextFile, shapedAs, WriteTextFile } from './messages.ts';
 
 const notFound = -32_002;
 /** Code for invalid parameters; not -32000, which agents take for a request to log in. */
-const invalidParams = -32_602;
 
 /** Paths that a session may write for a while: agents ask first, and then have us write. */
 export class WriteGrants {
@@ -52,7 +51,7 @@ export class FileService {
     this.#options = options;
   }
 
-  /** @returns undefined: another method. @throws PeerError */
+  /** @returns undefined: another method. @throws JsonRpcError */
   request(method: string, params: unknown, withdrawn: AbortSignal): Promise<unknown> | undefined {
     if (method === 'fs/read_text_file') return this.#bounded(() => this.#read(shapedAs(ReadTextFile, params)));
     if (method === 'fs/write_text_file')
@@ -92,8 +91,8 @@ export class FileService {
       if (!(error instanceof DelegateFileError)) throw error;
       const words = plainText(error.message).slice(0, defaults.externalAgent.errorChars);
       throw error.isMissing
-        ? new PeerError(notFound, `Resource not found: ${words}`)
-        : new PeerError(invalidParams, words);
+        ? new JsonRpcError({ code: notFound, message: `Resource not found: ${words}` })
+        : invalidParams(words);
     } finally {
       this.#requests -= 1;
     }
@@ -172,5 +171,5 @@ export class FileService {
 }
 
 function refuse(problem: string): never {
-  throw new PeerError(invalidParams, plainText(problem).slice(0, defaults.externalAgent.errorChars));
+  throw invalidParams(plainText(problem).slice(0, defaults.externalAgent.errorChars));
 }

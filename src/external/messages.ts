@@ -3,14 +3,17 @@
  * another shape and unknown messages are ignored, and text is bounded where it is used.
  */
 import * as v from 'valibot';
-import { PeerError } from './failure.ts';
+import { JsonRpcError, rpcCodes } from '../rpc/index.ts';
 
-/** @throws PeerError for parameters of another shape */
+/** @throws JsonRpcError for parameters of another shape */
 export function shapedAs<T extends v.GenericSchema>(schema: T, params: unknown): v.InferOutput<T> {
   const parsed = v.safeParse(schema, params);
   if (parsed.success) return parsed.output;
-  throw new PeerError(-32_602, 'The parameters have another shape.');
+  throw invalidParams('The parameters have another shape.');
 }
+
+export const invalidParams = (message: string): JsonRpcError =>
+  new JsonRpcError({ code: rpcCodes.invalidParams, message });
 
 /** A value of another shape counts as absent. */
 const loose = <T extends v.GenericSchema>(schema: T) => v.fallback(v.optional(schema), undefined);

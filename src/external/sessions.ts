@@ -9,18 +9,21 @@ import {
 } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
+import { JsonRpcError, rpcCodes } from '../rpc/index.ts';
 import { useChoices } from './choices.ts';
 import type { Connection } from './connection.ts';
-import { AgentFailure, PeerClosedError, PeerError } from './failure.ts';
+import { AgentFailure, PeerClosedError } from './failure.ts';
 import { FileService } from './file-service.ts';
 import type { KnownCall } from './known-call.ts';
 import {
   AboutSession,
+  invalidParams,
   NewSessionResult,
   PermissionRequest,
   PromptResult,
   SessionState,
   SessionUpdate,
+  shapedAs,
 } from './messages.ts';
 import { promptOf } from './prompt-content.ts';
 import { PromptTurn } from './prompt-turn.ts';
@@ -50,8 +53,6 @@ export interface AgentSettings {
 
 const authRequired = -32_000;
 const notFound = -32_002;
-const methodNotFound = -32_601;
-const invalidParams = -32_602;
 
 const finishes = {
   end_turn: 'stop',
@@ -133,26 +134,24 @@ export class Sessions {
     for (const session of this.#byId.values()) if (session.incarnation === incarnation) session.closeAccounts();
   }
 
-  /** Answers a request of the agent, until the agent withdraws it. @throws PeerError */
+  /** Answers a request of the agent, until the agent withdraws it. @throws JsonRpcError */
   async request(method: string, params: unknown, signal: AbortSignal): Promise<unknown> {
     if (/^(fs|terminal)\//.test(method)) return this.#serve(method, params, signal);
-    if (method !== 'session/request_permission') throw new PeerError(methodNotFound, `There is no method ${method}.`);
-    const parsed = v.safeParse(PermissionRequest, params);
-    if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
-    const turn = this.#byId.get(parsed.output.sessionId)?.turn;
+    if (method !== 'session/request_permission') throw unknownMethod(method);
+    const question = shapedAs(PermissionRequest, params);
+    const turn = this.#byId.get(question.sessionId)?.turn;
     // The turn of this question has ended.
     if (!turn) return { outcome: { outcome: 'cancelled' } };
-    return { outcome: await turn.permit(parsed.output, signal) };
+    return { outcome: await turn.permit(question, signal) };
   }
 
   /** Serves file and command requests, but only while a prompt of the session runs. */
   #serve(method: string, params: unknown, signal: AbortSignal): Promise<unknown> {
-    const parsed = v.safeParse(AboutSession, params);
-    if (!parsed.success) throw new PeerError(invalidParams, 'The parameters have another shape.');
-    const { files, terminals } = this.#byId.get(parsed.output.sessionId) ?? {};
-    if (!files || !terminals) throw new PeerError(invalidParams, 'No turn of this session runs.');
+    const { sessionId } = shapedAs(AboutSession, params);
+    const { files, terminals } = this.#byId.get(sessionId) ?? {};
+    if (!files || !terminals) throw invalidParams('No turn of this session runs.');
     const answer = files.request(method, params, signal) ?? terminals.request(method, params, signal);
-    if (!answer) throw new PeerError(methodNotFound, `There is no method ${method}.`);
+    if (!answer) throw unknownMethod(method);
     return answer;
   }
 
@@ -190,7 +189,10 @@ export class Sessions {
   async #create(connection: Connection, order: DelegatedOrder, signal: AbortSignal): Promise<Session> {
     const { workspacePath: cwd, threadId } = order;
     const mcpServers = this.#settings.mcpServers();
-    const made = v.parse(NewSessionResult, await connection.peer.request('session/new', { cwd, mcpServers }, signal));
+    const made = v.parse(
+      NewSessionResult,
+      await connection.peer.request('session/new', { cwd, mcpServers }, { signal }),
+    );
     this.#refuseHosted(made);
     const { sessionId } = made;
     const { name: agent } = this.#settings;
@@ -211,12 +213,12 @@ export class Sessions {
     const mcpServers = this.#settings.mcpServers();
     try {
       const method = hasResume ? 'session/resume' : 'session/load';
-      const answer = await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers }, signal);
+      const answer = await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers }, { signal });
       const state = v.parse(SessionState, answer ?? {});
       this.#refuseHosted(state);
       return state;
     } catch (error) {
-      if (error instanceof PeerError && error.code !== authRequired) return undefined;
+      if (error instanceof JsonRpcError && error.code !== authRequired) return undefined;
       throw error;
     }
   }
@@ -307,7 +309,7 @@ export class Sessions {
     if (v.isValiError(error)) {
       return new AgentFailure('agentError', `${name} did not keep to the protocol: ${error.message}`);
     }
-    if (!(error instanceof PeerError)) return error;
+    if (!(error instanceof JsonRpcError)) return error;
     if (error.code === authRequired || error.code === 401) {
       this.#send({ type: 'AUTH.REQUIRED', incarnation });
       return new AgentFailure('agentLoginRequired', `${name} wants you to log in: ${loginHint}.`);
@@ -317,6 +319,9 @@ export class Sessions {
   }
 }
 
+const unknownMethod = (method: string): JsonRpcError =>
+  new JsonRpcError({ code: rpcCodes.methodNotFound, message: `There is no method ${method}.` });
+
 /** Whether the agent no longer knows the session of a prompt. */
 const isLostSession = (error: unknown): boolean =>
-  error instanceof PeerError && (error.code === notFound || /session not found/i.test(error.message));
+  error instanceof JsonRpcError && (error.code === notFound || /session not found/i.test(error.message));

@@ -3,13 +3,11 @@ import type * as v from 'valibot';
 import { DelegateCommandError, type DelegateCommands, type DelegatedReport } from '../agent/index.ts';
 import { plainText, shellWord } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
-import { PeerError } from './failure.ts';
-import { AboutTerminal, CreateTerminal, shapedAs } from './messages.ts';
+import { AboutTerminal, CreateTerminal, invalidParams, shapedAs } from './messages.ts';
 import { OutputEnd } from './output-end.ts';
 import { plainCommand } from './plain-command.ts';
 
 /** Code for invalid parameters; not -32000, which agents take for a request to log in. */
-const invalidParams = -32_602;
 
 /** Commands that a session may run, each once and for a while: agents ask first, and then have us run them. */
 export class CommandGrants {
@@ -72,7 +70,7 @@ export class TerminalService {
     this.#options = options;
   }
 
-  /** @returns undefined: another method. @throws PeerError */
+  /** @returns undefined: another method. @throws JsonRpcError */
   request(method: string, params: unknown, withdrawn: AbortSignal): Promise<unknown> | undefined {
     switch (method) {
       case 'terminal/create':
@@ -235,5 +233,5 @@ function commandLineOf({ command, args, env }: v.InferOutput<typeof CreateTermin
 }
 
 function refuse(problem: string): never {
-  throw new PeerError(invalidParams, plainText(problem).slice(0, defaults.externalAgent.errorChars));
+  throw invalidParams(plainText(problem).slice(0, defaults.externalAgent.errorChars));
 }
