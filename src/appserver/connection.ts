@@ -4,15 +4,15 @@ import { isMissingPart, replacedProgramAdvice } from '../lib/index.ts';
 import {
   type ClientCapabilities,
   defaults,
-  type RpcId,
+  type RpcErrorName,
   type RpcMethod,
-  type RpcRequest,
+  rpcErrors,
   rpcMethods,
 } from '../protocol/index.ts';
-import { errorFrame, notificationFrame, readFrame, resultFrame } from './frames.ts';
+import { type ErrorBody, type IncomingRequest, JsonRpcError, messageText, Peer } from '../rpc/index.ts';
 import { type Delta, isDelta, MergedDeltas } from './merged-deltas.ts';
 import type { Asker, Handled, Methods } from './methods.ts';
-import { Questions } from './questions.ts';
+import { ClientGone, Questions } from './questions.ts';
 
 /** Receiver of a connection's frames. */
 export interface Wire {
@@ -50,7 +50,7 @@ type ThreadNotification = Exclude<ThreadEvent, { readonly method: 'item/approval
 function frameOf(event: ThreadNotification): string {
   let frame = frames.get(event);
   if (frame === undefined) {
-    frame = notificationFrame(event.method, event.params);
+    frame = messageText({ method: event.method, params: event.params });
     frames.set(event, frame);
   }
   return frame;
@@ -64,6 +64,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #leave: () => void;
   readonly #hear = (event: ThreadEvent): void => this.#deliver(event);
+  readonly #peer: Peer;
   readonly #questions: Questions;
   readonly #asker: Asker;
   readonly #deltas: MergedDeltas | undefined;
@@ -73,16 +74,23 @@ export class Connection {
   #client: string | undefined;
   #unwanted: ReadonlySet<string> = new Set();
   #wantsDeltas = true;
-  #inFlight = 0;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#leave = options.feed.join(this.#hear);
     const { mergeDeltasMs } = options;
     if (mergeDeltasMs !== undefined) this.#deltas = new MergedDeltas((event) => this.#sendDelta(event), mergeDeltasMs);
-    this.#questions = new Questions(
-      (frame) => this.#send(frame),
-      (requestId, decision, by) => options.respond(requestId, decision, by, this.#client),
+    this.#peer = new Peer({
+      send: (text) => this.#send(text),
+      onRequest: (request) => this.#answer(request),
+      onNotification: (method) => this.#notice(method),
+      onInvalid: ({ id, error, reason }) => this.#peer.refuse(id, errorBody(error, reason)),
+      failureOf: (error) => this.#failureOf(error),
+      idOf: (number) => `server-${number + 1}`,
+      isStrict: true,
+    });
+    this.#questions = new Questions(this.#peer, (requestId, decision, by) =>
+      options.respond(requestId, decision, by, this.#client),
     );
     this.#asker = {
       hear: this.#hear,
@@ -93,13 +101,7 @@ export class Connection {
 
   /** Handles one frame and sends all responses. Never throws. */
   receive(text: string): void {
-    const frame = readFrame(text);
-    if (frame.kind === 'refused') this.#send(errorFrame(frame.id, frame.error, frame.reason));
-    else if (frame.kind === 'request') void this.#answer(frame.message);
-    else if (frame.kind === 'notification' && frame.message.method === 'initialized' && this.#stage === 'introduced') {
-      this.#stage = 'ready';
-    } else if (frame.kind === 'response') this.#questions.answered(frame.message);
-    // Other notifications are unknown and may be ignored.
+    this.#peer.receive(text);
   }
 
   /** The client has gone. Work that it started continues. */
@@ -107,78 +109,40 @@ export class Connection {
     this.#stage = 'closed';
     this.#leave();
     this.#deltas?.close();
-    this.#questions.close();
+    this.#peer.close(new ClientGone('the client that brought the tool has gone'));
   }
 
-  #answer({ id, method, params }: RpcRequest): void | Promise<void> {
-    if (this.#stage === 'new' && method !== 'initialize') return this.#send(errorFrame(id, 'notInitialized'));
-    if (this.#stage !== 'new' && method === 'initialize') return this.#send(errorFrame(id, 'alreadyInitialized'));
-    if (!isMethod(method))
-      return this.#send(errorFrame(id, 'methodNotFound', undefined, { method: method.slice(0, 100) }));
-    if (this.#options.allowed?.has(method) === false) {
-      return this.#send(errorFrame(id, 'methodNotAllowed', undefined, { method }));
-    }
-    if (this.#inFlight >= defaults.jsonRpc.inFlightPerConnection) return this.#send(errorFrame(id, 'overloaded'));
-    if (Array.isArray(params)) return this.#refuseParams(id, '', 'an object');
-    const checked = v.safeParse(rpcMethods[method].params, params ?? {}, { abortEarly: true });
-    if (!checked.success) {
-      const [issue] = checked.issues;
-      // The message of our own check names the condition; the library's own messages quote the value.
-      const wanted = issue.expected ?? (issue.type === 'check' ? issue.message : 'another value');
-      const expected = issue.received === 'undefined' ? 'a value' : wanted;
-      return this.#refuseParams(id, v.getDotPath(issue) ?? '', expected);
-    }
-    if (method === 'initialize') this.#introduce(checked.output as v.InferOutput<typeof rpcMethods.initialize.params>);
+  /** Other notifications are unknown and may be ignored. */
+  #notice(method: string): void {
+    if (method === 'initialized' && this.#stage === 'introduced') this.#stage = 'ready';
+  }
+
+  /** Answers at once where that is possible: order is preserved, and nothing waits for a promise. @throws JsonRpcError */
+  #answer({ method, params }: IncomingRequest): Handled<RpcMethod> | Promise<Handled<RpcMethod>> {
+    if (this.#stage === 'new' && method !== 'initialize') throw refusal('notInitialized');
+    if (this.#stage !== 'new' && method === 'initialize') throw refusal('alreadyInitialized');
+    if (!isMethod(method)) throw refusal('methodNotFound', undefined, { method: method.slice(0, 100) });
+    if (this.#options.allowed?.has(method) === false) throw refusal('methodNotAllowed', undefined, { method });
+    if (this.#peer.answering >= defaults.jsonRpc.inFlightPerConnection) throw refusal('overloaded');
+    const checked = checkedParams(method, params);
+    if (method === 'initialize') this.#introduce(checked as v.InferOutput<typeof rpcMethods.initialize.params>);
     else this.#options.onWork?.();
-    return this.#perform(id, method, checked.output);
+    // The table pairs each method with its parameters, which were validated just now.
+    const handle = this.#options.methods[method] as (
+      params: unknown,
+      asker: Asker,
+    ) => Handled<RpcMethod> | Promise<Handled<RpcMethod>>;
+    return handle(checked, this.#asker);
   }
 
-  /** Answers at once where that is possible: order is preserved, and nothing waits for a promise. */
-  #perform(id: RpcId, method: RpcMethod, params: unknown): void | Promise<void> {
-    try {
-      // The table pairs each method with its parameters, which were validated just now.
-      const handle = this.#options.methods[method] as (
-        params: unknown,
-        asker: Asker,
-      ) => Handled<RpcMethod> | Promise<Handled<RpcMethod>>;
-      const handled = handle(params, this.#asker);
-      if (!(handled instanceof Promise)) return this.#finish(id, handled);
-      this.#inFlight += 1;
-      return handled
-        .then(
-          (settled) => this.#finish(id, settled),
-          (error: unknown) => this.#fail(id, error),
-        )
-        .finally(() => {
-          this.#inFlight -= 1;
-        });
-    } catch (error) {
-      this.#fail(id, error);
-    }
-  }
-
-  #finish(id: RpcId, { result, after }: Handled<RpcMethod>): void {
-    this.#send(resultFrame(id, result));
-    after?.();
-  }
-
-  #fail(id: RpcId, error: unknown): void {
-    this.#send(this.#errorFrame(id, error));
-  }
-
-  #errorFrame(id: RpcId, error: unknown): string {
+  #failureOf(error: unknown): ErrorBody {
     const isStorage =
       error instanceof StorageError || (error instanceof AgentError && error.reason === 'storageFailed');
     if (isStorage) this.#options.onStorageFailed?.(detailOf(error));
-    if (error instanceof AgentError) return errorFrame(id, error.reason, error.detail, error.data);
-    if (error instanceof StorageError) return errorFrame(id, 'storageFailed', error.message, { reason: error.code });
+    if (error instanceof AgentError) return errorBody(error.reason, error.detail, error.data);
+    if (error instanceof StorageError) return errorBody('storageFailed', error.message, { reason: error.code });
     const advice = isMissingPart(error) ? replacedProgramAdvice : undefined;
-    return errorFrame(id, 'internalError', advice, { errorId: this.#options.onBug(error) });
-  }
-
-  #refuseParams(id: RpcId, path: string, expected: string): void {
-    const where = path === '' ? 'params' : path;
-    this.#send(errorFrame(id, 'invalidParams', `${where}: expected ${expected}`, { path, expected }));
+    return errorBody('internalError', advice, { errorId: this.#options.onBug(error) });
   }
 
   #introduce({ capabilities, clientInfo }: v.InferOutput<typeof rpcMethods.initialize.params>): void {
@@ -220,6 +184,29 @@ export class Connection {
   #sendDelta(event: Delta): void {
     if (this.#stage !== 'closed') this.#options.wire.send(frameOf(event));
   }
+}
+
+/** @throws JsonRpcError that names the first wrong parameter */
+function checkedParams(method: RpcMethod, params: unknown): unknown {
+  if (Array.isArray(params)) throw invalidParams('', 'an object');
+  const checked = v.safeParse(rpcMethods[method].params, params ?? {}, { abortEarly: true });
+  if (checked.success) return checked.output;
+  const [issue] = checked.issues;
+  // The message of our own check names the condition; the library's own messages quote the value.
+  const wanted = issue.expected ?? (issue.type === 'check' ? issue.message : 'another value');
+  throw invalidParams(v.getDotPath(issue) ?? '', issue.received === 'undefined' ? 'a value' : wanted);
+}
+
+function invalidParams(path: string, expected: string): JsonRpcError {
+  return refusal('invalidParams', `${path === '' ? 'params' : path}: expected ${expected}`, { path, expected });
+}
+
+const refusal = (...error: Parameters<typeof errorBody>): JsonRpcError => new JsonRpcError(errorBody(...error));
+
+/** `detail` completes the standard message; `data` is for programs. */
+function errorBody(name: RpcErrorName, detail?: string, data?: unknown): ErrorBody {
+  const { code, message } = rpcErrors[name];
+  return { code, message: detail === undefined ? message : `${message}: ${detail}`, data };
 }
 
 function isMethod(method: string): method is RpcMethod {

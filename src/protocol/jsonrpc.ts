@@ -1,5 +1,4 @@
-/** JSON-RPC 2.0 (https://www.jsonrpc.org/specification) as the agent server speaks it: messages and the one table of error codes. */
-import * as v from 'valibot';
+/** Error codes of JSON-RPC 2.0 (https://www.jsonrpc.org/specification) as the agent server speaks it. */
 
 /** Every error code of the agent server's protocol. The one table. */
 export const rpcErrors = {
@@ -108,26 +107,3 @@ export const rpcErrors = {
   },
 } as const satisfies Record<string, { code: number; message: string; when: string }>;
 export type RpcErrorName = keyof typeof rpcErrors;
-
-/** A request's id: echoed as it came, string or whole number. Null is refused, so that an answer always belongs to a question. */
-export const RpcId = v.union([v.string(), v.pipe(v.number(), v.safeInteger())]);
-export type RpcId = v.InferOutput<typeof RpcId>;
-
-const version = v.literal('2.0');
-/** By position is allowed by JSON-RPC; methods here take parameters by name, and refuse a list with `invalidParams`. */
-const params = v.optional(v.union([v.array(v.unknown()), v.record(v.string(), v.unknown())]));
-
-export const RpcRequest = v.object({ jsonrpc: version, id: RpcId, method: v.string(), params });
-export type RpcRequest = v.InferOutput<typeof RpcRequest>;
-
-/** A message that expects no answer. */
-export const RpcNotification = v.object({ jsonrpc: version, method: v.string(), params });
-export type RpcNotification = v.InferOutput<typeof RpcNotification>;
-
-export const RpcError = v.object({ code: v.number(), message: v.string(), data: v.optional(v.unknown()) });
-export type RpcError = v.InferOutput<typeof RpcError>;
-
-export const RpcSuccess = v.object({ jsonrpc: version, id: RpcId, result: v.unknown() });
-export const RpcFailure = v.object({ jsonrpc: version, id: v.nullable(RpcId), error: RpcError });
-export const RpcResponse = v.union([RpcFailure, RpcSuccess]);
-export type RpcResponse = v.InferOutput<typeof RpcResponse>;

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import t from 'tap';
 import * as v from 'valibot';
-import { type Frame, readFrame } from '../../src/appserver/frames.ts';
-import { RpcFailure, RpcSuccess, rpcErrors, rpcMethods } from '../../src/protocol/index.ts';
+import { rpcErrors, rpcMethods } from '../../src/protocol/index.ts';
+import { readMessage } from '../../src/rpc/index.ts';
 import { says } from '../agent/helpers.ts';
-import { Client, startServer } from './harness.ts';
+import { Client, RpcFailure, RpcSuccess, startServer } from './harness.ts';
 
 const methods = fc.oneof(fc.constantFrom(...Object.keys(rpcMethods), 'initialized', '__proto__'), fc.string());
 const ids = fc.oneof(fc.integer(), fc.string(), fc.double(), fc.constant(null), fc.boolean(), fc.object());
@@ -68,16 +68,16 @@ function expectation(text: string): { answered: boolean; id?: unknown; error?: n
     (given === undefined || (typeof given === 'object' && given !== null));
   if (isCall && id === undefined) return { answered: false };
   if (isCall && isId) return { answered: true, id };
-  if (method === undefined && readFrame(text).kind === 'response') return { answered: false };
+  if (method === undefined && readMessage(text).kind === 'response') return { answered: false };
   return { answered: true, id: isId ? id : null, error: rpcErrors.invalidRequest.code };
 }
 
 t.test('every text is classified as one kind of frame without an exception', async () => {
   fc.assert(
     fc.property(frames, (text) => {
-      const frame: Frame = readFrame(text);
+      const frame = readMessage(text);
       const { answered, error } = expectation(text);
-      if (frame.kind === 'refused') return answered && error === rpcErrors[frame.error].code;
+      if (frame.kind === 'invalid') return answered && error === rpcErrors[frame.error].code;
       return answered === (frame.kind === 'request');
     }),
     { numRuns: 2_000 },

@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import * as v from 'valibot';
 import { WebSocket as ThirdPartySocket } from 'ws';
 import type { ModelProvider } from '../../src/agent/index.ts';
 import { type AppServer, type AppServerOptions, startAppServer } from '../../src/appserver/index.ts';
@@ -155,6 +156,15 @@ export function launchDocument(path: string, hubStatePath = '/nowhere'): LaunchD
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert messages field by field
 export type Message = any;
+
+/** Answers of JSON-RPC 2.0, declared apart from the reader of `src/rpc`. */
+const answer = { jsonrpc: v.literal('2.0'), id: v.union([v.string(), v.pipe(v.number(), v.safeInteger())]) };
+export const RpcSuccess = v.object({ ...answer, result: v.unknown() });
+export const RpcFailure = v.object({
+  ...answer,
+  id: v.nullable(answer.id),
+  error: v.object({ code: v.number(), message: v.string(), data: v.optional(v.unknown()) }),
+});
 
 /** One JSON-RPC connection. `kind` selects the WebSocket: Node's own or the `ws` package's. */
 export class Client {

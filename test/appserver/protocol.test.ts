@@ -1,8 +1,17 @@
 import t from 'tap';
 import * as v from 'valibot';
-import { RpcFailure, RpcSuccess, rpcErrors, rpcMethods, rpcNotifications, version } from '../../src/protocol/index.ts';
+import { rpcErrors, rpcMethods, rpcNotifications, version } from '../../src/protocol/index.ts';
 import { neverEnds, says, scripted } from '../agent/helpers.ts';
-import { Client, deferred, launchDocument, makeWorkspace, startServer, words } from './harness.ts';
+import {
+  Client,
+  deferred,
+  launchDocument,
+  makeWorkspace,
+  RpcFailure,
+  RpcSuccess,
+  startServer,
+  words,
+} from './harness.ts';
 
 const introduction = { clientInfo: { name: 'test', version: '1' } };
 

@@ -5,10 +5,10 @@ import * as v from 'valibot';
 import { inputOf } from '../../src/acp/prompt.ts';
 import type { ContentPart, ModelMessage, ModelProvider } from '../../src/agent/index.ts';
 import { openStore } from '../../src/agent/index.ts';
-import { readFrame, resultFrame } from '../../src/appserver/frames.ts';
 import { parseJson } from '../../src/http/body.ts';
 import { toToolResult } from '../../src/mcp/result.ts';
 import type { InputPart } from '../../src/protocol/index.ts';
+import { messageText, readMessage } from '../../src/rpc/index.ts';
 import { call, listening, settings as runtime, scripted, service, tool as toolOf } from '../agent/helpers.ts';
 import { message, thread as storedThread, turn as storedTurn, temporaryDirectory } from '../agent/store/helpers.ts';
 import { animated, type PictureType, pictures, pictureUrl, png } from '../pictures.ts';
@@ -215,7 +215,7 @@ t.test('text that comes in over a socket, from an editor or from an MCP server i
   fc.assert(
     fc.property(oddText, oddUrl, (text, url) => {
       const params = { threadId: 'a', input: [{ type: 'text', text }] };
-      const frame = readFrame(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'turn/start', params }));
+      const frame = readMessage(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'turn/start', params }));
       const body = parseJson(Buffer.from(JSON.stringify(params)), v.unknown());
       const data = url.slice(url.indexOf(',') + 1);
       const { text: said, images = [] } = toToolResult(
@@ -228,7 +228,7 @@ t.test('text that comes in over a socket, from an editor or from an MCP server i
         (clean) => clean,
       );
       const prompt = inputOf([{ type: 'text', text }]);
-      const sent = resultFrame(1, { prompt, said });
+      const sent = messageText({ id: 1, result: { prompt, said } });
       return (
         [frame, body, said].every(isStrict) &&
         isStrict(JSON.parse(sent)) &&
