@@ -6,6 +6,7 @@ import type { Readable, Writable } from 'node:stream';
 import * as v from 'valibot';
 import { LineSplitter, messageOf } from '../../lib/index.ts';
 import { version } from '../../protocol/index.ts';
+import { type IncomingRequest, JsonRpcError, Peer, type Reply, rpcCodes } from '../../rpc/index.ts';
 
 export interface McpTool {
   readonly name: string;
@@ -22,60 +23,31 @@ const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'
 const maxLineBytes = 1_048_576;
 const maxInFlight = 16;
 
-const Id = v.union([v.string(), v.number()]);
-const Message = v.looseObject({
-  jsonrpc: v.literal('2.0'),
-  id: v.optional(Id),
-  method: v.string(),
-  params: v.optional(v.record(v.string(), v.unknown()), {}),
-});
+const notARequest = { code: rpcCodes.invalidRequest, message: 'This is not a request.' };
+const Params = v.optional(v.record(v.string(), v.unknown()), {});
 const Call = v.looseObject({ name: v.string(), arguments: v.optional(v.unknown(), {}) });
-
-class RpcFault extends Error {
-  readonly code: number;
-
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
 
 /** Serves `tools` until the input ends or `signal` aborts; running calls are aborted then. */
 export async function serveMcp(
   tools: readonly McpTool[],
   { input, output, signal }: { readonly input: Readable; readonly output: Writable; readonly signal: AbortSignal },
 ): Promise<void> {
-  const running = new Map<string | number, AbortController>();
-  const send = (message: object) => void output.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
-  const fail = (id: string | number | null, code: number, message: string) => send({ id, error: { code, message } });
+  const peer = new Peer({
+    send: (text) => void output.write(`${text}\n`),
+    onRequest: take,
+    onInvalid: ({ id }) => peer.refuse(id, notARequest),
+    failureOf: (error) => ({ code: rpcCodes.internalError, message: messageOf(error) }),
+    cancel: { method: 'notifications/cancelled' },
+    isStrict: true,
+  });
 
-  function take(line: string): void {
-    if (line.trim() === '') return;
-    const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), Message), line);
-    if (!parsed.success) {
-      fail(null, -32_600, 'This is not a request.');
-      return;
+  async function take({ id, method, params: given, signal: stopped }: IncomingRequest): Promise<Reply> {
+    if (peer.isAnswering(id) || peer.answering >= maxInFlight) {
+      throw new JsonRpcError({ code: rpcCodes.invalidRequest, message: 'Too many requests at once.' });
     }
-    const { id, method, params } = parsed.output;
-    if (method === 'notifications/cancelled') {
-      const cancelled = v.safeParse(Id, params['requestId']);
-      if (cancelled.success) running.get(cancelled.output)?.abort();
-    }
-    if (id === undefined) return;
-    if (running.has(id) || running.size >= maxInFlight) {
-      fail(id, -32_600, 'Too many requests at once.');
-      return;
-    }
-    const stop = new AbortController();
-    running.set(id, stop);
-    answer(method, params, stop.signal)
-      .then(
-        (result) => !stop.signal.aborted && send({ id, result }),
-        (error: unknown) => {
-          if (!stop.signal.aborted) fail(id, error instanceof RpcFault ? error.code : -32_603, messageOf(error));
-        },
-      )
-      .finally(() => running.delete(id));
+    const params = v.safeParse(Params, given);
+    if (!params.success) throw new JsonRpcError(notARequest);
+    return { result: await answer(method, params.output, stopped) };
   }
 
   async function answer(method: string, params: Readonly<Record<string, unknown>>, aborted: AbortSignal) {
@@ -100,14 +72,16 @@ export async function serveMcp(
       case 'tools/call':
         return call(params, aborted);
       default:
-        throw new RpcFault(-32_601, 'Method not found');
+        throw new JsonRpcError({ code: rpcCodes.methodNotFound, message: 'Method not found' });
     }
   }
 
   async function call(params: Readonly<Record<string, unknown>>, aborted: AbortSignal) {
     const asked = v.safeParse(Call, params);
     const tool = asked.success ? tools.find(({ name }) => name === asked.output.name) : undefined;
-    if (!asked.success || !tool) throw new RpcFault(-32_602, 'There is no such tool.');
+    if (!asked.success || !tool) {
+      throw new JsonRpcError({ code: rpcCodes.invalidParams, message: 'There is no such tool.' });
+    }
     try {
       const value = await tool.run(asked.output.arguments, aborted);
       return { content: [{ type: 'text', text: JSON.stringify(value, null, 2) }] };
@@ -119,7 +93,11 @@ export async function serveMcp(
   const lines = new LineSplitter({
     maxBytes: maxLineBytes,
     longer: 'cut',
-    onLine: (line, isCut) => (isCut ? fail(null, -32_600, 'The message is too long.') : take(line.toString())),
+    onLine: (line, isCut) => {
+      const text = line.toString();
+      if (isCut) peer.refuse(null, { code: rpcCodes.invalidRequest, message: 'The message is too long.' });
+      else if (text.trim() !== '') peer.receive(text);
+    },
   });
   const end = () => input.destroy();
   signal.addEventListener('abort', end, { once: true });
@@ -129,6 +107,6 @@ export async function serveMcp(
     if (!signal.aborted) throw error;
   } finally {
     signal.removeEventListener('abort', end);
-    for (const stop of running.values()) stop.abort();
+    peer.close(new Error('The client has gone.'));
   }
 }
