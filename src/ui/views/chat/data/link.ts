@@ -2,8 +2,9 @@ import { fromCallback } from 'xstate';
 import type { ConversationCommand, ConversationEvent, ConversationLinkInput } from '../../../../../machines/browser.ts';
 import { messageOf } from '../../../../lib/browser.ts';
 import type { InputPart, RpcParams, RpcResult, Thread } from '../../../../protocol/index.ts';
+import { JsonRpcError } from '../../../../rpc/browser.ts';
 import { ApiError } from '../../../app/api.ts';
-import { openRpc, type Rpc, RpcError, rpcCodes, type ServerMessage } from './rpc.ts';
+import { openRpc, type Rpc, rpcCodes, type ServerMessage } from './rpc.ts';
 
 /** Effects of the link on the rest of the page. */
 export interface LinkEffects {
@@ -184,7 +185,7 @@ class Link {
       this.#report({ type: 'MESSAGE.ACCEPTED', messageId });
     } catch (error) {
       // Without an answer the next reading says whether it arrived.
-      if (!(error instanceof RpcError)) return;
+      if (!(error instanceof JsonRpcError)) return;
       this.#effects.onRefused(messageId, error.message);
       this.#report({ type: 'MESSAGE.REFUSED', messageId });
     }
@@ -205,14 +206,14 @@ class Link {
     try {
       await rpc.call('approval/respond', { requestId, decision });
     } catch (error) {
-      const isDecided = error instanceof RpcError && error.code === rpcCodes.approvalNotFound;
+      const isDecided = error instanceof JsonRpcError && error.code === rpcCodes.approvalNotFound;
       if (!isDecided) this.#effects.onFault(`The decision did not arrive: ${messageOf(error)}`);
       this.#report(isDecided ? { type: 'APPROVAL.RESOLVED', requestId } : { type: 'APPROVAL.FAILED', requestId });
     }
   }
 
   #failed(error: unknown): void {
-    if (error instanceof RpcError && error.code === rpcCodes.threadNotFound) {
+    if (error instanceof JsonRpcError && error.code === rpcCodes.threadNotFound) {
       this.#report({ type: 'LINK.GONE' });
       return;
     }
