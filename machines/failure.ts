@@ -7,18 +7,23 @@ export interface Failure {
   readonly isRetryable: boolean;
   /** Time before the next try, as the other side requested. */
   readonly retryAfterMs?: number;
+  /** Repetitions after which the same failure ends the work, where the limit of the work is higher. */
+  readonly maxRetries?: number;
   /** Refused part that the next request leaves out, in words. Absent: the next request would be the same. */
   readonly leftOut?: string;
 }
 
 /** Converts a thrown value by its fields. Without a code it is a bug, `internalError`, and not retryable. */
 export function failureOf(error: unknown): Failure {
-  const { code, message, isRetryable, retryAfterMs, leftOut } = (error ?? {}) as Readonly<Record<string, unknown>>;
+  const { code, message, isRetryable, retryAfterMs, maxRetries, leftOut } = (error ?? {}) as Readonly<
+    Record<string, unknown>
+  >;
   return {
     code: typeof code === 'string' ? code : 'internalError',
     message: typeof message === 'string' ? message : String(error),
     isRetryable: isRetryable === true,
     ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
+    ...(typeof maxRetries === 'number' && { maxRetries }),
     ...(typeof leftOut === 'string' && { leftOut }),
   };
 }

@@ -7,7 +7,7 @@ import type { TurnFinish, TurnInterrupter, TurnTokens } from './turn-types.ts';
 export type TurnSnapshot = SnapshotFrom<typeof turnMachine>;
 
 /** Error of a turn, in the words of the protocol. */
-export type TurnError = Omit<Failure, 'isRetryable' | 'leftOut'>;
+export type TurnError = Omit<Failure, 'isRetryable' | 'maxRetries' | 'leftOut'>;
 
 /** End of a turn, in the words of the protocol. */
 export type TurnEnd =

@@ -34,8 +34,11 @@ const emptyShare = 0.25;
 /** 0.5 s, 1 s, 2 s, … 30 s, each up to a quarter shorter: eight repetitions wait about a minute and a half. */
 const retryBackoff = { firstMs: 500, capMs: 30_000, jitter: jitters.upperQuarter };
 
-const canRetry = ({ limits, patience }: TurnContext, { isRetryable, retryAfterMs = 0 }: Failure): boolean =>
-  isRetryable && patience.failedRequests < limits.maxRetries && retryAfterMs <= maxRetryAfterMs;
+const canRetry = (
+  { limits, patience }: TurnContext,
+  { isRetryable, retryAfterMs = 0, maxRetries = limits.maxRetries }: Failure,
+): boolean =>
+  isRetryable && patience.failedRequests < Math.min(limits.maxRetries, maxRetries) && retryAfterMs <= maxRetryAfterMs;
 
 const isEmpty = ({ flaw, isSteered }: Inference): boolean => flaw === 'empty' && !isSteered;
 

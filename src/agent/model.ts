@@ -196,6 +196,8 @@ export interface ModelErrorOptions extends ErrorOptions {
   readonly retryAfterMs?: number | undefined;
   /** Whether a repeat may succeed. Default: the value for the code. */
   readonly isRetryable?: boolean | undefined;
+  /** Repetitions that are enough for this failure; default: the turn's. */
+  readonly maxRetries?: number | undefined;
   /** The service does not accept the state of an earlier answer. */
   readonly refusesState?: boolean;
   /** HTTP status of the answer; absent: no answer came. */
@@ -210,6 +212,7 @@ export class ModelError extends Error {
   readonly retryAfterMs: number | undefined;
   /** A repeat of this request may succeed later. */
   readonly isRetryable: boolean;
+  readonly maxRetries: number | undefined;
   /** The request may succeed without the state of earlier answers. */
   readonly refusesState: boolean;
   /** HTTP status of the answer, or the one that an error inside it stands for; undefined: no answer came. */
@@ -220,6 +223,7 @@ export class ModelError extends Error {
     this.code = code;
     this.retryAfterMs = options.retryAfterMs;
     this.isRetryable = options.isRetryable ?? retryableCodes.has(code);
+    this.maxRetries = options.maxRetries;
     this.refusesState = options.refusesState ?? false;
     this.status = options.status;
   }

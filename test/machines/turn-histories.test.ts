@@ -131,6 +131,31 @@ t.test('pauses double up to 30 s; eight repetitions wait about a minute and a ha
 });
 
 t.test(
+  'a failure that names fewer repetitions ends the turn after them, and one that names more does not',
+  async (t) => {
+    for (const [limit, named, most] of [
+      [8, 2, 2],
+      [3, 5, 3],
+    ] as const) {
+      const world = new World({ maxRetries: limit });
+      const failure = Object.assign(new Error('refused'), { ...cut, maxRetries: named });
+      await to.inferring(world);
+      for (let attempt = 1; attempt <= most; attempt += 1) {
+        open(world.infer).fail(failure);
+        await flush();
+        t.equal(world.value, 'retrying');
+        world.clock.increment(world.context.patience.retryMs);
+        open(world.check).answer(checkOf());
+        await flush();
+      }
+      open(world.infer).fail(failure);
+      await flush();
+      t.match(world.state.end, { status: 'failed', error: { code: 'upstreamProtocol' } });
+    }
+  },
+);
+
+t.test(
   'the pause that the upstream asks for is used unchanged; beyond two minutes the turn does not wait',
   async (t) => {
     const asking = (retryAfterMs: number) => Object.assign(new Error('slow down'), { ...cut, retryAfterMs });

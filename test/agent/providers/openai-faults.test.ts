@@ -2,6 +2,7 @@ import { createServer as createTcpServer } from 'node:net';
 import { inspect } from 'node:util';
 import t, { type Test } from 'tap';
 import type { ModelError, ModelEvent } from '../../../src/agent/model.ts';
+import { brokenFault } from '../../../src/agent/providers/upstream/errors.ts';
 import {
   type Action,
   answered,
@@ -205,18 +206,32 @@ async function listening(t: Test, server: ReturnType<typeof createTcpServer>): P
   return (server.address() as { port: number }).port;
 }
 
-t.test('a refused connection is reported with its address', async (t) => {
-  // Not one that was free a moment ago: another process may be given that.
-  const port = 1;
-  const provider = openAi(`http://user:${apiKey}@127.0.0.1:${port}/v1?key=${apiKey}`);
-  const error = await rejection(collect(provider));
-  t.match(error, {
-    code: 'upstreamUnreachable',
-    isRetryable: true,
-    message: `The upstream at 127.0.0.1:${port} cannot be reached: ECONNREFUSED.`,
-  });
-  t.notMatch(inspect(error, { depth: 9, showHidden: true }), apiKey);
-});
+t.test(
+  'a refused connection to this machine names its address, the way to start a server and the setting',
+  async (t) => {
+    // Not one that was free a moment ago: another process may be given that.
+    const port = 1;
+    const provider = openAi(`http://user:${apiKey}@127.0.0.1:${port}/v1?key=${apiKey}`);
+    const error = await rejection(collect(provider));
+    t.match(error, {
+      code: 'upstreamUnreachable',
+      isRetryable: true,
+      maxRetries: 4,
+      message: `The upstream at 127.0.0.1:${port} cannot be reached: ECONNREFUSED. Nothing listens there. Start the model server, or correct EndPoint; oratorio model names its file.`,
+    });
+    const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+    t.match(
+      brokenFault(refused, { address: '[::1]:11434' }, false).message,
+      'Start the model server (ollama serve), or',
+    );
+    for (const place of [{ address: 'models.example:11434' }, { address: '127.0.0.1:11434', proxy: 'proxy:3128' }]) {
+      const elsewhere = brokenFault(refused, place, false);
+      t.match(elsewhere, { isRetryable: true, maxRetries: undefined }, 'control: another machine is waited for');
+      t.notMatch(elsewhere.message, 'Nothing listens');
+    }
+    t.notMatch(inspect(error, { depth: 9, showHidden: true }), apiKey);
+  },
+);
 
 t.test('a server that does not speak HTTP is a typed error', async (t) => {
   const port = await listening(

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { maxRetryAfterMs } from '../../../../machines/index.ts';
+import { isLoopback } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { ModelError, type ModelErrorCode } from '../../model.ts';
 import type { KeySource } from '../settings.ts';
@@ -267,6 +268,8 @@ export function brokenFault(error: NodeJS.ErrnoException, place: Place, hasAnswe
   }
   if (hasAnswer) return cutFault();
   if (code === 'ERR_PROXY_TUNNEL') return proxyRefusedFault(place, (error as { statusCode?: unknown }).statusCode);
+  if (code === 'ECONNREFUSED' && place.proxy === undefined && isLoopback(new URL(`http://${place.address}`).hostname))
+    return notListeningFault(place);
   const reason = code || 'no reason given';
   return new ModelError(
     'upstreamUnreachable',
@@ -275,6 +278,23 @@ export function brokenFault(error: NodeJS.ErrnoException, place: Place, hasAnswe
       isRetryable: temporaryErrors.has(code),
     },
   );
+}
+
+/** Commands that start local model servers, by their usual ports. */
+const startCommands: Readonly<Record<string, string>> = {
+  '1234': 'lms server start',
+  '8000': 'vllm serve MODEL',
+  '8080': 'llama-server -m FILE',
+  '11434': 'ollama serve',
+};
+/** Repetitions for a local server that is started again: seven seconds. Longer waiting starts no server. */
+const localRetries = 4;
+
+function notListeningFault({ address }: Place): ModelError {
+  const command = startCommands[address.slice(address.lastIndexOf(':') + 1)];
+  const start = `Start the model server${command === undefined ? '' : ` (${command})`}`;
+  const message = `The upstream at ${address} cannot be reached: ECONNREFUSED. Nothing listens there. ${start}, or correct EndPoint; oratorio model names its file.`;
+  return new ModelError('upstreamUnreachable', message, { maxRetries: localRetries });
 }
 
 /** Failure of a proxy that opens no connection, or requires a user name. */

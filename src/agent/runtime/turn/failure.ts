@@ -17,8 +17,14 @@ export function codedFailureOf(error: unknown): Failure | undefined {
   if (error instanceof DelegateError) return { code: error.code, message: error.message, isRetryable: false };
   if (isMissingPart(error)) return replacedProgram;
   if (!(error instanceof ModelError)) return undefined;
-  const { code, message, retryAfterMs } = error;
-  return { code, message, isRetryable: error.isRetryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  const { code, message, isRetryable, retryAfterMs, maxRetries } = error;
+  return {
+    code,
+    message,
+    isRetryable,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(maxRetries !== undefined && { maxRetries }),
+  };
 }
 
 /** Failure by a bug, which the log has under this id. */
