@@ -12,14 +12,7 @@ import {
   parseEnv,
   type VariableName,
 } from '../../src/deploy/files/index.ts';
-import {
-  type Composition,
-  composeConfig,
-  composeVersions,
-  compositionOf,
-  type Service,
-  writeStack,
-} from './files/compose.ts';
+import { type Composition, composeConfig, compositionOf, type Service, writeStack } from './files/compose.ts';
 
 t.jobs = 2;
 
@@ -67,59 +60,49 @@ const combinations = stacks.flatMap((stack) =>
 );
 type Combination = (typeof combinations)[number];
 
-/** Half of them, with each pair of stack, ingress and SELinux: version 1, in Python, takes ten times as long for one. */
-const pairs = combinations.filter(
-  ({ values, hasIngress, isSelinux }) => (values === secrets) === (hasIngress === isSelinux),
-);
-
 const base = 'docker-compose.yml';
 const overlay = 'docker-compose.webhook.yml';
 
-for (const { version, start } of composeVersions) {
-  t.test(`Compose ${version}`, { buffered: true }, async (t) => {
-    const compose = await start(t);
-    for (const combination of version === 'v2' ? combinations : pairs) {
-      await t.test(`${combination.title} has the expected composition`, async (t) => {
-        const directory = stackOf(t, combination);
-        const ran = await composeConfig(compose, directory, combination.hasIngress ? [base, overlay] : [base]);
-        t.equal(ran.exitCode, 0, ran.stderr);
-        t.equal(ran.stderr, '', 'without a warning');
-        checkComposition(t, compositionOf(ran.stdout, directory), combination);
-      });
-    }
-
-    for (const name of ['ORATORIO_AGENT_TOKEN', 'ORATORIO_GITHUB_WEBHOOK_SECRET']) {
-      await t.test(`refuses a stack without ${name}, by its name and with no value of another`, async (t) => {
-        const directory = stackOf(t, { ...stacks[0], values: { ...secrets, [name]: '' }, isSelinux: false });
-        const ran = await composeConfig(compose, directory, [base, overlay]);
-        t.not(ran.exitCode, 0);
-        t.match(ran.stderr, `set ${name} in .env`);
-        for (const value of Object.values(secrets)) t.notOk(ran.stderr.includes(value), 'no secret is told');
-      });
-    }
-
-    await t.test('a manual setup from the committed files is a stack (specification §4.4 rule 10)', async (t) => {
-      const files = Object.fromEntries(deployFiles().map(([path, text]) => [path.replace('deploy/', ''), text]));
-      const env = changeEnv(files['.env.example'] ?? '', secrets);
-      const directory = join(t.testdir({}), 'stack');
-      writeStack(directory, { ...files, '.env': env });
-      const ran = await composeConfig(compose, directory, [base, overlay]);
-      t.equal(ran.exitCode, 0, ran.stderr);
-      t.strictSame(Object.keys(compositionOf(ran.stdout, directory).services).sort(), [
-        'agent',
-        'backend',
-        'webhook-gateway',
-      ]);
-    });
-
-    await t.test('a variable of the shell overrides .env', async (t) => {
-      const directory = stackOf(t, { values: secrets, isSelinux: false });
-      const ran = await composeConfig(compose, directory, [base], { ORATORIO_AGENT_TOKEN: 'of-the-shell' });
-      const { services } = compositionOf(ran.stdout, directory);
-      t.equal(services['agent']?.environment['ORATORIO_AGENT_TOKEN'], 'of-the-shell');
-    });
+for (const combination of combinations) {
+  t.test(`${combination.title} has the expected composition`, async (t) => {
+    const directory = stackOf(t, combination);
+    const ran = await composeConfig(directory, combination.hasIngress ? [base, overlay] : [base]);
+    t.equal(ran.exitCode, 0, ran.stderr);
+    t.equal(ran.stderr, '', 'without a warning');
+    checkComposition(t, compositionOf(ran.stdout, directory), combination);
   });
 }
+
+for (const name of ['ORATORIO_AGENT_TOKEN', 'ORATORIO_GITHUB_WEBHOOK_SECRET']) {
+  t.test(`refuses a stack without ${name}, by its name and with no value of another`, async (t) => {
+    const directory = stackOf(t, { ...stacks[0], values: { ...secrets, [name]: '' }, isSelinux: false });
+    const ran = await composeConfig(directory, [base, overlay]);
+    t.not(ran.exitCode, 0);
+    t.match(ran.stderr, `set ${name} in .env`);
+    for (const value of Object.values(secrets)) t.notOk(ran.stderr.includes(value), 'no secret is told');
+  });
+}
+
+t.test('a manual setup from the committed files is a stack (specification §4.4 rule 10)', async (t) => {
+  const files = Object.fromEntries(deployFiles().map(([path, text]) => [path.replace('deploy/', ''), text]));
+  const env = changeEnv(files['.env.example'] ?? '', secrets);
+  const directory = join(t.testdir({}), 'stack');
+  writeStack(directory, { ...files, '.env': env });
+  const ran = await composeConfig(directory, [base, overlay]);
+  t.equal(ran.exitCode, 0, ran.stderr);
+  t.strictSame(Object.keys(compositionOf(ran.stdout, directory).services).sort(), [
+    'agent',
+    'backend',
+    'webhook-gateway',
+  ]);
+});
+
+t.test('a variable of the shell overrides .env', async (t) => {
+  const directory = stackOf(t, { values: secrets, isSelinux: false });
+  const ran = await composeConfig(directory, [base], { ORATORIO_AGENT_TOKEN: 'of-the-shell' });
+  const { services } = compositionOf(ran.stdout, directory);
+  t.equal(services['agent']?.environment['ORATORIO_AGENT_TOKEN'], 'of-the-shell');
+});
 
 function stackOf(t: Test, { values, isSelinux }: { readonly values: Values; readonly isSelinux: boolean }): string {
   const directory = join(t.testdir({}), 'stack');

@@ -1,12 +1,12 @@
 /**
- * Programs that the tests of a stack run, each of a known version: of this machine, or Debian's own packages. Compose 1.29 is
- * installed with apt-get where we are root; the others are unpacked into a cache of this user, and nothing is installed.
+ * Programs that the tests of a stack run, each of a known version: of this machine, or Debian's own packages. These
+ * are unpacked into a cache of this user, and nothing is installed.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { writeFileAtomic } from '../../src/lib/index.ts';
-import { cachedPackage, installPackages } from './debian.ts';
+import { cachedPackage } from './debian.ts';
 import { run } from './run.ts';
 import { cacheDirectory } from './tool-cache.ts';
 
@@ -27,22 +27,9 @@ interface Tool {
 
 const caddyVersion = ['version'];
 const composeVersion = ['version', '--short'];
-const debianCompose = '/usr/bin/docker-compose';
 const plugin = 'cli-plugins/docker-compose';
 
 const tools = {
-  composeV1: {
-    title: 'Docker Compose 1.29',
-    variable: 'ORATORIO_TEST_COMPOSE_V1',
-    programs: ['docker-compose'],
-    versionArgs: composeVersion,
-    version: /^1\.29\./,
-    fetch: async () => {
-      await installPackages(new Map([['docker-compose', debianCompose]]));
-      return debianCompose;
-    },
-    advice: 'On Debian 12: apt-get install --no-install-recommends docker-compose',
-  },
   composeV2: {
     title: 'Docker Compose 2.20 or later',
     variable: 'ORATORIO_TEST_COMPOSE_V2',
@@ -80,9 +67,7 @@ const tools = {
 /** Each is asked for once in a process. */
 const found = new Map<Tool, Promise<string>>();
 
-/** Path of Docker Compose 1.29, the last of version 1. Rejects with an Error that says what to install, as all of these. */
-export const composeV1 = (): Promise<string> => find(tools.composeV1);
-/** Path of Docker Compose 2 as a program of its own, `docker-compose`. */
+/** Path of Docker Compose 2 as a program of its own, `docker-compose`. Rejects with an Error that says what to install, as all of these. */
 export const composeV2 = (): Promise<string> => find(tools.composeV2);
 /** Path of Caddy 2.6, the oldest that serves a DNS host. */
 export const caddy26 = (): Promise<string> => find(tools.caddy26);
@@ -138,8 +123,8 @@ function printedBy(path: string, args: readonly string[]): Promise<string> {
 }
 
 /**
- * Stores the version in the cache, for as long as the file of the program is unchanged: Compose 1.29 takes half a second to
- * print it, and is a candidate of two tools in each process that uses one.
+ * Stores the version in the cache, for as long as the file of the program is unchanged: some
+ * programs take half a second to print it.
  */
 async function storedOrPrinted(program: string, args: readonly string[]): Promise<string> {
   const { ino, size, mtimeMs, ctimeMs } = statSync(program);

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isBuilt } from '../../scripts/stamp.mjs';
 import { root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
-import { caddy211, composeV1, composeV2 } from '../deploy/tools.ts';
+import { caddy211, composeV2 } from '../deploy/tools.ts';
 import { baseArchive } from './base-archive.ts';
 import { removeControlGroups } from './control-groups.ts';
 import { demandPrograms, ownNamespaces } from './prerequisites.ts';
@@ -25,11 +25,10 @@ function refuse(error: unknown): never {
 }
 
 /** Everything from the network, by the variables that say where it is. */
-async function fetchAll(files: readonly string[]): Promise<Record<string, string>> {
+async function fetchAll(): Promise<Record<string, string>> {
   await demandPrograms();
   return {
     [variables.base]: await baseArchive(),
-    ...(files.some((file) => file.includes('compose-v1')) && { ORATORIO_TEST_COMPOSE_V1: await composeV1() }),
     ORATORIO_TEST_COMPOSE_V2: await composeV2(),
     ORATORIO_TEST_CADDY_211: await caddy211(),
   };
@@ -63,7 +62,7 @@ async function runInside(
 
 const files = process.argv.length > 2 ? process.argv.slice(2) : globSync('test/stack/*.stack.ts', { cwd: root });
 files.sort();
-const fetched = await fetchAll(files).catch(refuse);
+const fetched = await fetchAll().catch(refuse);
 if (!isBuilt()) run(process.execPath, [join(root, 'scripts', 'node22.mjs'), join(root, 'scripts', 'build.ts')]);
 const directory = mkdtempSync(join(tmpdir(), 'oratorio-stack-'));
 try {

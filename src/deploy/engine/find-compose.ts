@@ -16,9 +16,6 @@ export interface ComposeSearch {
   readonly extra: Environment;
 }
 
-/** The first that knows conditions of `depends_on` in a file without a version, which the stack's composition needs. */
-const oldestV1 = '1.29';
-
 /** Where docker looks for its plugins: one of them works without docker, too. */
 const pluginDirectories = [
   '/usr/local/lib/docker/cli-plugins',
@@ -35,10 +32,7 @@ export async function findCompose(ask: Ask, search: ComposeSearch): Promise<Foun
     const [command, ...words] = composeProgram;
     const version = versionOf(await unlessMissing(ask(command, [...words, 'version', '--short'], search.extra)));
     if (version === null) continue;
-    if (isAtLeast(version, '2.0')) return { compose: { kind: 'v2', version }, composeProgram };
-    // Podman speaks enough of Docker's language for v2 only.
-    if (isAtLeast(version, oldestV1) && search.kind === 'docker')
-      return { compose: { kind: 'v1', version }, composeProgram };
+    if (isAtLeast(version, '2.0')) return { compose: { version }, composeProgram };
     outdated ??= version;
   }
   throw composeMissing(search, outdated);
@@ -77,8 +71,8 @@ function composeMissing({ kind }: ComposeSearch, outdated: string | null): Deplo
   }
   return new DeployError(
     'composeMissing',
-    `${seen}: Compose v2, or docker-compose ${oldestV1}, is needed.`,
-    'Install it: apt-get install docker-compose-plugin (packages of Docker) or docker-compose (Debian)',
+    `${seen}: Compose v2 is needed.`,
+    'Install it: apt-get install docker-compose-plugin (packages of Docker), docker-compose-v2 (Ubuntu) or docker-compose (Debian 13)',
   );
 }
 

@@ -20,8 +20,8 @@ export interface FindOptions {
 export type Ask = (program: string, args: readonly string[], extra?: Environment) => Promise<RunResult>;
 
 /**
- * Looks for a container engine that answers, and for a composition tool: docker with Compose v2 or, without it,
- * docker-compose 1.29; else podman's socket with Compose v2.
+ * Looks for a container engine that answers, and for a composition tool: docker, else podman's socket, each with
+ * Compose v2.
  * @throws DeployError engineMissing, engineUnreachable, composeMissing, each with what to do; cancelled
  */
 export async function findEngine({ env, signal }: FindOptions): Promise<Engine> {
@@ -132,8 +132,7 @@ async function unlessMissing(asked: Promise<RunResult>, what: string): Promise<R
   }
 }
 
-const installHint =
-  'Install Docker with Compose: apt-get install docker.io docker-compose, or see https://docs.docker.com/engine/install/';
+const installHint = 'Install Docker with Compose v2: see https://docs.docker.com/engine/install/';
 
 const engineMissing = (): DeployError =>
   new DeployError('engineMissing', 'There is no container engine on this machine (no docker, no podman).', installHint);

@@ -38,7 +38,7 @@ interface ContainerStart {
 
 /**
  * Passes the output of a stack's services to `onLine`, line by line as it arrives, without secrets and control characters. Reads
- * from the engine, because Compose v1 lacks `--since`. Resolves at the end of the logs or, when following, when `signal` aborts.
+ * from the engine. Resolves at the end of the logs or, when following, when `signal` aborts.
  * @throws DeployError engineFailed, invalidInput (`since`), notAStack
  */
 export async function followLogs(

@@ -7,7 +7,7 @@ import type { Engine } from './types.ts';
 
 export interface PinnedImage {
   readonly reference: string;
-  /** `name@sha256:…` when a registry knows it, else the id of the image on this machine. Compose v1 and v2 take both for `image:`. */
+  /** `name@sha256:…` when a registry knows it, else the id of the image on this machine. Compose takes both for `image:`. */
   readonly pinned: string;
   readonly id: string;
 }

@@ -1,7 +1,7 @@
 import { defaults } from '../defaults.ts';
 import type { StackLayout } from '../layout.ts';
 import type { ServiceName } from '../stack-plan.ts';
-import { failureOf, must, type OperationOptions, passedOn } from './operation.ts';
+import { failureOf, type OperationOptions, passedOn } from './operation.ts';
 import type { Engine, RunResult } from './types.ts';
 
 export interface StartOptions extends OperationOptions {
@@ -23,15 +23,7 @@ export async function startServices(
   const settings = { ...passedOn(options), timeoutMs: defaults.timeouts.upMs };
   const compose = (...args: string[]): Promise<RunResult> => engine.runCompose(stack, [...args, ...services], settings);
   const what = `Starting ${services.join(', ')}`;
-  const isV1 = engine.compose.kind === 'v1';
-  const remove = () => must(what, compose('rm', '--stop', '--force'), 'startFailed');
-  // v1 cannot replace a container on an engine of today (KeyError 'ContainerConfig'), but it can create a missing one.
-  if (isV1 && recreate) await remove();
-  const flags = recreate ? ['--no-deps', ...(isV1 ? [] : ['--force-recreate'])] : [];
-  const up = (): Promise<RunResult> => compose('up', '--detach', ...flags);
-  const first = await up();
-  const isThatBug = isV1 && first.exitCode !== 0 && `${first.stdout}${first.stderr}`.includes('ContainerConfig');
-  if (isThatBug) await remove();
-  const result = isThatBug ? await up() : first;
+  const flags = recreate ? ['--no-deps', '--force-recreate'] : [];
+  const result = await compose('up', '--detach', ...flags);
   if (result.exitCode !== 0) throw failureOf(what, result, 'startFailed');
 }

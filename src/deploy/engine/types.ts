@@ -42,7 +42,7 @@ export interface ServiceState {
 /** A container engine with a composition tool, both found and answering. */
 export interface Engine {
   readonly runtime: { readonly kind: 'docker' | 'podman'; readonly version: string; readonly isRootless: boolean };
-  readonly compose: { readonly kind: 'v1' | 'v2'; readonly version: string };
+  readonly compose: { readonly version: string };
   /** Runs a command line of the engine, e.g. `['image', 'inspect', …]`. A failure is a result, not an error. */
   run(args: readonly string[], options: RunOptions): Promise<RunResult>;
   /**

@@ -18,7 +18,7 @@ const onLoopback = (name: VariableName, port: number): string => `${publishedAs(
 const publishedAs = (name: VariableName): string => `127.0.0.1:${reference(name)}`;
 
 /**
- * `docker-compose.yml` (specification §2.9), marked as ours. The same text for every stack, for Compose v1.29 and v2.
+ * `docker-compose.yml` (specification §2.9), marked as ours. The same text for every stack.
  */
 export function composeFile(options: MountOptions): string {
   return composed(about, {

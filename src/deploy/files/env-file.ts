@@ -5,13 +5,13 @@ import { allVariables, isSecretVariable } from './variables.ts';
 export interface EnvFile {
   /** Values by name; the later of two lines with one name holds, as for Compose. Nothing is expanded. */
   readonly values: ReadonlyMap<string, string>;
-  /** Lines that Compose v1 and v2 read differently, or not at all. Never with a value. */
+  /** Lines whose value Compose changes or does not read. Never with a value. */
   readonly problems: readonly EnvProblem[];
 }
 
 const isOurs = (key: string): boolean => allVariables().some(([name]) => name === key);
 
-/** Reads `.env` as both versions of Compose do. */
+/** Reads `.env` as Compose does. */
 export function parseEnv(text: string): EnvFile {
   const values = new Map<string, string>();
   const problems: EnvProblem[] = [];
@@ -38,7 +38,7 @@ export function parseEnv(text: string): EnvFile {
  * Sets and removes (null) variables and does not change any other character. For a name that occurs twice, the later line
  * is set; a missing name is added at the end.
  *
- * @throws DeployError (secretRefused, invalidInput) for a value that some Compose does not read literally; the error names the
+ * @throws DeployError (secretRefused, invalidInput) for a value that Compose does not read literally; the error names the
  * variable and the kind of character, never the value
  */
 export function changeEnv(text: string, changes: Readonly<Record<string, string | null>>): string {
@@ -57,10 +57,8 @@ export function envLine(key: string, value: string): string {
 
 const unwritable: readonly (readonly [RegExp, string])[] = [
   [/'/, 'a single quote'],
-  // Compose v1 takes two of them for one, and one before the closing quote for an escape.
+  // Before the closing quote it is an escape.
   [/\\/, 'a backslash'],
-  // Compose v1 puts the variable in its place, in single quotes too.
-  [/\$\{/, '${'],
   [/[\r\n]/, 'a line break'],
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them
   [/[\x00-\x1f\x7f]/, 'a control character'],
@@ -75,8 +73,8 @@ function requireWritable(key: string, value: string | null): void {
   if (found === undefined) return;
   throw new DeployError(
     isSecretVariable(key) ? 'secretRefused' : 'invalidInput',
-    `The value of ${key} contains ${found[1]}, which .env cannot hold for every version of Compose.`,
-    `Use printable ASCII without ', \\ and \${.`,
+    `The value of ${key} contains ${found[1]}, which .env cannot hold.`,
+    `Use printable ASCII without ' and \\.`,
   );
 }
 

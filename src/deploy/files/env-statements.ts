@@ -1,12 +1,12 @@
-/** The grammar of `.env`, as far as Compose v1 (python-dotenv) and v2 (compose-go) agree on it. */
+/** The grammar of `.env` as Compose reads it (compose-go). */
 
 /** Faults of a line; the text completes `Line 3 of .env (NAME): …`. */
 export const envFaults = {
   malformed: 'is not NAME=value',
   unterminated: 'has a quote that is never closed',
   noValue: 'has no value',
-  expansion: "has a $ that Compose replaces: write NAME='value', and not ${",
-  ambiguous: "has quotes or backslashes that versions of Compose read differently: write NAME='value'",
+  expansion: "has a $ that Compose replaces: write NAME='value'",
+  ambiguous: "has quotes or backslashes that Compose changes: write NAME='value'",
   duplicate: 'is set a second time; this one holds',
 } as const satisfies Record<string, string>;
 export type EnvFault = keyof typeof envFaults;
@@ -119,11 +119,7 @@ function quoted(
   return { value: read(inner), length: whole.length, fault: faultOf(inner) };
 }
 
-/** Compose v1 expands `${NAME}` in single quotes too. */
-function singleFault(inner: string): EnvFault | null {
-  if (inner.includes('${')) return 'expansion';
-  return /\\[\\']/.test(inner) ? 'ambiguous' : null;
-}
+const singleFault = (inner: string): EnvFault | null => (/\\[\\']/.test(inner) ? 'ambiguous' : null);
 
 function doubleFault(inner: string): EnvFault | null {
   if (inner.includes('$')) return 'expansion';

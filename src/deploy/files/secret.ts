@@ -14,7 +14,6 @@ export const secretRefusals = {
   notPrintable: 'contains a character that is not printable ASCII',
   quote: 'contains a quote',
   backslash: 'contains a backslash',
-  dollar: 'contains ${',
 } as const satisfies Record<string, string>;
 
 export type SecretRefusal = keyof typeof secretRefusals;
@@ -26,8 +25,6 @@ const forbidden: readonly (readonly [RegExp, SecretRefusal])[] = [
   [/[^\x21-\x7e]/, 'notPrintable'],
   [/["'`]/, 'quote'],
   [/\\/, 'backslash'],
-  // Compose v1 puts a variable in its place, in single quotes too. A $ alone is not changed.
-  [/\$\{/, 'dollar'],
 ];
 
 /** Creates an unguessable secret: 32 random bytes in base64url, 43 characters (specification §4.4). */

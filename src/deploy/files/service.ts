@@ -1,4 +1,4 @@
-/** Common settings of the services in both files of the composition. Only settings that Compose v1.29 supports, too. */
+/** Common settings of the services in both files of the composition. */
 import { stringify } from 'yaml';
 import { marked } from './marker.ts';
 
@@ -48,7 +48,7 @@ export function healthcheckByGet({ port, path }: { readonly port: number; readon
   return healthcheck(['CMD', 'timeout', '4', 'bash', '-c', script]);
 }
 
-/** A file of the composition: our mark, a description, and the document. Compose v1 reads YAML 1.1, where `0:0` is a number. */
+/** A file of the composition: our mark, a description, and the document. */
 export function composed(about: string, document: object): string {
   const comment = about.replace(/^/gm, '# ');
   return marked(

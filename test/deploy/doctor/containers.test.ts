@@ -36,13 +36,13 @@ t.test('without an engine everything that needs one is skipped, and one check sa
 t.test('the versions of engine, composition tool and git are reported', async (t) => {
   const { layout } = stack(t);
   const old = new FakeEngine(layout, {
-    compose: { kind: 'v1', version: '1.29.2' },
+    compose: { version: '2.40.3' },
     runtime: { kind: 'podman', version: '4.3.1', isRootless: false },
   });
   t.match(await askFor(t, 'runtime.engine', layout, { engine: old }), { status: 'warn', saw: 'podman 4.3.1.' });
   t.match(await askFor(t, 'runtime.compose', layout, { engine: old }), {
-    status: 'warn',
-    saw: 'docker-compose 1.29.2.',
+    status: 'ok',
+    saw: 'Compose 2.40.3.',
   });
   const rootless = new FakeEngine(layout, { runtime: { kind: 'docker', version: '28.0.0', isRootless: true } });
   t.match(await askFor(t, 'runtime.engine', layout, { engine: rootless }), {

@@ -137,7 +137,7 @@ export class FakeEngine implements Engine {
   constructor(layout: StackLayout, { runtime, compose }: Partial<Pick<Engine, 'runtime' | 'compose'>> = {}) {
     this.#layout = layout;
     this.runtime = runtime ?? { kind: 'docker', version: '28.2.2', isRootless: false };
-    this.compose = compose ?? { kind: 'v2', version: '2.40.3' };
+    this.compose = compose ?? { version: '2.40.3' };
     const agentEnv = { ORATORIO_AGENT_TOKEN: canaries.ORATORIO_AGENT_TOKEN };
     const backendEnv = {
       Oratorio__AgentServer__AppServerToken: canaries.ORATORIO_AGENT_TOKEN,

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import type { ServiceState } from '../../../src/deploy/engine/index.ts';
 import * as engines from '../../../src/deploy/engine/index.ts';
@@ -54,7 +54,7 @@ t.test(
         program: 'docker',
         composeProgram: ['docker', 'compose'],
         runtime: { kind: 'docker', version: '28', isRootless: false },
-        compose: { kind: 'v2', version: '2.40.3' },
+        compose: { version: '2.40.3' },
       },
       caller,
     );
@@ -77,22 +77,6 @@ t.test(
     t.equal(loud.stdout, '', 'config is always quiet');
   },
 );
-
-t.test('with Compose v1 on a current engine a container is removed and created', async (t) => {
-  const { fake, engine, stack } = setUp(t, { compose: 'v1', hasContainerConfigBug: true });
-  await engines.startServices(engine, stack, ['agent', 'backend'], { recreate: false });
-  t.equal(fake.calls('rm').length, 0);
-  await engines.startServices(engine, stack, ['backend'], { recreate: true });
-  t.equal(fake.calls('--force-recreate').length, 0);
-  t.equal(fake.calls('rm', '--stop', '--force', 'backend').length, 1);
-  writeFileSync(stack.env, readFileSync(stack.env, 'utf8').replace("'oratorio'", "'oratorio:2'"));
-  fake.change({ registry: ['oratorio:2'] });
-  t.strictSame(await engines.pullImages(engine, stack, ['agent', 'backend']), [
-    { image: 'oratorio:2', state: 'pulled' },
-  ]);
-  await engines.startServices(engine, stack, ['agent', 'backend'], { recreate: false });
-  t.match(fake.containers(), { agent: { image: 'oratorio:2' }, backend: { image: 'oratorio:2' } });
-});
 
 t.test('a failed start is reported by its cause, without secrets', async (t) => {
   const { fake, engine, stack } = setUp(t, { leaks: Object.values(stackSecrets).join(' ') });

@@ -16,12 +16,11 @@ const images = ['oratorio', 'caddy:2.11.4-alpine'];
 /** Found already: that it is, is the matter of another file. */
 export function setUp(t: Test, scenario: FakeScenario = {}, options: TestStackOptions = {}): Setup {
   const fake = fakeEngine(t, { images, ...scenario });
-  const kind = scenario.compose === 'v1' ? 'v1' : 'v2';
   const found: engines.FoundEngine = {
     program: 'docker',
-    composeProgram: kind === 'v1' ? ['docker-compose'] : ['docker', 'compose'],
+    composeProgram: ['docker', 'compose'],
     runtime: { kind: 'docker', version: '28.2.2', isRootless: false },
-    compose: { kind, version: '2.40.3' },
+    compose: { version: '2.40.3' },
   };
   return { fake, engine: engines.engineOf(found, fake.env), stack: testStack(t, options) };
 }

@@ -22,7 +22,7 @@ function split(args) {
   return { globals, files, verb, flags, services: rest.filter((word) => !word.startsWith('-')) };
 }
 
-export async function compose(args, kind) {
+export async function compose(args) {
   const { globals, files, verb, flags, services } = split(args);
   if (!verbs[verb]) throw new Failure(`docker compose: unknown command ${verb}`, 16);
   const values = readValues(globals['--env-file']);
@@ -32,7 +32,7 @@ export async function compose(args, kind) {
   const unknown = services.find((service) => !(service in composition.services));
   if (unknown) throw new Failure(`no such service: ${unknown}`);
   const meant = services.length > 0 ? services : Object.keys(composition.services);
-  await verbs[verb]({ composition, project, flags, services: meant, isAll: services.length === 0, kind });
+  await verbs[verb]({ composition, project, flags, services: meant, isAll: services.length === 0 });
 }
 
 /** Reads the values of the file. The caller's environment overrides them, as in real engines. */
@@ -118,29 +118,25 @@ function withDependencies(composition, services) {
   return [...needed];
 }
 
-function up({ composition, project, flags, services, kind }) {
+function up({ composition, project, flags, services }) {
   const meant = flags.includes('--no-deps') ? services : withDependencies(composition, services);
   for (const service of meant) {
     const isForced = flags.includes('--force-recreate') && services.includes(service);
     const isStarted = !flags.includes('--no-start');
-    const line = changeState((state) => bringUp(state, { composition, project, service, kind, isForced, isStarted }));
-    call().stderr.write(` Container ${line}\n`);
+    const line = changeState((state) => bringUp(state, { composition, project, service, isForced, isStarted }));
+    call().stderr.write(` Container ${line}
+`);
   }
 }
 
-function bringUp(state, { composition, project, service, kind, isForced, isStarted }) {
+function bringUp(state, { composition, project, service, isForced, isStarted }) {
   const parts = partsOf(composition, project, service);
   const settings = JSON.stringify(composition.services[service]);
   const [existing] = ofProject(state, project, [service]);
   const isSame = existing?.settings === settings && findImage(state, parts.image)?.id === existing.imageId;
   const isKept = existing && isSame && !isForced;
-  if (existing && !isKept) {
-    const hasBug = kind === 'v1' && scenario().hasContainerConfigBug;
-    if (hasBug) throw new Failure("ERROR: for x  'ContainerConfig'\nKeyError: 'ContainerConfig'");
-    removeContainer(state, existing);
-  }
-  const separator = kind === 'v1' ? '_' : '-';
-  const container = isKept ? existing : createContainer(state, { project, service, separator, ...parts });
+  if (existing && !isKept) removeContainer(state, existing);
+  const container = isKept ? existing : createContainer(state, { project, service, ...parts });
   container.settings = settings;
   if (isStarted && container.status !== 'running') startContainer(container);
   return `${container.name}  ${isKept ? 'Running' : 'Started'}`;

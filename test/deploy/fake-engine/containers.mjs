@@ -26,7 +26,7 @@ export function addImage(state, reference, isFromRegistry) {
   state.images.push({ reference, id: digestOf(content), digest });
 }
 
-export function createContainer(state, { project, service, image, ports, volumes, separator }) {
+export function createContainer(state, { project, service, image, ports, volumes }) {
   const found = findImage(state, image);
   if (!found) throw new Failure(`Error response from daemon: No such image: ${image}`);
   for (const { name } of volumes) {
@@ -35,7 +35,7 @@ export function createContainer(state, { project, service, image, ports, volumes
   }
   const container = {
     id: newId(),
-    name: [project, service, 1].join(separator),
+    name: `${project}-${service}-1`,
     project,
     service,
     image,

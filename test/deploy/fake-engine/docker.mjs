@@ -14,7 +14,7 @@ import {
 } from './containers.mjs';
 import { call, calls, changeState, Failure, readState, record, scenario } from './state.mjs';
 
-const composeVersions = { v2: '2.40.3-3', v1: '1.29.2', old: '1.25.0' };
+const composeVersions = { v2: '2.40.3-3', v1: '1.29.2' };
 
 async function readInput() {
   const chunks = [];
@@ -205,7 +205,7 @@ async function main({ program, pid, args, env, stdout, stderr }) {
     stdout.write(answer.stdout ?? '');
     throw new Failure(answer.stderr ?? '', answer.exitCode ?? 0);
   }
-  const composeProgram = { v2: 'docker', v1: 'docker-compose', old: 'docker-compose' }[kind];
+  const composeProgram = { v2: 'docker', v1: 'docker-compose' }[kind];
   if (isCompose && composeProgram !== program) throw new Failure('docker: unknown command: docker compose', 1);
   if (isCompose && own[0] === 'version') {
     stdout.write(`${composeVersions[kind]}\n`);

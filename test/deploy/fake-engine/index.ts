@@ -33,10 +33,8 @@ export interface FakeScenario {
   readonly isRootless?: boolean;
   /** The engine says that it is podman. */
   readonly podman?: boolean;
-  /** `v1` is a program of its own; `old` too, and is too old. */
-  readonly compose?: 'v2' | 'v1' | 'old' | 'none';
-  /** v1 cannot replace a container, as with engines of today. */
-  readonly hasContainerConfigBug?: boolean;
+  /** `v1` is a program of its own, and too old. */
+  readonly compose?: 'v2' | 'v1' | 'none';
   /** On the machine from the start, without a registry that knows them. */
   readonly images?: readonly string[];
   /** Images that can be pulled; all others are refused. */

@@ -1,11 +1,9 @@
-/** Reads a stack with both versions of Compose, in one form. */
+/** Reads a stack with Compose, in one form. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Test } from 'tap';
 import { parse } from 'yaml';
 import { type Ran, run } from '../run.ts';
 import { composeV2 } from '../tools.ts';
-import { type RunCompose, startComposeV1 } from './compose-v1.ts';
 
 export interface Service {
   readonly [key: string]: unknown;
@@ -22,34 +20,17 @@ export interface Composition {
   readonly volumes: Readonly<Record<string, unknown>>;
 }
 
-async function startComposeV2(): Promise<RunCompose> {
-  const program = await composeV2();
-  return (args, settings) => run(program, args, settings);
-}
-
-interface ComposeVersion {
-  readonly version: string;
-  /** Makes a function that runs it until the test ends. */
-  readonly start: (t: Test) => Promise<RunCompose>;
-}
-
-export const composeVersions: readonly ComposeVersion[] = [
-  { version: 'v1.29', start: startComposeV1 },
-  { version: 'v2', start: startComposeV2 },
-];
-
 /** `compose config` of the files in a directory. Nothing of the environment of the tests reaches it. */
 export async function composeConfig(
-  compose: RunCompose,
   directory: string,
   files: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
   const args = [...files.flatMap((file) => ['-f', file]), 'config'];
-  return compose(args, {
+  return run(await composeV2(), args, {
     cwd: directory,
     timeoutMs: 240_000,
-    // Version 2 ends before its memory has to be collected, which takes a quarter of its processor time.
+    // Compose ends before its memory has to be collected, which takes a quarter of its processor time.
     env: { PATH: process.env['PATH'] ?? '', HOME: directory, GOGC: 'off', ...env },
   });
 }
@@ -60,7 +41,7 @@ export function writeStack(directory: string, files: Readonly<Record<string, str
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
 }
 
-/** Parses the output of `config` of either version. Its `$$` is a `$`. */
+/** Parses the output of `config`. Its `$$` is a `$`. */
 export function compositionOf(printed: string, directory: string): Composition {
   const document = parse(printed) as Composition;
   const services = Object.entries(document.services).map(([name, service]) => [name, normal(service, directory)]);

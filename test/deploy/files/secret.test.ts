@@ -50,7 +50,6 @@ t.test('a refusal names the reason, and never the text', (t) => {
     [`${good}'`, 'quote'],
     [`${good}\``, 'quote'],
     [`${good}\\`, 'backslash'],
-    [`${good}${'$'}{x}`, 'dollar'],
   ];
   for (const [text, refused] of cases) {
     t.strictSame(checkSecretText(text), { refused }, JSON.stringify(text));

@@ -16,9 +16,7 @@ export function engine(context: DoctorContext): Finding {
 }
 
 export function composition(context: DoctorContext): Finding {
-  const { kind, version } = context.engine().compose;
-  const saw = `${kind === 'v2' ? 'docker compose' : 'docker-compose'} ${version}.`;
-  return kind === 'v1' ? warn(saw, 'It works, but is no longer maintained: install the Compose plugin (v2).') : ok(saw);
+  return ok(`Compose ${context.engine().compose.version}.`);
 }
 
 export async function git(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
