@@ -32,17 +32,17 @@ type Message =
   | {
       readonly type: 'welcome';
       readonly to: string;
-      readonly place: Place;
+      readonly place: ReaderPosition;
       readonly connection: Connection;
       readonly events: readonly StreamEvent[];
     }
-  | { readonly type: 'open'; readonly place: Place; readonly resumed: boolean }
+  | { readonly type: 'open'; readonly place: ReaderPosition; readonly resumed: boolean }
   /** Events of the leader; an empty list is a sign of life. */
-  | { readonly type: 'events'; readonly place: Place; readonly events: readonly StreamEvent[] }
+  | { readonly type: 'events'; readonly place: ReaderPosition; readonly events: readonly StreamEvent[] }
   | { readonly type: 'connection'; readonly connection: Connection };
 
 /** Position of a reader: number of batches of this leader, up to this event. */
-interface Place {
+interface ReaderPosition {
   readonly leader: string;
   readonly batch: number;
   readonly lastEventId: string | undefined;
@@ -65,7 +65,7 @@ export function shareStream(options: SharedStreamOptions): SharedStream {
   const tab = unique();
   const channel = locks ? new BroadcastChannel(`oratorio:${name}`) : null;
   const retained = createRetained(options.retain);
-  let place: Place | null = null;
+  let place: ReaderPosition | null = null;
   let connection: Connection = { state: 'connecting' };
   let isJoining = false;
   /** Restarts the leader's connection; null in a tab that does not lead. */
@@ -101,7 +101,7 @@ export function shareStream(options: SharedStreamOptions): SharedStream {
     while (!until.aborted) {
       const attempt = new AbortController();
       const ends = AbortSignal.any([until, attempt.signal]);
-      let now: Place = { leader, batch: place?.leader === leader ? place.batch : 0, lastEventId: from };
+      let now: ReaderPosition = { leader, batch: place?.leader === leader ? place.batch : 0, lastEventId: from };
       renew = () => attempt.abort();
       await options.read({
         signal: ends,

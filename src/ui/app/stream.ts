@@ -72,7 +72,7 @@ export async function readStream(options: StreamOptions): Promise<void> {
       throw new Error('The stream ended.');
     } catch (error) {
       if (options.signal.aborted) return;
-      if (error instanceof Verdict) {
+      if (error instanceof StreamFailure) {
         options.onConnection(error.connection);
         return;
       }
@@ -91,7 +91,7 @@ export async function readStream(options: StreamOptions): Promise<void> {
   }
 }
 
-class Verdict extends Error {
+class StreamFailure extends Error {
   readonly connection: Connection;
 
   constructor(connection: Connection) {
@@ -108,7 +108,7 @@ async function* connect(options: StreamOptions, lastEventId: string | undefined)
   try {
     const token = await options.token().catch((error: unknown) => {
       const verdict = error instanceof ApiError ? verdicts[error.status] : undefined;
-      throw verdict ? new Verdict(verdict) : error;
+      throw verdict ? new StreamFailure(verdict) : error;
     });
     const response = await fetch(options.url, {
       headers: {
@@ -120,7 +120,7 @@ async function* connect(options: StreamOptions, lastEventId: string | undefined)
       signal: abort.signal,
     });
     const verdict = verdicts[response.status];
-    if (verdict) throw new Verdict(verdict);
+    if (verdict) throw new StreamFailure(verdict);
     if (!response.ok) throw await refusal(response);
     if (!response.body) throw new Error(`The server answered ${response.status} without a stream.`);
     options.onOpen(lastEventId !== undefined);

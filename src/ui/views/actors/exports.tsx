@@ -112,7 +112,7 @@ function doingsOf(store: Store, chooseFile: () => void): readonly Doing[] {
     {
       id: 'saveRecording',
       title: 'Save everything as a recording',
-      isEnabled: store.isTold.value && store.chart.value !== undefined,
+      isEnabled: store.isLoaded.value && store.chart.value !== undefined,
       run: () => download(fileName('recording', 'json'), store.record(), 'application/json'),
     },
     { id: 'openRecording', title: 'Open a recording', isEnabled: true, run: chooseFile },

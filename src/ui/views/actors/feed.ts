@@ -13,14 +13,14 @@ const unseenMs = 500;
 export interface Feed {
   readonly actors: ReadonlySignal<Actors>;
   /** Whether the stream has sent everything at least once. */
-  readonly isTold: ReadonlySignal<boolean>;
+  readonly isLoaded: ReadonlySignal<boolean>;
   /** Ends the feed. */
   close(): void;
 }
 
 export function createFeed(live: Live): Feed {
   const actors = signal<Actors>(noActors);
-  const isTold = signal(false);
+  const isLoaded = signal(false);
   const waiting: StreamEvent[] = [];
   let frame = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -42,7 +42,7 @@ export function createFeed(live: Live): Feed {
       // Without actors the server sends nothing: the empty tree is then complete.
       quiet = setTimeout(() => {
         if (waiting.length > 0) flush();
-        isTold.value = true;
+        isLoaded.value = true;
       }, quietMs);
     },
     onEvents: (events) => {
@@ -54,7 +54,7 @@ export function createFeed(live: Live): Feed {
   });
   return {
     actors,
-    isTold,
+    isLoaded,
     close() {
       stop();
       cancelAnimationFrame(frame);

@@ -111,7 +111,7 @@ function Chart({ store }: { readonly store: Store }) {
 function Nobody({ store }: { readonly store: Store }) {
   const id = store.selectedId.value;
   const { byId } = store.travel.base.value;
-  if (!store.isTold.value) return <Skeleton />;
+  if (!store.isLoaded.value) return <Skeleton />;
   if (id === endedId)
     return <p class="nobody">{store.counts.value.ended} actors have ended lately. They are listed below it.</p>;
   if (id !== null && byId.has(id)) return <p class="nobody">It did not exist yet at this moment.</p>;
@@ -127,7 +127,7 @@ function Nobody({ store }: { readonly store: Store }) {
 /** Instructions for a first workspace. */
 function Hint({ store }: { readonly store: Store }) {
   const isHub = store.app.page.value?.kind === 'hub';
-  if (!isHub || store.opened.value || !store.isTold.value) return null;
+  if (!isHub || store.opened.value || !store.isLoaded.value) return null;
   if ([...store.live.value.byId.values()].some((actor) => actor.machine === 'agent-server')) return null;
   return (
     <div class="hint">

@@ -48,8 +48,8 @@ export function followLink(router: Router) {
         sort: order === 'name' ? undefined : order,
       });
     },
-    travelWith: (travel: Travel, isTold: ReadonlySignal<boolean>, whole: ReadonlySignal<Actor | null>) =>
-      travelWith({ query, set, travel, isTold, whole }),
+    travelWith: (travel: Travel, isLoaded: ReadonlySignal<boolean>, whole: ReadonlySignal<Actor | null>) =>
+      travelWith({ query, set, travel, isLoaded, whole }),
   };
 }
 
@@ -70,16 +70,16 @@ function filterOf(query: Query): Filter {
   };
 }
 
-interface Place {
+interface LinkOptions {
   readonly query: ReadonlySignal<Query>;
   readonly set: (change: Query) => void;
   readonly travel: Travel;
-  readonly isTold: ReadonlySignal<boolean>;
+  readonly isLoaded: ReadonlySignal<boolean>;
   readonly whole: ReadonlySignal<Actor | null>;
 }
 
 /** Synchronises the moment with the address: `step` of the actor, or `at` for all. Returns a function that ends this. */
-function travelWith({ query, set, travel, isTold, whole }: Place): () => void {
+function travelWith({ query, set, travel, isLoaded, whole }: LinkOptions): () => void {
   const textOf = ({ step, at }: { step?: string | undefined; at?: string | undefined }) => `${step ?? ''}@${at ?? ''}`;
   let written = textOf({});
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -87,7 +87,7 @@ function travelWith({ query, set, travel, isTold, whole }: Place): () => void {
   const stopReading = effect(() => {
     const { step, at } = query.value;
     const asked = textOf({ step, at });
-    if (asked === written || !isTold.value) return;
+    if (asked === written || !isLoaded.value) return;
     const actor = whole.value;
     if (step !== undefined && !actor) return;
     written = asked;
@@ -110,7 +110,7 @@ function travelWith({ query, set, travel, isTold, whole }: Place): () => void {
           : { step: String(steps) };
     const text = textOf(next);
     clearTimeout(timer);
-    if (text === written || !isTold.value) return;
+    if (text === written || !isLoaded.value) return;
     timer = setTimeout(() => {
       written = text;
       set({ step: undefined, at: undefined, ...next });

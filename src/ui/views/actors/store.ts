@@ -29,7 +29,7 @@ export interface Store {
   readonly app: App;
   readonly travel: Travel;
   readonly charts: ReadonlySignal<ReadonlyMap<string, Chart>>;
-  readonly isTold: ReadonlySignal<boolean>;
+  readonly isLoaded: ReadonlySignal<boolean>;
   /** Actors of the server now, also when another moment is selected. */
   readonly live: ReadonlySignal<Actors>;
   readonly rows: ReadonlySignal<readonly TreeRow[]>;
@@ -92,7 +92,7 @@ export function createStore(app: App): Store {
   const charts = computed(() =>
     opened.value ? new Map(opened.value.recording.charts.map((chart) => [chart.name, chart])) : fetched.value,
   );
-  const isTold = computed(() => opened.value !== null || feed.isTold.value);
+  const isLoaded = computed(() => opened.value !== null || feed.isLoaded.value);
   const of = (actors: Actors) => (selectedId.value === null ? null : (actors.byId.get(selectedId.value) ?? null));
   const selected = computed(() => of(travel.shown.value));
   const whole = computed(() => of(travel.base.value));
@@ -105,13 +105,13 @@ export function createStore(app: App): Store {
       fetched.value = new Map(list.map((chart) => [chart.name, chart]));
     } catch (error) {
       // Before the start of the stream there is no notice: the start loads the charts again.
-      if (feed.isTold.peek()) notice.value = `The charts could not be loaded: ${messageOf(error)}`;
+      if (feed.isLoaded.peek()) notice.value = `The charts could not be loaded: ${messageOf(error)}`;
     }
   }
   // At once, and again when the server comes back after it could not be reached.
   let isLoading = false;
   const stopCharts = effect(() => {
-    void feed.isTold.value;
+    void feed.isLoaded.value;
     if (isLoading || fetched.peek().size > 0) return;
     isLoading = true;
     void loadCharts().finally(() => {
@@ -133,13 +133,13 @@ export function createStore(app: App): Store {
   const stopSimulation = effect(() => {
     if (simulation.simulated.value?.actor.id !== selectedId.value) simulation.leave();
   });
-  const stopLink = link.travelWith(travel, isTold, whole);
+  const stopLink = link.travelWith(travel, isLoaded, whole);
 
   return {
     app,
     travel,
     charts,
-    isTold,
+    isLoaded,
     live: feed.actors,
     rows: computed(() => treeRows.of(travel.shown.value, link.filter.value, closed.value)),
     counts: computed(() => countsOf(travel.shown.value)),

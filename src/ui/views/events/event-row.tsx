@@ -8,7 +8,7 @@ import { Mark } from '../../parts/icons.tsx';
 import { JsonTree } from '../../parts/json-tree.tsx';
 import { bothTimes } from '../../parts/time.ts';
 import type { Look } from '../../parts/tone.ts';
-import type { Entry } from './firehose.ts';
+import type { FirehoseEntry } from './firehose.ts';
 
 /** Looks by the event type; the first match wins. */
 const looks: readonly (readonly [pattern: RegExp, look: Look])[] = [
@@ -20,7 +20,7 @@ const looks: readonly (readonly [pattern: RegExp, look: Look])[] = [
 const plain: Look = { tone: 'neutral', shape: 'ring' };
 
 /** Look of an event. A failed turn does not look like a success, although its type is `completed`. */
-function lookOfEntry({ type, fields }: Entry): Look {
+function lookOfEntry({ type, fields }: FirehoseEntry): Look {
   const data = fields['data'] as { readonly status?: unknown; readonly health?: unknown } | undefined;
   if (data?.status === 'failed' || data?.health === 'failing') return { tone: 'danger', shape: 'cross' };
   if (data?.status === 'cancelled' || data?.health === 'degraded') return { tone: 'warn', shape: 'triangle' };
@@ -28,7 +28,7 @@ function lookOfEntry({ type, fields }: Entry): Look {
 }
 
 /** One event in a line: time, type, origin, and the beginning of its data. */
-export function EventRow({ entry }: { readonly entry: Entry }) {
+export function EventRow({ entry }: { readonly entry: FirehoseEntry }) {
   if (entry.isGap) return <div class="event gap warn">{gapText(entry)}</div>;
   const { tone, shape } = lookOfEntry(entry);
   return (
@@ -46,11 +46,11 @@ export function EventRow({ entry }: { readonly entry: Entry }) {
   );
 }
 
-const gapText = ({ type, data }: Entry): string =>
+const gapText = ({ type, data }: FirehoseEntry): string =>
   type === 'gap' ? data : 'The server no longer holds the events of this time.';
 
 /** Origin of an event: tool and session of a trace, workspace of the Hub's event. */
-function subjectOf({ fields }: Entry): string {
+function subjectOf({ fields }: FirehoseEntry): string {
   const { tool, sessionKey, workspacePath } = fields as Readonly<Record<string, unknown>> & {
     readonly tool?: unknown;
     readonly sessionKey?: unknown;
@@ -61,13 +61,13 @@ function subjectOf({ fields }: Entry): string {
 }
 
 /** Beginning of the event's own data: its time and origin have their own columns. */
-function gistOf({ fields, data }: Entry): string {
+function gistOf({ fields, data }: FirehoseEntry): string {
   const inner = fields['data'];
   return (inner === undefined ? data : JSON.stringify(inner)).slice(0, 300);
 }
 
 /** Unchanged event as indented JSON. */
-export function jsonOf({ data, fields }: Entry): string {
+export function jsonOf({ data, fields }: FirehoseEntry): string {
   return Object.keys(fields).length > 0 ? JSON.stringify(fields, null, 2) : data;
 }
 
@@ -78,7 +78,7 @@ export function EventDetails({
   onClose,
 }: {
   readonly app: App;
-  readonly entry: Entry;
+  readonly entry: FirehoseEntry;
   readonly onClose: () => void;
 }) {
   const { sessionKey, id } = entry.fields as { readonly sessionKey?: unknown; readonly id?: unknown };

@@ -4,7 +4,7 @@ import type { StreamEvent } from '../../app/live.ts';
 import { type Filter, matches } from './filter.ts';
 
 /** One line of the firehose: an event, or a gap of missing events. */
-export interface Entry {
+export interface FirehoseEntry {
   /** Position since the view was opened, from 1; 0 and less: before. Identifies the row. */
   readonly seq: number;
   /** Id from the server; '' when it has none. */
@@ -24,10 +24,10 @@ export interface Entry {
  */
 export class Firehose {
   readonly #bound: number;
-  #entries: Entry[] = [];
-  #shown: Entry[] = [];
+  #entries: FirehoseEntry[] = [];
+  #shown: FirehoseEntry[] = [];
   #filter: Filter = { types: [], fields: [], texts: [], without: [] };
-  #paused: readonly Entry[] | null = null;
+  #paused: readonly FirehoseEntry[] | null = null;
   /** Last event of the list while it is paused. */
   #pausedAt = 0;
   #unseen = 0;
@@ -42,7 +42,7 @@ export class Firehose {
   }
 
   /** Visible events, oldest first. */
-  get shown(): readonly Entry[] {
+  get shown(): readonly FirehoseEntry[] {
     return this.#paused ?? this.#shown;
   }
 
@@ -65,7 +65,7 @@ export class Firehose {
     return this.#unseen;
   }
 
-  push(events: readonly StreamEvent[]): readonly Entry[] {
+  push(events: readonly StreamEvent[]): readonly FirehoseEntry[] {
     const received = events.filter(({ event }) => event !== streamEvents.hello).map(entryOf);
     if (this.#first === undefined) this.#join(received);
     return this.#append(received.map((entry) => ({ ...entry, seq: ++this.#seq })));
@@ -112,19 +112,19 @@ export class Firehose {
   }
 
   /** Removes fetched events that the stream sends, too. */
-  #join(received: readonly Omit<Entry, 'seq'>[]): void {
+  #join(received: readonly Omit<FirehoseEntry, 'seq'>[]): void {
     this.#first = received.map(numberOf).find((id) => id !== undefined);
     if (this.#first === undefined) return;
     this.#entries = this.#entries.filter((entry) => this.#isEarlier(entry));
     this.#shown = this.#shown.filter((entry) => this.#isEarlier(entry));
   }
 
-  #isEarlier(entry: Omit<Entry, 'seq'>): boolean {
+  #isEarlier(entry: Omit<FirehoseEntry, 'seq'>): boolean {
     const id = numberOf(entry);
     return id === undefined || this.#first === undefined || id < this.#first;
   }
 
-  #append(entries: readonly Entry[]): readonly Entry[] {
+  #append(entries: readonly FirehoseEntry[]): readonly FirehoseEntry[] {
     const wanted = entries.filter((entry) => this.#isWanted(entry));
     for (const entry of entries) this.#entries.push(entry);
     for (const entry of wanted) this.#shown.push(entry);
@@ -144,20 +144,20 @@ export class Firehose {
     this.#shown = first < 0 ? [] : this.#shown.slice(first);
   }
 
-  #isWanted(entry: Entry): boolean {
+  #isWanted(entry: FirehoseEntry): boolean {
     return entry.isGap || matches(this.#filter, entry);
   }
 }
 
 /** Number of a trace event, or of an event of the Hub, whose ids are `epoch-number`. */
-function numberOf({ fields, id }: Omit<Entry, 'seq'>): number | undefined {
+function numberOf({ fields, id }: Omit<FirehoseEntry, 'seq'>): number | undefined {
   if (typeof fields['id'] === 'number') return fields['id'];
   const number = /^\w+-(\d+)$/.exec(id)?.[1];
   return number === undefined ? undefined : Number(number);
 }
 
 /** Turns a record into an entry for people: removes the tokens of its addresses. */
-function entryOf({ id, event, data: sent }: StreamEvent): Omit<Entry, 'seq'> {
+function entryOf({ id, event, data: sent }: StreamEvent): Omit<FirehoseEntry, 'seq'> {
   const data = withoutTokens(sent);
   const fields = fieldsOf(data);
   const at = typeof fields['at'] === 'string' ? Date.parse(fields['at']) : Number.NaN;

@@ -15,7 +15,7 @@ import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
 import { EventDetails, EventRow } from './event-row.tsx';
 import './events.css';
 import { parseFilter } from './filter.ts';
-import { type Entry, Firehose } from './firehose.ts';
+import { Firehose, type FirehoseEntry } from './firehose.ts';
 import { useEventKeys } from './keys.ts';
 
 /** Events that are stored while the view is open. */
@@ -28,7 +28,7 @@ export default function EventsView({ app }: { readonly app: App }) {
   const filter = route.query['q'] ?? '';
   const box = useRef<HTMLInputElement>(null);
   const list = useRef<ListHandle | null>(null);
-  const chosen = useSignal<Entry | null>(null);
+  const chosen = useSignal<FirehoseEntry | null>(null);
   const isAtEnd = useSignal(true);
   const seenUpTo = useSignal(0);
   useMemo(() => firehose.find(parseFilter(filter)), [firehose, filter]);
@@ -271,13 +271,13 @@ const streamCurl = (app: App): string => {
 };
 
 /** Where the entry with this number is; -1: not shown. */
-function indexOf(entries: readonly Entry[], seq: number): number {
+function indexOf(entries: readonly FirehoseEntry[], seq: number): number {
   const at = lastIndexUpTo(entries, seq);
   return entries[at]?.seq === seq ? at : -1;
 }
 
 /** Index of the last entry whose number is not beyond `seq`, by binary search: numbers rise. -1: none. */
-function lastIndexUpTo(entries: readonly Entry[], seq: number): number {
+function lastIndexUpTo(entries: readonly FirehoseEntry[], seq: number): number {
   let low = 0;
   let high = entries.length;
   while (low < high) {

@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { App } from '../../app/app.ts';
 import { copyText } from '../../parts/copy.tsx';
 import { jsonOf } from './event-row.tsx';
-import type { Entry } from './firehose.ts';
+import type { FirehoseEntry } from './firehose.ts';
 
 /** Actions of the keys in the events view. */
 export interface EventActions {
@@ -10,7 +10,7 @@ export interface EventActions {
   readonly togglePause: () => void;
   readonly move: (by: number) => void;
   readonly exportLines: () => void;
-  readonly chosen: () => Entry | null;
+  readonly chosen: () => FirehoseEntry | null;
   readonly close: () => void;
 }
 

@@ -9,7 +9,7 @@ import { bothTimes, distance } from '../../parts/time.ts';
 import { rowsOfPatch } from '../chat/data/diff-rows.ts';
 import { DiffView } from '../chat/rows/diff-view.tsx';
 import { NoticeSwitch } from './notices/switch.tsx';
-import { createInbox, type Entry, type InboxStore, keyOf } from './store.ts';
+import { createInbox, type InboxEntry, type InboxStore, keyOf } from './store.ts';
 import './inbox.css';
 
 /** Time in which a new request ignores clicks and keys, because they may be meant for something else. */
@@ -56,7 +56,7 @@ export default function Inbox({ app }: { readonly app: App }) {
 interface RequestProps {
   readonly app: App;
   readonly store: InboxStore;
-  readonly entry: Entry;
+  readonly entry: InboxEntry;
   /** A notice leads to it. */
   readonly isAsked: boolean;
 }

@@ -8,7 +8,7 @@ import { closeNotice } from './notices/browser-push.ts';
 import { outcomeOf } from './words.ts';
 
 /** Shown request. A request that is decided while the view is open stays, with its outcome. */
-export interface Entry {
+export interface InboxEntry {
   readonly item: InboxItem;
   readonly outcome: string | null;
   /** Decision that is under way. */
@@ -29,10 +29,10 @@ interface Resolved {
 
 /** Requests of all workspaces: read at the start and after each change that the stream reports. */
 export function createInbox(app: App) {
-  const entries = signal<readonly Entry[] | null>(null);
+  const entries = signal<readonly InboxEntry[] | null>(null);
   const error = signal<string | null>(null);
 
-  function change(key: string, more: Partial<Entry>): void {
+  function change(key: string, more: Partial<InboxEntry>): void {
     entries.value = entries.peek()?.map((entry) => (keyOf(entry.item) === key ? { ...entry, ...more } : entry)) ?? null;
   }
 

@@ -204,7 +204,7 @@ interface BodyProps {
 
 function Body({ app, store, all, shown, selected, select, act, list }: BodyProps) {
   const now = app.now.value;
-  if (!store.isTold.value) return <Skeleton rows={10} />;
+  if (!store.isLoaded.value) return <Skeleton rows={10} />;
   if (all.length === 0) {
     return (
       <Empty title="No workspace yet" command="oratorio up <dir>">

@@ -44,7 +44,7 @@ export type Action = 'ensure' | 'restart' | 'stop';
 export function createWorkspaces(app: App) {
   const byId = new Map<string, Workspace>();
   const version = signal(0);
-  const isTold = signal(false);
+  const isLoaded = signal(false);
   const status = signal<HubStatus | null>(null);
   const facts = signal<ReadonlyMap<string, AppServerRecord>>(new Map());
   const fault = signal<string | null>(null);
@@ -80,7 +80,7 @@ export function createWorkspaces(app: App) {
     drawTimer = undefined;
     batch(() => {
       version.value += 1;
-      isTold.value = true;
+      isLoaded.value = true;
     });
   }
 
@@ -108,7 +108,7 @@ export function createWorkspaces(app: App) {
         status.value = reported;
         facts.value = new Map(records.map((record) => [record.canonicalWorkspacePath, record]));
         fault.value = null;
-        isTold.value = true;
+        isLoaded.value = true;
       });
     } catch (error) {
       if (!abort.signal.aborted) fault.value = messageOf(error);
@@ -127,7 +127,7 @@ export function createWorkspaces(app: App) {
     status: status as ReadonlySignal<HubStatus | null>,
     fault: fault as ReadonlySignal<string | null>,
     /** Whether every workspace has been received once. */
-    isTold: isTold as ReadonlySignal<boolean>,
+    isLoaded: isLoaded as ReadonlySignal<boolean>,
     busy: busy as ReadonlySignal<ReadonlyMap<string, Action>>,
     /** Records of workspaces that ask for more than the user has allowed. */
     restricted: computed(() =>

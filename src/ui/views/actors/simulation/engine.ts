@@ -12,7 +12,7 @@ import {
   transitionIds,
   transitionsOf,
 } from '../../../../inspect/browser.ts';
-import { applied, judge, type Verdict } from './evaluate.ts';
+import { applied, type ConditionResult, judge } from './evaluate.ts';
 import { attempt, type Fields, partlyKnown } from './known.ts';
 import { activeIn, compatible, concerned, inOrder, leafNodes, moved, regionOf } from './step.ts';
 
@@ -20,7 +20,7 @@ import { activeIn, compatible, concerned, inOrder, leafNodes, moved, regionOf } 
 export interface Candidate {
   readonly id: string;
   readonly guard: string | null;
-  readonly verdict: Verdict;
+  readonly verdict: ConditionResult;
   /** Field that the guard needs and the page does not have. */
   readonly missing: string | null;
   /** Id of the target; null: the state is not left. */
@@ -154,7 +154,7 @@ const idOf = (transition: AnyTransitionDefinition): string => transitionIds(tran
 
 interface Judged {
   readonly transition: AnyTransitionDefinition;
-  readonly verdict: Verdict;
+  readonly verdict: ConditionResult;
   readonly missing: string | null;
 }
 

@@ -2,11 +2,11 @@
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 import { attempt, changedBy, type Fields, partlyKnown } from './known.ts';
 
-export type Verdict = 'yes' | 'no' | 'unknown';
+export type ConditionResult = 'yes' | 'no' | 'unknown';
 
 /** Result of a guard over the known values. */
 export interface Judgement {
-  readonly verdict: Verdict;
+  readonly verdict: ConditionResult;
   readonly missing: string | null;
 }
 

@@ -10,7 +10,7 @@ import { bothTimes, clockTime } from '../../../parts/time.ts';
 import { paths } from '../paths.ts';
 import { span as spell } from '../words.ts';
 import type { Bodies } from './bodies.ts';
-import { type Entry, textOf } from './entry.ts';
+import { type TraceEntry, textOf } from './entry.ts';
 import { toggleTerm } from './filter.ts';
 import { nameOf } from './kinds.tsx';
 import { indexOf } from './list.tsx';
@@ -51,7 +51,7 @@ export function Detail({ app, trace, bodies }: { readonly app: App; readonly tra
   );
 }
 
-function entryOfId(trace: Trace, id: number | undefined): Entry | undefined {
+function entryOfId(trace: Trace, id: number | undefined): TraceEntry | undefined {
   trace.version.value;
   const { entries } = trace.model.value;
   return entries[indexOf(entries, id)];
@@ -59,7 +59,7 @@ function entryOfId(trace: Trace, id: number | undefined): Entry | undefined {
 
 interface FactsProps {
   readonly trace: Trace;
-  readonly entry: Entry;
+  readonly entry: TraceEntry;
   readonly span: Span | undefined;
 }
 

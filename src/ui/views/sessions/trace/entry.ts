@@ -4,7 +4,7 @@ import type { EventSummary } from '../../../../protocol/index.ts';
 import { span } from '../words.ts';
 
 /** Part of an event that the page stores: enough to draw and to search it. The whole is fetched on demand. */
-export interface Entry {
+export interface TraceEntry {
   readonly id: number;
   /** Type of the event: one of `traceTypes`, or a newer one that this page does not know. */
   readonly type: string;
@@ -31,7 +31,7 @@ export interface Entry {
 export const textChars = 200;
 
 /** @param event as the server sends it in a list or on the stream */
-export function entryOf(event: EventSummary): Entry {
+export function entryOf(event: EventSummary): TraceEntry {
   const { id, type, turnId, callId, tool, durationMs, data } = event;
   const text = textOf(type, data);
   return {
@@ -52,7 +52,7 @@ export function entryOf(event: EventSummary): Entry {
 }
 
 /** Whether an event reports a failure. */
-export const isFailed = ({ type, status }: Pick<Entry, 'type' | 'status'>): boolean =>
+export const isFailed = ({ type, status }: Pick<TraceEntry, 'type' | 'status'>): boolean =>
   type === 'error' || type.endsWith('.failed') || (type === 'turn.completed' && status === 'failed');
 
 type Data = Readonly<Record<string, unknown>>;

@@ -72,7 +72,7 @@ export function toChromeTrace(
   };
 }
 
-interface Place {
+interface Lane {
   readonly tid: number;
   readonly start: number;
   readonly end: number;
@@ -82,7 +82,7 @@ interface Place {
 class Lanes {
   readonly #until = new Map<SpanKind, number[]>();
 
-  place(kind: SpanKind, start: number, end: number): Place {
+  place(kind: SpanKind, start: number, end: number): Lane {
     const until = this.#until.get(kind) ?? [];
     this.#until.set(kind, until);
     const free = until.findIndex((each) => each <= start + roundingMs);
@@ -105,7 +105,7 @@ class Lanes {
 
 function slice(
   span: Span,
-  { tid, start, end }: Place,
+  { tid, start, end }: Lane,
   dataOf: ReadonlyMap<number, Record<string, unknown>>,
 ): ChromeEvent {
   const args = {

@@ -1,4 +1,4 @@
-import { type Entry, isFailed } from './entry.ts';
+import { isFailed, type TraceEntry } from './entry.ts';
 import { lengthOf, type Span } from './model.ts';
 
 /**
@@ -97,15 +97,15 @@ interface Subject {
 }
 
 /** Ids of events in which the server has found a text, by this text in lower case. */
-export type Found = ReadonlyMap<string, ReadonlySet<number>>;
+export type TextMatches = ReadonlyMap<string, ReadonlySet<number>>;
 
-export function matchesEntry(terms: readonly Term[], entry: Entry, found: Found): boolean {
+export function matchesEntry(terms: readonly Term[], entry: TraceEntry, found: TextMatches): boolean {
   const { type, tool, turnId, durationMs, text, id } = entry;
   const state = isFailed(entry) ? 'failed' : type === 'approval.requested' ? 'waiting' : '';
   return matches(terms, { types: [type], tool, turnId, durationMs, state, texts: [text], ids: [id] }, found);
 }
 
-export function matchesSpan(terms: readonly Term[], span: Span, found: Found, now: number): boolean {
+export function matchesSpan(terms: readonly Term[], span: Span, found: TextMatches, now: number): boolean {
   const { tool, turn, text, outcome, id, endId } = span;
   return matches(
     terms,
@@ -139,7 +139,7 @@ function typesOf({ kind, state, label, endId }: Span): string[] {
   return endId === undefined || ended === undefined ? [begun] : [begun, `${kind}.${ended}`];
 }
 
-function matches(terms: readonly Term[], subject: Subject, found: Found): boolean {
+function matches(terms: readonly Term[], subject: Subject, found: TextMatches): boolean {
   const asked = new Set<string>();
   const met = new Set<string>();
   for (const term of terms) {
@@ -154,7 +154,7 @@ function matches(terms: readonly Term[], subject: Subject, found: Found): boolea
   return asked.size === met.size;
 }
 
-function meets(term: Term, subject: Subject, found: Found): boolean {
+function meets(term: Term, subject: Subject, found: TextMatches): boolean {
   switch (term.name) {
     case 'type':
       return subject.types.some((type) => type === term.value || type.startsWith(`${term.value}.`));

@@ -2,7 +2,7 @@ import type { App } from '../../../app/app.ts';
 import { Cell, ColumnHeader, HeaderRow } from '../../../parts/grid.tsx';
 import { VirtualList } from '../../../parts/virtual-list.tsx';
 import { moment, span as spell } from '../words.ts';
-import { type Entry, isFailed } from './entry.ts';
+import { isFailed, type TraceEntry } from './entry.ts';
 import { toggleTerm } from './filter.ts';
 import type { Trace } from './store.ts';
 import { useTail } from './tail.tsx';
@@ -44,7 +44,7 @@ export function List({ app, trace }: { readonly app: App; readonly trace: Trace 
 }
 
 /** Rows are in the order of their ids. */
-export function indexOf(rows: readonly Entry[], id: number | undefined): number {
+export function indexOf(rows: readonly TraceEntry[], id: number | undefined): number {
   if (id === undefined) return -1;
   let low = 0;
   let high = rows.length - 1;
@@ -70,7 +70,7 @@ const Header = () => (
   </HeaderRow>
 );
 
-function Cells({ trace, entry, start }: { readonly trace: Trace; readonly entry: Entry; readonly start: number }) {
+function Cells({ trace, entry, start }: { readonly trace: Trace; readonly entry: TraceEntry; readonly start: number }) {
   const { type, turnId, tool, durationMs, at, text } = entry;
   return (
     <>

@@ -6,7 +6,7 @@ import type { App } from '../../../app/app.ts';
 import type { StreamEvent } from '../../../app/stream.ts';
 import { eventPageOf } from '../event-page.ts';
 import { firstEventsPage, maxEventsPerPage } from '../paths.ts';
-import { type Entry, entryOf } from './entry.ts';
+import { entryOf, type TraceEntry } from './entry.ts';
 import { TraceModel } from './model.ts';
 
 /** Most events of the page, some 35 MB; beyond it, the page drops the older half. */
@@ -42,7 +42,7 @@ export function createLoader(app: App, sessionKey: string) {
   const omits = signal({ before: false, after: false });
 
   let abort = new AbortController();
-  let waiting: Entry[] = [];
+  let waiting: TraceEntry[] = [];
   /** Whether the stream or the buffer has dropped events. */
   let hasGap = false;
   let isFetching = false;
@@ -50,7 +50,7 @@ export function createLoader(app: App, sessionKey: string) {
   let sessionTimer: ReturnType<typeof setTimeout> | undefined;
   let retryTimer: ReturnType<typeof setTimeout> | undefined;
 
-  function add(entries: readonly Entry[]): void {
+  function add(entries: readonly TraceEntry[]): void {
     const before = model.peek();
     before.append(entries);
     if (before.entries.length > maxEntries) {

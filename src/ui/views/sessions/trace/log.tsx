@@ -42,7 +42,7 @@ export function Log({ app, trace, bodies }: { readonly app: App; readonly trace:
         }}
         renderRow={(index) => {
           const span = rows[index];
-          return span ? <Entry app={app} trace={trace} bodies={bodies} span={span} /> : null;
+          return span ? <TraceEntry app={app} trace={trace} bodies={bodies} span={span} /> : null;
         }}
       />
       {tail.button}
@@ -64,7 +64,7 @@ interface EntryProps {
   readonly span: Span;
 }
 
-function Entry({ trace, bodies, span }: EntryProps) {
+function TraceEntry({ trace, bodies, span }: EntryProps) {
   const now = trace.now.value;
   const took = span.kind === 'moment' ? '' : spell(lengthOf(span, now));
   return (

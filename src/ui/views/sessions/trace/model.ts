@@ -1,4 +1,4 @@
-import { type Entry, isFailed } from './entry.ts';
+import { isFailed, type TraceEntry } from './entry.ts';
 
 /** Kind of a bar. `moment`: it has a time and no length. */
 export type SpanKind = 'turn' | 'request' | 'thinking' | 'response' | 'tool' | 'approval' | 'moment';
@@ -49,7 +49,7 @@ export interface Turn extends Span {
  */
 export class TraceModel {
   /** Every event, oldest first. */
-  readonly entries: Entry[] = [];
+  readonly entries: TraceEntry[] = [];
   /** Turns, and the spans outside turns. */
   readonly roots: Span[] = [];
   start = Number.POSITIVE_INFINITY;
@@ -75,7 +75,7 @@ export class TraceModel {
   failures = 0;
 
   /** Adds the events that are newer than the last one; the others are known already. @returns number of new events */
-  append(entries: readonly Entry[]): number {
+  append(entries: readonly TraceEntry[]): number {
     let count = 0;
     for (const entry of entries) {
       if (entry.id <= this.lastId) continue;
@@ -129,7 +129,13 @@ export class TraceModel {
     },
   };
 
-  #add(kind: Exclude<SpanKind, 'turn'>, entry: Entry, start: number, end: number | undefined, state: SpanState): Span {
+  #add(
+    kind: Exclude<SpanKind, 'turn'>,
+    entry: TraceEntry,
+    start: number,
+    end: number | undefined,
+    state: SpanState,
+  ): Span {
     const turn = entry.turnId === undefined ? undefined : this.#turn(entry);
     const { id, tool, text, isShortened, type: label } = entry;
     const span: Span = {
@@ -143,18 +149,18 @@ export class TraceModel {
   }
 
   /** The turn of an event; a turn without a beginning starts with its first event. */
-  #turn({ turnId = '', at, durationMs = 0, id, type, text, isShortened }: Entry): Turn {
+  #turn({ turnId = '', at, durationMs = 0, id, type, text, isShortened }: TraceEntry): Turn {
     const known = this.#turns.get(turnId);
     if (known) return known;
-    const isTold = type === 'turn.started';
-    if (!isTold) {
+    const isStart = type === 'turn.started';
+    if (!isStart) {
       this.isCoarse ||= !this.#isCut;
       this.#unnamed += 1;
     }
     const turn: Turn = {
-      ...{ kind: 'turn', id: isTold ? id : -this.#unnamed, turnId, endId: undefined, turn: undefined, label: turnId },
-      ...{ tool: undefined, start: at - (isTold ? 0 : durationMs), end: undefined, state: 'open', row: -1 },
-      ...{ text: isTold ? text : '', outcome: '', isShortened, children: [], approvals: [] },
+      ...{ kind: 'turn', id: isStart ? id : -this.#unnamed, turnId, endId: undefined, turn: undefined, label: turnId },
+      ...{ tool: undefined, start: at - (isStart ? 0 : durationMs), end: undefined, state: 'open', row: -1 },
+      ...{ text: isStart ? text : '', outcome: '', isShortened, children: [], approvals: [] },
       ...{ thinking: 0, responses: 0, tools: 0, failures: 0, tokens: 0, costUsd: 0 },
     };
     this.#turns.set(turnId, turn);
@@ -164,20 +170,20 @@ export class TraceModel {
   }
 }
 
-const keyOf = (kind: SpanKind, { turnId, callId, tool }: Entry): string => `${kind} ${turnId} ${callId ?? tool}`;
+const keyOf = (kind: SpanKind, { turnId, callId, tool }: TraceEntry): string => `${kind} ${turnId} ${callId ?? tool}`;
 
 /** Operations of a step on the model. */
 interface Builder {
-  turn(entry: Entry): Turn;
-  begin(kind: 'tool' | 'approval', entry: Entry): Span;
-  end(kind: 'tool' | 'approval', entry: Entry, state: SpanState): Span;
-  whole(kind: 'request' | 'thinking' | 'response' | 'moment', entry: Entry, state: SpanState): Span;
-  file(entry: Entry, span: Span): void;
+  turn(entry: TraceEntry): Turn;
+  begin(kind: 'tool' | 'approval', entry: TraceEntry): Span;
+  end(kind: 'tool' | 'approval', entry: TraceEntry, state: SpanState): Span;
+  whole(kind: 'request' | 'thinking' | 'response' | 'moment', entry: TraceEntry, state: SpanState): Span;
+  file(entry: TraceEntry, span: Span): void;
   failed(turn: Turn | undefined): void;
 }
 
 /** Effect of each type of event. Any other type is a moment of its own. */
-const steps: Readonly<Record<string, (builder: Builder, entry: Entry) => void>> = {
+const steps: Readonly<Record<string, (builder: Builder, entry: TraceEntry) => void>> = {
   'turn.started': (builder, entry) => builder.file(entry, builder.turn(entry)),
   'turn.completed': (builder, entry) => {
     const turn = builder.turn(entry);

@@ -1,11 +1,11 @@
-import type { Entry } from './entry.ts';
-import { type Found, matchesEntry, matchesSpan, type Term } from './filter.ts';
+import type { TraceEntry } from './entry.ts';
+import { matchesEntry, matchesSpan, type Term, type TextMatches } from './filter.ts';
 import { isTurn, type Span, type TraceModel, type Turn } from './model.ts';
 
 /** Filter and folding of a session's rows. */
 export interface Showing {
   readonly terms: readonly Term[];
-  readonly found: Found;
+  readonly found: TextMatches;
   /** Also show rows that do not match, but fainter. */
   readonly isDimmed: boolean;
   /** Turns that are folded, by turn id. */
@@ -61,15 +61,15 @@ function putTurn(
 }
 
 export interface EntryRows {
-  readonly rows: readonly Entry[];
+  readonly rows: readonly TraceEntry[];
   readonly matchCount: number;
-  readonly isMatch: (entry: Entry) => boolean;
+  readonly isMatch: (entry: TraceEntry) => boolean;
 }
 
 /** Events as they came. */
 export function entryRows(model: TraceModel, { terms, found, isDimmed }: Showing): EntryRows {
   if (terms.length === 0) return { rows: model.entries, matchCount: model.entries.length, isMatch: () => true };
-  const isMatch = (entry: Entry) => matchesEntry(terms, entry, found);
+  const isMatch = (entry: TraceEntry) => matchesEntry(terms, entry, found);
   const rows = model.entries.filter(isMatch);
   return { rows: isDimmed ? model.entries : rows, matchCount: rows.length, isMatch };
 }

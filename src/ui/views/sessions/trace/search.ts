@@ -2,7 +2,7 @@ import { effect, type ReadonlySignal, signal } from '@preact/signals';
 import type { EventPage } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { maxEventsPerPage, paths } from '../paths.ts';
-import type { Filter, Found } from './filter.ts';
+import type { Filter, TextMatches } from './filter.ts';
 
 /** Pause in typing before a search. */
 const pauseMs = 250;
@@ -11,7 +11,7 @@ const most = 8;
 
 /** Searches whole events for the texts of a filter on the server, because the page holds shortened ones. */
 export function createSearch(app: App, sessionKey: string, filter: ReadonlySignal<Filter>) {
-  const found = signal<Found>(new Map());
+  const found = signal<TextMatches>(new Map());
   const isSearching = signal(false);
 
   async function look(text: string, abort: AbortSignal): Promise<void> {
@@ -27,7 +27,7 @@ export function createSearch(app: App, sessionKey: string, filter: ReadonlySigna
   }
 
   return {
-    found: found as ReadonlySignal<Found>,
+    found: found as ReadonlySignal<TextMatches>,
     /** Whether the search is running: more events may match. */
     isSearching: isSearching as ReadonlySignal<boolean>,
 
