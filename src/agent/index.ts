@@ -44,10 +44,10 @@ export {
   parseScript,
   prefixOf,
   RuleBook,
+  type RuleResult,
   readSavedRules,
   type SourcedRule,
   savedRulesFile,
-  type Verdict,
   writeSavedRules,
 } from './rules/index.ts';
 export * from './runtime/index.ts';

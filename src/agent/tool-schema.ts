@@ -68,13 +68,13 @@ export function reviewToolSchema(given: unknown): ReviewedSchema {
 class UnfitSchema extends Error {}
 
 /** A place in the schema, and the references that led to it. */
-interface Place {
+interface SchemaPosition {
   readonly path: string;
   readonly depth: number;
   readonly references: readonly string[];
 }
 
-const below = (place: Place, key: string): Place => ({
+const below = (place: SchemaPosition, key: string): SchemaPosition => ({
   ...place,
   path: `${place.path}.${key}`,
   depth: place.depth + 1,
@@ -132,7 +132,7 @@ class SchemaReview {
   }
 
   /** Any schema; `{}` for one that cannot be read. */
-  #schema(given: unknown, place: Place): Schema {
+  #schema(given: unknown, place: SchemaPosition): Schema {
     if (given === true) return {};
     if (!isSchema(given)) {
       this.#report(place.path, `must be a schema, but is ${shown(given)}`);
@@ -149,7 +149,7 @@ class SchemaReview {
     return withKnownRequired(parts.reduce(joined));
   }
 
-  #referenced($ref: unknown, place: Place): Schema {
+  #referenced($ref: unknown, place: SchemaPosition): Schema {
     const target = typeof $ref === 'string' ? pointedAt(this.#root, $ref) : undefined;
     if (typeof $ref !== 'string' || target === undefined) {
       this.#report(`${place.path}.$ref`, `must lead to a part of the schema, but is ${shown($ref)}`);
@@ -162,7 +162,7 @@ class SchemaReview {
   }
 
   /** Keywords beside `$ref` and `allOf`. */
-  #own(given: Schema, place: Place): Schema {
+  #own(given: Schema, place: SchemaPosition): Schema {
     const notes: string[] = [];
     const type = this.#type(given, place);
     const values = this.#values(given, place, notes);
@@ -198,7 +198,7 @@ class SchemaReview {
     };
   }
 
-  #type({ type, nullable, properties, items }: Schema, place: Place): string | string[] | undefined {
+  #type({ type, nullable, properties, items }: Schema, place: SchemaPosition): string | string[] | undefined {
     const given = Array.isArray(type) ? type : [type];
     const known = [...new Set(given.filter((each): each is string => typeNames.has(each)))];
     if (type !== undefined && known.length < new Set(given).size) {
@@ -210,7 +210,7 @@ class SchemaReview {
   }
 
   /** Values as `enum`, where all are texts; other values are noted for the model only. */
-  #values(given: Schema, place: Place, notes: string[]): readonly string[] | undefined {
+  #values(given: Schema, place: SchemaPosition, notes: string[]): readonly string[] | undefined {
     const list = given['const'] === undefined ? given['enum'] : [given['const']];
     if (list === undefined || list === null) return undefined;
     if (!Array.isArray(list) || list.length === 0) {
@@ -229,7 +229,7 @@ class SchemaReview {
     return undefined;
   }
 
-  #properties(given: unknown, place: Place): Schema | undefined {
+  #properties(given: unknown, place: SchemaPosition): Schema | undefined {
     if (given === undefined || given === null) return undefined;
     const path = `${place.path}.properties`;
     if (!isSchema(given)) {
@@ -253,7 +253,7 @@ class SchemaReview {
   }
 
   /** @throws UnfitSchema when an argument of the tool is required under a name that services refuse */
-  #required(given: unknown, place: Place): { readonly required?: readonly string[] } {
+  #required(given: unknown, place: SchemaPosition): { readonly required?: readonly string[] } {
     // Draft 3 marks a property itself.
     if (given === undefined || given === null || typeof given === 'boolean') return {};
     const path = `${place.path}.required`;
@@ -268,7 +268,7 @@ class SchemaReview {
     return names.length === 0 || !Array.isArray(given) ? {} : { required: names };
   }
 
-  #items({ items }: Schema, place: Place): Schema {
+  #items({ items }: Schema, place: SchemaPosition): Schema {
     if (items === undefined || items === null || items === false) return {};
     if (!Array.isArray(items)) return this.#schema(items, below(place, 'items'));
     // A tuple of draft 4: one schema for each place.
@@ -276,7 +276,7 @@ class SchemaReview {
     return each.length === 0 ? {} : { anyOf: each };
   }
 
-  #alternatives(given: Schema, place: Place): { readonly anyOf?: readonly Schema[] } {
+  #alternatives(given: Schema, place: SchemaPosition): { readonly anyOf?: readonly Schema[] } {
     const lists = (['anyOf', 'oneOf'] as const).flatMap((key) => {
       const list = given[key];
       if (list === undefined || list === null) return [];
@@ -290,7 +290,7 @@ class SchemaReview {
     return first === undefined ? {} : { anyOf: first };
   }
 
-  #additional(given: unknown, place: Place): { readonly additionalProperties?: unknown } {
+  #additional(given: unknown, place: SchemaPosition): { readonly additionalProperties?: unknown } {
     if (typeof given === 'boolean') return { additionalProperties: given };
     if (given === undefined || given === null) return {};
     return { additionalProperties: this.#schema(given, below(place, 'additionalProperties')) };

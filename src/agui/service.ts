@@ -26,7 +26,7 @@ export function threadIdOf(clientThreadId: string): string {
   return threadPrefix + createHash('sha256').update(clientThreadId).digest('hex').slice(0, 32);
 }
 
-interface Found {
+interface KnownThread {
   readonly thread: Thread;
   readonly last: Turn | undefined;
 }
@@ -90,7 +90,7 @@ export class AguiService {
     return parentId === undefined ? threadId : this.#rootOf(parentId);
   }
 
-  #find(threadId: string): Found | undefined {
+  #find(threadId: string): KnownThread | undefined {
     try {
       const thread = this.#runtime.read(threadId, { includeTurns: true, turnLimit: 1 });
       return { thread, last: thread.turns?.at(-1) };
@@ -100,7 +100,7 @@ export class AguiService {
     }
   }
 
-  #begin(threadId: string, found: Found | undefined, input: RunInput, said: Said): RunStream {
+  #begin(threadId: string, found: KnownThread | undefined, input: RunInput, said: Said): RunStream {
     const hasPast = found ? found.thread.identity?.channelContext === withPast : said.history.length > 0;
     const undo = found ? undefined : this.#create(threadId, hasPast);
     const options: TurnOptions = {

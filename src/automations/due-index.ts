@@ -1,11 +1,11 @@
-interface Entry {
+interface DueEntry {
   readonly at: number;
   readonly id: string;
   /** Number that decides among entries for the same time: the first added is the first out. */
   readonly order: number;
 }
 
-const isBefore = (one: Entry, other: Entry): boolean =>
+const isBefore = (one: DueEntry, other: DueEntry): boolean =>
   one.at === other.at ? one.order < other.order : one.at < other.at;
 
 /**
@@ -14,7 +14,7 @@ const isBefore = (one: Entry, other: Entry): boolean =>
  */
 export class DueIndex {
   readonly #times = new Map<string, number>();
-  #heap: Entry[] = [];
+  #heap: DueEntry[] = [];
   #order = 0;
 
   get size(): number {
@@ -50,8 +50,8 @@ export class DueIndex {
   }
 
   /** Removes and returns the entries that are due at `now`, the earliest first, at most `limit`. */
-  take(now: number, limit: number): readonly Pick<Entry, 'id' | 'at'>[] {
-    const taken: Entry[] = [];
+  take(now: number, limit: number): readonly Pick<DueEntry, 'id' | 'at'>[] {
+    const taken: DueEntry[] = [];
     while (taken.length < limit) {
       this.#dropStale();
       const [top] = this.#heap;
@@ -74,7 +74,7 @@ export class DueIndex {
       .sort((one, other) => (isBefore(one, other) ? -1 : 1));
   }
 
-  #push(entry: Entry): void {
+  #push(entry: DueEntry): void {
     const heap = this.#heap;
     let index = heap.push(entry) - 1;
     while (index > 0) {

@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { type BytePath, depthOf, systemPath } from './byte-path.ts';
 import type { Contents } from './contents.ts';
-import type { Entry } from './entry.ts';
+import type { PathEntry } from './entry.ts';
 import { CheckpointError, codeOf } from './errors.ts';
 import { hashOfFile } from './hash-file.ts';
 import type { RestoreOp } from './plan.ts';
@@ -92,7 +92,7 @@ function makeOwnDirectory(tree: Tree): void {
 
 const stagedName = (number: number): BytePath => `${staging}/${number}`;
 
-function stageFile(tree: Tree, contents: Contents, { hash, mode }: Entry, number: number): void {
+function stageFile(tree: Tree, contents: Contents, { hash, mode }: PathEntry, number: number): void {
   const fd = openSync(tree.at(stagedName(number)), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
     for (const piece of contents.read(hash ?? '')) {

@@ -4,7 +4,7 @@ import { ContentReader, hashOf, isInGroup, nameOfPack } from './content-reader.t
 import type { CheckpointDatabase, Row } from './database.ts';
 import { CheckpointError } from './errors.ts';
 import { groupBytes, groupContents, smallBytes } from './limits.ts';
-import { PackWriter, type Place, type Small } from './pack-writer.ts';
+import { type PackLocation, PackWriter, type Small } from './pack-writer.ts';
 
 /** A smaller pack is never rewritten, even if little of it is needed. */
 const leastSparseBytes = 16 * 2 ** 20;
@@ -14,7 +14,7 @@ interface NewBlob {
   readonly size: number;
   readonly pieces: readonly string[];
   /** Undefined: the content's group is not written yet. */
-  readonly place: Place | undefined;
+  readonly place: PackLocation | undefined;
 }
 
 /**
@@ -177,7 +177,7 @@ export class Contents extends ContentReader {
 
   /** Moves the used contents of a pack to the last one. @returns the reason why the pack stays: a content of it is damaged */
   #dissolve(pack: number): CheckpointError | undefined {
-    let moved: ReadonlyMap<string, Place>;
+    let moved: ReadonlyMap<string, PackLocation>;
     try {
       moved = this.#moveOut(pack);
     } catch (error) {
@@ -203,8 +203,8 @@ export class Contents extends ContentReader {
    * Copies the contents of a pack to the last one; those of groups into new groups, without removed ones.
    * @returns their places by hash
    */
-  #moveOut(pack: number): ReadonlyMap<string, Place> {
-    const moved = new Map<string, Place>();
+  #moveOut(pack: number): ReadonlyMap<string, PackLocation> {
+    const moved = new Map<string, PackLocation>();
     let members: Small[] = [];
     let bytes = 0;
     const writeMembers = () => {
@@ -228,7 +228,7 @@ export class Contents extends ContentReader {
 }
 
 /** @throws CheckpointError */
-function placeOf({ place }: NewBlob): Place {
+function placeOf({ place }: NewBlob): PackLocation {
   if (!place) throw new CheckpointError('a content is not written yet');
   return place;
 }

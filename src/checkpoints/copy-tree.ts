@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { depthOf, isOfRepository, systemPath } from './byte-path.ts';
 import type { Contents } from './contents.ts';
-import { type Entry, isSame, type StampedEntry } from './entry.ts';
+import { isSame, type PathEntry, type StampedEntry } from './entry.ts';
 import { codeOf } from './errors.ts';
 import { type History, plainEntry } from './history.ts';
 import { Tree } from './tree.ts';
@@ -84,7 +84,8 @@ function copyFile(options: CopyOptions, to: Tree, entry: StampedEntry): void {
 /** @returns false: the file differs from the checkpoint, or the system knows no path of an open file */
 function clone({ history, from }: CopyOptions, to: Tree, entry: StampedEntry): boolean {
   const present = history.current(entry.path);
-  if (!present || !isSame(plainEntry(present), plainEntry(entry as Entry)) || !existsSync(descriptors)) return false;
+  if (!present || !isSame(plainEntry(present), plainEntry(entry as PathEntry)) || !existsSync(descriptors))
+    return false;
   try {
     const fd = openSync(from.at(entry.path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     try {

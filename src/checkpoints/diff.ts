@@ -1,7 +1,7 @@
 import { structuredPatch } from 'diff';
 import { type BytePath, isOfRepository, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
-import { type Entry, isSame, type NotCovered, type Uncovered, uncoveredOf } from './entry.ts';
+import { isSame, type NotCovered, type PathEntry, type Uncovered, uncoveredOf } from './entry.ts';
 import { type History, notCoveredOf, plainEntry, type SavedTurn } from './history.ts';
 import { movedRepositories } from './moved-repositories.ts';
 import { ownerKey } from './owner.ts';
@@ -88,7 +88,7 @@ export async function diffOf(
       continue;
     }
     const shown = shownPath(path);
-    const patchOf = (old: Entry | undefined, now: Entry | undefined) => {
+    const patchOf = (old: PathEntry | undefined, now: PathEntry | undefined) => {
       const [one, two] = [textOf(contents, old), textOf(contents, now)];
       if (one === undefined || two === undefined) return undefined;
       // Undefined: the texts differ in more places than the search allows.
@@ -142,14 +142,14 @@ function ownersOf(history: History, own: ReadonlySet<string>): (seq: number) => 
   };
 }
 
-function kindOf(entry: Entry | undefined): ChangedFile['kind'] {
+function kindOf(entry: PathEntry | undefined): ChangedFile['kind'] {
   return entry?.kind === 'directory' || entry?.kind === 'link' ? entry.kind : 'file';
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** @returns undefined: no text in UTF-8, or too large */
-function textOf(contents: ContentReader, entry: Entry | undefined): string | undefined {
+function textOf(contents: ContentReader, entry: PathEntry | undefined): string | undefined {
   if (!entry || entry.kind === 'directory') return '';
   if (entry.kind === 'link') return Buffer.from(entry.target ?? '', 'latin1').toString();
   if (entry.size > maxTextBytes) return undefined;

@@ -1,5 +1,5 @@
 import { type BytePath, depthOf, parentOf, shownPath } from './byte-path.ts';
-import type { Entry } from './entry.ts';
+import type { PathEntry } from './entry.ts';
 import type { History } from './history.ts';
 import type { Conflict, RestoreOp } from './plan.ts';
 
@@ -35,7 +35,7 @@ function completeParents({ history, ops, force, modeOf }: PlannedTree): Conflict
       const final = planned ? planned.want : (have ?? null);
       if (final?.kind === 'directory') continue;
       if (final === null || force) {
-        const directory: Entry = {
+        const directory: PathEntry = {
           ...{ kind: 'directory', mode: modeOf(parent) ?? usualMode },
           ...{ size: 0, hash: null, target: null },
         };

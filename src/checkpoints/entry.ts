@@ -16,7 +16,7 @@ export type SkipReason =
 export type EntryKind = 'file' | 'directory' | 'link' | 'skipped';
 
 /** Content of a checkpoint for one path. */
-export interface Entry {
+export interface PathEntry {
   readonly kind: EntryKind;
   /** Permissions; 0 for links. */
   readonly mode: number;
@@ -35,7 +35,7 @@ export interface Stamp {
   readonly ino: number;
 }
 
-export interface StampedEntry extends Entry, Stamp {
+export interface StampedEntry extends PathEntry, Stamp {
   readonly path: BytePath;
 }
 
@@ -69,7 +69,7 @@ export const repositoryNotCovered = (directory: string): NotCovered => ({
 });
 
 /** Whether two checkpoints agree about a path; undefined: nothing is there. */
-export function isSame(a: Entry | undefined, b: Entry | undefined): boolean {
+export function isSame(a: PathEntry | undefined, b: PathEntry | undefined): boolean {
   if (!a || !b) return a === b;
   if (a.kind !== b.kind || a.mode !== b.mode || a.target !== b.target) return false;
   return a.kind === 'skipped' ? a.size === b.size : a.hash === b.hash;

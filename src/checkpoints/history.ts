@@ -1,6 +1,13 @@
 import { type BytePath, shownPath } from './byte-path.ts';
 import type { CheckpointDatabase, Row } from './database.ts';
-import { type Entry, type EntryKind, isSame, type NotCovered, type SkipReason, type StampedEntry } from './entry.ts';
+import {
+  type EntryKind,
+  isSame,
+  type NotCovered,
+  type PathEntry,
+  type SkipReason,
+  type StampedEntry,
+} from './entry.ts';
 import type { Owner } from './owner.ts';
 import type { SavedRepositories } from './repositories.ts';
 
@@ -263,7 +270,13 @@ function turnOf(row: Row): SavedTurn {
 }
 
 /** Entry without its stamp. */
-export const plainEntry = ({ kind, mode, size, hash, target }: Entry): Entry => ({ kind, mode, size, hash, target });
+export const plainEntry = ({ kind, mode, size, hash, target }: PathEntry): PathEntry => ({
+  kind,
+  mode,
+  size,
+  hash,
+  target,
+});
 
 export const notCoveredOf = ({ path, target, size }: Pick<StampedEntry, 'path' | 'target' | 'size'>): NotCovered => ({
   path: shownPath(path),

@@ -6,7 +6,7 @@ import { type BytePath, isOfRepository, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
 import type { Contents } from './contents.ts';
 import { fitDirectories } from './directories.ts';
-import { type Entry, isSame, type NotCovered, type StampedEntry } from './entry.ts';
+import { isSame, type NotCovered, type PathEntry, type StampedEntry } from './entry.ts';
 import { CheckpointError } from './errors.ts';
 import { type History, notCoveredOf, plainEntry } from './history.ts';
 import { slicesOf } from './pieces.ts';
@@ -15,8 +15,8 @@ import type { Conflict, RestoreOp } from './plan.ts';
 /** A path that a fork has changed since it was made. */
 export interface ForkChange {
   readonly path: BytePath;
-  readonly before: Entry | undefined;
-  readonly after: Entry | undefined;
+  readonly before: PathEntry | undefined;
+  readonly after: PathEntry | undefined;
 }
 
 /**
@@ -152,8 +152,8 @@ export async function planMerge(options: MergeOptions): Promise<MergePlan> {
 
 interface Versions extends Pick<MergeOptions, 'contents' | 'theirs' | 'bases' | 'environment'> {
   readonly have: StampedEntry | undefined;
-  readonly before: Entry | undefined;
-  readonly after: Entry | undefined;
+  readonly before: PathEntry | undefined;
+  readonly after: PathEntry | undefined;
 }
 
 /** @returns undefined: the versions cannot be merged */
@@ -165,11 +165,11 @@ async function mergedText({
   before,
   after,
   environment,
-}: Versions): Promise<Entry | undefined> {
+}: Versions): Promise<PathEntry | undefined> {
   const versions = [have, before, after];
   const isText = versions.every((each) => each?.kind === 'file' && each.size <= maxMergeBytes);
   if (!isText || !have || !before || !after || !environment) return undefined;
-  const whole = (store: ContentReader, { hash }: Entry) => Buffer.concat([...store.read(hash ?? '')]);
+  const whole = (store: ContentReader, { hash }: PathEntry) => Buffer.concat([...store.read(hash ?? '')]);
   const texts = [whole(contents, have), whole(bases, before), whole(theirs, after)];
   const merged = await mergeFile(texts, environment);
   if (!merged) return undefined;

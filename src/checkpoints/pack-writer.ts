@@ -7,7 +7,7 @@ import { CheckpointError } from './errors.ts';
 import { packBytes } from './limits.ts';
 
 /** Place of a content in the packs, and its codec. */
-export interface Place {
+export interface PackLocation {
   readonly pack: number;
   readonly start: number;
   readonly length: number;
@@ -76,7 +76,7 @@ export class PackWriter {
   }
 
   /** Writes bytes at the end of the pack. @returns their place */
-  write(bytes: Uint8Array): Omit<Place, 'codec'> {
+  write(bytes: Uint8Array): Omit<PackLocation, 'codec'> {
     if (this.#length + bytes.length > packBytes && this.#length > 0) this.next();
     const fd = this.#required();
     for (let done = 0; done < bytes.length; ) {
@@ -89,14 +89,14 @@ export class PackWriter {
   }
 
   /** Writes a content, compressed if that makes it smaller. */
-  writeOne(bytes: Uint8Array): Place {
+  writeOne(bytes: Uint8Array): PackLocation {
     const packed = bytes.length < leastCompressed ? bytes : compressed(bytes);
     const isSmaller = packed.length < bytes.length;
     return { ...this.write(isSmaller ? packed : bytes), codec: isSmaller ? 'zstd' : 'raw' };
   }
 
   /** Writes contents, compressed together if there are several and that makes them smaller. @returns their places by hash */
-  writeGroup(members: readonly Small[]): ReadonlyMap<string, Place> {
+  writeGroup(members: readonly Small[]): ReadonlyMap<string, PackLocation> {
     const [first] = members;
     if (!first) return new Map();
     if (members.length === 1) return new Map([[first.hash, this.writeOne(first.bytes)]]);
@@ -104,7 +104,7 @@ export class PackWriter {
     const packed = compressed(whole);
     const isSmaller = packed.length < whole.length;
     const { pack, start, length } = this.write(isSmaller ? packed : whole);
-    const places = new Map<string, Place>();
+    const places = new Map<string, PackLocation>();
     let at = 0;
     for (const { hash, bytes } of members) {
       const end = at + bytes.length;

@@ -1,10 +1,10 @@
 import { type BytePath, isWithin, parentOf, repositoryOf, shownPath } from './byte-path.ts';
 import { fitDirectories } from './directories.ts';
 import {
-  type Entry,
   firstOf,
   isSame,
   type NotCovered,
+  type PathEntry,
   type SkipReason,
   type StampedEntry,
   type Uncovered,
@@ -19,7 +19,7 @@ export interface RestoreOp {
   /** Present entry; null: missing. */
   readonly have: StampedEntry | null;
   /** Wanted entry; null: missing. */
-  readonly want: Entry | null;
+  readonly want: PathEntry | null;
 }
 
 /** A change of the user or of another thread that a restore would overwrite. */
@@ -44,13 +44,13 @@ export interface RestorePlan extends RestoreFindings {
 }
 
 /** All findings of a plan. */
-interface Found {
+interface PlanFindings {
   readonly conflicts: readonly Conflict[];
   readonly kept: readonly BytePath[];
   readonly notCovered: readonly NotCovered[];
 }
 
-export const findingsOf = ({ conflicts, kept, notCovered }: Found): RestoreFindings => ({
+export const findingsOf = ({ conflicts, kept, notCovered }: PlanFindings): RestoreFindings => ({
   conflicts: firstOf(conflicts),
   conflictsTotal: conflicts.length,
   kept: firstOf(kept).map(shownPath),

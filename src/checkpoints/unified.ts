@@ -1,18 +1,18 @@
 import type { StructuredPatch } from 'diff';
 import { diffFileLine, diffHead, diffName } from '../protocol/index.ts';
 import { type BytePath, shownPath } from './byte-path.ts';
-import type { Entry } from './entry.ts';
+import type { PathEntry } from './entry.ts';
 
 /** One file of a diff. */
 export interface UnifiedFile {
   readonly path: BytePath;
-  readonly before: Entry | undefined;
-  readonly after: Entry | undefined;
+  readonly before: PathEntry | undefined;
+  readonly after: PathEntry | undefined;
   /** Undefined: the contents are not shown. */
   readonly patch: StructuredPatch | undefined;
 }
 
-type Side = Entry | undefined;
+type Side = PathEntry | undefined;
 
 /** A file in the form of git's diff; empty for a directory. A file that became a link is a removed and an added file. */
 export function unifiedText(
@@ -56,7 +56,7 @@ function section(path: BytePath, before: Side, after: Side, patch: StructuredPat
   return `${lines.join('\n')}\n`;
 }
 
-const octal = ({ kind, mode }: Entry): string =>
+const octal = ({ kind, mode }: PathEntry): string =>
   kind === 'link' ? '120000' : `100${(mode & 0o777).toString(8).padStart(3, '0')}`;
 
 function modeLines(before: Side, after: Side): string[] {

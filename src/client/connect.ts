@@ -34,7 +34,7 @@ export interface Connection {
   readonly started: boolean;
 }
 
-type Found = Extract<Discovery, { kind: 'found' }>;
+type FoundHub = Extract<Discovery, { kind: 'found' }>;
 
 /**
  * Finds the verified Hub of `home`, or starts one and waits until it is verified. Each of many concurrent clients may start a
@@ -74,7 +74,7 @@ async function startAndVerify({
   signal,
   startTimeoutMs,
   statusTimeoutMs,
-}: ConnectOptions): Promise<Found> {
+}: ConnectOptions): Promise<FoundHub> {
   const timeoutMs = startTimeoutMs ?? defaults.client.hubStartMs;
   const child = await startHub(home, command);
   try {

@@ -12,7 +12,7 @@ interface Position {
   readonly extra: number;
 }
 
-interface Entry extends Position {
+interface StreamEntry extends Position {
   readonly frame: Buffer;
 }
 
@@ -197,7 +197,7 @@ const isAfter = (a: Position, b: Position): boolean => a.event > b.event || (a.e
 
 /** Frames for readers that return, and the positions from which nothing is missing. */
 class FrameHistory {
-  readonly #ring: Ring<Entry>;
+  readonly #ring: Ring<StreamEntry>;
   #start: Position | undefined;
   /** The other records that are no longer held followed this trace event or an earlier one. */
   #lostAt = -1;
@@ -237,7 +237,7 @@ class FrameHistory {
     return this.#lostAt >= event;
   }
 
-  push(entry: Entry): void {
+  push(entry: StreamEntry): void {
     this.#ring.push(entry);
   }
 
@@ -249,7 +249,7 @@ class FrameHistory {
     return this.#ring.last().flatMap((entry) => (isAfter(entry, position) ? [entry.frame] : []));
   }
 
-  #noteLoss({ event, extra }: Entry): void {
+  #noteLoss({ event, extra }: StreamEntry): void {
     if (extra > 0) this.lost(event);
   }
 }

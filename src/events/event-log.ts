@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Ring, sseFrame } from '../lib/index.ts';
 
 /** An event as the log stores it. Sequence numbers are consecutive, from 1. */
-interface Entry<E> {
+interface StoredEvent<E> {
   readonly sequence: number;
   readonly event: E;
   /** The bytes that every reader gets. */
@@ -55,11 +55,11 @@ export class EventLog<E extends { readonly kind: string }> {
   readonly epoch: string;
   readonly #options: EventLogOptions<E>;
   readonly #serialise: (event: E) => string;
-  readonly #ring: Ring<Entry<E>>;
+  readonly #ring: Ring<StoredEvent<E>>;
   /** Sequence number of the newest event. */
   #last = 0;
   readonly #subscribers = new Set<Subscriber>();
-  #undelivered: Entry<E>[] = [];
+  #undelivered: StoredEvent<E>[] = [];
   #scheduled = false;
   #delivering = false;
   #ended = false;
@@ -149,7 +149,7 @@ export class EventLog<E extends { readonly kind: string }> {
   }
 
   /** Entries numbered above `sequence`, oldest first. `sequence` is at most that of the newest event. */
-  #after(sequence: number): Entry<E>[] {
+  #after(sequence: number): StoredEvent<E>[] {
     return this.#ring.last(this.#last - sequence);
   }
 
@@ -213,7 +213,7 @@ export class EventLog<E extends { readonly kind: string }> {
     return `${this.epoch}-${sequence}`;
   }
 
-  #logged(entries: readonly Entry<E>[]): LoggedEvent<E>[] {
+  #logged(entries: readonly StoredEvent<E>[]): LoggedEvent<E>[] {
     return entries.map(({ sequence, event }) => ({ id: this.#id(sequence), event }));
   }
 
@@ -223,7 +223,7 @@ export class EventLog<E extends { readonly kind: string }> {
   }
 }
 
-function joined(entries: readonly Entry<unknown>[]): Uint8Array {
+function joined(entries: readonly StoredEvent<unknown>[]): Uint8Array {
   const [only] = entries;
   if (only !== undefined && entries.length === 1) return only.frame;
   return Buffer.concat(entries.map((entry) => entry.frame));

@@ -8,7 +8,7 @@ import type { Watched } from './watched.ts';
  * One occurrence in a ring: references to existing objects, and numbers. The record that leaves the process is made when it
  * is read.
  */
-export class Entry {
+export class RingEntry {
   /** Position among all entries of a recorder, from 1. */
   sequence = 0;
   watched: Watched | undefined;
@@ -34,7 +34,7 @@ export class Entry {
   }
 
   /** Copies a transition: rings share no entries, because each writes them over at its own time. */
-  copy(other: Entry): void {
+  copy(other: RingEntry): void {
     this.sequence = other.sequence;
     this.watched = other.watched;
     this.made = undefined;
@@ -81,8 +81,8 @@ export function factsOf(names: readonly string[], values: readonly PlainFact[]):
  * Adds an entry to `ring`, to be written over by the caller: the oldest one of a full ring, else a new one. An entry that was read from the ring is valid until the next call. New entries would each survive a few garbage collections, which cost more
  * than all other work of the recorder.
  */
-export function nextEntry(ring: Ring<Entry>): Entry {
-  const entry = ring.takeIfFull() ?? new Entry();
+export function nextEntry(ring: Ring<RingEntry>): RingEntry {
+  const entry = ring.takeIfFull() ?? new RingEntry();
   ring.push(entry);
   return entry;
 }

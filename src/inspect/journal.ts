@@ -1,6 +1,6 @@
 import { Ring } from '../lib/index.ts';
 import { defaults, type GoneRecord, type InspectionRecord, type TransitionRecord } from '../protocol/index.ts';
-import { type Entry, nextEntry } from './entry.ts';
+import { nextEntry, type RingEntry } from './entry.ts';
 import type { Watched } from './watched.ts';
 
 /** Time as the recorder sees it. */
@@ -37,7 +37,7 @@ export interface JournalOptions {
 /** Holds the last entries of all actors, and the actors; delivers new records to listeners. */
 export class Journal {
   readonly #options: JournalOptions;
-  readonly #ring: Ring<Entry>;
+  readonly #ring: Ring<RingEntry>;
   readonly #living = new Map<string, Watched>();
   /** In the order in which they ended. */
   readonly #ended = new Map<string, Watched>();
@@ -98,7 +98,7 @@ export class Journal {
     return entry.sequence;
   }
 
-  appendStep(step: Entry): void {
+  appendStep(step: RingEntry): void {
     this.#sequence += 1;
     step.sequence = this.#sequence;
     nextEntry(this.#ring).copy(step);

@@ -1,7 +1,7 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateNode } from 'xstate';
 import { Ring } from '../lib/index.ts';
 import type { ActorRecord, GoneRecord } from '../protocol/index.ts';
-import { type Entry, factsOf, nextEntry } from './entry.ts';
+import { factsOf, nextEntry, type RingEntry } from './entry.ts';
 import { Facts } from './facts.ts';
 import type { Configuration, MachineKnowledge, Step } from './steps.ts';
 
@@ -35,7 +35,7 @@ export class Watched {
   readonly position: number;
   readonly restarts: number;
   readonly knowledge: MachineKnowledge;
-  readonly history: Ring<Entry>;
+  readonly history: Ring<RingEntry>;
   /** Undefined once the actor has ended, so that it can be garbage-collected. */
   ref: AnyActorRef | undefined;
   /** End of the actor, once it has ended. */
@@ -110,7 +110,7 @@ export class Watched {
     transitions: Parameters<MachineKnowledge['stepOf']>[0] | undefined,
     source: string | null,
     at: number,
-  ): Entry {
+  ): RingEntry {
     const { knowledge } = this;
     const from = this.#configuration;
     const before = this.#nodes;

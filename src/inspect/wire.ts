@@ -2,7 +2,7 @@ import superjson from 'superjson';
 import type { InspectionRecord } from '../protocol/index.ts';
 
 /** An object within a record, by the path that superjson writes for it. */
-interface Place {
+interface ObjectPath {
   readonly object: object;
   readonly path: string;
   readonly depth: number;
@@ -15,7 +15,7 @@ interface Place {
  */
 export function wireOf(record: InspectionRecord): string {
   const values: Record<string, readonly ['Date']> = {};
-  const places: Place[] = [];
+  const places: ObjectPath[] = [];
   for (const [name, value] of Object.entries(record)) {
     if (isOdd(value)) return superjson.stringify(record);
     if (typeof value !== 'object' || value === null) continue;
@@ -43,7 +43,7 @@ const isOdd = (value: unknown): boolean =>
   value === undefined || (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0)));
 
 /** Paths of objects that occur more than once, by the shortest path of each: both ends of a self-transition share a list. */
-function sharedPaths(places: readonly Place[]): Record<string, string[]> | undefined {
+function sharedPaths(places: readonly ObjectPath[]): Record<string, string[]> | undefined {
   if (new Set(places.map(({ object }) => object)).size === places.length) return undefined;
   const shared: Record<string, string[]> = {};
   for (const { object } of places) {

@@ -12,8 +12,8 @@ export interface ToolProblem {
   readonly isOffered: boolean;
 }
 
-type Entry = Readonly<Record<string, unknown>>;
-type ReviewEntry = (entry: Entry, report: (problem: ToolProblem) => void) => Entry | undefined;
+type JsonEntry = Readonly<Record<string, unknown>>;
+type ReviewEntry = (entry: JsonEntry, report: (problem: ToolProblem) => void) => JsonEntry | undefined;
 
 /** Lists of the protocol: the field with the entries, and the check of one entry. */
 const lists: Readonly<Record<string, { readonly field: string; readonly review: ReviewEntry }>> = {
@@ -75,7 +75,7 @@ export class ListReview {
     const walk = page && this.#walks.get(page.method);
     if (!page || !walk) return message;
     if ('result' in message && typeof message.result === 'object' && message.result !== null) {
-      return { ...message, result: this.#page(message.result as Entry, page, walk) };
+      return { ...message, result: this.#page(message.result as JsonEntry, page, walk) };
     }
     if (!('error' in message) || page.cursor === undefined) return message;
     // The first pages are of use without the rest.
@@ -87,7 +87,7 @@ export class ListReview {
     } as JSONRPCMessage;
   }
 
-  #page({ nextCursor, ...result }: Entry, { method }: AskedPage, walk: Walk): Entry {
+  #page({ nextCursor, ...result }: JsonEntry, { method }: AskedPage, walk: Walk): JsonEntry {
     const list = lists[method];
     if (!list) return result;
     const given = result[list.field];
@@ -96,7 +96,7 @@ export class ListReview {
     }
     const entries = (Array.isArray(given) ? given : []).flatMap((entry, index) => {
       if (typeof entry === 'object' && entry !== null && !Array.isArray(entry)) {
-        return list.review(entry as Entry, (problem) => walk.problems.push(problem)) ?? [];
+        return list.review(entry as JsonEntry, (problem) => walk.problems.push(problem)) ?? [];
       }
       walk.problems.push(ofList(`has an entry ${walk.entries + index + 1} that is not an object`));
       return [];
@@ -126,7 +126,7 @@ export class ListReview {
 const ofList = (problem: string): ToolProblem => ({ tool: '', problem: `The list ${problem}.`, isOffered: true });
 
 /** Fields that the newer era requires; without them nothing is cached. */
-const cacheFields = ({ ttlMs, cacheScope }: Entry): Entry => ({
+const cacheFields = ({ ttlMs, cacheScope }: JsonEntry): JsonEntry => ({
   ttlMs: Number.isSafeInteger(ttlMs) && (ttlMs as number) >= 0 ? ttlMs : 0,
   cacheScope: cacheScope === 'public' ? cacheScope : 'private',
 });
@@ -135,7 +135,7 @@ const longestName = 256;
 const texts = ['title', 'description', 'mimeType'] as const;
 
 /** The fields that are used, where they are texts; undefined without a name, or without the address in `key`. */
-function described(entry: Entry, key?: 'uri' | 'uriTemplate'): Entry | undefined {
+function described(entry: JsonEntry, key?: 'uri' | 'uriTemplate'): JsonEntry | undefined {
   const { name } = entry;
   if (typeof name !== 'string' || name === '' || name.length > longestName) return undefined;
   if (key !== undefined && typeof entry[key] !== 'string') return undefined;
@@ -149,14 +149,14 @@ function described(entry: Entry, key?: 'uri' | 'uriTemplate'): Entry | undefined
 }
 
 /** Argument of a prompt. */
-function parameterOf(given: unknown): Entry | undefined {
+function parameterOf(given: unknown): JsonEntry | undefined {
   if (typeof given !== 'object' || given === null) return undefined;
-  const { name, description, required } = given as Entry;
+  const { name, description, required } = given as JsonEntry;
   if (typeof name !== 'string') return undefined;
   return { name, ...(typeof description === 'string' && { description }), required: required === true };
 }
 
-function reviewTool(entry: Entry, report: (problem: ToolProblem) => void): Entry | undefined {
+function reviewTool(entry: JsonEntry, report: (problem: ToolProblem) => void): JsonEntry | undefined {
   const tool = described(entry);
   if (!tool) {
     report(ofList(`has a tool whose name is not a text of 1 to ${longestName} characters`));

@@ -21,7 +21,7 @@ const nameWords = /^(?!.*--)[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/;
 const maxDescription = 1_024;
 const fileName = 'SKILL.md';
 
-interface Found extends Skill {
+interface FoundSkill extends Skill {
   readonly place: LibraryPlace;
 }
 
@@ -30,7 +30,7 @@ export function findSkills(places: readonly LibraryPlace[]): {
   readonly skills: ReadonlyMap<string, Skill>;
   readonly problems: readonly LibraryProblem[];
 } {
-  const skills = new Map<string, Found>();
+  const skills = new Map<string, FoundSkill>();
   const problems: LibraryProblem[] = [];
   for (const place of places) {
     const heads = new HeadReader();
@@ -44,7 +44,7 @@ export function findSkills(places: readonly LibraryPlace[]): {
 }
 
 /** One skill by its name. */
-export function findSkill(places: readonly LibraryPlace[], name: string): Found | undefined {
+export function findSkill(places: readonly LibraryPlace[], name: string): FoundSkill | undefined {
   if (!nameWords.test(name)) return undefined;
   for (const place of places) {
     const found = skillIn(place, name, new HeadReader());
@@ -53,7 +53,7 @@ export function findSkill(places: readonly LibraryPlace[], name: string): Found 
   return undefined;
 }
 
-function skillIn(place: LibraryPlace, name: string, heads: HeadReader): Found | LibraryProblem | undefined {
+function skillIn(place: LibraryPlace, name: string, heads: HeadReader): FoundSkill | LibraryProblem | undefined {
   const path = join(place.path, name, fileName);
   const read = readFileIn(place, path);
   if (!read) return undefined;
@@ -75,7 +75,7 @@ function describe(directory: string, headed: HeadedText | string): { readonly de
 }
 
 /** Body of a skill; undefined: it is gone. */
-export function skillBody({ place, path }: Found): string | undefined {
+export function skillBody({ place, path }: FoundSkill): string | undefined {
   const read = readFileIn(place, path);
   if (!read || 'problem' in read) return undefined;
   const headed = readHead(read.text);
@@ -84,7 +84,7 @@ export function skillBody({ place, path }: Found): string | undefined {
 
 /** Another file of a skill. @param file relative to its directory */
 export function skillFile(
-  { place, path }: Found,
+  { place, path }: FoundSkill,
   file: string,
 ): { readonly text: string } | { readonly problem: string } {
   const directory = resolve(path, '..');

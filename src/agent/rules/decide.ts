@@ -17,7 +17,7 @@ export interface SourcedRule extends PermissionRule {
 }
 
 /** Decision of the rules about a call. Undefined: no rule is about it, the tool's own needs hold. */
-export interface Verdict {
+export interface RuleResult {
   readonly decision: RuleDecision | undefined;
   /** The rule that decided; absent: the built-in list of reading commands, or none. */
   readonly rule?: SourcedRule | undefined;
@@ -28,7 +28,7 @@ export interface Verdict {
   readonly onlyReads?: boolean;
 }
 
-const silent: Verdict = { decision: undefined, reason: 'no rule is about it' };
+const silent: RuleResult = { decision: undefined, reason: 'no rule is about it' };
 
 /** Strictest first. */
 const strictness: readonly RuleDecision[] = ['deny', 'ask', 'allow'];
@@ -41,7 +41,7 @@ export async function decideCommand(
   text: string,
   rules: readonly SourcedRule[],
   place: ReadOnlyPlace,
-): Promise<Verdict> {
+): Promise<RuleResult> {
   const own = rules.filter((rule) => isAboutTool(rule, 'Exec'));
   const script = await parseScript(text);
   for (const decision of ['deny', 'ask'] as const) {
@@ -104,7 +104,7 @@ function occursIn(rule: SourcedRule, text: string): boolean {
  *
  * @param target path in the workspace or address that the call is about; undefined: a rule with a pattern does not hold
  */
-export function decideCall(tool: string, target: string | undefined, rules: readonly SourcedRule[]): Verdict {
+export function decideCall(tool: string, target: string | undefined, rules: readonly SourcedRule[]): RuleResult {
   const own = rules.filter((rule) => rule.Prefix === undefined && isAboutTool(rule, tool));
   const matching = own.filter(
     ({ Pattern }) => Pattern === undefined || (target !== undefined && matchesPattern(Pattern, target)),

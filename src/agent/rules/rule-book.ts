@@ -6,7 +6,7 @@ import { readJson, writeFileAtomic } from '../../lib/index.ts';
 import type { ProposedRule } from '../../protocol/index.ts';
 import type { Tool } from '../tool.ts';
 import type { PlaceRules } from '../tools/index.ts';
-import { decideCall, decideCommand, type SourcedRule, type Verdict } from './decide.ts';
+import { decideCall, decideCommand, type RuleResult, type SourcedRule } from './decide.ts';
 import { learnedRule, proposeRule } from './learn.ts';
 import type { ReadOnlyPlace } from './read-only.ts';
 
@@ -60,7 +60,7 @@ export class RuleBook {
   }
 
   /** Decides about a call. @param args parsed */
-  async judge(tool: Tool, args: unknown, at: CallPlace): Promise<Verdict> {
+  async judge(tool: Tool, args: unknown, at: CallPlace): Promise<RuleResult> {
     const { places } = this.#options;
     const rules = this.rules();
     const command = commandIn(tool, args);
@@ -98,7 +98,7 @@ export class RuleBook {
    * Judges the input of a process, which may be a shell: rules that deny a command or ask about it also apply to input. A rule
    * that allows a command does not allow it as input.
    */
-  async #judgeInput(args: unknown, rules: readonly SourcedRule[]): Promise<Verdict> {
+  async #judgeInput(args: unknown, rules: readonly SourcedRule[]): Promise<RuleResult> {
     const { text } = args as { readonly text: string };
     const strict = rules.filter(({ Decision }) => Decision !== 'allow');
     const asCommand = await decideCommand(text, strict, noPlace);

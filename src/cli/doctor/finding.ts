@@ -43,12 +43,12 @@ export const warn = seen('warn');
 export const fail = seen('fail');
 export const skip = seen('skip');
 
-export interface Verdict {
+export interface DoctorSummary {
   readonly counts: Readonly<Record<FindingStatus, number>>;
   readonly isWell: boolean;
 }
 
-export function verdictOf(findings: readonly Finding[]): Verdict {
+export function verdictOf(findings: readonly Finding[]): DoctorSummary {
   const count = (wanted: FindingStatus) => findings.filter(({ status }) => status === wanted).length;
   const counts = { ok: count('ok'), warn: count('warn'), fail: count('fail'), skip: count('skip') };
   return { counts, isWell: counts.fail === 0 };

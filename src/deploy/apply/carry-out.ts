@@ -2,7 +2,7 @@ import { DeployError } from '../errors.ts';
 import type { Step } from '../stack-plan.ts';
 import type { ChangeLog } from './change-log.ts';
 import { type Former, recordOf } from './entries.ts';
-import { type Found, hashOf } from './stack-files.ts';
+import { hashOf, type StackEntry } from './stack-files.ts';
 import type { Did, EffectOptions, StepEffects, StepOf } from './step-effects.ts';
 
 /** Means by which steps are carried out. */
@@ -114,13 +114,13 @@ async function beginServices(step: Step, key: string, tools: Tools): Promise<voi
   await begin(step, key, tools, () => ({ kind: 'services', running: [...running] }));
 }
 
-function withoutContent(found: Found): Former {
+function withoutContent(found: StackEntry): Former {
   if (found.kind === 'absent') return found;
   const { mode, uid, gid } = found;
   return { kind: 'directory', mode, uid, gid };
 }
 
-function putAside(path: string, found: Found, { log }: Tools): Former {
+function putAside(path: string, found: StackEntry, { log }: Tools): Former {
   if (found.kind === 'absent') return found;
   if (found.kind === 'directory') throw new DeployError('fileFailed', `${log.files.pathOf(path)} is a directory.`);
   log.backup.keep(path, found);

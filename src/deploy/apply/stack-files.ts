@@ -40,7 +40,7 @@ export interface FoundFile extends Attributes {
   readonly hash: string;
 }
 /** Entry at a path. Anything but a regular file or a directory is an error. */
-export type Found = { readonly kind: 'absent' } | ({ readonly kind: 'directory' } & Attributes) | FoundFile;
+export type StackEntry = { readonly kind: 'absent' } | ({ readonly kind: 'directory' } & Attributes) | FoundFile;
 
 export function hashOf(content: string | Uint8Array): string {
   return createHash('sha256').update(content).digest('hex');
@@ -62,9 +62,9 @@ export class StackFiles {
   }
 
   /** Reads the entry at a path; absent, too, when a directory on the way is missing. */
-  find(path: string): Found {
+  find(path: string): StackEntry {
     if (isRoot(path)) return onFile(this.#root, () => ({ kind: 'directory', ...attributesOf(lstatSync(this.#root)) }));
-    return this.#in(path, ({ at, name }): Found => {
+    return this.#in(path, ({ at, name }): StackEntry => {
       const stats = lstatSync(at(name));
       if (stats.isSymbolicLink()) throw this.#refused(path, 'is a symbolic link');
       if (stats.isDirectory()) return { kind: 'directory', ...attributesOf(stats) };
@@ -180,7 +180,7 @@ export class StackFiles {
     return onFile(this.pathOf(path), () => inParentDirectory(this.#root, path, work));
   }
 
-  #in(path: string, work: (parent: ParentDirectory) => Found): Found {
+  #in(path: string, work: (parent: ParentDirectory) => StackEntry): StackEntry {
     return onFile(this.pathOf(path), () => {
       try {
         return inParentDirectory(this.#root, path, work);

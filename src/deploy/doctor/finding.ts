@@ -21,13 +21,13 @@ export function worst(findings: readonly Finding[], well: string): Finding {
 }
 
 /** Summary of all results. */
-export interface Verdict {
+export interface DoctorSummary {
   readonly counts: Readonly<Record<CheckStatus, number>>;
   /** No check failed. */
   readonly isWell: boolean;
 }
 
-export function verdictOf(results: readonly CheckResult[]): Verdict {
+export function verdictOf(results: readonly CheckResult[]): DoctorSummary {
   const count = (wanted: CheckStatus): number => results.filter(({ status }) => status === wanted).length;
   const counts = { ok: count('ok'), warn: count('warn'), fail: count('fail'), skip: count('skip') };
   return { counts, isWell: counts.fail === 0 };

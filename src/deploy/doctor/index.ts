@@ -4,7 +4,7 @@
  */
 export { publicHostIn } from './context.ts';
 export { examine } from './examine.ts';
-export { type Verdict, verdictOf } from './finding.ts';
+export { type DoctorSummary, verdictOf } from './finding.ts';
 export {
   type CheckResult,
   type CheckStatus,

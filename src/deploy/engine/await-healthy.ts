@@ -61,7 +61,7 @@ export async function awaitHealthy(
   throw new UnhealthyError(service, problem, log);
 }
 
-type Verdict = 'well' | 'waiting' | 'failed';
+type ServiceHealth = 'well' | 'waiting' | 'failed';
 
 class Watch {
   states: readonly ServiceState[] = [];
@@ -90,7 +90,7 @@ class Watch {
     return { ok: worst?.[1] !== 'waiting', isWell: worst === undefined };
   }
 
-  #verdictOf(service: ServiceName): readonly [Verdict, string] {
+  #verdictOf(service: ServiceName): readonly [ServiceHealth, string] {
     const state = this.states.find((each) => each.service === service);
     if (state === undefined) return ['failed', 'has no container'];
     const before = this.#restartsBefore.get(state.container) ?? state.restarts;

@@ -57,12 +57,12 @@ const directories: Readonly<Record<Exclude<Certificates, 'internal'>, string>> =
 };
 
 /** A line, or lines in braces after their header. */
-type Entry = string | Block;
+type Directive = string | Block;
 interface Block {
   readonly header: string;
-  readonly entries: readonly Entry[];
+  readonly entries: readonly Directive[];
 }
-const block = (header: string, ...entries: readonly Entry[]): Block => ({ header, entries });
+const block = (header: string, ...entries: readonly Directive[]): Block => ({ header, entries });
 
 /**
  * The gateway's file with our mark (specification §2.9), for Caddy 2.6 and later; an address as host needs Caddy 2.11.
@@ -90,7 +90,7 @@ export function gatewayText(options: CaddyfileOptions): string {
   return sites.map((site) => print(site)).join('\n');
 }
 
-function globalOptions({ host, certificates, timeouts }: CaddyfileOptions, ports: Ports): Entry[] {
+function globalOptions({ host, certificates, timeouts }: CaddyfileOptions, ports: Ports): Directive[] {
   return [
     'admin off',
     'auto_https disable_redirects',
@@ -118,7 +118,7 @@ function serverOptions(port: number, protocols: string, timeouts: CaddyfileOptio
 }
 
 /** One issuer, named: Caddy would otherwise try another authority, which knows neither profiles nor addresses. */
-function tls({ host, certificates, acmeEmail: email }: CaddyfileOptions): Entry[] {
+function tls({ host, certificates, acmeEmail: email }: CaddyfileOptions): Directive[] {
   if (certificates === 'internal') return [block('tls', 'issuer internal')];
   const directory = `dir ${directories[certificates]}`;
   const contact = email === null ? [] : [`email ${acmeEmail(email)}`];
@@ -127,7 +127,7 @@ function tls({ host, certificates, acmeEmail: email }: CaddyfileOptions): Entry[
   return [block('tls', block('issuer acme', directory, ...contact, ...ofAddress))];
 }
 
-function routes({ upstream, timeouts }: CaddyfileOptions): Entry[] {
+function routes({ upstream, timeouts }: CaddyfileOptions): Directive[] {
   const { dialUpstream, awaitUpstream } = { ...gatewayTimeouts, ...timeouts };
   const backend = checkedUpstream(upstream ?? `backend:${defaults.containerPorts.backend}`);
   return [
@@ -177,7 +177,7 @@ function checkedUpstream(upstream: string): string {
 }
 
 /** Prints an entry in the format of `caddy fmt`. */
-function print(entry: Entry, indent = ''): string {
+function print(entry: Directive, indent = ''): string {
   if (typeof entry === 'string') return `${indent}${entry}\n`;
   const inner = entry.entries.map((each) => print(each, `${indent}\t`)).join('');
   return `${indent}${entry.header === '' ? '' : `${entry.header} `}{\n${inner}${indent}}\n`;

@@ -122,11 +122,11 @@ export function neighboursIn(
   lines: readonly { readonly text: string; readonly line: number }[],
   { first, last }: LineRange,
 ): Neighbours {
-  const telling = (part: typeof lines) =>
+  const distinctive = (part: typeof lines) =>
     part.map(({ text }) => bare(text).slice(0, 200)).filter((text) => /[\p{L}\p{N}]/u.test(text));
   return {
-    before: telling(lines.filter(({ line }) => line < first).toReversed()).slice(0, comparedLines),
-    after: telling(lines.filter(({ line }) => line > last)).slice(0, comparedLines),
+    before: distinctive(lines.filter(({ line }) => line < first).toReversed()).slice(0, comparedLines),
+    after: distinctive(lines.filter(({ line }) => line > last)).slice(0, comparedLines),
   };
 }
 

@@ -17,10 +17,10 @@ const absent: ReadonlySet<string> = new Set(
 const isParticle = (word: string): boolean => /^\p{Script=Hiragana}{1,2}$/u.test(word);
 const stemOf = (word: string): string => word.replace(/(?<=^[a-z]{4,})(?:ing|ed|es)$|(?<=^[a-z]{3,}[^s])s$/, '');
 
-function tellingWords(title: string): ReadonlySet<string> {
+function distinctiveWords(title: string): ReadonlySet<string> {
   const words = wordsOf(title);
-  const telling = words.filter((word) => !fillers.has(word) && !isParticle(word));
-  return new Set((telling.length > 0 ? telling : words).map((word) => (absent.has(word) ? '∅' : stemOf(word))));
+  const distinctive = words.filter((word) => !fillers.has(word) && !isParticle(word));
+  return new Set((distinctive.length > 0 ? distinctive : words).map((word) => (absent.has(word) ? '∅' : stemOf(word))));
 }
 
 /** Visible characters of a text without words, for example of emoji. */
@@ -35,7 +35,7 @@ export const isBlank = (text: string): boolean => marksOf(text) === '';
  */
 export function agreement(left: string, right: string): number {
   if (marksOf(left).toLowerCase() === marksOf(right).toLowerCase()) return isBlank(left) ? 0 : 1;
-  const [a, b] = [tellingWords(left), tellingWords(right)];
+  const [a, b] = [distinctiveWords(left), distinctiveWords(right)];
   const shared = [...a].filter((word) => b.has(word)).length;
   if (shared === 0 || (shared < a.size && shared < b.size)) return 0;
   return shared / Math.max(a.size, b.size);

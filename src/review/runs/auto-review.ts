@@ -1,6 +1,6 @@
 import { Pump } from '../../lib/index.ts';
 import type { StoredItem } from '../store/index.ts';
-import { enqueueReview, judge, type Place, placeOf, scopeOfPush } from './queue.ts';
+import { enqueueReview, judge, placeOf, type RepositoryState, scopeOfPush } from './queue.ts';
 import type { RunContext } from './types.ts';
 
 /** Queues automatic reviews of all eligible open items whose head has not been dispatched. */
@@ -26,7 +26,7 @@ export class AutoReview {
 
   async #scan(): Promise<number> {
     const { store, times } = this.#context;
-    const places = new Map<string, Place>();
+    const places = new Map<string, RepositoryState>();
     let queued = 0;
     let after: StoredItem | undefined;
     do {
@@ -42,7 +42,7 @@ export class AutoReview {
   }
 
   /** @returns whether a new run was queued */
-  async #queue(item: StoredItem, place: Place): Promise<boolean> {
+  async #queue(item: StoredItem, place: RepositoryState): Promise<boolean> {
     const { Review } = this.#context.settings();
     if (judge('auto', item, place, Review)) return false;
     const { isNew } = await enqueueReview(this.#context, item, {

@@ -7,7 +7,7 @@ import { baseRuleFiles, readBaseRules } from './base-rules.ts';
 import { beginCheckRun } from './check-run.ts';
 import { ReviewRunError } from './errors.ts';
 import { saveNotes } from './notes.ts';
-import { enqueueReview, judge, type Place, placeOf, scopeOfPush, sinceOf } from './queue.ts';
+import { enqueueReview, judge, placeOf, type RepositoryState, scopeOfPush, sinceOf } from './queue.ts';
 import { notesOf } from './review.ts';
 import type { RunSession } from './session.ts';
 
@@ -17,7 +17,7 @@ type Routed = ConfiguredRepository & { readonly workspacePath: string };
 interface Target {
   readonly item: StoredItem;
   readonly configured: Routed;
-  readonly place: Place;
+  readonly place: RepositoryState;
 }
 
 const unwanted = (code: string, message: string): NotReviewed => ({ outcome: 'unwanted', reason: { code, message } });

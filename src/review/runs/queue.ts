@@ -6,12 +6,12 @@ import { type IneligibleCode, whyIneligible } from './eligibility.ts';
 import type { ReviewRequest, RunContext } from './types.ts';
 
 /** A repository with its stored state and its settings. */
-export interface Place {
+export interface RepositoryState {
   readonly repository: StoredRepository | undefined;
   readonly configured: ConfiguredRepository | undefined;
 }
 
-export async function placeOf({ store, settings }: RunContext, repositoryKey: string): Promise<Place> {
+export async function placeOf({ store, settings }: RunContext, repositoryKey: string): Promise<RepositoryState> {
   const configured = configuredRepositories(settings()).find((each) => each.repositoryKey === repositoryKey);
   return { repository: await store.repository(repositoryKey), configured };
 }
@@ -20,7 +20,7 @@ export async function placeOf({ store, settings }: RunContext, repositoryKey: st
 export function judge(
   trigger: ReviewRequest['trigger'],
   item: StoredItem,
-  { repository, configured }: Place,
+  { repository, configured }: RepositoryState,
   review: BackendSettings['Review'],
 ): IneligibleCode | null {
   return whyIneligible(trigger, {

@@ -1,4 +1,4 @@
-interface Asked<A, R> {
+interface PendingCall<A, R> {
   readonly one: A;
   readonly resolve: (result: R) => void;
   readonly reject: (error: unknown) => void;
@@ -13,8 +13,8 @@ export function batched<A, R>(
   most: number,
   work: (all: readonly A[]) => Promise<readonly R[]>,
 ): (one: A) => Promise<R> {
-  let asked: Asked<A, R>[] = [];
-  const run = async (all: readonly Asked<A, R>[]) => {
+  let asked: PendingCall<A, R>[] = [];
+  const run = async (all: readonly PendingCall<A, R>[]) => {
     try {
       const results = await work(all.map(({ one }) => one));
       for (const [index, { resolve }] of all.entries()) resolve(results[index] as R);

@@ -143,7 +143,7 @@ const slips: readonly Slip[] = [
   { slip: 'a line in the middle left out', file: python, oldText: 'if self.x:\n        return 2', newText: 'pass' },
   { slip: 'a comma more', file: 'f(a, b)\n', oldText: 'f(a, b,)', newText: 'f(a)' },
   { slip: 'lines in another order', file: 'one();\ntwo();\n', oldText: 'two();\none();', newText: 'x' },
-  { slip: 'two telling characters', file: '  {\n  }\n', oldText: '{\n}', newText: '{ x }' },
+  { slip: 'two distinctive characters', file: '  {\n  }\n', oldText: '{\n}', newText: '{ x }' },
   {
     slip: 'indentation with replaceAll',
     file: tabs,

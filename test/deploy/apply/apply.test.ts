@@ -139,7 +139,7 @@ t.test('a step that cannot be undone is reported, and the others are undone', as
     state: 'undoFailed',
     failure: {
       code: 'undoFailed',
-      message: /start:backend failed.*Not everything.*start:webhook-gateway.*out of order: removeServices.*restart/s,
+      message: /start:backend failed.*Not every change.*start:webhook-gateway.*out of order: removeServices.*restart/s,
       hint: /\.server\/backup/,
     },
   });

@@ -25,14 +25,14 @@ export function sample(schema: unknown, words: string): unknown {
   return instanceOf(schema, { words, root: schema, depth: 0, budget: { left: largest } });
 }
 
-interface Place {
+interface SchemaPosition {
   readonly words: string;
   readonly root: unknown;
   readonly depth: number;
   readonly budget: { left: number };
 }
 
-function instanceOf(schema: unknown, place: Place): unknown {
+function instanceOf(schema: unknown, place: SchemaPosition): unknown {
   place.budget.left -= 1;
   if (!isSchema(schema) || place.depth > deepest || place.budget.left < 0) return null;
   const inner = { ...place, depth: place.depth + 1 };
@@ -47,7 +47,7 @@ function instanceOf(schema: unknown, place: Place): unknown {
   return plainValue(schema, inner);
 }
 
-function plainValue(schema: Schema, place: Place): unknown {
+function plainValue(schema: Schema, place: SchemaPosition): unknown {
   switch (typeOf(schema)) {
     case 'object':
       return objectOf(schema, place);
@@ -70,7 +70,7 @@ function typeOf({ type, properties, items }: Schema): unknown {
   return type ?? (properties ? 'object' : items ? 'array' : 'string');
 }
 
-function objectOf({ properties, required }: Schema, place: Place): unknown {
+function objectOf({ properties, required }: Schema, place: SchemaPosition): unknown {
   if (!isSchema(properties)) return {};
   const names = Array.isArray(required)
     ? required.filter((name) => Object.hasOwn(properties, name))
@@ -78,7 +78,7 @@ function objectOf({ properties, required }: Schema, place: Place): unknown {
   return Object.fromEntries(names.map((name) => [name, instanceOf(properties[name], place)]));
 }
 
-function listOf({ items, minItems }: Schema, place: Place): unknown {
+function listOf({ items, minItems }: Schema, place: SchemaPosition): unknown {
   const length = typeof minItems === 'number' ? Math.min(minItems, longestList) : 0;
   return Array.from({ length }, () => instanceOf(items, place));
 }

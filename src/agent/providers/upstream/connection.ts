@@ -7,7 +7,7 @@ import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import type { KeySource } from '../settings.ts';
 import { decoded } from './decoded.ts';
-import { brokenFault, cutFault, type Place, proxyRefusedFault, silentFault } from './errors.ts';
+import { brokenFault, cutFault, type Peer, proxyRefusedFault, silentFault } from './errors.ts';
 
 /** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of an unused client. */
 const http = process.getBuiltinModule('node:http');
@@ -49,7 +49,7 @@ export interface Exchange {
  */
 export class Upstream {
   /** Host, proxy and file of the key, for messages; never credentials. */
-  readonly place: Place;
+  readonly place: Peer;
   readonly #options: UpstreamOptions;
   readonly #url: URL;
   /** Prefix of every path. */

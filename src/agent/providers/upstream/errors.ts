@@ -107,7 +107,7 @@ const temporaryStatus = (status: number): boolean =>
   status === 408 || status === 409 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
 
 /** Other end of a connection, for messages; never credentials. */
-export interface Place {
+export interface Peer {
   /** Host and port. */
   readonly address: string;
   /** Host and port of the proxy, and the variable or setting that names it. */
@@ -115,12 +115,12 @@ export interface Place {
   readonly keySource?: KeySource;
 }
 
-const through = ({ proxy }: Partial<Place>): string => (proxy === undefined ? '' : ` through the proxy ${proxy}`);
+const through = ({ proxy }: Partial<Peer>): string => (proxy === undefined ? '' : ` through the proxy ${proxy}`);
 
 export interface RefusalContext {
   readonly clean: (text: string) => string;
   readonly now: number;
-  readonly place?: Place;
+  readonly place?: Peer;
 }
 
 /** Error of an answer with an unsuccessful status. */
@@ -158,7 +158,7 @@ interface Refusal {
   readonly code: ModelErrorCode;
   /** Begins with a colon; empty: the upstream gave none. */
   readonly reason: string;
-  readonly place: Place | undefined;
+  readonly place: Peer | undefined;
 }
 
 /** Time until a limit is reset; undefined when a turn would not wait that long, because the limit may be free earlier. */
@@ -257,7 +257,7 @@ const temporaryErrors = new Set([
 ]);
 
 /** A request that came to no answer, or to half of one (`hasAnswer`). */
-export function brokenFault(error: NodeJS.ErrnoException, place: Place, hasAnswer: boolean): ModelError {
+export function brokenFault(error: NodeJS.ErrnoException, place: Peer, hasAnswer: boolean): ModelError {
   if (error instanceof ModelError) return error;
   const { address } = place;
   const code = error.code ?? '';
@@ -298,7 +298,7 @@ function notListeningFault({ address }: Place): ModelError {
 }
 
 /** Failure of a proxy that opens no connection, or requires a user name. */
-export function proxyRefusedFault({ address, proxy = '' }: Place, status: unknown): ModelError {
+export function proxyRefusedFault({ address, proxy = '' }: Peer, status: unknown): ModelError {
   const isNumber = typeof status === 'number';
   const remedy =
     status === 407
@@ -315,7 +315,7 @@ export function cutFault(): ModelError {
 }
 
 /** An upstream that sends nothing, not even a sign of life. */
-export function silentFault(place: Place, idleMs: number, hasAnswer: boolean): ModelError {
+export function silentFault(place: Peer, idleMs: number, hasAnswer: boolean): ModelError {
   const code = hasAnswer ? 'upstreamFailed' : 'upstreamUnreachable';
   return new ModelError(code, `The upstream at ${place.address} was silent${through(place)} for ${idleMs} ms.`);
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../../../protocol/index.ts';
 import type { ModelToolCall } from '../../model.ts';
-import type { RuleBook, Verdict } from '../../rules/index.ts';
+import type { RuleBook, RuleResult } from '../../rules/index.ts';
 import type { ApprovalNeed, Tool } from '../../tool.ts';
 import { refusalInPlan } from './plan-mode.ts';
 
@@ -115,7 +115,7 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
 
 /** A rule asks about a call, also about one that needs no approval otherwise. */
 function askedBy(
-  verdict: Verdict,
+  verdict: RuleResult,
   tool: Tool,
   { name, arguments: args }: ModelToolCall,
   own: ApprovalNeed | undefined,
@@ -133,13 +133,13 @@ function askedBy(
   };
 }
 
-const deniedBy = ({ reason }: Verdict): string =>
+const deniedBy = ({ reason }: RuleResult): string =>
   `Error: refused by a rule of the user: ${reason}. Do not try the same in another way; describe the refused step.`;
 
 /** Decision by rules, policy or an earlier grant; undefined: a user must decide. */
 function wordOf(
   need: ApprovalNeed,
-  verdict: Verdict | undefined,
+  verdict: RuleResult | undefined,
   { policy, isGranted, isReadOnly = false }: ReviewOptions,
 ): ApprovalDecision | undefined {
   // Where no user is asked, a call that needs a question does not run.
@@ -150,14 +150,14 @@ function wordOf(
 }
 
 /** Reason of a refusal without a question, and the setting that would allow the call. */
-function whyUnasked({ isAskedAlways }: ApprovalNeed, verdict: Verdict | undefined): string {
+function whyUnasked({ isAskedAlways }: ApprovalNeed, verdict: RuleResult | undefined): string {
   if (verdict?.decision === 'ask')
     return `a rule asks for it, and no automatic approval covers that: ${verdict.reason}`;
   if (isAskedAlways) return 'Api.AutoApprove and --yes do not cover it; a rule of Permissions.Rules can allow it';
   return 'Api.AutoApprove is false, or the approval policy is "interrupt"';
 }
 
-const declinedByPolicy = (need: ApprovalNeed, verdict: Verdict | undefined): string =>
+const declinedByPolicy = (need: ApprovalNeed, verdict: RuleResult | undefined): string =>
   `Error: rejected by policy: to ${need.operation} ${need.target} needs an approval, and operations that need one are refused here ` +
   `(${whyUnasked(need, verdict)}). Do not try it again; describe the refused step.`;
 

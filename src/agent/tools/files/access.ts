@@ -13,7 +13,7 @@ type Operation = 'read' | 'find' | 'grep' | 'write' | 'edit';
 type PlaceKind = 'file' | 'directory';
 
 /** A place that a call may touch. */
-export interface Place {
+export interface PermittedPath {
   readonly path: string;
   readonly isInside: boolean;
   /** Path as the model sees it. */
@@ -29,7 +29,7 @@ export interface Access<Args extends object> {
   readonly enter: (
     args: Args,
     context: Pick<ToolContext, 'workspacePath' | 'signal'>,
-    work: (place: Place) => Promise<ToolResult>,
+    work: (place: PermittedPath) => Promise<ToolResult>,
   ) => Promise<ToolResult>;
 }
 

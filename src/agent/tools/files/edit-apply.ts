@@ -1,6 +1,6 @@
 import { count } from '../../../lib/index.ts';
 import { cutLine } from '../text.ts';
-import { type Found, findEdit } from './edit-find.ts';
+import { type FoundEdit, findEdit } from './edit-find.ts';
 import { lineEndOf, toLineEnd } from './edit-line-ends.ts';
 import { maxPlaces, placesOf, type Span } from './edit-match.ts';
 import { nearestText } from './edit-nearest.ts';
@@ -61,7 +61,7 @@ export function applyEdits(text: string, edits: readonly Edit[]): EditResult {
 /** One edit, see `applyEdits`. */
 export const applyEdit = (text: string, edit: Edit): EditResult => applyEdits(text, [edit]);
 
-function changesOf(text: string, edit: Edit): Found | { readonly problem: string } {
+function changesOf(text: string, edit: Edit): FoundEdit | { readonly problem: string } {
   const { oldText, newText, replaceAll } = edit;
   if (oldText === '') return { problem: 'oldText is empty. To make a file or replace it whole, use WriteFile.' };
   if (oldText === newText) return { problem: 'oldText and newText are the same: there is nothing to change.' };
@@ -112,7 +112,7 @@ function notFound(text: string, { oldText, newText }: Edit): string {
   return `oldText is not in the file. The nearest text begins at line ${nearest.line}${hint}:\n${lines}\nCopy oldText exactly from the file.`;
 }
 
-function ambiguous(text: string, { replaceAll }: Edit, { changes, differs }: Found): string {
+function ambiguous(text: string, { replaceAll }: Edit, { changes, differs }: FoundEdit): string {
   const shown = changes.slice(0, 10).map(({ start }) => lineNumber(text, start));
   const more = changes.length > shown.length ? ', …' : '';
   const number = changes.length >= maxPlaces ? `${maxPlaces} places or more` : count(changes.length, 'place');

@@ -3,7 +3,7 @@ import { count } from '../../../lib/index.ts';
 import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { done, failed, formatBytes } from '../text.ts';
-import { createAccess, type Place } from './access.ts';
+import { createAccess, type PermittedPath } from './access.ts';
 import { decodeText, type EncodedText, encodeText, sniff, sniffBytes } from './content.ts';
 import { applyEdits, type Edit } from './edit-apply.ts';
 import { FileError } from './errors.ts';
@@ -71,7 +71,7 @@ export function createEditFile(settings: FileToolSettings): Tool {
 
 type EditContext = Pick<ToolContext, 'workspacePath' | 'signal'>;
 
-async function editFile(place: Place, args: Args, maxBytes: number, context: EditContext): Promise<ToolResult> {
+async function editFile(place: PermittedPath, args: Args, maxBytes: number, context: EditContext): Promise<ToolResult> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await editOnce(place, args, maxBytes, context);
@@ -83,7 +83,7 @@ async function editFile(place: Place, args: Args, maxBytes: number, context: Edi
 }
 
 async function editOnce(
-  { path, shown }: Place,
+  { path, shown }: PermittedPath,
   args: Args,
   maxBytes: number,
   context: EditContext,

@@ -5,7 +5,7 @@ import { distinctiveChars, linePlaces, plain } from './edit-lines.ts';
 import { placesOf, type Span, tolerantPlacesOf } from './edit-match.ts';
 import { readingsOf } from './edit-unwrap.ts';
 
-export interface Found {
+export interface FoundEdit {
   readonly changes: readonly Change[];
   /** Difference between the old text and the file's text, in words; undefined: no difference. */
   readonly differs: string | undefined;
@@ -67,7 +67,7 @@ const passes: readonly Pass[] = [
  * indentation that maps one to one; each also without blank lines, a code fence or line numbers around. The first that finds
  * anything decides. Nothing is found by similarity.
  */
-export function findEdit(text: string, { oldText, newText, replaceAll }: Edit): Found {
+export function findEdit(text: string, { oldText, newText, replaceAll }: Edit): FoundEdit {
   const exact = (piece: string) =>
     replaceAll ? placesOf(text, piece, piece.length, Number.POSITIVE_INFINITY) : placesOf(text, piece);
   const asGiven = exact(oldText);

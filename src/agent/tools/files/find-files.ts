@@ -7,7 +7,7 @@ import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { createPathFilter, displayPath, isWithin, listedPath } from '../paths.ts';
 import { done, failed } from '../text.ts';
-import { createAccess, type Place } from './access.ts';
+import { createAccess, type PermittedPath } from './access.ts';
 import { openDirectory } from './handles.ts';
 import { pathAliases, path as pathParameter } from './parameters.ts';
 import { type FoundFiles, forbiddenBelow, type SearchEngine, skippedNames } from './search.ts';
@@ -46,7 +46,7 @@ export function createFindFiles(settings: FileToolSettings, engine: SearchEngine
 
 async function find(
   engine: SearchEngine,
-  place: Place,
+  place: PermittedPath,
   { pattern }: Args,
   settings: FileToolSettings,
   { workspacePath, signal }: ToolContext,

@@ -6,7 +6,7 @@ import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { createPathFilter, displayPath } from '../paths.ts';
 import { cutLine, done, failed } from '../text.ts';
-import { createAccess, type Place } from './access.ts';
+import { createAccess, type PermittedPath } from './access.ts';
 import { openDirectory, openFile } from './handles.ts';
 import { pathAliases, path as pathParameter, positive } from './parameters.ts';
 import {
@@ -79,14 +79,14 @@ async function explained(search: () => Promise<ToolResult>): Promise<ToolResult>
   }
 }
 
-interface Found {
+interface FoundLines {
   readonly matches: readonly LineMatch[];
   readonly end: SearchEnd;
 }
 
 async function grep(
   engine: SearchEngine,
-  place: Place,
+  place: PermittedPath,
   args: Args,
   settings: FileToolSettings,
   { workspacePath, signal }: ToolContext,
@@ -109,7 +109,7 @@ async function grepDirectory(
   root: string,
   args: Args,
   { settings, workspacePath, signal }: Surroundings,
-): Promise<Found> {
+): Promise<FoundLines> {
   const { query, matches } = collector(args);
   const skippedPaths = await forbiddenBelow(root, workspacePath, settings);
   const directory = await openDirectory(root);
@@ -122,7 +122,12 @@ async function grepDirectory(
   }
 }
 
-async function grepOneFile(engine: SearchEngine, path: string, args: Args, { signal }: Surroundings): Promise<Found> {
+async function grepOneFile(
+  engine: SearchEngine,
+  path: string,
+  args: Args,
+  { signal }: Surroundings,
+): Promise<FoundLines> {
   const { query, matches } = collector(args);
   const file = await openFile(path);
   try {

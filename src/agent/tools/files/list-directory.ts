@@ -2,12 +2,16 @@ import { readdir } from 'node:fs/promises';
 import type { ToolResult } from '../../tool.ts';
 import { listedPath } from '../paths.ts';
 import { done, failed } from '../text.ts';
-import type { Place } from './access.ts';
+import type { PermittedPath } from './access.ts';
 import { openDirectory } from './handles.ts';
 import { limits } from './settings.ts';
 
 /** Names in a directory in alphabetical order, directories with `/`, symlinks with `@`. `offset` is from 1. */
-export async function listDirectory({ path, shown }: Place, offset: number, limit: number): Promise<ToolResult> {
+export async function listDirectory(
+  { path, shown }: PermittedPath,
+  offset: number,
+  limit: number,
+): Promise<ToolResult> {
   const directory = await openDirectory(path);
   const entries = await readdir(directory.at(), { withFileTypes: true }).finally(() => directory.close());
   if (entries.length === 0) return done(`[${shown} is an empty directory.]`);

@@ -4,7 +4,7 @@ import { inspectPicture } from '../../pictures.ts';
 import type { Tool, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { done, failed, formatBytes } from '../text.ts';
-import { createAccess, type Place } from './access.ts';
+import { createAccess, type PermittedPath } from './access.ts';
 import { type EncodedText, sniff, sniffBytes } from './content.ts';
 import { type OpenFile, openFile } from './handles.ts';
 import { LineReader, windowNotice } from './line-window.ts';
@@ -48,7 +48,7 @@ export function createReadFile(settings: FileToolSettings): Tool {
   });
 }
 
-async function show(file: OpenFile, place: Place, args: Args, signal: AbortSignal): Promise<ToolResult> {
+async function show(file: OpenFile, place: PermittedPath, args: Args, signal: AbortSignal): Promise<ToolResult> {
   const { maxFileBytes } = place;
   const size = Number(file.stats.size);
   if (size > maxFileBytes) {
@@ -75,7 +75,7 @@ async function readHead({ handle }: OpenFile): Promise<Buffer> {
   return head.subarray(0, bytesRead);
 }
 
-async function showImage({ handle, stats }: OpenFile, { shown }: Place, mimeType: string): Promise<ToolResult> {
+async function showImage({ handle, stats }: OpenFile, { shown }: PermittedPath, mimeType: string): Promise<ToolResult> {
   const label = `${mimeType.slice('image/'.length).toUpperCase()} image`;
   const size = Number(stats.size);
   if (size > limits.imageBytes) {
@@ -95,7 +95,7 @@ interface ReadLimits {
 
 async function showText(
   { handle }: OpenFile,
-  { shown }: Place,
+  { shown }: PermittedPath,
   { offset, limit }: Args,
   { encoding, bomBytes }: EncodedText,
   { maxBytes, signal }: ReadLimits,
