@@ -1,6 +1,7 @@
 import { type ChildProcess, type StdioPipe, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { closeBeforeStart } from './inherited.ts';
 import type { ProcessLogs } from './managed.ts';
 
 /** The document a redactor reads from standard input. */
@@ -35,6 +36,7 @@ const input: StdioPipe = 'pipe';
  * @throws the system's error when it does not start
  */
 export async function startLogRedactor(logs: ProcessLogs, secrets: readonly string[]): Promise<LogRedactor> {
+  closeBeforeStart();
   const child: ChildProcess = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program()], {
     cwd: '/',
     env: {},

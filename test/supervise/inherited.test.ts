@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
@@ -71,3 +71,32 @@ t.test(
     t.end();
   },
 );
+
+/** Files whose programs may have the descriptors: Linux does not run them, or they are not part of a process that runs for long. */
+const excepted = [
+  ['src/supervise/ps.ts', 'macOS only, where nothing is closed'],
+  ['src/supervise/signals.ts', 'Windows only'],
+  ['src/client/start-hub.ts', 'the Hub closes them when it starts'],
+  ['src/cli/page.ts', 'opens the browser of the user'],
+  ['src/cli/service/manager.ts', 'asks systemd or launchd, in a command of the user'],
+  ['src/deploy/engine/build-image.ts', 'a command of the user'],
+  ['src/deploy/engine/image-sbom.ts', 'a command of the user'],
+  ['src/review/demo/repository.ts', 'makes the sample of a demonstration'],
+] as const;
+
+t.test('regression: H47 each file that starts programs closes inherited descriptors before it does', (t) => {
+  const files = globSync('src/**/*.ts', { cwd: root }).filter((file) =>
+    /^import \{[^}]*\b(?:spawn|execFile|exec|fork|spawnSync|execFileSync|execSync)\b[^}]*\} from 'node:child_process'/m.test(
+      readFileSync(join(root, file), 'utf8'),
+    ),
+  );
+  const isClosing = (file: string): boolean => {
+    const source = readFileSync(join(root, file), 'utf8');
+    const starts = source.match(/(?<![\w.])(?:spawn|execFile|fork)\((?!\))/g)?.length ?? 0;
+    const closes = source.match(/\bcloseBeforeStart\(\);\n.*?\b(?:spawn|execFile|fork)\(/g)?.length ?? 0;
+    return starts > 0 && closes === starts;
+  };
+  t.ok(files.filter(isClosing).includes('src/supervise/spawn.ts'), 'positive control');
+  t.strictSame(files.filter((file) => !isClosing(file)).toSorted(), excepted.map(([file]) => file).toSorted());
+  t.end();
+});

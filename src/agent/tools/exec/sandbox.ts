@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { directoryName } from '../../../config/index.ts';
 import { findProgram } from '../../../lib/index.ts';
 import type { SandboxState } from '../../../protocol/index.ts';
+import { closeBeforeStart } from '../../../supervise/index.ts';
 import { gitGuardOf } from './git-guard.ts';
 import type { GitFinding } from './held-directory.ts';
 import { Placeholders } from './placeholders.ts';
@@ -220,6 +221,7 @@ async function tryWalls([program = '', ...words]: readonly string[]): Promise<st
 
 function call(program: string, args: readonly string[]): Promise<{ output: string } | { problem: string }> {
   return new Promise((resolve) => {
+    closeBeforeStart();
     execFile(program, args, { timeout: trialMs, killSignal: 'SIGKILL', env: {} }, (error, output, errors) => {
       const [line = ''] = errors.trim().split('\n');
       resolve(
