@@ -202,6 +202,8 @@ export interface ModelErrorOptions extends ErrorOptions {
   readonly refusesState?: boolean;
   /** HTTP status of the answer; absent: no answer came. */
   readonly status?: number | undefined;
+  /** Parts of the request that the service refuses, as its error names them beside the message. */
+  readonly refusedFields?: readonly string[] | undefined;
 }
 
 /** A failed request to a provider. The message is for people and holds no secret. */
@@ -217,6 +219,8 @@ export class ModelError extends Error {
   readonly refusesState: boolean;
   /** HTTP status of the answer, or the one that an error inside it stands for; undefined: no answer came. */
   readonly status: number | undefined;
+  /** Parts of the request that the service refuses, as its error names them beside the message. */
+  readonly refusedFields: readonly string[];
 
   constructor(code: ModelErrorCode, message: string, options: ModelErrorOptions = {}) {
     super(message, options);
@@ -226,6 +230,7 @@ export class ModelError extends Error {
     this.maxRetries = options.maxRetries;
     this.refusesState = options.refusesState ?? false;
     this.status = options.status;
+    this.refusedFields = options.refusedFields ?? [];
   }
 }
 

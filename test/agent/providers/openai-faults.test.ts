@@ -182,7 +182,12 @@ t.test('a refusal is a typed error without the key', async (t) => {
       refusal(403, { message: 'x', errors: [{ reason: 'rateLimitExceeded' }] }),
       { code: 'upstreamRateLimited', isRetryable: true },
     ],
-    [refusal(400, { message: 'max_tokens is too large: 100000.' }), { code: 'upstreamRejected' }],
+    [refusal(400, { message: 'max_tokens is too large: 100000.' }), { code: 'upstreamRejected', refusedFields: [] }],
+    [refusal(400, { message: 'x', param: 'tools[1].function' }), { refusedFields: ['tools[1].function'] }],
+    [
+      refusal(400, { message: 'x', details: [{ fieldViolations: [{ field: 'tools[0]' }, { field: 'contents[1]' }] }] }),
+      { refusedFields: ['tools[0]', 'contents[1]'] },
+    ],
   ];
   for (const [script, expected] of cases) {
     const { error } = await asked(t, () => script);

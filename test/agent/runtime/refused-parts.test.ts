@@ -145,6 +145,12 @@ function picky(refusal: (index: number) => ModelError, refused: readonly string[
 const rejected = (message: string, status = 400) =>
   new ModelError('upstreamRejected', `The upstream answered ${status}: ${message}.`, { status });
 
+const rejectedField = (field: string) =>
+  new ModelError('upstreamRejected', 'The upstream answered 400: Invalid schema.', {
+    status: 400,
+    refusedFields: [field],
+  });
+
 const shapes: Readonly<Record<string, (index: number) => ModelError>> = {
   'a name as OpenAI writes it': () =>
     rejected("Invalid schema for function 'bad': In context=('properties', 'docs__coin'), schema must have a type"),
@@ -162,6 +168,9 @@ const shapes: Readonly<Record<string, (index: number) => ModelError>> = {
     rejected(`[{"type":"dict_type","loc":["body","tools",${index},"function","parameters"]}]`, 422),
   'an index in the tuples of vLLM': (index) =>
     rejected(`[{'type': 'dict_type', 'loc': ('body', 'tools', ${index}, 'function', 'parameters')}]`),
+  'an index in a field beside the message': (index) => rejectedField(`tools[${index}].function.parameters`),
+  'an index in a field of Google': (index) => rejectedField(`tools[0].function_declarations[${index}].parameters`),
+  'a name in a field beside the message': () => rejectedField('bad'),
   'a name in double quotes': () => rejected('Tool "bad" has an invalid schema'),
   'a name before the word tool': () => rejected('The parameters of the `bad` tool are not an object'),
 };
@@ -250,6 +259,10 @@ const otherRefusals: Readonly<Record<string, ModelError>> = {
   'names two tools': rejected("Tool names must be unique: 'bad', 'docs__coin'"),
   'uses the name of a tool as a word': rejected('This function bad or good is not available'),
   'names an index beyond the list': rejected("Invalid 'tools[70].function.parameters'"),
+  'has a field of another part': new ModelError('upstreamRejected', 'Unknown value.', {
+    status: 400,
+    refusedFields: ['bad', 'input[1].content'],
+  }),
   'has another status': new ModelError('upstreamFailed', "Invalid schema for function 'bad'", { status: 500 }),
 };
 for (const [refusal, error] of Object.entries(otherRefusals)) {

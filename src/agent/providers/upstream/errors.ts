@@ -15,6 +15,8 @@ export interface Problem {
   readonly status?: number | undefined;
   /** Pause that the error itself asks for, in milliseconds. */
   readonly retryAfterMs?: number | undefined;
+  /** Refused parts of the request: `param` of OpenAI, `field` of Google's `BadRequest`. */
+  readonly fields?: readonly string[];
   /** Names of the exceeded quotas, from Google's `QuotaFailure`. */
   readonly quotas?: readonly string[];
 }
@@ -49,6 +51,9 @@ function problemOf(error: Json): Problem {
     ),
     status: number,
     retryAfterMs: statedWaitMs(error),
+    fields: details
+      .flatMap((detail) => [detail, ...recordsIn(detail['fieldViolations'])])
+      .flatMap(({ param, field }) => wordOf(param) ?? wordOf(field) ?? []),
     quotas: details.flatMap(({ violations }) => recordsIn(violations).flatMap(({ quotaId }) => wordOf(quotaId) ?? [])),
   };
 }
@@ -139,6 +144,7 @@ export function refusedFault(
     isRetryable: mayRetry(status, code, headers['x-should-retry']),
     refusesState: refusesState(code, problem),
     status,
+    refusedFields: problem.fields,
   });
 }
 
@@ -176,6 +182,7 @@ export function reportedFault(problem: Problem, clean: (text: string) => string)
     isRetryable: mayRetry(status, code, undefined),
     refusesState: refusesState(code, problem),
     status,
+    refusedFields: problem.fields,
   });
 }
 

@@ -19,10 +19,21 @@ const calledName = new RegExp(
 const quotedWord = new RegExp(`[${quotes}]([^${quotes}]+)[${quotes}]`, 'g');
 
 /** Name of the tool whose declaration the service refuses. @param names offered tools in the order of the request */
-export function refusedTool({ code, status, message }: ModelError, names: readonly string[]): string | undefined {
+export function refusedTool(
+  { code, status, message, refusedFields }: ModelError,
+  names: readonly string[],
+): string | undefined {
   if (code !== 'upstreamRejected' || status === undefined || !refusingStatuses.has(status)) return undefined;
-  if (conversationPlace.test(message)) return undefined;
-  return called(message, names) ?? atPlace(message, names) ?? onlyQuoted(message, names);
+  if ([message, ...refusedFields].some((text) => conversationPlace.test(text))) return undefined;
+  const named = called(message, names) ?? atPlace(message, names);
+  if (named !== undefined) return named;
+  for (const field of refusedFields) {
+    // A tool may have the name of a part of each request.
+    const isNamed = declarationWords.test(message) && names.includes(field);
+    const found = called(field, names) ?? atPlace(field, names) ?? (isNamed ? field : undefined);
+    if (found !== undefined) return found;
+  }
+  return onlyQuoted(message, names);
 }
 
 /** Offered tool that the text calls a tool or function. A name without quotes could be a word of the sentence. */
