@@ -297,7 +297,7 @@ const startCommands: Readonly<Record<string, string>> = {
 /** Repetitions for a local server that is started again: seven seconds. Longer waiting starts no server. */
 const localRetries = 4;
 
-function notListeningFault({ address }: Place): ModelError {
+function notListeningFault({ address }: Peer): ModelError {
   const command = startCommands[address.slice(address.lastIndexOf(':') + 1)];
   const start = `Start the model server${command === undefined ? '' : ` (${command})`}`;
   const message = `The upstream at ${address} cannot be reached: ECONNREFUSED. Nothing listens there. ${start}, or correct EndPoint; oratorio model names its file.`;
