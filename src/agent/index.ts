@@ -91,6 +91,7 @@ export {
   selectToolNames,
   selectTools,
   shellEnvironment,
+  sweepSandboxes,
   ThreadDirectories,
   type ToolSettings,
   textReader,

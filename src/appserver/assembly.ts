@@ -25,6 +25,7 @@ import {
   type StoredThread,
   selectTools,
   shellEnvironment,
+  sweepSandboxes,
   ThreadDirectories,
   ThreadService,
   type ToolSettings,
@@ -176,6 +177,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     observe: (actor, { id, threadId }) =>
       observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
   });
+  sweepSandboxes(homeDirectory(env));
   const rooms = new Rooms(env);
   // A start waits for no trial, and has no process besides the server.
   const sandbox: SandboxReport = new SandboxReport(() => trySandbox(toolSettings, workspacePath));

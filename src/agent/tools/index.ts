@@ -8,9 +8,10 @@ import { type Config, directoryName } from '../../config/index.ts';
 import { type PinnedDirectory, userHome } from '../../lib/index.ts';
 import type { Tool } from '../tool.ts';
 import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
-import { workspaceSandbox } from './exec/command-place.ts';
+import { placeholderRecords, workspaceSandbox } from './exec/command-place.ts';
 import { createDelegateCommands, type DelegateCommands } from './exec/delegate-commands.ts';
 import { createExec, type ExecSettings } from './exec/exec.ts';
+import { sweepPlaceholders } from './exec/placeholders.ts';
 import type { Rooms } from './exec/rooms.ts';
 import type { SandboxStatus } from './exec/sandbox.ts';
 import { ShellEnvironment, type ShellSetupOptions } from './exec/shell-environment.ts';
@@ -119,6 +120,9 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
     ...{ home, environment, passEnvironment, secrets, outputs, processes, rooms, temporary, shell, onSandbox },
   };
 }
+
+/** Removes from workspaces what the sandboxes of killed processes have left there. @param home of Oratorio */
+export const sweepSandboxes = (home: string): void => sweepPlaceholders(placeholderRecords(home));
 
 /** Tries the sandbox that commands of a workspace have. @param workspacePath real path */
 export const trySandbox = (settings: ToolSettings, workspacePath: string): Promise<SandboxStatus> =>

@@ -63,6 +63,9 @@ export async function findDirectory(
   }
 }
 
+/** Directory of the records of placeholders: one file for each process that makes sandboxes. @param home of Oratorio */
+export const placeholderRecords = (home: string): string => join(home, 'sandboxes');
+
 /** Directories of the kernel; the sandbox has its own. */
 const kernelDirectories: ReadonlySet<string> = new Set(['/proc', '/sys', '/dev']);
 
@@ -74,7 +77,7 @@ export async function sandboxPlaces(
 ): Promise<SandboxPlaces> {
   const forbidden = await forbiddenPlaces(workspacePath, pathRules);
   return {
-    ...{ workspacePath, network, environment, visibleHome },
+    ...{ workspacePath, network, environment, visibleHome, records: placeholderRecords(home) },
     hidden: [
       ...forbidden.filter(({ path }) => !kernelDirectories.has(path)),
       ...otherWorkspaces(home, workspacePath).map((path) => ({ path: join(path, directoryName) })),

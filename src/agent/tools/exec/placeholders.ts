@@ -1,4 +1,10 @@
-import { closeSync, mkdirSync, openSync, rmdirSync, unlinkSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { closeSync, lstatSync, mkdirSync, openSync, readdirSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { readUntrustedJson, writeFileAtomic } from '../../../lib/index.ts';
+import { ProcessIdentity } from '../../../protocol/index.ts';
+import { isAlive, ownIdentity } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
 import { between, statOf } from './wall-plan.ts';
 
@@ -8,17 +14,25 @@ interface Standing {
   users: number;
 }
 
+/** A file that the user makes at the same path has another time, if not another number. */
 const identityOf = (path: string): string => {
-  const found = statOf(path);
-  return found ? `${found.dev}:${found.ino}` : '';
+  const found = statOf(path, lstatSync);
+  return found ? `${found.dev}:${found.ino}:${found.birthtimeMs}` : '';
 };
+
+/** Placeholders of one process, for the process that removes them when this one was killed. */
+const StandingRecord = v.object({
+  owner: ProcessIdentity,
+  placeholders: v.array(v.object({ path: v.string(), isDirectory: v.boolean(), identity: v.string() })),
+});
 
 /**
  * Empty files and directories that stand for missing names while a sandbox is open: bubblewrap can close only a name that exists. The last
- * sandbox that needs one removes it, if it is still empty. A kill leaves them; git ignores every one of them.
+ * sandbox that needs one removes it, if it is still empty. After a kill the next start does so: see `sweepPlaceholders`.
  */
 export class Placeholders {
   readonly #standing = new Map<string, Standing>();
+  readonly #recordName = `${randomUUID()}.json`;
 
   /**
    * Makes a placeholder, and missing directories above it.
@@ -54,6 +68,19 @@ export class Placeholders {
     }
   }
 
+  /** Stores the placeholders that stand. @param directory of the records */
+  record(directory: string): void {
+    const standing = [...this.#standing].map(([path, { isDirectory, identity }]) => ({ path, isDirectory, identity }));
+    if (standing.length === 0) return;
+    try {
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      const text = JSON.stringify({ owner: ownIdentity(), placeholders: standing });
+      writeFileAtomic(join(directory, this.#recordName), text, { isFlushed: false });
+    } catch {
+      // Without a record a kill leaves them, which git ignores.
+    }
+  }
+
   /** Whether a placeholder stands for this name. */
   has(path: string): boolean {
     return this.#standing.has(path);
@@ -71,8 +98,27 @@ export class Placeholders {
   }
 }
 
-function remove(path: string, { isDirectory, identity }: Standing): void {
-  const found = statOf(path);
+/** Removes placeholders of processes that were killed. @param directory of the records */
+export function sweepPlaceholders(directory: string): void {
+  for (const name of namesIn(directory)) {
+    const file = join(directory, name);
+    const record = readUntrustedJson(file, StandingRecord);
+    if (record.kind === 'ok' && isAlive(record.value.owner) !== 'gone') continue;
+    if (record.kind === 'ok') for (const each of [...record.value.placeholders].reverse()) remove(each.path, each);
+    rmSync(file, { force: true });
+  }
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+function remove(path: string, { isDirectory, identity }: Omit<Standing, 'users'>): void {
+  const found = statOf(path, lstatSync);
   if (!found || identity !== identityOf(path)) return;
   try {
     if (isDirectory) rmdirSync(path);

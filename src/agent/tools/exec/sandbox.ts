@@ -114,6 +114,7 @@ export async function openWalls(places: SandboxPlaces): Promise<OpenWalls> {
   try {
     const walls = wallsFor(places, ofGit);
     const words = wordsOf(places, walls, { placeholders, paths });
+    if (places.records !== undefined) placeholders.record(places.records);
     const own = join(places.workspacePath, directoryName);
     const isBrief = paths.some((path) => path !== own && !path.includes('/.git/'));
     return { walls, words, isBrief, examine: () => guard.examine(), fingerprint: () => guard.fingerprint(), close };

@@ -31,6 +31,8 @@ export interface SandboxPlaces {
   readonly temporary?: string | undefined;
   /** Directory in a hidden one that may be read; the hidden one cannot be listed. Not for bubblewrap before 0.5. */
   readonly readable?: string | undefined;
+  /** Directory of records for `sweepPlaceholders`. Absent: a kill leaves placeholders. */
+  readonly records?: string | undefined;
 }
 
 /** Processes without privileges, and without the network unless it is allowed. They end with the server. */
