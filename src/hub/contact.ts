@@ -13,7 +13,7 @@ export interface ContactListener {
  * The one connection that the Hub keeps open to an agent server, which is that of its inbox, as a sign of life: the server reports its health
  * on it, silence shows that it hangs, and its end that the server may have ended.
  */
-export class Contact {
+export class FeedConnection {
   #heardAt: number | null = null;
   readonly #listeners = new Set<ContactListener>();
 

@@ -2,7 +2,7 @@ import type { SupervisionPolicy } from '../../machines/index.ts';
 import type { Logger } from '../log/index.ts';
 import type { HubEventData, HubEventKind, ProcessIdentity, ServiceName, ServiceStatus } from '../protocol/index.ts';
 import type { PortAllocator } from '../supervise/index.ts';
-import type { Contact } from './contact.ts';
+import type { FeedConnection } from './contact.ts';
 import type { Credentials } from './credentials.ts';
 import type { Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
@@ -57,7 +57,7 @@ export interface WorkspaceFacts {
   /** How often liveness is asked for, how long an answer may take, and how much idleness is reported (0: none). */
   probe: { readonly intervalMs: number; readonly timeoutMs: number; readonly idleStopMs: number };
   /** The connection that is open while its agent server serves. */
-  readonly contact: Contact;
+  readonly contact: FeedConnection;
   /** Requested sidecars with their keys. Which one applies is decided in the machine, by number. */
   readonly sidecars: SidecarRequests;
   /** The sidecar that the launch document of the present start names. */

@@ -78,7 +78,7 @@ const capabilities = {
 };
 
 /** Everything the Hub has once it has won the claim. */
-interface Held {
+interface ClaimedHub {
   readonly lock: Claim;
   readonly token: string;
   readonly startedAt: string;
@@ -110,14 +110,14 @@ export function startHub(options: HubOptions): Hub {
   const lockFile = join(statePath, 'hub.lock');
   const inspection = createInspection(logger);
   const telemetry = startHubTelemetry({ settings: options.config.Telemetry, projections, logger });
-  let held: Held | null = null;
+  let claimedHub: ClaimedHub | null = null;
 
-  function claimed(): Held {
-    if (!held) throw new Error('the Hub has not claimed its home');
-    return held;
+  function claimed(): ClaimedHub {
+    if (!claimedHub) throw new Error('the Hub has not claimed its home');
+    return claimedHub;
   }
 
-  function hold(lock: Claim): Held {
+  function claimHub(lock: Claim): ClaimedHub {
     const events = createEvents(logger);
     const store: WorkspaceStore = createStore(statePath, () =>
       [...registry.workspaces.values()].map(({ facts }) => facts.stored),
@@ -138,7 +138,7 @@ export function startHub(options: HubOptions): Hub {
     const seed = () => randomBytes(4).readInt32LE();
     const decisions = new DecisionLog(statePath, logger);
     const notices = new Notices({
-      pageUrl: () => options.config.Notifications.PageUrl || (held?.apiBaseUrl ?? ''),
+      pageUrl: () => options.config.Notifications.PageUrl || (claimedHub?.apiBaseUrl ?? ''),
       seed,
       observe: inspection.observeChannel,
       logger,
@@ -208,13 +208,13 @@ export function startHub(options: HubOptions): Hub {
     };
   }
 
-  function addressOf({ lock, token, startedAt, apiBaseUrl }: Held): PublishedAddress {
+  function addressOf({ lock, token, startedAt, apiBaseUrl }: ClaimedHub): PublishedAddress {
     const identity = ownIdentity();
     const { version } = options;
     return createAddress(lockFile, lock, { pid: identity.pid, apiBaseUrl, token, startedAt, version, identity });
   }
 
-  function ownedFiles({ credentials, store, tokens, push, apiBaseUrl }: Held): OwnedFile[] {
+  function ownedFiles({ credentials, store, tokens, push, apiBaseUrl }: ClaimedHub): OwnedFile[] {
     const port = {
       file: portFile(statePath),
       save: () => rememberPort(port.file, Number(new URL(apiBaseUrl).port), logger),
@@ -241,38 +241,38 @@ export function startHub(options: HubOptions): Hub {
         const lock = claimHome(join(statePath, 'hub.mutex'));
         if (lock === 'held') return { won: false };
         removeStaleTemps(statePath);
-        held = hold(lock);
+        claimedHub = claimHub(lock);
         return { won: true };
       }),
       listen: fromPromise(async () => {
-        const mine = claimed();
-        mine.recoveries = restoreKnown(mine, logger);
-        mine.server = await openServer({
+        const hub = claimed();
+        hub.recoveries = restoreKnown(hub, logger);
+        hub.server = await openServer({
           home,
           host: options.config.Hub.Host,
           port: options.config.Hub.Port,
           allowedHosts: options.config.Hub.AllowedHosts,
-          token: mine.token,
-          credentials: mine.credentials,
-          registry: mine.registry,
-          events: mine.events,
-          inbox: mine.inbox,
-          decisions: mine.decisions,
-          push: mine.push,
-          tokens: mine.tokens,
-          inspection: mine.inspection,
-          telemetry: mine.telemetry,
+          token: hub.token,
+          credentials: hub.credentials,
+          registry: hub.registry,
+          events: hub.events,
+          inbox: hub.inbox,
+          decisions: hub.decisions,
+          push: hub.push,
+          tokens: hub.tokens,
+          inspection: hub.inspection,
+          telemetry: hub.telemetry,
           status,
           isStopping: () => ['draining', 'closing', 'stopped'].includes(String(actor.getSnapshot().value)),
           shutdown,
           logger,
           onListening: (apiBaseUrl) => {
-            mine.apiBaseUrl = apiBaseUrl;
+            hub.apiBaseUrl = apiBaseUrl;
           },
         });
-        mine.address = addressOf(mine);
-        await mine.address.publish();
-        return { apiBaseUrl: mine.apiBaseUrl };
+        hub.address = addressOf(hub);
+        await hub.address.publish();
+        return { apiBaseUrl: hub.apiBaseUrl };
       }),
       recover: fromPromise(async () => ({
         adopted: (await Promise.all(claimed().recoveries)).filter(Boolean).length,
@@ -356,7 +356,7 @@ function follow(actor: ActorRefFrom<typeof hubMachine>, winner: () => ReturnType
  * Puts every workspace that an earlier Hub knew under supervision before the first request is answered, so no request can start
  * a second server of a workspace. Returns a promise for each recovery.
  */
-function restoreKnown({ registry, services, store }: Held, logger: Logger): readonly Promise<boolean>[] {
+function restoreKnown({ registry, services, store }: ClaimedHub, logger: Logger): readonly Promise<boolean>[] {
   const { workspaces, damage } = store.load();
   if (damage) {
     const text =
@@ -394,16 +394,16 @@ async function recoverWorkspace(registry: Registry, workspace: Workspace, logger
 }
 
 /** Streams end after their last event, the address is withdrawn if it is still ours, and the lock is released last. */
-async function close(mine: Held): Promise<void> {
-  mine.registry.releaseAll();
-  mine.events.end();
-  mine.notices.closeAll();
-  mine.inspection.end();
-  await mine.server?.close(defaults.http.closeGraceMs);
-  await mine.store.end();
-  await mine.decisions.flush();
-  await mine.push.flush();
-  await mine.telemetry.stop();
-  mine.address?.withdraw();
-  mine.lock.release();
+async function close(hub: ClaimedHub): Promise<void> {
+  hub.registry.releaseAll();
+  hub.events.end();
+  hub.notices.closeAll();
+  hub.inspection.end();
+  await hub.server?.close(defaults.http.closeGraceMs);
+  await hub.store.end();
+  await hub.decisions.flush();
+  await hub.push.flush();
+  await hub.telemetry.stop();
+  hub.address?.withdraw();
+  hub.lock.release();
 }

@@ -15,7 +15,7 @@ import { prepare } from './actors/prepare.ts';
 import { readiness } from './actors/readiness.ts';
 import { serverProcess } from './actors/server-process.ts';
 import { sidecarMachine } from './actors/sidecar.ts';
-import { Contact } from './contact.ts';
+import { FeedConnection } from './contact.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
 import { publishEvents, publishHealth } from './publish.ts';
 import { recordOf } from './record.ts';
@@ -70,7 +70,7 @@ export function createFacts({ statePath, credentials }: HubServices, stored: Sto
       timeoutMs: defaults.supervise.probeTimeoutMs,
       idleStopMs: 0,
     },
-    contact: new Contact(),
+    contact: new FeedConnection(),
     sidecars: new SidecarRequests(),
     sidecar: null,
     nextAttemptAt: null,

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { type Probing, probeRegularly } from '../../src/hub/actors/liveness.ts';
-import { Contact } from '../../src/hub/contact.ts';
+import { FeedConnection } from '../../src/hub/contact.ts';
 import { ChunkDecoder } from '../../src/hub/inbox/chunks.ts';
 import { type FeedRequest, readFeed } from '../../src/hub/inbox/feed-socket.ts';
 
@@ -139,7 +139,7 @@ type Report = Parameters<Probing['report']>[0];
 
 /** Probes that are due in an hour, of a server whose contact is open. */
 function probing(t: Test, answer: { error: string } | { idleMs: number }) {
-  const connection = new Contact();
+  const connection = new FeedConnection();
   connection.heard();
   const reports: Report[] = [];
   const asked: (() => void)[] = [];

@@ -3,7 +3,7 @@ import { type EventObject, fromCallback } from 'xstate';
 import type { OfWorkspace } from '../../../machines/index.ts';
 import { defaults, type FeedHealth } from '../../protocol/index.ts';
 import { isAlive, keepConnection, monotonicMs, probeHttp } from '../../supervise/index.ts';
-import type { Contact } from '../contact.ts';
+import type { FeedConnection } from '../contact.ts';
 import type { FactsOf, WorkspaceFacts } from '../facts.ts';
 import { introduce } from '../probe.ts';
 
@@ -15,14 +15,14 @@ const Health = v.object({
   isRestartDue: v.optional(v.boolean(), false),
 });
 
-type Verdict = { readonly idleMs: number; readonly isRestartDue?: boolean } | { readonly error: string };
+type ProbeResult = { readonly idleMs: number; readonly isRestartDue?: boolean } | { readonly error: string };
 
 function healthUrl(webSocketUrl: string): string {
   const url = new URL(webSocketUrl);
   return `http://${url.host}/healthz`;
 }
 
-function judgeAnswer(body: string, marker: string | null): Verdict {
+function judgeAnswer(body: string, marker: string | null): ProbeResult {
   const health = v.safeParse(v.pipe(v.string(), v.parseJson(), Health), body);
   return health.success ? judge(health.output, marker) : { error: 'the health answer is not understood' };
 }
@@ -31,7 +31,7 @@ function judgeAnswer(body: string, marker: string | null): Verdict {
 function judge(
   { status, incarnation, idleMs, isRestartDue }: v.InferInput<typeof Health>,
   marker: string | null,
-): Verdict {
+): ProbeResult {
   if (marker !== null && incarnation !== marker) return { error: 'another process answers on its port' };
   if (status !== 'ok') return { error: `its health is ${status}` };
   return { idleMs: idleMs ?? 0, ...(isRestartDue === true && { isRestartDue }) };
@@ -48,7 +48,7 @@ async function ask(
   facts: WorkspaceFacts,
   connection: ReturnType<typeof keepConnection>,
   signal: AbortSignal,
-): Promise<Verdict> {
+): Promise<ProbeResult> {
   const url = facts.endpoints['appServerWebSocket'];
   if (!url) return { error: 'it has no address' };
   // The address carries a token, and another program may have taken the port of a server that has ended.
@@ -69,7 +69,7 @@ async function ask(
 }
 
 /** One question to a process that is asked again and again. */
-type Ask = (connection: ReturnType<typeof keepConnection>, signal: AbortSignal) => Promise<Verdict>;
+type Ask = (connection: ReturnType<typeof keepConnection>, signal: AbortSignal) => Promise<ProbeResult>;
 
 type ProbeEvent =
   | {
@@ -86,7 +86,7 @@ export interface Probing {
   readonly ask: Ask;
   readonly report: (event: ProbeEvent) => void;
   /** A connection on which the server reports its health, so that no probe is due; its silence or end calls for one at once. */
-  readonly contact?: { readonly connection: Contact; readonly judge: (health: FeedHealth) => Verdict };
+  readonly contact?: { readonly connection: FeedConnection; readonly judge: (health: FeedHealth) => ProbeResult };
 }
 
 const { probeRetryMs, contactSilenceMs, probeKeepMs } = defaults.supervise;
@@ -109,7 +109,7 @@ export function probeRegularly({ facts, incarnation, ask, report, contact }: Pro
   let dueAt = monotonicMs() + intervalMs * (0.5 + Math.random() / 2);
   let askedAt = monotonicMs();
 
-  function reportNews(verdict: Verdict): void {
+  function reportNews(verdict: ProbeResult): void {
     if ('error' in verdict) report({ type: 'PROBE.FAILED', incarnation, error: verdict.error });
     else if (hasFailed || isLong(verdict.idleMs) || verdict.isRestartDue === true) {
       report({ type: 'PROBE.PASSED', incarnation, ...verdict });
@@ -154,7 +154,7 @@ export function probeRegularly({ facts, incarnation, ask, report, contact }: Pro
   }
 
   /** A verdict, or the need for one, that did not come of a probe. While one is under way, its answer counts. */
-  function interrupt(verdict?: Verdict): void {
+  function interrupt(verdict?: ProbeResult): void {
     if (isAsking || ending.signal.aborted) return;
     if (verdict) reportNews(verdict);
     if (ending.signal.aborted) return;
