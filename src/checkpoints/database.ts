@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs';
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { enableWriteAheadLog, loadSqlite } from '../supervise/index.ts';
-import { CheckpointError } from './errors.ts';
+import { CheckpointError, explained } from './errors.ts';
 
 /** Version 1 has no groups of small contents, version 2 leaves out the repositories in directories. */
 const version = 3;
@@ -151,8 +151,11 @@ export class CheckpointDatabase {
   readonly #sqlite: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
-  /** @param file in a directory that is this user's only. @throws the error of SQLite, CheckpointError for a newer version */
+  readonly #file: string;
+
+  /** @param file in a directory that is this user's only. @throws the error of SQLite, CheckpointError for a newer version or damage */
   constructor(file: string) {
+    this.#file = file;
     this.#sqlite = new (loadSqlite().DatabaseSync)(file, { timeout: busyMs });
     try {
       chmodSync(file, 0o600);
@@ -170,25 +173,33 @@ export class CheckpointDatabase {
       this.#sqlite.exec(`${laterTables}${indexes}`);
     } catch (error) {
       this.#sqlite.close();
-      throw error;
+      throw explained(error, file);
     }
   }
 
   run(sql: string, ...values: SQLInputValue[]): { readonly changes: number; readonly lastKey: number } {
-    const { changes, lastInsertRowid } = this.#statement(sql).run(...values);
+    const { changes, lastInsertRowid } = this.#explain(() => this.#statement(sql).run(...values));
     return { changes: Number(changes), lastKey: Number(lastInsertRowid) };
   }
 
   get(sql: string, ...values: SQLInputValue[]): Row | undefined {
-    return this.#statement(sql).get(...values);
+    return this.#explain(() => this.#statement(sql).get(...values));
   }
 
   all(sql: string, ...values: SQLInputValue[]): readonly Row[] {
-    return this.#statement(sql).all(...values);
+    return this.#explain(() => this.#statement(sql).all(...values));
   }
 
   iterate(sql: string, ...values: SQLInputValue[]): Iterable<Row> {
     return this.#statement(sql).iterate(...values);
+  }
+
+  #explain<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw explained(error, this.#file);
+    }
   }
 
   /** @param isLarge whether the transaction changes thousands of rows */

@@ -17,6 +17,7 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
+import { CheckpointDatabase } from '../../src/checkpoints/database.ts';
 import type { Uncovered } from '../../src/checkpoints/entry.ts';
 import { defaultLimits } from '../../src/checkpoints/limits.ts';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
@@ -329,4 +330,26 @@ t.test('old checkpoints go, and the store does not outgrow its limit', async (t)
   t.equal(saved.at(-1)?.turnId, 'turn_008');
   t.equal((await undo(['turn_008'])).kind, 'restored');
   t.same(readFileSync(place.at('noise')), noiseOf(7));
+});
+
+t.test('a damaged database is named with the remedy, and stays as it is', async (t) => {
+  const directory = t.testdir({ store: {} });
+  const file = join(directory, 'store', 'checkpoints.db');
+  new CheckpointDatabase(file).close();
+  const good = readFileSync(file);
+  const words = { name: 'CheckpointError', message: /checkpoints\.db is damaged .* move \S+store aside/ };
+  writeFileSync(file, randomBytes(good.length));
+  const bad = readFileSync(file);
+  t.throws(() => new CheckpointDatabase(file), words);
+  t.strictSame(readFileSync(file), bad);
+  // The head is whole, a table is not.
+  writeFileSync(file, Buffer.concat([good.subarray(0, 4_096), randomBytes(good.length - 4_096)]));
+  t.throws(() => {
+    const database = new CheckpointDatabase(file);
+    try {
+      database.all('SELECT * FROM turns');
+    } finally {
+      database.close();
+    }
+  }, words);
 });
