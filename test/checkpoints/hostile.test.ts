@@ -332,7 +332,7 @@ t.test('old checkpoints go, and the store does not outgrow its limit', async (t)
   t.same(readFileSync(place.at('noise')), noiseOf(7));
 });
 
-t.test('a damaged database is named with the remedy, and stays as it is', async (t) => {
+t.test('a damaged database is named with the remedy, and stays unchanged', async (t) => {
   const directory = t.testdir({ store: {} });
   const file = join(directory, 'store', 'checkpoints.db');
   new CheckpointDatabase(file).close();

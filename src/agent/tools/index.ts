@@ -121,7 +121,7 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
   };
 }
 
-/** Removes from workspaces what the sandboxes of killed processes have left there. @param home of Oratorio */
+/** Removes placeholders in workspaces that sandboxes of killed processes have left behind. @param home of Oratorio */
 export const sweepSandboxes = (home: string): void => sweepPlaceholders(placeholderRecords(home));
 
 /** Tries the sandbox that commands of a workspace have. @param workspacePath real path */
