@@ -116,9 +116,15 @@ function readable(scheduled: Scheduled): Calculator {
     return calculatorOf(scheduled);
   } catch (error) {
     const message = (error as Error).message.replace(/^(Cron\w*|Invalid \w+): ?/, '');
-    throw invalid('expression', `the expression cannot be read: ${message}`);
+    throw invalid(
+      'expression',
+      `the expression cannot be read: ${message}. Its fields are minute hour day month weekday, e.g. 30 7 * * 1-5`,
+    );
   }
 }
+
+const wordsOf = (schedule: Schedule): string =>
+  schedule.kind === 'cron' ? `“${schedule.expression}”` : 'the schedule';
 
 function firstDue(calculator: Calculator, schedule: Schedule | undefined, now: number): number | null {
   if (!schedule) return now;
@@ -126,7 +132,10 @@ function firstDue(calculator: Calculator, schedule: Schedule | undefined, now: n
   if (next !== null) return next;
   throw schedule.kind === 'at'
     ? invalid('passed', `${schedule.at} has passed`)
-    : invalid('never', 'there is no day on which it would be due');
+    : invalid(
+        'never',
+        `${wordsOf(schedule)} is never due: no year has such a day. Correct day and month (fields 3 and 4 of minute hour day month weekday), e.g. 0 9 28 2 *`,
+      );
 }
 
 function withZone(schedule: Schedule): Schedule {

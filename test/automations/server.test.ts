@@ -118,6 +118,7 @@ t.test('each refusal has its own code and reason', async (t) => {
   t.match(await errorOf('cron/add', { prompt, schedule: { kind: 'cron', expression: '0 0 31 2 *' } }), {
     code: -32052,
     data: { why: 'never' },
+    message: /“0 0 31 2 \*” is never due: no year has such a day\. Correct day and month/,
   });
   t.match(await errorOf('cron/add', { prompt, schedule: { kind: 'at', at: '2020-01-01T00:00:00Z' } }), {
     code: -32052,

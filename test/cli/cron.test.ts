@@ -142,7 +142,10 @@ t.test('an invalid command is refused with the next step', { timeout: 600_000 },
     code: 2,
     stderr: /--tz is an IANA time zone such as Europe\/Berlin, not Mars\/Olympus/,
   });
-  t.match(await cli('cron', 'add', '--cron', '0 0 30 2 *', 'x'), { code: 1, stderr: /no day on which/ });
+  t.match(await cli('cron', 'add', '--cron', '0 0 30 2 *', 'x'), {
+    code: 1,
+    stderr: /is never due: no year has such a day/,
+  });
   t.match(await cli('cron', 'add', '--at', '2020-01-01T00:00', 'x'), { code: 1, stderr: /has passed/ });
   t.match(await cli('cron', 'run'), { code: 2, stderr: /needs the id or the name/ });
   const machine = await cli('cron', 'run', 'none', '--json');
@@ -181,3 +184,18 @@ t.test('durations and times are parsed in their usual spellings', async (t) => {
   t.equal(relative('2025-12-31T23:59:30Z', now), 'less than a minute ago');
   t.equal(relative('2026-01-01T00:00:01Z', now), 'now');
 });
+
+t.test(
+  'a date that never comes and an expression that cannot be read are refused with the fields to correct',
+  async (t) => {
+    const { cli } = await withServer(t);
+    const add = (expression: string) => cli('cron', 'add', '--cron', expression, 'hello');
+    t.match(await add('0 9 31 2 *'), {
+      code: 1,
+      stderr: /“0 9 31 2 \*” is never due.*day and month.*e\.g\. 0 9 28 2 \*/,
+    });
+    t.match(await add('soon'), { code: 1, stderr: /cannot be read.*minute hour day month weekday/ });
+    t.match(await cli('cron', 'list'), { stdout: /There are no jobs/ });
+    t.match(await add('0 9 29 2 *'), { code: 0 }, 'control: a leap day comes');
+  },
+);
