@@ -64,6 +64,7 @@ import { runtimeSettingsOf, worktreeRootsOf } from './runtime-settings.ts';
 import { SandboxReport } from './sandbox-report.ts';
 import { faultOf, openStorage, spendingOf } from './storage.ts';
 import { turnTitle } from './turn-title.ts';
+import { withHiddenForks } from './workspace.ts';
 import { agentsOfWorkspace } from './workspace-agents.ts';
 
 export interface AssemblyOptions {
@@ -264,7 +265,9 @@ export function assemble(options: AssemblyOptions): Assembly {
     library,
     ...(options.isTrusted && {
       openWorktree: worktreesOf({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
-      openFork: forksOf({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
+      openFork: withHiddenForks(
+        forksOf({ environment: env, passEnvironment: config.Supervision.PassEnvironment, secrets }),
+      ),
     }),
     processes: {
       list: (threadId) => processes.list(threadId),

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { ensureStateDirectory, openWorkspace, WorkspaceError } from '../config/index.ts';
+import { basename, dirname, join } from 'node:path';
+import type { OpenFork } from '../agent/index.ts';
+import { ensureStateDirectory, forksName, openWorkspace, WorkspaceError } from '../config/index.ts';
 import { PinnedDirectory, readBoundedFile } from '../lib/index.ts';
 import type { AppServerLock, WorkspaceLock } from '../protocol/index.ts';
 import {
@@ -94,6 +95,22 @@ export async function hideFromGit({ path, directory }: Pick<HeldWorkspace, 'path
     // A disk or a repository that cannot be written to: the server runs all the same, and git shows its files.
   }
 }
+
+/**
+ * Makes git ignore the forks beside a workspace that lies below the root of a repository. The pattern is in the repository's own list
+ * of excluded files: a `.gitignore` in the directory would hide the files of a fork from its own searches.
+ */
+export const withHiddenForks =
+  (openFork: OpenFork): OpenFork =>
+  async (workspacePath, announce) => {
+    try {
+      const { excludeFromGit } = await import('../checkpoints/index.ts');
+      excludeFromGit(dirname(workspacePath), 'Forks of Oratorio conversations', [`${forksName}/`]);
+    } catch {
+      // A repository that cannot be written to: the fork works all the same, and git shows it.
+    }
+    return openFork(workspacePath, announce);
+  };
 
 /** No server outlives a power cut, so its address need not. */
 const perStart = { isFlushed: false };

@@ -1,8 +1,9 @@
 /** Threads that work somewhere else than in the workspace, over real JSON-RPC with the demo model and the real tools. */
 import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import t from 'tap';
 import { revokeTrust } from '../../src/config/index.ts';
+import { gitIn } from '../checkpoints/repositories.ts';
 import { makeWorkspace, startServer, temporaryDirectory } from './harness.ts';
 import { Session, scenario } from './session.ts';
 
@@ -55,6 +56,37 @@ t.test('a fork with files of its own is refused without trust, and the error nam
   t.match(refused.message, /oratorio trust .*oratorio restart /);
   t.ok((await session.call('thread/fork', { threadId: thread.id })).thread.id, 'a fork without files needs no trust');
 });
+
+scenario(
+  t,
+  'forks beside a workspace below the root of a repository stay out of that repository',
+  {},
+  async (t, { open, path }) => {
+    const git = gitIn(dirname(path));
+    git('init', '-q', '-b', 'main');
+    writeFileSync(join(path, 'a.txt'), 'findme\n');
+    git('add', '-A');
+    git('commit', '-qm', 'one');
+    const session = await open({ onApproval: () => ({ decision: 'accept' }) });
+    const { thread } = await session.call('thread/start', { config: { approvalPolicy: 'autoApprove' } });
+    await toolResults(session, thread.id, 'read a.txt');
+    const { thread: fork } = await session.call('thread/fork', { threadId: thread.id, worktree: true });
+    const directory = fork.config?.workspaceOverride ?? '';
+    t.ok(existsSync(join(directory, 'a.txt')), directory);
+    t.equal(dirname(dirname(directory)), dirname(path));
+    writeFileSync(join(dirname(path), 'own.txt'), '');
+    git('add', '-A');
+    t.equal(
+      git('ls-files', 'own.txt', basename(dirname(directory))).trim(),
+      'own.txt',
+      'control: a file of the user is added',
+    );
+    const results = await toolResults(session, fork.id, 'grep "findme" in .\nwrite b.txt: made');
+    t.match(results[0], 'a.txt', 'the fork finds its own files');
+    await session.call('thread/rollback', { threadId: fork.id, numTurns: 1, restoreFiles: true });
+    t.notOk(existsSync(join(directory, 'b.txt')), 'and its turns can be taken back');
+  },
+);
 
 scenario(t, 'a read-only thread writes nothing and requests no approval', {}, async (t, { open, path }) => {
   const worktree = makeWorktree(rootIn(path));
