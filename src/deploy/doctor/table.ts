@@ -1,20 +1,11 @@
 import * as app from './checks/app.ts';
 import { agent, health } from './checks/backend.ts';
-import { certificate } from './checks/certificate.ts';
-import { composition, gatewayFile } from './checks/composition.ts';
 import { config, key, settings, work } from './checks/config.ts';
-import { container } from './checks/containers.ts';
-import { dns } from './checks/dns.ts';
-import { overrides, quoting, required } from './checks/env.ts';
+import { composition, container, gatewayFile, loopbackOnly, workspace } from './checks/containers.ts';
 import * as files from './checks/files.ts';
-import { clock, disk } from './checks/host.ts';
-import { listeners } from './checks/listeners.ts';
-import { loopbackOnly } from './checks/ports.ts';
-import { probe } from './checks/probe.ts';
+import * as ingress from './checks/ingress.ts';
+import * as machine from './checks/machine.ts';
 import * as repository from './checks/repository.ts';
-import * as runtime from './checks/runtime.ts';
-import { publicHost, secret } from './checks/webhook.ts';
-import { workspace } from './checks/workspace.ts';
 import type { RepositoryView } from './config-view.ts';
 import type { DoctorContext } from './context.ts';
 import { limits } from './limits.ts';
@@ -45,17 +36,17 @@ const row = (id: string, title: string, needs: readonly Need[], run: Check['run'
 
 /** Checks of every stack (specification §4.4), in the order in which one is the reason for the next. */
 const always: readonly Row[] = [
-  row('runtime.engine', 'Container engine', [], runtime.engine),
-  row('runtime.compose', 'Composition tool', ['engine'], runtime.composition),
-  row('runtime.git', 'Git', [], runtime.git),
+  row('runtime.engine', 'Container engine', [], machine.engine),
+  row('runtime.compose', 'Composition tool', ['engine'], machine.composition),
+  row('runtime.git', 'Git', [], machine.git),
   row('files.present', 'Files of the stack', [], files.present),
   row('files.modes', 'Modes of files', [], files.modes),
   row('files.owners', 'Owners of files', ['env'], files.owners),
   row('files.marker', 'Generated files', [], files.markers),
   row('files.pair', 'Files of the webhook', [], files.pair),
-  row('env.quoting', '.env', ['env'], quoting),
-  row('env.required', 'Secrets', ['env'], required),
-  row('env.override', 'Variables of the shell', ['env'], overrides),
+  row('env.quoting', '.env', ['env'], files.quoting),
+  row('env.required', 'Secrets', ['env'], files.required),
+  row('env.override', 'Variables of the shell', ['env'], files.overrides),
   row('config.file', 'Settings of the backend', [], config),
   row('key.file', 'Key of the App', ['config'], key),
 ];
@@ -89,8 +80,8 @@ const ofContainers: readonly Row[] = [
   row('backend.settings', 'Settings as the backend has them', ['backend'], settings),
   row('backend.work', 'Work of the backend', ['backend'], work),
   row('agent.reachable', 'Agent server', ['backend'], agent),
-  row('host.disk', 'Disk', [], disk),
-  row('host.clock', 'Clock', ['network', 'config'], clock),
+  row('host.disk', 'Disk', [], machine.disk),
+  row('host.clock', 'Clock', ['network', 'config'], machine.clock),
   row('app.identity', 'App at GitHub', ['network', 'app'], app.identity),
   row('app.permissions', 'Permissions of the App', ['network', 'app'], app.permissions),
   row('app.events', 'Events of the App', ['network', 'app'], app.events),
@@ -98,16 +89,16 @@ const ofContainers: readonly Row[] = [
 
 /** Only of a stack that takes webhooks. */
 const ofIngress: readonly Row[] = [
-  row('ingress.host', 'Public host', [], publicHost),
-  row('ingress.secret', 'Webhook secret', ['env', 'backend'], secret),
+  row('ingress.host', 'Public host', [], ingress.publicHost),
+  row('ingress.secret', 'Webhook secret', ['env', 'backend'], ingress.secret),
   row('ingress.caddyfile', 'File of the gateway', ['engine', 'env'], gatewayFile, limits.gatewayCheckMs),
   row('ingress.container', 'Container of the gateway', ['engine', 'env'], (context, signal) =>
     container('webhook-gateway', context, signal),
   ),
-  row('ingress.listeners', 'Ports of the gateway', ['engine', 'env'], listeners),
-  row('ingress.dns', 'DNS', ['network', 'publicHost'], dns),
-  row('ingress.certificate', 'Certificate', ['publicHost'], certificate),
-  row('ingress.probe', 'Paths of the gateway', ['publicHost'], probe),
+  row('ingress.listeners', 'Ports of the gateway', ['engine', 'env'], ingress.listeners),
+  row('ingress.dns', 'DNS', ['network', 'publicHost'], ingress.dns),
+  row('ingress.certificate', 'Certificate', ['publicHost'], ingress.certificate),
+  row('ingress.probe', 'Paths of the gateway', ['publicHost'], ingress.probe),
   row('ingress.hook', 'Webhook at GitHub', ['network', 'app', 'publicHost'], app.hook),
   row('ingress.deliveries', 'Last deliveries', ['network', 'app'], app.deliveries),
 ];

@@ -1,7 +1,10 @@
-import type { ServiceState } from '../../engine/index.ts';
+import { randomUUID } from 'node:crypto';
+import { checkComposition, checkGateway, type ServiceState } from '../../engine/index.ts';
+import { DeployError } from '../../errors.ts';
+import { containerPaths, ownershipOf } from '../../files/index.ts';
 import type { ServiceName } from '../../stack-plan.ts';
 import type { DoctorContext } from '../context.ts';
-import { fail, ok, warn, worst } from '../finding.ts';
+import { fail, ok, skip, warn, worst } from '../finding.ts';
 import { limits } from '../limits.ts';
 import type { Finding } from '../types.ts';
 
@@ -70,3 +73,79 @@ async function image(
 }
 
 const idOf = (text: string): string => text.trim().replace(/^sha256:/, '');
+
+/** Checks that the files of the composition are valid together. */
+export const composition = (context: DoctorContext, signal: AbortSignal): Promise<Finding> =>
+  accepted(checkComposition(context.engine(), context.layout, { signal }), 'Correct .env or the file that is named.');
+
+/** The gateway takes its file, by the program and the version it runs. */
+export const gatewayFile = (context: DoctorContext, signal: AbortSignal): Promise<Finding> =>
+  accepted(checkGateway(context.engine(), context.layout, { signal }), gatewayHint(context));
+
+/** A file that was changed by hand is not written again before it is moved away. */
+function gatewayHint({ texts: { caddyfile }, layout, gatewayHost }: DoctorContext): string {
+  const host = gatewayHost?.ok ? gatewayHost.host.display : 'HOST';
+  const enable = `oratorio server webhook enable --public-host ${host}`;
+  const isOurs = typeof caddyfile !== 'string' || ownershipOf(caddyfile) === 'ours';
+  return isOurs ? enable : `Undo your change, or: mv ${layout.caddyfile} ${layout.caddyfile}.mine && ${enable}`;
+}
+
+const accepted = (checked: Promise<void>, hint: string): Promise<Finding> =>
+  checked.then(
+    () => ok('It is valid.'),
+    (error: unknown) => {
+      if (!(error instanceof DeployError)) throw error;
+      return fail(error.message, error.hint ?? hint);
+    },
+  );
+
+/**
+ * Backend, agent server and Dashboard are reached from this host only (specification §4.4, rule 4). The ports that the engine
+ * publishes decide: a firewall of the host does not protect them.
+ */
+export async function loopbackOnly(context: DoctorContext): Promise<Finding> {
+  const ports = (await context.services()).flatMap(({ service, ports: each }) =>
+    service === 'webhook-gateway' ? [] : each.map((port) => ({ service, ...port })),
+  );
+  if (ports.length === 0) return skip('No container of the stack publishes a port.');
+  const open = ports.filter(({ host }) => !isLoopback(host));
+  return worst(
+    open.map(({ service, host, hostPort }) =>
+      fail(
+        `Port ${hostPort} of ${service} is open at ${host === '' ? 'every address' : host}`,
+        'Publish it at 127.0.0.1 only (docker-compose.yml), then: oratorio server restart',
+      ),
+    ),
+    `${ports.map(({ hostPort }) => hostPort).join(', ')}: on the loopback only.`,
+  );
+}
+
+/** Whether a port published at `host` can be reached from this host only. An empty `host` means every address. */
+export const isLoopback = (host: string): boolean => /^(?:127\.|::1$|\[::1\]$|localhost$)/.test(host);
+
+/** Creates a file; fails where there is one already. By the shell, which starts in a fraction of Node's time. */
+const write = 'umask 077; set -o noclobber; printf %s "$2" > "$1"';
+
+/** Checks that backend and agent server have the workspace at the same path (specification §4.4, rule 8). */
+export async function workspace(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
+  const nonce = randomUUID();
+  const path = `${containerPaths.workspace}/.oratorio-doctor-${nonce}`;
+  try {
+    const written = await context.inside('backend', ['sh', '-c', write, 'sh', path, nonce], { signal });
+    if (written.exitCode !== 0)
+      return fail(
+        `The backend cannot write to ${containerPaths.workspace}.`,
+        `chown -R ${context.value('ORATORIO_UID')} ${context.layout.workspace}; on a host with SELinux: chcon -R -t container_file_t ${context.layout.workspace}`,
+      );
+    const seen = await context.inside('agent', ['cat', path], { signal });
+    return seen.exitCode === 0 && seen.stdout === nonce
+      ? ok(`Both containers have it at ${containerPaths.workspace}.`)
+      : fail(
+          'The agent server does not read the files of the backend.',
+          'Both must mount the same workspace as the same user: oratorio server restart',
+        );
+  } finally {
+    // Also when the check itself was stopped.
+    await context.inside('backend', ['rm', '--force', path], { signal: AbortSignal.timeout(limits.askMs) });
+  }
+}
