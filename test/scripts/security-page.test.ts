@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
@@ -19,4 +19,19 @@ t.test('docs/security.md names every regression test, by the id in its title, an
   );
   t.ok(promised.length > 40, `${promised.length} promises with a test`);
   t.same(promised.toSorted(), tested.toSorted());
+});
+
+t.test('each test that a document names as proof exists', async (t) => {
+  const links = globSync('docs/*.md', { cwd: root }).flatMap((page) =>
+    [...read(page).matchAll(/\]\(\.\.\/(test\/[^)#]+)\)/g)].map(([, file = '']) => ({ page, file })),
+  );
+  for (const page of ['security', 'tools', 'undo', 'review-backend'])
+    t.ok(
+      links.some((link) => link.page === `docs/${page}.md`),
+      `${page} names tests`,
+    );
+  t.same(
+    links.filter(({ file }) => !existsSync(join(root, file))),
+    [],
+  );
 });
