@@ -302,5 +302,27 @@ for (const [place, own] of [
     for (const name of ['s', 'a/b/group', 'plain']) t.match(text, join(workspacePath, name));
     t.same(['s', 'a/b/group', 'plain', 'of the user'].map(mode), [0o755, 0o711, 0o111, 0o4755]);
     t.equal((await run('./s -c "echo still runs"')).text, 'still runs');
+    t.match(
+      (await run('chmod 4755 a/b/group')).text,
+      join(workspacePath, 'a/b/group'),
+      'in a directory that is unchanged',
+    );
+    t.equal(mode('a/b/group'), 0o755);
   });
 }
+
+t.test('the effects of a process that escapes the end of its command are judged when the room ends', async (t) => {
+  if (!isAvailable || process.platform !== 'linux') return;
+  const { run, rooms, workspacePath, git } = stage(t);
+  git('init', '-q');
+  const at = (name: string) => join(workspacePath, name);
+  const late =
+    'until [ -e go ]; do sleep 0.01; done; git init -q made; echo > made/.git/hooks/pre-commit; cp /bin/sh s; chmod 4755 s';
+  await run(`setsid env -i sh -c '${late}; touch done; sleep 100' > /dev/null 2>&1 < /dev/null & sleep 0.2`);
+  writeFileSync(at('go'), '');
+  await until('it has written', async () => existsSync(at('done')));
+  t.ok(existsSync(at('made/.git/hooks/pre-commit')), 'no command has ended since');
+  await rooms.end('thread_a');
+  t.notOk(existsSync(at('made/.git/hooks/pre-commit')));
+  t.equal(statSync(at('s')).mode & 0o7777, 0o755);
+});

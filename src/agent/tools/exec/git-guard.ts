@@ -6,7 +6,7 @@ import { type BytePath, keyOf, parentOf } from './byte-path.ts';
 import { FixedFiles } from './fixed-files.ts';
 import { type GitDirectory, placesOfConfig, placesOfGit } from './git-places.ts';
 import { repairGitDirectory, setEntryAside } from './git-repair.ts';
-import { type GitEntry, GitSearch, tickMs } from './git-search.ts';
+import { type GitEntry, GitSearch } from './git-search.ts';
 import {
   commonOf,
   fingerprintOf,
@@ -19,7 +19,8 @@ import {
   textIn,
 } from './git-state.ts';
 import type { GitFinding } from './held-directory.ts';
-import { clearSetId, clearSetIdPromptly } from './set-id.ts';
+import { tickMs } from './known-directories.ts';
+import { SetIdSearch } from './set-id.ts';
 import { type Place, statOf } from './wall-plan.ts';
 import { WrittenLinks } from './written-links.ts';
 
@@ -45,6 +46,7 @@ const maxPrompt = 250;
 export class GitGuard {
   readonly #workspacePath: string;
   readonly #search: GitSearch;
+  readonly #setId: SetIdSearch;
   readonly #before = new Map<string, KnownEntry>();
   /** Repositories that commands have made. */
   readonly #made = new Map<string, KnownEntry>();
@@ -56,12 +58,19 @@ export class GitGuard {
   readonly #links = new WrittenLinks();
   readonly #fixed = new FixedFiles();
   #isJudging = false;
+  /** Sandboxes in which a process may run; each function checks whether none is left. */
+  readonly #busy = new Map<symbol, () => boolean>();
+  /** Counts the commands that have begun. */
+  #begun = 0;
+  /** Value of `#begun` up to which the effects of all commands have been judged, and their set-id bits cleared. */
+  readonly #done = { judged: 0, cleared: 0 };
   /** Time of the file system at which the first sandbox was opened. */
   #openedMs = 0;
 
   constructor(workspacePath: string) {
     this.#workspacePath = workspacePath;
     this.#search = new GitSearch(workspacePath);
+    this.#setId = new SetIdSearch(workspacePath);
   }
 
   /** Opens a sandbox. While no sandbox is open, all repositories belong to the user. */
@@ -69,23 +78,67 @@ export class GitGuard {
     this.#holders += 1;
     return this.#inTurn(async () => {
       if (this.#holders === 1) await this.#accept();
-      else this.#pending.push(...(await this.#judge()));
+      else await this.#judgeAll();
       this.#watch();
       return this.#places(environment);
     });
   }
 
-  /** A sandbox has ended with all its processes. */
-  async close(): Promise<void> {
+  /** The placeholders of a sandbox have been made. Changes of the git directories up to now are those of the user. */
+  settle(): void {
+    if (this.#holders > 1 || this.#busy.size > 0) return;
+    for (const { directories } of this.#before.values()) {
+      for (const [path, known] of directories) known.fingerprint = fingerprintOf(path);
+    }
+  }
+
+  /** A command is about to start in a sandbox. @param isEmpty checks whether no process is left in this sandbox */
+  begin(sandbox: symbol, isEmpty: () => boolean): void {
+    this.#begun += 1;
+    this.#busy.set(sandbox, isEmpty);
+  }
+
+  /** A sandbox has ended with all its processes. @param release removes its placeholders */
+  async close(sandbox: symbol, release: () => void): Promise<void> {
     await this.#inTurn(async () => {
-      this.#pending.push(...(await this.#judge()));
-      this.#reportSetId(
-        clearSetIdPromptly(this.#workspacePath, this.#openedMs) ??
-          (await clearSetId(this.#workspacePath, this.#openedMs)),
-      );
-      this.#holders -= 1;
-      if (this.#holders === 0) for (const watcher of this.#watchers.splice(0)) watcher.close();
+      this.#busy.delete(sandbox);
+      try {
+        await this.#judgeAll();
+        await this.#clearAll(true);
+      } finally {
+        release();
+        this.#holders -= 1;
+        if (this.#holders === 0) for (const watcher of this.#watchers.splice(0)) watcher.close();
+      }
     });
+  }
+
+  /** Judges the repositories, unless no process has run since the last search began. */
+  async #judgeAll(): Promise<void> {
+    await this.#unlessDone('judged', async () => {
+      this.#pending.push(...(await this.#judge()));
+      return true;
+    });
+  }
+
+  /** Clears set-id bits, unless no process has run since the last search began. @param isLast searches a large workspace, too */
+  async #clearAll(isLast: boolean): Promise<void> {
+    await this.#unlessDone('cleared', async () => {
+      const paths = await (isLast ? this.#setId.clear(this.#openedMs) : this.#setId.clearPromptly(this.#openedMs));
+      if (!paths) return false;
+      this.#pending.push(...paths.map((path) => ({ path, what: 'set-id bit', isCleared: true as const })));
+      return true;
+    });
+  }
+
+  /** @param work whether it is complete */
+  async #unlessDone(key: 'judged' | 'cleared', work: () => Promise<boolean>): Promise<void> {
+    const begun = this.#begun;
+    for (const [sandbox, isEmpty] of this.#busy) if (isEmpty()) this.#busy.delete(sandbox);
+    const isQuiet = this.#busy.size === 0;
+    if (isQuiet && this.#done[key] === begun) return;
+    const isComplete = await work();
+    this.#done[key] = isQuiet && isComplete ? begun : -1;
   }
 
   /**
@@ -121,16 +174,17 @@ export class GitGuard {
   async examine(): Promise<readonly GitFinding[]> {
     const isPrompt = this.#search.size <= maxPrompt;
     const work = this.#inTurn(async () => {
-      this.#pending.push(...(await this.#judge()));
+      await this.#judgeAll();
       // In a workspace of many entries once, when the sandbox has ended.
-      if (isPrompt) this.#reportSetId(clearSetIdPromptly(this.#workspacePath, this.#openedMs) ?? []);
+      if (isPrompt) await this.#clearAll(false);
     });
     if (isPrompt) await work;
-    return this.#pending.splice(0);
+    return this.findings();
   }
 
-  #reportSetId(paths: readonly string[]): void {
-    this.#pending.push(...paths.map((path) => ({ path, what: 'set-id bit', isCleared: true as const })));
+  /** Takes the findings that no command has reported. */
+  findings(): readonly GitFinding[] {
+    return this.#pending.splice(0);
   }
 
   /** Changes when the protection of an open sandbox may have gone: a file was replaced outside of it. */
@@ -162,8 +216,7 @@ export class GitGuard {
       }
       const directories = this.#directoriesOf(entry).map((path) => {
         this.#links.accept(path);
-        const state = stateOf(path);
-        return [path, { fingerprint: state.fingerprint, state }] as const;
+        return [path, { fingerprint: '', state: stateOf(path) }] as const;
       });
       this.#before.set(key, { identity, directories: new Map(directories) });
     }

@@ -1,7 +1,8 @@
-import { type Dirent, lstatSync } from 'node:fs';
+import type { Dirent } from 'node:fs';
 import { directoryName } from '../../../config/index.ts';
 import { type BytePath, joined, keyOf, readEntries } from './byte-path.ts';
 import { inDirectory } from './held-directory.ts';
+import { KnownDirectories } from './known-directories.ts';
 
 /** A place at which git finds a repository. */
 export interface GitEntry {
@@ -10,16 +11,11 @@ export interface GitEntry {
   readonly kind: 'directory' | 'file' | 'link' | 'bare';
 }
 
-interface KnownDirectory {
-  readonly ctimeMs: number;
-  readonly inode: number;
-  readonly readAt: number;
+interface SearchedDirectory {
   readonly directories: readonly BytePath[];
   readonly entries: readonly GitEntry[];
 }
 
-/** A directory that changed this shortly before it was read may change again within the same tick of the file system's clock. */
-export const tickMs = 30;
 /** Directories between two pauses, in which other work gets its turn. */
 const sliceLength = 400;
 /** Most directories of a workspace that are searched. */
@@ -28,7 +24,7 @@ const maxDirectories = 200_000;
 /** Finds the repositories below a directory. Each directory is read again only when it has changed. */
 export class GitSearch {
   readonly #root: string;
-  #known = new Map<string, KnownDirectory>();
+  readonly #known = new KnownDirectories((path) => this.#list(path));
   /** Directories that the user cannot read. */
   readonly #closed = new Set<string>();
   #opens = false;
@@ -43,9 +39,6 @@ export class GitSearch {
     return this.#known.size;
   }
 
-  /** Whether the last search reached every directory. */
-  isComplete = true;
-
   /**
    * Searches all directories, those near the root first. Not for two calls at a time.
    *
@@ -55,19 +48,14 @@ export class GitSearch {
   async find(opens = false): Promise<readonly GitEntry[]> {
     this.#opens = opens;
     if (!opens) this.#closed.clear();
-    const known = new Map<string, KnownDirectory>();
     const found: GitEntry[] = [];
     let level: readonly BytePath[] = [this.#root];
-    this.isComplete = true;
     let left = sliceLength;
     while (level.length > 0) {
       const next: BytePath[] = [];
       for (const path of level) {
-        const key = keyOf(path);
-        const directory = known.size < maxDirectories ? this.#read(path, key) : undefined;
-        if (known.size >= maxDirectories) this.isComplete = false;
+        const directory = this.#known.reached < maxDirectories ? this.#known.read(path) : undefined;
         if (!directory) continue;
-        known.set(key, directory);
         found.push(...directory.entries);
         for (const each of directory.directories) next.push(each);
         left -= 1;
@@ -77,14 +65,15 @@ export class GitSearch {
       }
       level = next;
     }
-    this.#known = known;
+    this.#known.finish();
     return found;
   }
 
-  #namesIn(path: BytePath, key: string): ReturnType<typeof namesIn> {
+  #namesIn(path: BytePath): ReturnType<typeof namesIn> {
     try {
       return namesIn(path);
     } catch (error) {
+      const key = keyOf(path);
       if (!this.#opens) this.#closed.add(key);
       if (this.#closed.has(key)) throw error;
       inDirectory(path, () => undefined);
@@ -92,32 +81,20 @@ export class GitSearch {
     }
   }
 
-  #read(path: BytePath, key: string): KnownDirectory | undefined {
-    try {
-      const now = Date.now();
-      const stats = lstatSync(path, { throwIfNoEntry: false });
-      if (!stats?.isDirectory()) return undefined;
-      const { ctimeMs, ino: inode } = stats;
-      const known = this.#known.get(key);
-      if (known?.ctimeMs === ctimeMs && known.inode === inode && ctimeMs < known.readAt - tickMs) return known;
-      const names = this.#namesIn(path, key);
-      const isBare = names.has('HEAD') && (names.has('objects') || names.has('commondir'));
-      const git = names.get('.git');
-      names.delete('.git');
-      if (path === this.#root) names.delete(directoryName);
-      const below = [...names.values()].filter((entry) => entry.isDirectory());
-      return {
-        ...{ ctimeMs, inode, readAt: now },
-        directories: below.map(({ name }) => joined(path, name)),
-        entries: [
-          ...(git ? [{ path: joined(path, git.name), kind: kindOf(git) }] : []),
-          ...(isBare ? [{ path, kind: 'bare' as const }] : []),
-        ],
-      };
-    } catch {
-      // A directory that cannot be read, or is gone.
-      return undefined;
-    }
+  #list(path: BytePath): SearchedDirectory {
+    const names = this.#namesIn(path);
+    const isBare = names.has('HEAD') && (names.has('objects') || names.has('commondir'));
+    const git = names.get('.git');
+    names.delete('.git');
+    if (path === this.#root) names.delete(directoryName);
+    const below = [...names.values()].filter((entry) => entry.isDirectory());
+    return {
+      directories: below.map(({ name }) => joined(path, name)),
+      entries: [
+        ...(git ? [{ path: joined(path, git.name), kind: kindOf(git) }] : []),
+        ...(isBare ? [{ path, kind: 'bare' as const }] : []),
+      ],
+    };
   }
 }
 

@@ -22,8 +22,6 @@ export const isWatched = (name: string): boolean => watched.includes(name);
 
 /** Content of a git directory that git reads as configuration or runs. */
 export interface GitState {
-  /** Changes with every part of this state. */
-  readonly fingerprint: string;
   readonly texts: ReadonlyMap<string, string>;
   /** Targets of names that are links. */
   readonly links: ReadonlyMap<string, string>;
@@ -96,7 +94,7 @@ export function stateOf(directory: BytePath): GitState {
       return target === undefined ? [] : [[name, target] as const];
     }),
   );
-  return { fingerprint: fingerprintOf(directory), texts, links, hooks: hooksIn(directory) };
+  return { texts, links, hooks: hooksIn(directory) };
 }
 
 /** Target of a link, as written; undefined: not a link. */

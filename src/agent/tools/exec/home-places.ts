@@ -1,4 +1,4 @@
-import { lstatSync, readFileSync, readlinkSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { canonicalPath } from '../../../lib/index.ts';
@@ -39,12 +39,16 @@ export function homesOf(environment: Environment): readonly string[] {
   return [...new Set(homes.filter((path) => isAbsolute(path)).map((path) => canonicalPath(path)))];
 }
 
+let account: { readonly home: string | undefined } | undefined;
+
+/** Home of the user's account, looked up once. */
 function accountHome(): string | undefined {
   try {
-    return userInfo().homedir;
+    account ??= { home: userInfo().homedir };
   } catch {
-    return undefined;
+    account = { home: undefined };
   }
+  return account.home;
 }
 
 /** Rows for the homes of the user: hidden, except for the places that programs need. The workspace may lie below, or around them. */
@@ -57,18 +61,21 @@ export function homePlaces(options: HomeOptions): HomePlaces {
   const asked = homes.flatMap((home) => visible.map((path) => resolve(home, path.replace(/^~(?:\/|$)/, './'))));
   const isAsked = (path: string) => asked.some((place) => isWithin(place, path));
   const links = new Map<string, string>();
+  const namesOf = new Map(homes.map((home) => [home, new HomeNames(home)]));
+  const present = (home: string, names: readonly string[]) =>
+    names.filter((name) => namesOf.get(home)?.mayHave(name)).map((name) => join(home, name));
   const shown = hidden.flatMap((home) => {
     const wanted = [
-      ...homeNames.map((name) => join(home, name)),
+      ...present(home, homeNames),
       ...asked.filter((path) => isWithin(home, path)),
       ...toolPlaces(home, environment),
       ...gitFiles(home),
     ];
     return wanted.flatMap((path) => show(home, path, links));
   });
-  const secrets = homes.flatMap((home) => secretNames.map((name) => join(home, name))).filter((path) => !isAsked(path));
+  const secrets = homes.flatMap((home) => present(home, secretNames)).filter((path) => !isAsked(path));
   const ofAgents = [
-    ...homes.flatMap((home) => agentNames.map((name) => join(home, name))),
+    ...homes.flatMap((home) => present(home, agentNames)),
     ...agentVariables.flatMap((name) => environment[name] ?? []).filter(isAbsolute),
   ];
   const closed = [...new Set([...secrets, ...ofAgents])]
@@ -84,6 +91,26 @@ export function homePlaces(options: HomeOptions): HomePlaces {
     links,
   };
 }
+
+/** Names directly in a home, to leave out most of the names that are missing with one system call. */
+class HomeNames {
+  readonly #names: ReadonlySet<string> | undefined;
+
+  constructor(home: string) {
+    try {
+      this.#names = new Set(readdirSync(home).map(folded));
+    } catch {
+      // A home that cannot be listed may hold every name.
+    }
+  }
+
+  mayHave(path: string): boolean {
+    return this.#names?.has(folded(path.split('/')[0] ?? '')) ?? true;
+  }
+}
+
+/** Equal for names that some file system takes for the same name in ASCII. */
+const folded = (name: string): string => name.normalize('NFKC').toLowerCase();
 
 /** Canonical places to open for a path of the home; links on the way are recorded. */
 function show(home: string, path: string, links: Map<string, string>): string[] {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { ProcessIdentity } from '../../../protocol/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { isAlive, markerVariable, RunningProgram, readIdentity } from '../../../supervise/index.ts';
@@ -79,6 +80,18 @@ export class Room {
   /** False when its processes have ended. */
   get isOpen(): boolean {
     return isAlive(this.#inside) === 'alive';
+  }
+
+  /** Whether no command has left a process in it. False where the kernel does not list children. */
+  get isEmpty(): boolean {
+    try {
+      const { pid } = this.#inside;
+      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+      // Orphans in the room become children of its first process, which has one of its own.
+      return /^\d+$/.test(children) && this.isOpen;
+    } catch {
+      return false;
+    }
   }
 
   /** Words to put before a command so that it runs in the room, without privileges. */

@@ -22,6 +22,8 @@ export interface Stay {
 interface WalledRoom {
   readonly room: Room;
   readonly walls: OpenWalls;
+  /** Commands that have not ended. */
+  running: number;
 }
 
 interface KnownRoom {
@@ -77,7 +79,7 @@ export class Rooms {
     const walls = await openWalls(places);
     const words = [...sharedFloor, ...isolation(places.network), ...walls.words];
     try {
-      return { walls, room: await Room.open(programs, words, newMarker(this.#environment)) };
+      return { walls, room: await Room.open(programs, words, newMarker(this.#environment)), running: 0 };
     } catch (error) {
       await walls.close();
       throw error;
@@ -123,14 +125,18 @@ function keyOf(places: SandboxPlaces, walls: OpenWalls): string {
 }
 
 /** @param onIdle ends the room */
-function stayIn({ room, walls }: WalledRoom, onIdle: () => Promise<void>): Stay {
+function stayIn(walled: WalledRoom, onIdle: () => Promise<void>): Stay {
+  const { room, walls } = walled;
   room.users += 1;
+  walled.running += 1;
+  walls.begin(() => walled.running === 0 && room.isEmpty);
   let isInside = true;
   return {
     words: (cwd) => room.words(cwd),
     leave: async () => {
       if (!isInside) return [];
       isInside = false;
+      walled.running -= 1;
       try {
         return await walls.examine();
       } finally {

@@ -90,14 +90,18 @@ export interface OpenWalls {
   readonly walls: Walls;
   /** Words for bubblewrap, without those that isolate processes. */
   readonly words: readonly string[];
+  /** Call it before each command. @param isEmpty checks whether no process is left behind these walls */
+  readonly begin: (isEmpty: () => boolean) => void;
   /** Judges the git directories after a command. @returns entries that were set aside */
   readonly examine: () => Promise<readonly GitFinding[]>;
   /** Changes when the walls would be others now. */
   readonly fingerprint: () => string;
   /** Placeholders stand among the files of the workspace: the walls must not outlive the command. */
   readonly isBrief: boolean;
-  /** Takes the walls down. Call it when no process is left behind them. */
+  /** Takes the walls down, and judges the git directories. Call it when no process is left behind them. */
   readonly close: () => Promise<void>;
+  /** Takes entries that were set aside and that no command has reported. */
+  readonly findings: () => readonly GitFinding[];
 }
 
 const placeholders = new Placeholders();
@@ -107,17 +111,22 @@ export async function openWalls(places: SandboxPlaces): Promise<OpenWalls> {
   const guard = gitGuardOf(places.workspacePath);
   const ofGit = await guard.open(places.environment ?? process.env);
   const paths: string[] = [];
-  const close = async () => {
-    placeholders.release(paths.splice(0));
-    await guard.close();
-  };
+  const sandbox = Symbol(places.workspacePath);
+  const close = () => guard.close(sandbox, () => placeholders.release(paths.splice(0)));
   try {
     const walls = wallsFor(places, ofGit);
     const words = wordsOf(places, walls, { placeholders, paths });
     if (places.records !== undefined) placeholders.record(places.records);
+    guard.settle();
     const own = join(places.workspacePath, directoryName);
     const isBrief = paths.some((path) => path !== own && !path.includes('/.git/'));
-    return { walls, words, isBrief, examine: () => guard.examine(), fingerprint: () => guard.fingerprint(), close };
+    return {
+      ...{ walls, words, isBrief, close },
+      begin: (isEmpty) => guard.begin(sandbox, isEmpty),
+      examine: () => guard.examine(),
+      fingerprint: () => guard.fingerprint(),
+      findings: () => guard.findings(),
+    };
   } catch (error) {
     await close();
     throw error;
@@ -148,10 +157,11 @@ export async function openSandbox(
   if (problem !== undefined) return mode === 'auto' ? none : { problem };
   const opened = await openWalls(command);
   const close = async () => {
-    const findings = await opened.examine();
     await opened.close();
-    return findings;
+    return opened.findings();
   };
+  // Until it is closed: the kernel has ended every process of it by then.
+  opened.begin(() => false);
   if (isMac) return { words: [sandboxExec, '-p', seatbeltProfile(command, opened.walls)], close };
   const bubblewrap = await findBubblewrap(environment, command.network);
   if ('problem' in bubblewrap) return { problem: bubblewrap.problem };

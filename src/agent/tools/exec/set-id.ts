@@ -4,35 +4,99 @@ import { runProgram, searchPathOutside } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
 import { type BytePath, entriesIn, joined } from './byte-path.ts';
 import { onlyPath } from './held-directory.ts';
+import { KnownDirectories } from './known-directories.ts';
 
 const setId = 0o6000;
 const timeoutMs = 60_000;
 const maxListedBytes = 1_048_576;
-/** Entries of a workspace up to which a command waits for the search. */
-const maxPromptEntries = 2_000;
+/** Entries of a workspace up to which a command waits for the search, and up to which it needs no process. */
+const limits = { prompt: 2_000, ownProcess: 20_000 };
+/** Entries between two pauses, in which other work gets its turn. */
+const sliceLength = 500;
+
+interface SearchedDirectory {
+  readonly path: BytePath;
+  readonly directories: readonly BytePath[];
+  readonly files: readonly BytePath[];
+}
 
 /**
- * Does the work of `clearSetId` in a small workspace, without a process.
- *
- * @returns undefined: the workspace has too many entries, nothing was cleared
+ * Clears the set-user-id and set-group-id bits of files below a directory that have changed since a moment, because every user of the
+ * machine could run such a file with the rights of this one. Linux only.
  */
-export function clearSetIdPromptly(root: string, sinceMs: number): readonly string[] | undefined {
-  if (process.platform !== 'linux') return [];
-  const files: BytePath[] = [];
-  const directories: BytePath[] = [root];
-  let count = 0;
-  for (const directory of directories) {
-    for (const entry of entriesIn(directory)) {
-      count += 1;
-      if (count > maxPromptEntries) return undefined;
-      if (entry.isDirectory()) directories.push(joined(directory, entry.name));
-      else if (entry.isFile() && isSetId(joined(directory, entry.name))) files.push(joined(directory, entry.name));
+export class SetIdSearch {
+  readonly #root: string;
+  readonly #known = new KnownDirectories(list);
+
+  /** @param root canonical */
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  /** Does the work of `clear` in a small workspace. @returns undefined: it has too many entries, nothing was cleared */
+  clearPromptly(sinceMs: number): Promise<readonly string[] | undefined> {
+    return this.#clear(sinceMs, limits.prompt);
+  }
+
+  /**
+   * Not for two calls at a time.
+   *
+   * @param sinceMs time of the file system; a file that has not changed since then belongs to the user
+   * @returns paths of the files
+   */
+  async clear(sinceMs: number): Promise<readonly string[]> {
+    return (await this.#clear(sinceMs, limits.ownProcess)) ?? clearWithProgram(this.#root, sinceMs);
+  }
+
+  async #clear(sinceMs: number, max: number): Promise<readonly string[] | undefined> {
+    if (process.platform !== 'linux') return [];
+    const found = await this.#find(max);
+    if (!found) return undefined;
+    const cleared: string[] = [];
+    let left = sliceLength;
+    for (const { path, files } of found) {
+      const marked = files.map((name) => joined(path, name)).filter(isSetId);
+      cleared.push(...marked.filter((file) => clear(Buffer.from(file), this.#root, sinceMs)).map(String));
+      left -= files.length;
+      if (left > 0) continue;
+      left = sliceLength;
+      await nextTurn();
+    }
+    return cleared;
+  }
+
+  /** All directories, or undefined when there are more entries. */
+  async #find(max: number): Promise<readonly SearchedDirectory[] | undefined> {
+    const left: BytePath[] = [this.#root];
+    const found: SearchedDirectory[] = [];
+    let count = 0;
+    try {
+      for (const path of left) {
+        const directory = this.#known.read(path);
+        if (!directory) continue;
+        found.push(directory);
+        for (const name of directory.directories) left.push(joined(path, name));
+        count += directory.directories.length + directory.files.length;
+        if (count > max) return undefined;
+        if (found.length % sliceLength === 0) await nextTurn();
+      }
+      return found;
+    } finally {
+      this.#known.finish();
     }
   }
-  return files
-    .map((file) => Buffer.from(file))
-    .filter((file) => clear(file, root, sinceMs))
-    .map(String);
+}
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function list(path: BytePath): SearchedDirectory {
+  const entries = entriesIn(path);
+  const namesOf = (chosen: typeof entries) => chosen.map(({ name }) => name);
+  return {
+    path,
+    directories: namesOf(entries.filter((entry) => entry.isDirectory())),
+    files: namesOf(entries.filter((entry) => entry.isFile())),
+  };
 }
 
 function isSetId(file: BytePath): boolean {
@@ -43,17 +107,9 @@ function isSetId(file: BytePath): boolean {
   }
 }
 
-/**
- * Clears the set-user-id and set-group-id bits of files that have changed since a moment, because every user of the machine could run such a
- * file with the rights of this one. Linux only.
- *
- * @param root canonical
- * @param sinceMs time of the file system; a file that has not changed since then belongs to the user
- * @returns paths of these files
- */
-export async function clearSetId(root: string, sinceMs: number): Promise<readonly string[]> {
-  const find =
-    process.platform === 'linux' ? findProgram('find', searchPathOutside(root, process.env['PATH'])) : undefined;
+/** Searches with `find`, for a workspace of many entries. */
+async function clearWithProgram(root: string, sinceMs: number): Promise<readonly string[]> {
+  const find = findProgram('find', searchPathOutside(root, process.env['PATH']));
   if (find === undefined) return [];
   const printed: Buffer[] = [];
   let length = 0;

@@ -61,16 +61,21 @@ export class WallPlan {
 
   /** All places, a directory before the places in it. A hidden place in a hidden one is left out, unless it holds others. */
   places(): readonly Place[] {
-    const sorted = [...this.#places].map(([path, access]) => ({ path, access }));
-    const isAround = (path: string) => sorted.some((each) => each.path !== path && isWithin(path, each.path));
-    return sorted
-      .filter(({ path, access }) => !isHiding(access) || this.shows(dirname(path)) || isAround(path))
+    const places = [...this.#places].map(([path, access]) => ({ path, access }));
+    const around = new Set(places.flatMap(({ path }) => parentsOf(path)));
+    return places
+      .filter(({ path, access }) => !isHiding(access) || this.shows(dirname(path)) || around.has(path))
       .sort((one, other) => depth(one.path) - depth(other.path) || (one.path < other.path ? -1 : 1));
   }
 }
 
 const isHiding = (access: Access): boolean => access === 'hidden' || access === 'absentHidden';
 const depth = (path: string): number => (path === '/' ? 0 : path.split('/').length);
+
+function parentsOf(path: string): readonly string[] {
+  const parent = dirname(path);
+  return parent === path ? [] : [parent, ...parentsOf(parent)];
+}
 
 /** Directories between `top` and `path`, without both; empty unless `path` is below `top`. */
 export function between(top: string, path: string): readonly string[] {

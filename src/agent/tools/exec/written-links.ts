@@ -1,18 +1,15 @@
-import { lstatSync, unlinkSync } from 'node:fs';
+import { unlinkSync } from 'node:fs';
 import { type BytePath, entriesIn, joined, keyOf, nameIn, parentOf } from './byte-path.ts';
-import { tickMs } from './git-search.ts';
 import { linkTarget } from './git-state.ts';
 import { type GitFinding, inDirectory } from './held-directory.ts';
+import { KnownDirectories } from './known-directories.ts';
 
 /** Parts of a git directory whose files git writes by their names, with everything below them. */
 const parts = ['logs', 'refs', 'reftable', 'rebase-merge', 'rebase-apply', 'sequencer', 'rr-cache', 'lfs'];
 /** Directories of one git directory that are searched. */
 const maxDirectories = 5_000;
 
-interface KnownDirectory {
-  readonly ctimeMs: number;
-  readonly inode: number;
-  readonly readAt: number;
+interface SearchedDirectory {
   readonly directories: readonly BytePath[];
   readonly links: readonly BytePath[];
 }
@@ -22,7 +19,7 @@ interface KnownDirectory {
  * whose name is a command, make a program of it.
  */
 export class WrittenLinks {
-  #known = new Map<string, Map<string, KnownDirectory>>();
+  readonly #known = new Map<string, KnownDirectories<SearchedDirectory>>();
   readonly #accepted = new Map<string, ReadonlySet<string>>();
 
   clear(): void {
@@ -44,19 +41,18 @@ export class WrittenLinks {
 
   #find(directory: BytePath): readonly BytePath[] {
     const key = keyOf(directory);
-    const earlier = this.#known.get(key);
-    const known = new Map<string, KnownDirectory>();
+    const known = this.#known.get(key) ?? new KnownDirectories(list);
+    this.#known.set(key, known);
     const links: BytePath[] = [];
     const left: BytePath[] = [directory];
     for (const path of left) {
-      const found = known.size < maxDirectories ? read(path, earlier?.get(keyOf(path))) : undefined;
+      const found = known.reached < maxDirectories ? known.read(path) : undefined;
       if (!found) continue;
-      known.set(keyOf(path), found);
       const isTop = path === directory;
       links.push(...(isTop ? found.links.filter((link) => !isAside(link)) : found.links));
       left.push(...(isTop ? found.directories.filter(isPart) : found.directories));
     }
-    this.#known.set(key, known);
+    known.finish();
     return links;
   }
 }
@@ -68,23 +64,13 @@ const isAside = (link: BytePath): boolean => /\.removed-[0-9a-f]{8}$/.test(link.
 /** A link with its target. */
 const nameOf = (link: BytePath): string => `${keyOf(link)}\0${linkTarget(link) ?? ''}`;
 
-function read(path: BytePath, known: KnownDirectory | undefined): KnownDirectory | undefined {
-  try {
-    const readAt = Date.now();
-    const stats = lstatSync(path, { throwIfNoEntry: false });
-    if (!stats?.isDirectory()) return undefined;
-    const { ctimeMs, ino: inode } = stats;
-    if (known?.ctimeMs === ctimeMs && known.inode === inode && ctimeMs < known.readAt - tickMs) return known;
-    const entries = entriesIn(path);
-    const pathsOf = (chosen: typeof entries) => chosen.map(({ name }) => joined(path, name));
-    return {
-      ...{ ctimeMs, inode, readAt },
-      directories: pathsOf(entries.filter((entry) => entry.isDirectory())),
-      links: pathsOf(entries.filter((entry) => entry.isSymbolicLink())),
-    };
-  } catch {
-    return undefined;
-  }
+function list(path: BytePath): SearchedDirectory {
+  const entries = entriesIn(path);
+  const pathsOf = (chosen: typeof entries) => chosen.map(({ name }) => joined(path, name));
+  return {
+    directories: pathsOf(entries.filter((entry) => entry.isDirectory())),
+    links: pathsOf(entries.filter((entry) => entry.isSymbolicLink())),
+  };
 }
 
 function removeLink(link: BytePath): readonly GitFinding[] {
