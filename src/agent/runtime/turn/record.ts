@@ -86,7 +86,11 @@ export class TurnRecord implements JournalOwner {
   saveUsage(): void {
     if (this.#isSealed) return;
     const { journal, store } = this.#host;
-    journal.add(this, () => store.putTurn(this.#runningRow()), undefined);
+    const write = () => {
+      // The end of the turn, in the same commit, has the usage, too.
+      if (!this.#isSealed) store.putTurn(this.#runningRow());
+    };
+    journal.add(this, write, undefined);
   }
 
   /** Completes the items and writes the end of the turn. @param onSaved called after the commit */
