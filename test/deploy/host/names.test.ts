@@ -1,7 +1,7 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
 import t from 'tap';
 import { classifyHost } from '../../../src/deploy/host/index.ts';
-import { specialUseNames } from '../../../src/deploy/host/special-use-names.ts';
+import { specialUseNames } from '../../../src/deploy/host/names.ts';
 import { inAscii } from './spellings.ts';
 
 const codeOf = (text: string, allowTestNames = false): string => {
