@@ -1,4 +1,5 @@
 import { outgoingFetch } from '../http/index.ts';
+import { defaults } from '../protocol/index.ts';
 import type { MessagePace } from './message-pace.ts';
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
@@ -12,13 +13,17 @@ export function boundedFetch(maxBytes: number, pace: MessagePace): Fetch {
     const response = await outgoingFetch(url, init);
     if (response.body === null) return response;
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
-    const body = response.body.pipeThrough(limitBytes(maxBytes, isStream ? pace : undefined));
     const { status, statusText, headers } = response;
-    return new Response(body, { status, statusText, headers });
+    const body = response.body.pipeThrough(limitBytes(maxBytes, isStream ? pace : undefined));
+    const bounded = new Response(body, { status, statusText, headers });
+    if (isStream) return bounded;
+    const text = await bounded.text();
+    checkBatch(text);
+    return new Response(text, { status, statusText, headers });
   };
 }
 
-const lineFeed = 10;
+const [lineFeed, carriageReturn] = [10, 13];
 
 function limitBytes(maxBytes: number, pace: MessagePace | undefined): TransformStream<Uint8Array, Uint8Array> {
   let seen = 0;
@@ -35,6 +40,15 @@ function limitBytes(maxBytes: number, pace: MessagePace | undefined): TransformS
 
 function lineEnds(chunk: Uint8Array): number {
   let found = 0;
-  for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, at + 1)) found += 1;
+  for (const byte of chunk) if (byte === lineFeed || byte === carriageReturn) found += 1;
   return found;
+}
+
+/** An answer with many messages would be handled at once. @throws Error */
+function checkBatch(text: string): void {
+  if (!text.trimStart().startsWith('[')) return;
+  const batch: unknown = JSON.parse(text);
+  if (Array.isArray(batch) && batch.length > defaults.mcp.batchMessages) {
+    throw new Error(`the answer has more than ${defaults.mcp.batchMessages} messages`);
+  }
 }

@@ -47,6 +47,12 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
   }
 }
 
+interface Watching {
+  readonly lists: ListReview;
+  readonly pace: MessagePace;
+  readonly onLost: (end: LinkEnd) => void;
+}
+
 /**
  * The streamable HTTP transport of the protocol, of both eras. The library's own, watched: it reports neither a request whose
  * answer broke off nor a session that the server has lost.
@@ -62,13 +68,14 @@ class WatchedTransport implements Transport {
   readonly #waiting = new Set<string | number>();
   readonly #unread: UnreadAnswers;
 
-  constructor(inner: StreamableHTTPClientTransport, lists: ListReview, onLost: (end: LinkEnd) => void) {
+  constructor(inner: StreamableHTTPClientTransport, { lists, pace, onLost }: Watching) {
     this.#inner = inner;
     this.#lists = lists;
     this.#onLost = onLost;
     this.#unread = new UnreadAnswers(onLost);
     inner.onmessage = (message) => {
       if (!('method' in message) && message.id !== undefined) this.#waiting.delete(message.id);
+      if ('method' in message && 'id' in message) pace.spend(defaults.mcp.messagesPerRequest);
       this.onmessage?.(lists.received(message));
     };
     inner.onclose = () => this.onclose?.();
@@ -151,11 +158,12 @@ export function openHttpLink(
   const { url, headers } = addressOf(settings, env);
   checkHeaders(headers);
   const { promise: gone, resolve } = Promise.withResolvers<LinkEnd | undefined>();
+  const pace = new MessagePace();
   const inner = makeTransport(url, {
     requestInit: { headers },
-    fetch: boundedFetch(defaults.mcp.messageBytes, new MessagePace()),
+    fetch: boundedFetch(defaults.mcp.messageBytes, pace),
   });
-  const transport = new WatchedTransport(inner, lists, end);
+  const transport = new WatchedTransport(inner, { lists, pace, onLost: end });
   function end(how?: LinkEnd): void {
     void transport.close().finally(() => resolve(how));
   }

@@ -313,6 +313,10 @@ export const defaults = {
     /** Messages of one server that are read in the long run, and without a pause. */
     messagesPerSecond: 500,
     messagesAtOnce: 2_000,
+    /** Messages in one answer, as an older version of the protocol has them. */
+    batchMessages: 100,
+    /** A request of a server over HTTP counts as this many messages: its answer is a request of ours. */
+    messagesPerRequest: 20,
     /** Answers to requests of one server that wait for it to read. */
     unreadAnswers: 1_000,
     stderrBytes: 8_192,

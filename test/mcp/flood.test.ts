@@ -1,7 +1,11 @@
 /** Servers that send messages without end. */
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
+import { boundedFetch } from '../../src/mcp/bounded-fetch.ts';
 import { MessagePace } from '../../src/mcp/message-pace.ts';
 import { defaults } from '../../src/protocol/index.ts';
 import { call, inState, reached, room, stdio } from './helpers.ts';
@@ -76,4 +80,37 @@ t.test('a server that reads none of the answers to its own requests is ended, wi
   t.match(await call(flooded, '__count', {}), { text: '0' });
   const status = await reached(flooded, 'flood', ({ lastError }) => lastError !== null);
   t.match(status.lastError, /has not read 1000 answers to its own requests/);
+});
+
+/** Serves one answer. */
+async function serving(t: Test, type: string, body: string): Promise<string> {
+  const server = createServer((_, response) => response.writeHead(200, { 'content-type': type }).end(body));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+t.test('an answer over HTTP with too many messages is refused', async (t) => {
+  const batch = (size: number) => `\n ${JSON.stringify(Array.from({ length: size }, () => ({ jsonrpc: '2.0' })))}`;
+  const { batchMessages, messageBytes } = defaults.mcp;
+  const fetch = boundedFetch(messageBytes, new MessagePace());
+  const good = await fetch(await serving(t, 'application/json', batch(batchMessages)));
+  t.equal(await good.text(), batch(batchMessages), 'the control');
+  await t.rejects(fetch(await serving(t, 'application/json', batch(batchMessages + 1))), {
+    message: `the answer has more than ${batchMessages} messages`,
+  });
+});
+
+t.test('each line of an event stream counts, also one that a carriage return ends', async (t) => {
+  class Counting extends MessagePace {
+    counted = 0;
+    override async wait(messages: number): Promise<void> {
+      this.counted += messages;
+    }
+  }
+  const pace = new Counting();
+  const response = await boundedFetch(1_000, pace)(await serving(t, 'text/event-stream', 'data:\r\n:x\rid: 1\n\n'));
+  await response.text();
+  t.equal(pace.counted, 5);
 });
